@@ -1,9 +1,10 @@
-//! What an admitted request allocates on its way through the layer: nothing.
+//! Allocations of an admitted request on its way through the layer: zero.
 //!
-//! A binary of its own, because the counting allocator is global to it. Only what the thread of a
-//! test allocates counts, and only on second and later requests: a key is made once.
+//! This is a separate test binary, because the counting allocator is global to a process. Only
+//! allocations of the test's own thread are counted, and only from the second request on: the first
+//! one creates the key.
 
-#[expect(dead_code, reason = "what they say is tested in `it`")]
+#[expect(dead_code, reason = "fields that only tests in `it` read")]
 #[path = "it/provider/scanner_fixtures.rs"]
 mod scanner_fixtures;
 #[path = "it/provider/scanner_messages.rs"]
@@ -30,7 +31,7 @@ use tower::util::ServiceFn;
 use tower::{Layer, Service, service_fn};
 
 #[test]
-fn a_request_of_a_closure_service_allocates_nothing() {
+fn closure_service_request_allocates_zero() {
     for layer in [tokens(), tokens().key(KEY)] {
         let mut service = layer.layer(echo());
         call(&mut service, 7);
@@ -44,7 +45,7 @@ fn a_request_of_a_closure_service_allocates_nothing() {
 }
 
 #[test]
-fn a_sliding_window_allocates_nothing_once_it_has_been_full() {
+fn full_sliding_window_allocates_zero() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(1_000_000).tpm(1_000_000);
     let quota = quota.with_algorithm(Algorithm::SlidingWindow);
@@ -65,7 +66,7 @@ fn a_sliding_window_allocates_nothing_once_it_has_been_full() {
 }
 
 #[test]
-fn a_chat_allocates_nothing() {
+fn chat_request_allocates_zero() {
     for profile in [OPENAI, COMPATIBLE] {
         let stock = Stock::new(JSON, "application/json");
         let mut client = client(profile, &stock);
@@ -79,19 +80,19 @@ fn a_chat_allocates_nothing() {
 }
 
 #[test]
-fn a_frame_of_a_stream_allocates_nothing() {
+fn stream_frame_allocates_zero() {
     for event in EVENTS {
         let stock = Stock::new(event, "text/event-stream");
         let mut client = client(COMPATIBLE, &stock);
         let mut body = call(&mut client, chat("gpt-4o")).into_body();
-        // The first few settle how large its buffers are.
+        // The first few frames settle the size of its buffers.
         (0..5).for_each(|_| drop(frame(&mut body)));
         assert_eq!(allocations(|| (0..1_000).for_each(|_| drop(frame(&mut body)))), 0, "{event}");
     }
 }
 
 #[test]
-fn what_is_scanned_again_allocates_nothing() {
+fn repeated_scan_allocates_zero() {
     for fixture in scanner_fixtures::fixtures() {
         let profile = Profile::named(fixture.profile).unwrap();
         for piece in [usize::MAX, 7] {
@@ -104,7 +105,7 @@ fn what_is_scanned_again_allocates_nothing() {
 }
 
 #[test]
-fn a_stream_of_chat_allocates_nothing_at_all() {
+fn chat_stream_allocates_zero() {
     let stock = Stock::new(EVENTS[0], "text/event-stream");
     let mut client = client(COMPATIBLE, &stock);
     get(&mut client, chat("gpt-4o"));
@@ -120,7 +121,7 @@ fn a_stream_of_chat_allocates_nothing_at_all() {
 }
 
 #[test]
-fn a_key_of_more_than_24_bytes_allocates_itself_once() {
+fn key_longer_than_24_bytes_allocates_once() {
     let stock = Stock::new(JSON, "application/json");
     let mut client = client(OPENAI, &stock);
     let model = "ft:gpt-4o-2024-08-06:my-team";
@@ -130,12 +131,12 @@ fn a_key_of_more_than_24_bytes_allocates_itself_once() {
     assert_eq!(allocations(|| get(&mut client, request)), 1);
 }
 
-/// What this thread allocates while it works.
+/// Returns the number of allocations that this thread makes during `work`.
 fn allocations(work: impl FnOnce()) -> u64 {
     measure(work).count_total
 }
 
-/// More than a test takes, in every dimension.
+/// Returns a limiter whose quota exceeds the cost of any test, in every dimension.
 fn limiter() -> Limiter {
     let quota = Quota::new().rpm(60_000_000).tpm(600_000_000).rpd(86_400_000_000);
     let quota = quota.with_algorithm(Algorithm::TokenBucket);
@@ -144,7 +145,7 @@ fn limiter() -> Limiter {
 
 type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;
 
-/// A layer for requests that are a number of tokens, of which half are used.
+/// Returns a layer for requests that are a number of tokens, of which half are used.
 fn tokens() -> Tokens {
     tokens_of(limiter())
 }
@@ -161,7 +162,7 @@ fn echo() -> Echo {
     service_fn(|tokens| ready(Ok(tokens)))
 }
 
-/// Makes the service ready, calls it, and takes what it answers at once.
+/// Makes the service ready, calls it, and returns the response, which must be ready immediately.
 fn call<S, R>(service: &mut S, request: R) -> S::Response
 where
     S: Service<R>,
@@ -170,12 +171,12 @@ where
     let mut cx = Context::from_waker(Waker::noop());
     assert!(service.poll_ready(&mut cx).is_ready());
     let Poll::Ready(response) = pin!(service.call(request)).poll(&mut cx) else {
-        panic!("nothing is waited for");
+        panic!("the response is ready immediately");
     };
     response.unwrap()
 }
 
-/// Responses made in advance: their headers do allocate.
+/// Responses created in advance, because their headers allocate.
 #[derive(Clone)]
 struct Stock {
     ready: Arc<Mutex<Vec<Response<Frames>>>>,
@@ -198,7 +199,7 @@ impl Stock {
     }
 }
 
-/// A body of so many times the same frame.
+/// A body that repeats the same frame `times` times.
 struct Frames {
     data: Bytes,
     times: usize,
@@ -218,7 +219,7 @@ impl Body for Frames {
     }
 }
 
-/// A client of a provider that answers with what is in stock, and allocates nothing.
+/// Returns a client of a provider that responds from `stock` and allocates nothing itself.
 fn client(
     profile: Profile,
     stock: &Stock,
@@ -226,7 +227,7 @@ fn client(
 {
     let ready_made = Arc::clone(&stock.ready);
     let provider = service_fn(move |_: Request<Full<Bytes>>| {
-        ready(Ok::<_, Infallible>(ready_made.lock().pop().expect("in stock")))
+        ready(Ok::<_, Infallible>(ready_made.lock().pop().expect("a response is in stock")))
     });
     RateLimitLayer::new(limiter()).provider(profile).layer(provider)
 }
@@ -235,11 +236,11 @@ fn frame(body: &mut ResponseBody<Frames>) -> Option<Frame<Bytes>> {
     let mut cx = Context::from_waker(Waker::noop());
     match Pin::new(body).poll_frame(&mut cx) {
         Poll::Ready(frame) => frame.map(|frame| frame.unwrap()),
-        Poll::Pending => panic!("the frames are all there"),
+        Poll::Pending => panic!("all frames are ready"),
     }
 }
 
-/// A whole exchange, to the end of the body.
+/// Performs a whole exchange, up to the end of the body.
 fn get<S>(client: &mut S, request: Request<Full<Bytes>>)
 where
     S: Service<Request<Full<Bytes>>, Response = Response<ResponseBody<Frames>>>,
@@ -267,7 +268,7 @@ const JSON: &str = r#"{"id": "chatcmpl-1", "object": "chat.completion", "created
 "content": "Mont Blanc; Balmat and Paccard."}, "finish_reason": "stop"}], "usage":
 {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 21}}"#;
 
-/// Of Chat and of Responses.
+/// One event of Chat Completions and one of Responses.
 const EVENTS: [&str; 2] = [
     concat!(
         r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1735689600,"#,

@@ -1,4 +1,4 @@
-//! Error bodies: whatever they are, they are read, classed and shown without a panic.
+//! Error bodies of any content are read, classified and displayed without a panic.
 
 use http::{HeaderMap, StatusCode};
 use tollgate::Timestamp;
@@ -7,7 +7,7 @@ use tollgate::provider::{ApiError, LONGEST_DELAY, Profile};
 use tollgate_testing::fuzz::fuzz;
 
 #[test]
-fn error_bodies() {
+fn error_bodies_are_read_without_panic() {
     let seeds: Vec<_> = SEEDS.iter().map(|seed| seed.as_bytes().to_vec()).collect();
     let none = HeaderMap::new();
     fuzz("errors", &seeds, |input| {

@@ -1,4 +1,4 @@
-//! Headers: whatever they are, every profile reads them without a panic, and no delay is absurd.
+//! Headers of any content are read by every profile without a panic, and delays stay bounded.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::Timestamp;
@@ -7,7 +7,7 @@ use tollgate::provider::{LONGEST_DELAY, Profile};
 use tollgate_testing::fuzz::fuzz;
 
 #[test]
-fn response_headers() {
+fn response_headers_are_read_without_panic() {
     let seeds: Vec<_> = SEEDS.iter().map(|seed| seed.as_bytes().to_vec()).collect();
     fuzz("headers", &seeds, |input| {
         let headers = headers(input);
@@ -23,7 +23,7 @@ fn response_headers() {
     });
 }
 
-/// A header a line.
+/// Parses one header per line.
 fn headers(input: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in input.split(|byte| *byte == b'\n').take(32) {

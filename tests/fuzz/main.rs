@@ -1,19 +1,22 @@
-//! Readers of bytes from outside, fed with what nobody would send.
+//! Fuzz targets of the readers of external bytes: mutated seeds, fixed by a random seed.
 //!
-//! Each target is a test that runs two thousand mutated seeds, always the same ones.
-//! `TOLLGATE_FULL=1 cargo nextest run --release --all-features --test fuzz` runs a hundred thousand;
-//! `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An input that fails is shown as a byte string, to become
+//! Each target is a test that runs two thousand mutated seeds, the same ones each time.
+//! `TOLLGATE_FULL=1 cargo nextest run --release --all-features --test fuzz` runs a hundred
+//! thousand;
+//! `TOLLGATE_FUZZ_SEED=n` starts from another random seed. An input that fails is printed as a byte
+//! string, to be added as a test next to the reader.
 //! a test beside the reader.
-//!
-//! A new target is a file with a test that gives [`fuzz`](tollgate_testing::fuzz::fuzz) its seeds (small ones, of
-//! each kind that there is) and a function of bytes that panics where something is wrong. The
+//! A new target is a file with a test that passes to [`fuzz`](tollgate_testing::fuzz::fuzz) its
+//! seeds
+//! (small ones, at least one of each kind) and a function of bytes that panics on an error. The
+//! mutations know JSON, events, headers and numbers; they are not guided by coverage.
 //! mutations know JSON, events, headers and numbers; they are not guided by coverage.
 
 mod errors;
 mod headers;
 mod requests;
 mod scanner;
-#[expect(dead_code, reason = "what they say is tested in `it`")]
+#[expect(dead_code, reason = "fields that only tests in `it` read")]
 #[path = "../it/provider/scanner_fixtures.rs"]
 mod scanner_fixtures;
 #[path = "../it/provider/scanner_messages.rs"]

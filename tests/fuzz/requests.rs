@@ -1,11 +1,11 @@
-//! Request bodies: whatever they are, every profile reads them without a panic.
+//! Request bodies of any content are read by every profile without a panic.
 
 use tollgate::provider::Profile;
 
 use tollgate_testing::fuzz::fuzz;
 
 #[test]
-fn request_bodies() {
+fn request_bodies_are_read_without_panic() {
     let seeds: Vec<_> = SEEDS
         .iter()
         .flat_map(|seed| (0..2_u8).map(move |at| [&[at], seed.as_bytes()].concat()))
@@ -16,7 +16,7 @@ fn request_bodies() {
         let path = PATHS[usize::from(*path) % PATHS.len()];
         for profile in &profiles {
             let estimate = profile.read_request(path, body);
-            // It can be shown too.
+            // The estimate can also be displayed.
             let _ = format!("{estimate:?}");
         }
     });

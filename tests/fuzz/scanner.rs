@@ -1,4 +1,4 @@
-//! Response bodies: however they are cut, they say the same, and little is held.
+//! Response bodies yield the same result however they are split, and little of them is buffered.
 
 use tollgate::provider::{Profile, Scanned, Scanner};
 
@@ -7,7 +7,7 @@ use tollgate_testing::fuzz::Random;
 use tollgate_testing::fuzz::fuzz;
 
 #[test]
-fn response_bodies() {
+fn response_bodies_split_anywhere_yield_the_same_result() {
     let profile = |name| Profile::all().iter().position(|p| p.name() == name).unwrap() as u8;
     let seeds: Vec<_> = fixtures()
         .into_iter()
@@ -48,5 +48,5 @@ fn scan(
 const KINDS: &[Option<&str>] =
     &[None, Some("application/json"), Some("text/event-stream"), Some("application/x-ndjson")];
 
-/// What a scanner may hold, in bytes.
+/// The maximum size of a scanner's buffers, in bytes.
 const BOUND: usize = 8 * 1024;

@@ -1,6 +1,5 @@
-//! One integration binary: each room of the house has a folder here.
+//! The library's integration tests in one binary, with a folder per module.
 
-mod arrows;
 #[cfg(feature = "yaml")]
 mod config;
 #[cfg(target_os = "linux")]
@@ -10,6 +9,7 @@ mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;
+mod module_imports;
 #[cfg(feature = "tower")]
 mod parity;
 mod provider;

@@ -8,7 +8,9 @@ use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 use tollgate::limiter::{Clock, ManualClock, Sleep};
 
-/// A clock that jumps to the time of the earliest timer while it [runs](Self::run). Without timers it
+/// A clock that jumps to the time of the earliest timer while it [runs](Self::run). Without timers
+/// it
+/// does not advance, so it never hides a missing wake-up.
 /// stands still: it wakes no waiter that should have been woken otherwise.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JumpingClock(Arc<(Mutex<State>, Condvar)>);

@@ -1,4 +1,4 @@
-//! The end of a limiter: no request is granted once `close` has returned.
+//! Closing a limiter: no request is admitted once `close` has returned.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::{
     thread_of, tokens, wait_open,
 };
 
-/// Says whether the limiter is closed, and what its keys had used at that time.
+/// Records that the limiter is closed, and the requests that its keys had used at that time.
 #[derive(Debug, Clone, Default)]
 struct Closed(Arc<(AtomicBool, AtomicU64)>);
 
 impl Closed {
-    /// A thread that closes the limiter.
+    /// Returns a thread that closes the limiter.
     fn close(&self, limiter: &Limiter, keys: &'static [&'static str]) -> Thread {
         let closed = self.clone();
         thread_of(limiter, move |limiter| {
@@ -28,7 +28,7 @@ impl Closed {
         })
     }
 
-    /// A thread that makes a request. Its result says whether that is granted.
+    /// Returns a thread that makes a request. `request` returns whether it was admitted.
     fn request(
         &self,
         limiter: &Limiter,
@@ -37,12 +37,16 @@ impl Closed {
         let closed = self.clone();
         thread_of(limiter, move |limiter| {
             let was_closed = closed.0.0.load(Ordering::SeqCst);
-            assert!(!request(limiter) || !was_closed, "granted after the close");
+            assert!(!request(limiter) || !was_closed, "admitted after the close");
         })
     }
 
     fn assert_unchanged(&self, limiter: &Limiter, keys: &[&str]) {
-        assert_eq!(used(limiter, keys), self.0.1.load(Ordering::SeqCst), "granted after the close");
+        assert_eq!(
+            used(limiter, keys),
+            self.0.1.load(Ordering::SeqCst),
+            "admitted after the close"
+        );
     }
 }
 
@@ -56,7 +60,7 @@ fn waiters_of_closed_limiter_are_rejected_and_permits_end() {
         let limiter = limiter(Quota::new().tpm(100));
         let held = limiter.try_acquire("k", &tokens(90)).unwrap();
         let ending = limiter.try_acquire("k", &tokens(10)).unwrap();
-        // It doesn't fit before the end.
+        // This request does not fit before the permits end.
         let wait = |limiter: &Limiter| {
             let rejected = block_on(limiter.acquire("k", &tokens(10))).unwrap_err();
             assert_eq!(rejected, AcquireError::Closed);
@@ -79,7 +83,7 @@ fn waiters_of_closed_limiter_are_rejected_and_permits_end() {
 }
 
 #[test]
-fn requests_of_closed_limiter_are_not_granted() {
+fn requests_of_closed_limiter_are_refused() {
     check(|| {
         let limiter = builder().quota("*", Quota::new().rpm(9)).build().unwrap();
         let (closed, handle) = (Closed::default(), limiter.key("a").unwrap());
@@ -99,7 +103,7 @@ fn requests_of_closed_limiter_are_not_granted() {
 }
 
 #[test]
-fn waiters_of_limiter_closed_while_permits_end_are_not_granted() {
+fn waiters_of_limiter_closed_while_permits_end_are_rejected() {
     check(|| {
         let quota = Quota::new().concurrency(1).rpm(9);
         let limiter = builder().quota("*", quota).build().unwrap();

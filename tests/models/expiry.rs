@@ -1,4 +1,5 @@
-//! Idle keys that expire, by a prune, by the sweep of a new key or to make room for one, while they are
+//! Idle keys that expire, by a prune, by the sweep of a new key or to make room for another, while
+//! requests use them by name, through handles and by permits.
 //! used by name, through handles and by permits.
 
 use shuttle::thread;
@@ -10,7 +11,7 @@ use super::{
     Thread, assert_unused, block_on, builder, check, level, requests, run_threads, thread_of,
 };
 
-/// A builder with this quota for every key.
+/// Returns a builder with this quota for every key.
 fn builder_of_all(quota: Quota) -> Builder {
     builder().quota("*", quota)
 }
@@ -19,7 +20,7 @@ fn take(limiter: &Limiter, key: &'static str) -> Thread {
     thread_of(limiter, move |limiter| drop(limiter.try_acquire(key, &Cost::new()).unwrap()))
 }
 
-/// A thread that makes keys, each of which sweeps a few others.
+/// Returns a thread that creates keys, each of which sweeps a few others.
 fn prune_and_make_keys(limiter: &Limiter) -> Thread {
     thread_of(limiter, |limiter| {
         limiter.state().prune();
@@ -38,7 +39,7 @@ fn assert_new_keys_used_once(limiter: &Limiter) {
     NEW.iter().for_each(|key| assert_eq!(requests(limiter, key), 1, "{key}"));
 }
 
-/// Returns how many of these threads were granted their request; the others found the table full.
+/// Returns which threads' requests were admitted; the others found the table full.
 fn granted<const N: usize>(threads: [thread::JoinHandle<Option<Code>>; N]) -> [bool; N] {
     threads.map(|thread| match thread.join().unwrap() {
         None => true,
@@ -47,7 +48,7 @@ fn granted<const N: usize>(threads: [thread::JoinHandle<Option<Code>>; N]) -> [b
     })
 }
 
-/// Asserts that the table has room for so many more keys.
+/// Asserts that the table has room for exactly `keys` more keys.
 fn assert_room(limiter: &Limiter, keys: usize) {
     for (number, key) in NEW.iter().enumerate() {
         let granted = limiter.try_acquire(key, &Cost::new());
@@ -72,7 +73,7 @@ fn permit_of_reset_key_released_changes_no_other_key() {
 }
 
 #[test]
-fn key_used_while_pruned_keeps_its_usage() {
+fn key_used_while_pruned_keeps_usage() {
     check(|| {
         let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
         limiter.try_acquire("a", &Cost::new()).unwrap().release();
@@ -92,7 +93,7 @@ fn key_used_while_pruned_keeps_its_usage() {
 }
 
 #[test]
-fn idle_key_used_while_pruned_keeps_its_usage() {
+fn idle_key_used_while_pruned_keeps_usage() {
     check(|| {
         let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
         limiter.try_acquire("a", &Cost::new()).unwrap().release();
@@ -216,7 +217,7 @@ fn keys_of_budget_made_and_pruned_concurrently_count_is_exact() {
 
 #[test]
 fn budget_of_one_key_used_by_two_keys_admits_one() {
-    // Some of these keys are in the shard of the first, and some are not.
+    // Some of these keys are in the same shard as the first, and some are not.
     for key in [NEW[1], NEW[2], NEW[3]] {
         check(move || {
             let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
@@ -232,7 +233,7 @@ fn budget_of_one_key_used_by_two_keys_admits_one() {
 
 #[test]
 fn idle_key_at_max_keys_makes_room_while_pruned() {
-    // Some of these keys are in the shard of the idle one.
+    // Some of these keys are in the same shard as the idle key.
     for key in NEW {
         check(move || {
             let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(1).build().unwrap();
@@ -256,7 +257,7 @@ fn idle_keys_with_permit_and_handle_stay_at_max_keys() {
         let act = move || {
             drop(handle.clone());
             drop(handle.try_acquire(&Cost::new()).unwrap());
-            // Kept until the keys were looked at.
+            // Kept until the keys have been swept.
             handle
         };
         let act = thread::spawn(act);

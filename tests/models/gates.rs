@@ -1,4 +1,5 @@
-//! Gates, of which each wakes the next. Time stands still, so no gate is opened by the time at which
+//! Gates that each wake the next. The clock does not advance, so a gate that is not woken never
+//! opens.
 //! it would look again without being woken.
 
 use std::future::poll_fn;
@@ -15,7 +16,7 @@ fn pass(limiter: &Limiter, keys: &'static [&'static str]) -> Thread {
     thread_of(limiter, move |limiter| wait_open(limiter.gate(keys).unwrap()))
 }
 
-/// A thread that drops its gate if that is shut.
+/// Returns a thread that drops its gate if the gate is closed.
 fn leave(limiter: &Limiter, keys: &'static [&'static str]) -> Thread {
     thread_of(limiter, move |limiter| {
         let mut gate = limiter.gate(keys).unwrap();
@@ -37,7 +38,7 @@ fn gates_waiting_while_one_is_dropped_all_open() {
             Box::new(move || drop(held)),
         ]);
         assert_unused(&limiter, "k");
-        drop(limiter.try_acquire("k", &Cost::new()).expect("gates take nothing"));
+        drop(limiter.try_acquire("k", &Cost::new()).expect("gates take no amount"));
     });
 }
 
@@ -78,7 +79,7 @@ fn gates_of_several_keys_in_crossing_orders_open() {
     });
 }
 
-/// Two gates, and a change that opens both.
+/// Checks two gates and a change that opens both.
 fn check_opened_by(change: fn(&Limiter)) {
     check(move || {
         let limiter = limiter(Quota::new().concurrency(2).rpd(1));
@@ -88,12 +89,12 @@ fn check_opened_by(change: fn(&Limiter)) {
 }
 
 #[test]
-fn gates_of_quota_that_is_raised_open() {
+fn gates_of_raised_quota_open() {
     check_opened_by(|limiter| limiter.quotas().set("k", &Quota::new().concurrency(2).rpd(2)));
 }
 
 #[test]
-fn gates_of_key_that_is_reset_open() {
+fn gates_of_reset_key_open() {
     check_opened_by(|limiter| limiter.reset("k"));
 }
 

@@ -1,4 +1,4 @@
-//! The changes that a store collects, while keys are used, reset, retired and pruned.
+//! Changes collected for a store, while keys are used, reset, retired and pruned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::{
 struct Collected(Arc<std::sync::Mutex<Vec<KeyChanges>>>);
 
 impl Collected {
-    /// A thread that collects twice, and prunes after each.
+    /// Returns a thread that collects twice, and prunes after each collection.
     fn collect_twice(&self, limiter: &Limiter) -> Thread {
         let collected = self.clone();
         thread_of(limiter, move |limiter| {
@@ -46,7 +46,7 @@ fn sum(changes: &[KeyChanges], dimension: &Dimension) -> i64 {
     of.flat_map(|bucket| &bucket.taken).map(|(_, amount)| amount).sum()
 }
 
-/// Returns the amount held of the tokens of a key, as the last change says.
+/// Returns the tokens that a key holds, according to its last change.
 fn held(changes: &[KeyChanges], key: &str) -> u64 {
     let of_key = changes.iter().rev().filter(|change| change.key == key);
     let mut buckets = of_key.flat_map(|change| &change.buckets);
@@ -54,14 +54,14 @@ fn held(changes: &[KeyChanges], key: &str) -> u64 {
     last.map_or(0, |bucket| bucket.held)
 }
 
-/// A thread that acquires 10 tokens of the key and settles another amount.
+/// Returns a thread that acquires 10 tokens of the key and settles `settled`.
 fn settle(limiter: &Limiter, key: &'static str, settled: u64) -> Thread {
     thread_of(limiter, move |limiter| {
         limiter.try_acquire(key, &tokens(10)).unwrap().settle(&tokens(settled));
     })
 }
 
-/// A change by another process, which holds requests.
+/// Returns a change by another process, which holds requests.
 fn held_by_others(requests: u64) -> [KeyChanges; 1] {
     let mut change = KeyChanges::new("k");
     let held = BucketChanges::new(Dimension::Concurrency, Window::MINUTE, Vec::new(), requests);
@@ -69,7 +69,7 @@ fn held_by_others(requests: u64) -> [KeyChanges; 1] {
     [change]
 }
 
-/// A change by another process, which has taken tokens now.
+/// Returns a change by another process, which has taken tokens at the current time.
 fn taken_by_others(limiter: &Limiter, amount: i64) -> [KeyChanges; 1] {
     let mut change = KeyChanges::new("k");
     let taken = vec![(limiter.now(), amount)];
@@ -96,7 +96,7 @@ fn changes_collected_while_key_is_used_and_pruned_add_up() {
 }
 
 #[test]
-fn changes_collected_while_others_are_applied_are_own_ones() {
+fn changes_collected_while_changes_are_applied_are_local() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
         limiter.state().track();
@@ -160,7 +160,7 @@ fn changes_collected_while_key_is_retired_add_up() {
 }
 
 #[test]
-fn changes_tracked_while_key_is_used_are_recorded_from_then_on() {
+fn changes_of_key_used_while_tracking_starts_are_whole() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
         let track = thread_of(&limiter, |limiter| limiter.state().track());

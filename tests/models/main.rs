@@ -1,8 +1,12 @@
 //! Models of threads that use one limiter at the same time: each runs under many schedules, which
+//! switch threads at locks and atomics. They are only built with `RUSTFLAGS="--cfg shuttle"`; see
+//! scripts/test.sh.
 //! switch threads at locks and atomics. Built by `RUSTFLAGS="--cfg shuttle"` alone; see
 //! scripts/test.sh.
 //!
 //! A waiter that is not woken blocks its thread for ever, and so do two threads that wait for each
+//! other's locks: shuttle reports both ("deadlock!"). A thread that retries without end exceeds the
+//! maximum number of steps.
 //! other's locks: shuttle reports both ("deadlock!"). A thread that retries without end exceeds the
 //! number of steps.
 //!
@@ -20,7 +24,7 @@ mod clock;
 mod close;
 mod expiry;
 #[path = "../../crates/testing/src/full.rs"]
-#[expect(unreachable_pub, reason = "it is public where other tests have it from")]
+#[expect(unreachable_pub, reason = "public for the crates that include it as a module")]
 mod full;
 mod gates;
 mod journal;
@@ -47,7 +51,8 @@ use full::full_or;
 /// A thread of a model.
 type Thread = Box<dyn FnOnce() + Send>;
 
-/// Runs a model under random schedules, and under schedules that switch at few random points. A
+/// Runs a model under random schedules, and under schedules that switch at a few random points. A
+/// failing schedule is printed; `SHUTTLE_RANDOM_SEED` replaces the seed below.
 /// failing schedule is printed; `SHUTTLE_RANDOM_SEED` replaces the seed below.
 fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
     let schedules = full_or(1_500, 500);
@@ -63,7 +68,7 @@ fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'st
     Runner::new(scheduler, config).run(model);
 }
 
-/// A limiter for the key `k`, without margin, whose time stands still.
+/// Returns a limiter for the key `k`, without margin, whose clock does not advance.
 fn limiter(quota: Quota) -> Limiter {
     builder().quota("k", quota).build().unwrap()
 }
@@ -76,19 +81,20 @@ fn tokens(amount: u64) -> Cost {
     Cost::new().tokens(amount)
 }
 
-/// A thread that uses the limiter.
+/// Returns a thread that uses the limiter.
 fn thread_of(limiter: &Limiter, act: impl FnOnce(&Limiter) + Send + 'static) -> Thread {
     let limiter = limiter.clone();
     Box::new(move || act(&limiter))
 }
 
-/// Runs all threads, and waits for them.
+/// Runs all threads and waits for them to end.
 fn run_threads<const N: usize>(threads: [Thread; N]) {
     let threads = threads.map(thread::spawn);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Waits for a future. Not `shuttle::future::block_on`: a thread that is woken there while it waits
+/// Waits for a future. Unlike `shuttle::future::block_on`, it keeps a wake-up that arrives while
+/// `poll` waits for a lock (lost by shuttle-engine 0.1.7).
 /// for a lock inside of `poll` forgets that it was woken (shuttle-engine 0.1.7).
 fn block_on<F: Future>(future: F) -> F::Output {
     let signal = Arc::new(Signal::default());
@@ -122,7 +128,7 @@ impl Wake for Signal {
     }
 }
 
-/// Polls once, and drops a future that isn't ready after other threads had a chance to run.
+/// Polls once, and drops a future that is not ready after other threads had a chance to run.
 fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -150,7 +156,7 @@ fn requests(limiter: &Limiter, key: &str) -> u64 {
     level(&limiter.stats(key), &Dimension::Requests).0
 }
 
-/// Asserts that no request waits for the key or holds a part of it.
+/// Asserts that no request waits for the key or holds a part of its limits.
 fn assert_unused(limiter: &Limiter, key: &str) {
     let stats = limiter.stats(key);
     assert_eq!(stats.waiting, 0);

@@ -1,4 +1,4 @@
-//! Ends of permits, against each other and against waiters that leave.
+//! Permits that end, concurrently with other permits and with waiters that leave.
 
 use shuttle::thread;
 use tollgate::Permit;
@@ -14,7 +14,7 @@ fn permits_ended_while_a_waiter_leaves_add_up() {
         let limiter = limiter(Quota::new().tpm(100).rpm(100).concurrency(3));
         let [settled, dropped, released] = [(); 3].map(|()| limiter.try_acquire("k", &tokens(30)));
         let [settled, dropped, released] = [settled, dropped, released].map(Result::unwrap);
-        // It fits when all three have ended, and not before.
+        // It fits only when all three have ended.
         let wait = thread_of(&limiter, |limiter| {
             block_on(limiter.acquire("k", &tokens(50))).unwrap().settle(&tokens(49));
         });
@@ -31,7 +31,11 @@ fn permits_ended_while_a_waiter_leaves_add_up() {
         ]);
         let stats = limiter.stats("k");
         assert_eq!(level(&stats, &Dimension::Tokens), (20 + 30 + 49, 0));
-        assert_eq!(level(&stats, &Dimension::Requests), (3, 0), "a released one never left");
+        assert_eq!(
+            level(&stats, &Dimension::Requests),
+            (3, 0),
+            "a released request is not charged"
+        );
         assert_unused(&limiter, "k");
     });
 }
@@ -55,7 +59,9 @@ fn requests_beyond_the_limit_made_concurrently_are_refused() {
     });
 }
 
-/// The first of two waiters is dropped, maybe after it was woken, while the permit ends that both
+/// The first of two waiters is dropped, possibly after it was woken, while the permit that both
+/// wait
+/// for ends: the second is admitted.
 /// wait for: the second is granted.
 fn first_waiter_dropped_while_permit_ends(end: fn(Permit)) {
     check(move || {
@@ -104,7 +110,7 @@ fn first_waiter_dropped_unpolled_while_permit_ends_wakes_next() {
 }
 
 #[test]
-fn permit_that_holds_nothing_settled_while_used_adds_up() {
+fn permit_without_held_amount_settled_while_used_adds_up() {
     check(|| {
         let limiter = limiter(Quota::new().rpm(9));
         let [kept, settled, released] =

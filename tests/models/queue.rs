@@ -10,7 +10,8 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 use super::clock::JumpingClock;
 use super::{assert_unused, block_on, builder, check, limiter, poll_once, run_threads, thread_of};
 
-/// The numbers of the requests that wait, in order of arrival. A number is entered at the moment of
+/// The numbers of the requests that wait, in order of arrival. A number is added on arrival and
+/// removed after the request was admitted or has left.
 /// arrival and taken out after the request was granted or has left.
 #[derive(Debug, Clone, Default)]
 struct Arrivals(Arc<Mutex<Vec<usize>>>);
@@ -22,13 +23,13 @@ impl Arrivals {
             waiting.push(number);
             return None;
         };
-        assert!(waiting.is_empty(), "a newcomer was granted before {waiting:?}");
+        assert!(waiting.is_empty(), "a newcomer was admitted before {waiting:?}");
         Some(permit.unwrap())
     }
 
-    /// With one permit at a time, no other request is granted before this is called.
+    /// With one permit at a time, no other request is admitted before this is called.
     fn granted(&self, number: usize) {
-        assert_eq!(self.0.lock().unwrap().remove(0), number, "granted out of order");
+        assert_eq!(self.0.lock().unwrap().remove(0), number, "admitted out of order");
     }
 
     fn leave(&self, number: usize) {
@@ -38,7 +39,7 @@ impl Arrivals {
     fn try_acquire(&self, limiter: &Limiter) {
         let waiting = self.0.lock().unwrap();
         let granted = limiter.try_acquire("k", &Cost::new());
-        assert!(granted.is_err() || waiting.is_empty(), "granted before {waiting:?}");
+        assert!(granted.is_err() || waiting.is_empty(), "admitted before {waiting:?}");
     }
 }
 
@@ -66,7 +67,7 @@ fn leave(limiter: &Limiter, arrivals: &Arrivals, number: usize) {
 }
 
 #[test]
-fn waiters_among_waiters_that_leave_are_granted_in_order() {
+fn waiters_among_waiters_that_leave_are_admitted_in_order() {
     check(|| {
         let (limiter, arrivals) = (limiter(Quota::new().concurrency(1)), Arrivals::default());
         let held = limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -88,7 +89,7 @@ fn waiters_among_waiters_that_leave_are_granted_in_order() {
 }
 
 #[test]
-fn first_waiter_dropped_hands_its_timer_to_next() {
+fn first_waiter_dropped_hands_timer_to_next() {
     check(|| {
         let clock = JumpingClock::default();
         let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TokenBucket);
@@ -99,7 +100,7 @@ fn first_waiter_dropped_hands_its_timer_to_next() {
             let (arrivals, grants) = (arrivals.clone(), Arc::clone(&grants));
             thread_of(&limiter, move |limiter| {
                 let mut acquire = limiter.acquire("k", &Cost::new());
-                // No number is taken out: these are all arrivals so far.
+                // No number is removed: these are all arrivals so far.
                 let mut arrived = arrivals.0.lock().unwrap();
                 let result = acquire.arrive();
                 arrived.push(number);
@@ -118,8 +119,8 @@ fn first_waiter_dropped_hands_its_timer_to_next() {
         grants.sort_unstable();
         let ranks: Vec<_> = grants.iter().map(|&(_, rank)| rank).collect();
         assert_eq!(ranks, [1, 2], "in order of arrival");
-        assert!(grants[0].0 >= ManualClock::START + MINUTE, "granted too early: {grants:?}");
-        assert!(grants[1].0 >= grants[0].0 + MINUTE, "granted too early: {grants:?}");
+        assert!(grants[0].0 >= ManualClock::START + MINUTE, "admitted too early: {grants:?}");
+        assert!(grants[1].0 >= grants[0].0 + MINUTE, "admitted too early: {grants:?}");
         assert_unused(&limiter, "k");
     });
 }
@@ -138,7 +139,7 @@ fn waiter_moved_to_another_task_is_woken_there() {
 }
 
 #[test]
-fn full_queue_left_by_waiters_has_room_again() {
+fn full_queue_left_by_waiters_admits_waiters_again() {
     check(|| {
         let quota = Quota::new().concurrency(1);
         let limiter = builder().quota("k", quota).max_waiting(1).build().unwrap();

@@ -1,4 +1,4 @@
-//! Changes of quotas and resets, against permits in flight and against waiters.
+//! Quota changes and resets, concurrently with permits in flight and with waiters.
 
 use shuttle::thread;
 use tollgate::limiter::{AcquireError, Code, UnknownKey};
@@ -40,7 +40,7 @@ fn quota_raised_while_permits_end_admits_first_waiter() {
 }
 
 #[test]
-fn waiters_of_removed_quota_are_all_rejected() {
+fn waiters_of_removed_quota_are_rejected() {
     check(|| {
         let quota = Quota::new().concurrency(1);
         let unknown = UnknownKey::Refuse;
@@ -73,7 +73,7 @@ fn waiters_of_removed_quota_are_all_rejected() {
 }
 
 #[test]
-fn permit_of_removed_quota_dropped_frees_nothing_of_next() {
+fn permit_of_removed_quota_dropped_keeps_next_quota_held() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(1));
         let old = limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -113,7 +113,7 @@ fn key_reset_wakes_first_waiter_and_keeps_permits() {
 }
 
 #[test]
-fn permit_granted_between_two_resets_returns_only_its_own() {
+fn permit_granted_between_two_resets_refunds_only_own_charge() {
     check(|| {
         let limiter = limiter(Quota::new().rpm(5));
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
@@ -122,14 +122,14 @@ fn permit_granted_between_two_resets_returns_only_its_own() {
         let early = limiter.try_acquire("k", &Cost::new()).unwrap();
         reset.join().unwrap();
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-        // Its charge is returned if it still counts; the charge of the other permit stays.
+        // Its charge is refunded if it still counts; the charge of the other permit remains.
         early.release();
         assert_eq!(requests(&limiter, "k"), 1);
     });
 }
 
 #[test]
-fn permit_granted_between_two_quotas_returns_only_its_own() {
+fn permit_granted_between_two_quotas_frees_only_own_amount() {
     check(|| {
         let two = || Quota::new().concurrency(2);
         let limiter = limiter(two());

@@ -1,4 +1,5 @@
-//! Keys that are retired, by a change of the quotas or to make room, while requests and gates wait for
+//! Keys that are retired, by a quota change or to make room, while requests and gates wait for them
+//! and others arrive.
 //! them and others arrive.
 
 use tollgate::limiter::{AcquireError, KeyBudget, Limiter};
@@ -9,7 +10,7 @@ use super::{
     thread_of, wait_open,
 };
 
-/// A limiter for all keys that begin with `m-`.
+/// Returns a limiter for all keys that begin with `m-`.
 fn limiter_of_pattern(quota: &Quota) -> Limiter {
     builder().quota("m-*", quota.clone()).build().unwrap()
 }
@@ -20,7 +21,7 @@ fn acquire(limiter: &Limiter, key: &'static str) -> Thread {
     })
 }
 
-/// A thread that acquires, unless the key has no quota.
+/// Returns a thread that acquires, unless the key has no quota.
 fn acquire_if_known(limiter: &Limiter, key: &'static str) -> Thread {
     thread_of(limiter, move |limiter| match block_on(limiter.acquire(key, &Cost::new())) {
         Ok(permit) => drop(permit),
@@ -39,7 +40,7 @@ fn set(limiter: &Limiter, name: &'static str, quota: &Quota) -> Thread {
     thread_of(limiter, move |limiter| limiter.quotas().set(name, &quota))
 }
 
-/// Asserts that the key follows the quota that the limiter has for it, and that keys count together
+/// Asserts that the keys follow the quota that the limiter has for them.
 /// if that is shared.
 fn assert_follows(limiter: &Limiter, name: &str, keys: [&str; 2]) {
     let quota = limiter.quotas().get(name).map(|named| named.quota).unwrap_or_default();
@@ -49,7 +50,7 @@ fn assert_follows(limiter: &Limiter, name: &str, keys: [&str; 2]) {
 }
 
 #[test]
-fn waiters_of_key_moved_to_shared_quota_end_without_a_release() {
+fn waiters_of_key_moved_to_shared_quota_end_without_release() {
     check(|| {
         let one = Quota::new().concurrency(1);
         let limiter = limiter_of_pattern(&one);
@@ -70,7 +71,7 @@ fn waiters_of_key_moved_to_shared_quota_end_without_a_release() {
 }
 
 #[test]
-fn waiters_of_key_moved_while_its_permit_ends_all_end() {
+fn waiters_of_key_moved_while_permit_ends_all_end() {
     check(|| {
         let one = Quota::new().concurrency(1);
         let limiter = limiter_of_pattern(&one);
@@ -112,7 +113,7 @@ fn waiters_of_shared_quota_made_separate_all_end() {
 }
 
 #[test]
-fn waiters_of_quota_shared_and_removed_end_without_a_release() {
+fn waiters_of_quota_shared_and_removed_end_without_release() {
     check(|| {
         let one = Quota::new().concurrency(1);
         let limiter = limiter_of_pattern(&one);
@@ -131,7 +132,7 @@ fn waiters_of_quota_shared_and_removed_end_without_a_release() {
 }
 
 #[test]
-fn quota_of_key_set_and_removed_concurrently_last_applies() {
+fn quota_set_and_removed_concurrently_last_change_applies() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(1));
         let held = limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -195,7 +196,7 @@ fn several_keys_moved_to_one_shared_quota_are_locked_once() {
 }
 
 #[test]
-fn keys_moved_to_shared_quota_return_their_budget_once() {
+fn keys_moved_to_shared_quota_return_budget_once() {
     check(|| {
         let quota = Quota::new().rpm(9);
         let limiter = builder().quota("*", quota.clone()).build().unwrap();

@@ -1,4 +1,4 @@
-//! Requests on several keys at once, named in different orders.
+//! Requests for several keys at once, named in different orders.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::{
     tokens,
 };
 
-/// Flags of the keys that are held by a permit, of which there is one at a time for each key.
+/// Flags of the keys that a permit holds; each key allows one permit at a time.
 #[derive(Debug, Clone, Default)]
 struct Held(Arc<[AtomicBool; KEYS.len()]>);
 
 impl Held {
-    /// Holds the keys, and asserts that no other permit does.
+    /// Marks the keys as held, and asserts that no other permit holds them.
     fn hold(&self, keys: &[&str], permit: Permit) {
         let flags = || keys.iter().map(|key| &self.0[KEYS.iter().position(|k| k == key).unwrap()]);
         flags().for_each(|flag| assert!(!flag.swap(true, Ordering::SeqCst), "granted twice"));
@@ -32,7 +32,7 @@ impl Held {
         })
     }
 
-    /// A thread that acquires, and gives up if it has to wait.
+    /// Returns a thread that acquires, and gives up if it has to wait.
     fn poll_once(&self, limiter: &Limiter, keys: &'static [&'static str]) -> Thread {
         let held = self.clone();
         thread_of(limiter, move |limiter| {
@@ -42,13 +42,13 @@ impl Held {
     }
 }
 
-/// A limiter with this quota for every key.
+/// Returns a limiter with this quota for every key.
 fn limiter(quota: Quota) -> Limiter {
     builder().quota("*", quota).build().unwrap()
 }
 
 #[test]
-fn keys_named_in_crossing_orders_are_granted_once_to_all() {
+fn keys_in_crossing_orders_are_granted_once_to_each_request() {
     check(|| {
         let (limiter, held) = (limiter(Quota::new().concurrency(1)), Held::default());
         run_threads([
@@ -63,7 +63,7 @@ fn keys_named_in_crossing_orders_are_granted_once_to_all() {
 }
 
 #[test]
-fn three_keys_in_three_orders_with_room_for_one_grant_one() {
+fn three_keys_in_three_orders_with_capacity_for_one_grant_one() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
         let acquire = |keys: [&'static str; 3]| {
@@ -112,7 +112,7 @@ fn request_waiting_for_one_key_holds_no_other() {
         let wait = thread_of(&limiter, |limiter| {
             drop(block_on(limiter.acquire_all(&["c", "a"], &Cost::new())).unwrap());
         });
-        // The first request is granted only after these.
+        // The first request is admitted only after these.
         let pass = thread_of(&limiter, move |limiter| {
             drop(limiter.try_acquire("c", &Cost::new()).expect("the key is free"));
             drop(block_on(limiter.acquire_all(&["b", "c"], &Cost::new())).unwrap());
@@ -124,12 +124,12 @@ fn request_waiting_for_one_key_holds_no_other() {
 }
 
 #[test]
-fn quotas_removed_while_several_keys_are_waited_for_end_all() {
+fn quotas_removed_while_several_keys_are_awaited_end_all() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(1));
         let held = limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap();
         let wait = |keys: [&'static str; 2]| {
-            // It is rejected by the removal, or granted.
+            // The request is rejected because of the removal, or admitted.
             thread_of(&limiter, move |limiter| {
                 drop(block_on(limiter.acquire_all(&keys, &Cost::new())));
             })
@@ -145,7 +145,7 @@ fn quotas_removed_while_several_keys_are_waited_for_end_all() {
 }
 
 #[test]
-fn keys_in_crossing_orders_settled_and_waited_for_all_end() {
+fn keys_in_crossing_orders_settled_while_awaited_all_end() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(1).rpm(9));
         let held = limiter.acquire_all(&["b", "c"], &Cost::new()).try_now().unwrap();

@@ -1,4 +1,7 @@
 //! Wakers may run any code when they are called or dropped, and may use the limiter: a task that is
+//! dropped with its waker drops its permits. A waker that is called under the lock of its key
+//! blocks
+//! its thread.
 //! dropped with its waker drops its permits. A waker that is called under the lock of its key blocks
 //! its thread.
 
@@ -12,7 +15,7 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::{assert_unused, builder, check, limiter, run_threads, tokens};
 
-/// A task that owns a permit, and reads the limiter's figures when it is woken.
+/// A task that owns a permit, and reads the limiter's statistics when it is woken.
 struct Task {
     limiter: Limiter,
     _permit: Mutex<Option<Permit>>,
@@ -30,7 +33,7 @@ impl Drop for Task {
     }
 }
 
-/// A waker that is the only owner of its task.
+/// Returns a waker that is the only owner of its task.
 fn task(limiter: &Limiter) -> Waker {
     let permit = limiter.try_acquire("k", &tokens(1)).ok();
     Waker::from(Arc::new(Task { limiter: limiter.clone(), _permit: Mutex::new(permit) }))
@@ -52,7 +55,7 @@ fn waker_of_waiter_is_called_and_dropped_without_a_lock() {
                 if acquire.arrive().is_some() {
                     return;
                 }
-                // A future that has ended must not be polled.
+                // A completed future must not be polled.
                 for waker in [first, task(&limiter)] {
                     if limiter.stats("k").waiting > 0 {
                         poll(&mut acquire, &waker);

@@ -33,7 +33,7 @@ fn pace(reduction: Reduction) -> Pace {
     reduction.pace().unwrap().unwrap()
 }
 
-/// To half, and back by a tenth every 30 seconds.
+/// Reduces to half, and recovers by a tenth every 30 seconds.
 fn steady() -> Pace {
     pace(Reduction::new().spread(Duration::ZERO))
 }
@@ -77,7 +77,7 @@ fn config() -> ProptestConfig {
 // Cool-downs.
 
 #[test]
-fn refusal_with_delay_cools_down_that_long_at_least() {
+fn refusal_with_delay_cools_down_at_least_that_long() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
     assert!(adapt.is_open(START) && adapt.is_idle(START));
     let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until;
@@ -93,7 +93,7 @@ fn refusals_without_delay_double_up_to_64_seconds() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(1_000_000)));
     let (mut now, mut delays) = (START, Vec::new());
     for _ in 0..8 {
-        // Three refusals of one flight count once.
+        // Three refusals of requests in flight at the same time count once.
         let refusal = RateLimited::new(None).sent_at(now);
         let untils = [0; 3].map(|_| refuse(&mut adapt, &mut limits, &refusal, now).until);
         assert_eq!(untils, [untils[0]; 3]);
@@ -104,7 +104,7 @@ fn refusals_without_delay_double_up_to_64_seconds() {
 }
 
 #[test]
-fn refusal_after_a_step_of_recovery_starts_at_a_second_again() {
+fn refusal_after_a_recovery_step_restarts_at_one_second() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(1_000)));
     let mut now = START;
     for _ in 0..3 {
@@ -118,20 +118,20 @@ fn refusal_after_a_step_of_recovery_starts_at_a_second_again() {
 }
 
 #[test]
-fn cool_down_with_spread_ends_later_by_its_part() {
+fn cool_down_with_spread_ends_later_by_random_part() {
     let pace = pace(Reduction::new().spread(Duration::from_nanos(65_536 * 1_000)));
     let end = |delay: Duration, part: u64| {
         let until = Adapt::default().cool_down(delay, (Some(pace), part), START);
         (until - START - delay).as_nanos()
     };
     assert_eq!([end(S, 0), end(S, 1), end(S, 65_535)], [0, 1_000, 65_535_000]);
-    // At most an eighth of the delay.
+    // The spread is at most an eighth of the delay.
     assert_eq!(end(Duration::from_nanos(8 * 65_536), 65_535), 65_535);
     assert_eq!(Adapt::default().cool_down(S, (None, 65_535), START), START + S);
 }
 
 #[test]
-fn refusal_until_reset_cools_down_for_a_minute_and_no_more() {
+fn refusal_until_reset_cools_down_for_one_minute_at_most() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100).rpd(1_000)));
     let reaction = refuse(&mut adapt, &mut limits, &RateLimited::new(None).until_reset(), START);
     assert_eq!((reaction.until, reaction.is_reduced), (START + 60 * S, false));
@@ -168,7 +168,7 @@ fn refusal_halves_rates_and_leaves_days() {
 }
 
 #[test]
-fn refusal_that_names_a_rate_reduces_only_that_rate() {
+fn refusal_naming_a_rate_reduces_only_that_rate() {
     let named = |quota: Quota, dimension: Dimension| {
         let (mut adapt, mut limits) = (Adapt::default(), buckets(quota));
         let refusal = seconds(1).dimension(dimension);
@@ -177,7 +177,7 @@ fn refusal_that_names_a_rate_reduces_only_that_rate() {
     };
     let quota = || Quota::new().rpm(100).tpm(1_000);
     assert_eq!(named(quota(), Dimension::Tokens), (vec![100, 500], vec![0, 500]));
-    // All rates, where the key has no rate of it.
+    // All rates, if the key has no rate of that dimension.
     assert_eq!(named(quota(), Dimension::InputTokens), (vec![50, 500], vec![50, 500]));
     let daily = Quota::new().tpm(1_000).rpd(100);
     assert_eq!(named(daily, Dimension::Requests), (vec![500, 100], vec![500, 0]));
@@ -191,7 +191,7 @@ fn reduction_of_a_limit_of_one_keeps_one() {
 }
 
 #[test]
-fn refusals_of_the_same_flight_reduce_once() {
+fn refusals_of_requests_in_flight_together_reduce_once() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
     let mut reduced = |sent_at: Option<Timestamp>, now: Timestamp| {
         let refusal = RateLimited { sent_at, ..seconds(1) };
@@ -200,7 +200,7 @@ fn refusals_of_the_same_flight_reduce_once() {
     assert!(reduced(Some(START - 5 * S), START));
     assert!(!reduced(Some(START - 3 * S), START + S));
     assert!(!reduced(Some(START), START + 20 * S));
-    // Sent ten seconds ago, where that isn't known.
+    // Taken to be sent ten seconds ago if the time is unknown.
     assert!(!reduced(None, START + 10 * S));
     assert!(reduced(None, START + 10 * S + Duration::from_nanos(1)));
     assert!(reduced(Some(START + 10 * S + Duration::from_nanos(2)), START + 11 * S));
@@ -229,7 +229,7 @@ fn buckets_are_empty_at_the_end_of_a_cool_down() {
 }
 
 #[test]
-fn reduction_during_a_cool_down_starts_at_its_end() {
+fn reduction_during_a_cool_down_starts_at_the_end() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(120)));
     let until = refuse(&mut adapt, &mut limits, &seconds(600), START).until;
     assert!(adapt.reduce(&mut limits, steady(), START + 11 * S));
@@ -239,7 +239,7 @@ fn reduction_during_a_cool_down_starts_at_its_end() {
 }
 
 #[test]
-fn longer_cool_down_of_the_same_flight_delays_recovery() {
+fn longer_cool_down_of_requests_in_flight_delays_recovery() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(120)));
     refuse(&mut adapt, &mut limits, &seconds(1), START);
     assert_eq!(adapt.recovers_at(), Some(START + 31 * S));
@@ -249,7 +249,7 @@ fn longer_cool_down_of_the_same_flight_delays_recovery() {
 }
 
 #[test]
-fn update_of_another_program_lowers_rates_in_proportion() {
+fn update_of_another_process_lowers_rates_in_proportion() {
     let quota = Quota::new().rpm(100).tpm(1_000).rpd(1_000);
     let (mut adapt, mut limits) = (Adapt::default(), buckets(quota));
     assert_eq!(capacity(&limits), 100);
@@ -259,7 +259,7 @@ fn update_of_another_program_lowers_rates_in_proportion() {
         [START - S - Duration::from_nanos(1), START - S, START - S + Duration::from_nanos(1)]
             .map(|sent| adapt.is_update_stale(sent));
     assert_eq!(stale, [true, true, false]);
-    // Never more than there is.
+    // Never above the current amounts.
     adapt.follow_update(&mut limits, steady(), 80, (START, START + S));
     assert_eq!(amounts(&limits), [40, 400, 1_000]);
     assert!(adapt.is_update_stale(START));

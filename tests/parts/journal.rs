@@ -20,7 +20,7 @@ const S: Duration = Duration::from_secs(1);
 /// The start of a minute.
 const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
-/// A plan of which tokens are held until the end, or are charged when they are sent.
+/// Returns a plan whose tokens are held until the end if `is_held`, or charged when they are sent.
 fn plan(quota: &Quota, is_held: bool, version: u32) -> Plan {
     let profile = (!is_held).then_some(&OPENAI);
     Plan::new(quota, profile, Margin::NONE, (0, version))
@@ -41,7 +41,7 @@ struct Permit {
     version: u32,
     at: Timestamp,
     reserved: Cost,
-    /// The input tokens that were charged early.
+    /// The input tokens that were settled early.
     early: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Party {
         Permit { version, at: now, reserved: cost.clone(), early: None }
     }
 
-    /// Ends a reservation as a permit does: what was settled early is no longer part of it.
+    /// Ends a reservation as a permit does: amounts settled early are no longer part of it.
     fn end(&mut self, permit: &Permit, charged: Option<&Cost>, now: Timestamp) {
         let (mut reserved, mut charged) = (permit.reserved.clone(), charged.cloned());
         if permit.early.is_some() {
@@ -119,14 +119,14 @@ impl Party {
         }
     }
 
-    /// Amounts used and held, by rule.
-    fn figures(&self, now: Timestamp) -> Vec<(u64, u64)> {
+    /// Returns the amounts used and held, by rule.
+    fn used_and_held(&self, now: Timestamp) -> Vec<(u64, u64)> {
         let levels = self.limits.iter().map(|(rule, bucket)| bucket.level(rule, now));
         levels.map(|level| (level.used, level.held)).collect()
     }
 }
 
-/// Amounts taken and held of one dimension, as they are collected.
+/// Returns the amounts taken and held of one dimension, as collected.
 fn reported(
     changes: Option<&KeyChanges>,
     dimension: &Dimension,
@@ -159,7 +159,7 @@ fn reservation_settled_before_collection_is_reported_net() {
 }
 
 #[test]
-fn amount_returned_after_collection_is_reported_at_its_time() {
+fn amount_returned_after_collection_is_reported_at_charge_time() {
     let mut party = Party::of(Quota::new().rpm(10).tpm(100), false);
     let permit = party.reserve(&tokens(40), START);
     assert!(party.collect().is_some());
@@ -183,9 +183,9 @@ fn excess_over_a_reservation_is_reported_as_taken() {
     assert_eq!(excess(Algorithm::SlidingWindow), [(START, 5)]);
 }
 
-/// The next window starts in the same part of a minute in which the request was sent.
+/// The next window starts within the same part of a minute as the request was sent.
 #[test]
-fn amount_returned_of_an_earlier_window_is_not_off_the_next() {
+fn amount_returned_of_earlier_window_keeps_next_window() {
     let quota = Quota::new().tpm(100).with_algorithm(Algorithm::FixedWindow);
     let mut party = Party::new(plan(&quota, false, 1));
     let (first, sent, next) = (START - 60 * S + S / 2, START + S / 5, START + S * 3 / 5);
@@ -198,7 +198,7 @@ fn amount_returned_of_an_earlier_window_is_not_off_the_next() {
 }
 
 #[test]
-fn amount_held_is_reported_whole_and_once() {
+fn amount_held_is_reported_in_full_and_once() {
     let mut party = Party::of(Quota::new().tpm(100).concurrency(9), true);
     let first = party.reserve(&tokens(10), START);
     let of = |changes: &Option<KeyChanges>, of| reported(changes.as_ref(), &of);
@@ -211,7 +211,7 @@ fn amount_held_is_reported_whole_and_once() {
     party.end(&first, Some(&tokens(9)), START + 2 * S);
     assert_eq!(of(&party.collect(), Dimension::Tokens), Some((vec![(START + 2 * S, 9)], 20)));
     let retired = party.journal.collect(&"k".into(), &party.limits, true);
-    assert_eq!(of(&retired, Dimension::Tokens), Some((vec![], 0)), "held elsewhere by now");
+    assert_eq!(of(&retired, Dimension::Tokens), Some((vec![], 0)), "held by another key by now");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn reservation_from_before_the_journal_is_not_reported() {
 }
 
 #[test]
-fn bucket_that_refills_is_reported_with_its_amount() {
+fn bucket_with_refill_is_reported_with_refill_amount() {
     let refill = |algorithm| {
         let mut party = Party::new(plan(&Quota::new().tpm(80).with_algorithm(algorithm), true, 1));
         party.charge(&tokens(1), START);
@@ -265,14 +265,14 @@ fn cool_down_and_reset_are_reported_once() {
         (changes.cooling_until, changes.reset_at),
         (Some(Timestamp::UNIX_EPOCH), Some(START + 2 * S))
     );
-    assert!(changes.buckets.is_empty(), "forgotten with the rest");
+    assert!(changes.buckets.is_empty(), "dropped by the reset");
     assert_eq!(party.collect(), None);
 }
 
 // The changes of one bucket.
 
 #[test]
-fn delta_of_amounts_out_of_order_counts_each_no_earlier() {
+fn delta_of_amounts_out_of_order_dates_none_earlier() {
     let party = Party::of(Quota::new().tpm(100), false);
     let bucket = party.limits.iter().next().unwrap();
     let mut delta = Delta::default();
@@ -286,7 +286,7 @@ fn delta_of_amounts_out_of_order_counts_each_no_earlier() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: full_or(5_000, 300), ..config() })]
 
-    /// Many amounts become few entries: none is lost, none counts for less long.
+    /// Many amounts are merged into few entries: no amount is lost, and none expires earlier.
     #[test]
     fn delta_of_many_amounts_keeps_all_in_few_entries(
         amounts in proptest::collection::vec((0..40_u64, 1..100_i64, 0..2_u8), 1..500),
@@ -304,7 +304,7 @@ proptest! {
         let mut entered = Vec::new();
         for (after, amount, kind) in amounts {
             now += Duration::from_secs(after);
-            // Returned are amounts that are collected; the rest is taken after them.
+            // Amounts returned were collected before; the others are taken after them.
             let entry = if kind == 0 { (now, -amount) } else { (now + 100_000 * S, amount) };
             delta.enter((rule, bucket), entry.0, entry.1);
             entered.push(entry);
@@ -321,7 +321,8 @@ proptest! {
             };
             prop_assert_eq!(sum(&all, Timestamp::MAX), sum(&kept, Timestamp::MAX));
             for &(at, _) in all.iter().chain(&kept) {
-                // Of what was taken, no more is over by any time; of what was returned, no less.
+                // By any time, no more than the amounts taken has expired, and no less than those
+                // returned.
                 prop_assert!(sum(&kept, at) <= sum(&all, at), "{} by {}", returned, at);
             }
         }

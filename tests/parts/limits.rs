@@ -14,7 +14,9 @@ use crate::quota::{Algorithm, Limit, Margin, Quota, Window};
 const S: Duration = Duration::from_secs(1);
 const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
-/// A plan of which tokens are held until the end, or with a profile are charged when they are sent.
+/// Returns a plan whose tokens are held until the end, or charged when they are sent if a profile
+/// is
+/// given.
 fn plan(quota: &Quota, profile: Option<&Profile>, version: u32) -> Plan {
     Plan::new(quota, profile, Margin::NONE, (0, version))
 }
@@ -31,8 +33,8 @@ fn levels(limits: &Limits, now: Timestamp) -> Vec<Level> {
     limits.iter().map(|(rule, bucket)| bucket.level(rule, now)).collect()
 }
 
-/// Amounts used and held, by rule.
-fn figures(limits: &Limits, now: Timestamp) -> Vec<(u64, u64)> {
+/// Returns the amounts used and held, by rule.
+fn used_and_held(limits: &Limits, now: Timestamp) -> Vec<(u64, u64)> {
     levels(limits, now).iter().map(|level| (level.used, level.held)).collect()
 }
 
@@ -44,19 +46,19 @@ fn tokens(n: u64) -> Cost {
     Cost::new().tokens(n)
 }
 
-/// Limits in some state: reservations in flight and charges.
+/// Limits in some state, after reservations and charges.
 #[derive(Debug, Clone)]
 struct Used {
     algorithm: Algorithm,
     /// Of the token limit; 0 for its amount.
     burst: u64,
     window: u64,
-    /// Of requests and of tokens.
+    /// The limits of requests and of tokens.
     amounts: (u64, u64),
     has_debt: bool,
     is_held: bool,
     has_margin: bool,
-    /// Milliseconds that pass, an amount, and whether it is charged rather than reserved.
+    /// Milliseconds that pass, an amount, and whether the amount is charged instead of reserved.
     steps: Vec<(u64, u64, bool)>,
 }
 
@@ -129,7 +131,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn reserve_if_plain_never_admits_beyond_the_full_check(
+    fn reserve_if_plain_admits_at_most_as_the_full_check(
         used in used(),
         after in 0..70_000_u64,
         amount in 0..450_u64,
@@ -157,7 +159,7 @@ proptest! {
         prop_assert_eq!(limits.buckets, reserved.buckets);
     }
 
-    /// A part of a token that is missing from a bucket counts as one of its tokens.
+    /// A bucket that lacks a fraction of a token counts a whole one as used.
     #[test]
     fn limits_carried_to_other_amounts_keep_used_and_held(
         used in used(),
@@ -166,11 +168,11 @@ proptest! {
     ) {
         let (limits, now) = used.build();
         let now = now + Duration::from_millis(after);
-        let before = figures(&limits, now);
+        let before = used_and_held(&limits, now);
         let same = limits.carried(Arc::clone(&limits.plan), now);
-        prop_assert_eq!(figures(&same, now), &before[..]);
+        prop_assert_eq!(used_and_held(&same, now), &before[..]);
         let carried = limits.carried(Used { amounts, ..used }.plan(), now);
-        for ((used, held), before) in figures(&carried, now).into_iter().zip(before) {
+        for ((used, held), before) in used_and_held(&carried, now).into_iter().zip(before) {
             prop_assert_eq!(held, before.1);
             prop_assert!((before.0..=before.0 + 1).contains(&used), "{} after {}", used, before.0);
         }
@@ -179,11 +181,11 @@ proptest! {
     #[test]
     fn reservation_released_leaves_no_trace(used in used(), amount in 1..150_u64) {
         let (mut limits, now) = used.build();
-        let before = figures(&limits, now);
+        let before = used_and_held(&limits, now);
         let cost = cost(amount);
         limits.commit(&cost, now);
         limits.end(granted(1, now, &cost), None, now);
-        prop_assert_eq!(figures(&limits, now), before);
+        prop_assert_eq!(used_and_held(&limits, now), before);
     }
 
     #[test]
@@ -191,15 +193,15 @@ proptest! {
         let (mut limits, now) = used.build();
         let cost = cost(amount);
         limits.commit(&cost, now);
-        let held: Vec<_> = figures(&limits, now).into_iter().map(|(_, held)| (0, held)).collect();
+        let held: Vec<_> = used_and_held(&limits, now).into_iter().map(|(_, held)| (0, held)).collect();
         limits.clear(Arc::new(limits.plan.renewed(2)));
-        prop_assert_eq!(figures(&limits, now), &held[..]);
-        // A request from before returns what it holds, and no more.
+        prop_assert_eq!(used_and_held(&limits, now), &held[..]);
+        // A request from before the reset returns only the amount that it holds.
         limits.end(granted(1, now, &cost), None, now + S);
         let ended = limits.iter().zip(held).map(|((rule, _), (_, held))| {
             (0, if rule.holds() { held - rule.amount(&cost) } else { held })
         });
-        prop_assert_eq!(figures(&limits, now + S), ended.collect::<Vec<_>>());
+        prop_assert_eq!(used_and_held(&limits, now + S), ended.collect::<Vec<_>>());
     }
 
     #[test]
@@ -210,10 +212,10 @@ proptest! {
     ) {
         let (mut limits, now) = used.build();
         let (at, back) = (now + Duration::from_millis(after), Duration::from_secs(hours * 3_600));
-        let before = figures(&limits, at);
+        let before = used_and_held(&limits, at);
         let is_fresh = limits.is_fresh(at);
         limits.rebase(back);
-        prop_assert_eq!(figures(&limits, at - back), before);
+        prop_assert_eq!(used_and_held(&limits, at - back), before);
         prop_assert_eq!(limits.is_fresh(at - back), is_fresh);
     }
 }
@@ -223,10 +225,10 @@ fn reservation_ended_charges_the_actual_amount() {
     let mut limits = limits(&sliding(Quota::new().rpm(10).tpm(100).concurrency(3)));
     assert!(limits.is_fresh(START));
     limits.commit(&tokens(40), START);
-    assert_eq!(figures(&limits, START), [(1, 0), (0, 40), (0, 1)]);
+    assert_eq!(used_and_held(&limits, START), [(1, 0), (0, 40), (0, 1)]);
     assert!(!limits.is_fresh(START));
     limits.end(granted(1, START, &tokens(40)), Some(&tokens(25)), START + S);
-    assert_eq!(figures(&limits, START + S), [(1, 0), (25, 0), (0, 0)]);
+    assert_eq!(used_and_held(&limits, START + S), [(1, 0), (25, 0), (0, 0)]);
     assert!(!limits.is_fresh(START + 60 * S) && limits.is_fresh(START + 61 * S));
 }
 
@@ -236,11 +238,11 @@ fn plain_reservation_of_an_uncounted_dimension_is_refused() {
     assert!(!limits.reserve_if_plain(&Cost::new().input_tokens(1), START));
     assert!(!limits.reserve_if_plain(&Cost::new().custom("images", 1), START));
     assert!(limits.reserve_if_plain(&Cost::new().custom("images", 0), START));
-    assert_eq!(figures(&limits, START), [(1, 0), (0, 0)]);
+    assert_eq!(used_and_held(&limits, START), [(1, 0), (0, 0)]);
 }
 
 #[test]
-fn reservation_of_an_older_version_ends_only_rules_that_stood() {
+fn reservation_of_older_version_ends_only_rules_kept() {
     let quota = sliding(Quota::new().rpm(10).tpm(100));
     let cost = Cost::new().tokens(40).input_tokens(30);
     let mut limits = limits(&quota);
@@ -255,11 +257,11 @@ fn reservation_of_an_older_version_ends_only_rules_that_stood() {
     let mut limits = limits.carried(more, START + S);
     let newer = cost.clone();
     limits.commit(&newer, START + S);
-    assert_eq!(figures(&limits, START + S), [(2, 0), (0, 80), (0, 30)]);
+    assert_eq!(used_and_held(&limits, START + S), [(2, 0), (0, 80), (0, 30)]);
     limits.end(granted(1, START, &cost), Some(&cost), START + 2 * S);
-    assert_eq!(figures(&limits, START + 2 * S), [(2, 0), (40, 40), (0, 30)]);
+    assert_eq!(used_and_held(&limits, START + 2 * S), [(2, 0), (40, 40), (0, 30)]);
     limits.end(granted(2, START + S, &newer), Some(&newer), START + 2 * S);
-    assert_eq!(figures(&limits, START + 2 * S), [(2, 0), (80, 0), (30, 0)]);
+    assert_eq!(used_and_held(&limits, START + 2 * S), [(2, 0), (80, 0), (30, 0)]);
 }
 
 #[test]
@@ -269,19 +271,19 @@ fn reservation_from_before_a_change_to_holding_is_ignored() {
     limits.commit(&tokens(40), START);
     let holding = plan(&quota, None, 2).succeed(&limits.plan, 2);
     let mut limits = limits.carried(Arc::new(holding), START + S);
-    assert_eq!(figures(&limits, START + S), [(1, 0), (40, 0)]);
+    assert_eq!(used_and_held(&limits, START + S), [(1, 0), (40, 0)]);
     limits.end(granted(1, START, &tokens(40)), Some(&tokens(99)), START + S);
-    assert_eq!(figures(&limits, START + S), [(1, 0), (40, 0)]);
+    assert_eq!(used_and_held(&limits, START + S), [(1, 0), (40, 0)]);
 }
 
 #[test]
-fn amount_held_under_a_rule_that_holds_no_longer_is_taken() {
+fn amount_held_is_taken_when_the_rule_stops_holding() {
     let quota = sliding(Quota::new().rpm(10).tpm(100));
     let mut limits = limits(&quota);
     limits.commit(&tokens(40), START);
     let sending = plan(&quota, Some(&OPENAI), 2).succeed(&limits.plan, 2);
     let limits = limits.carried(Arc::new(sending), START + S);
-    assert_eq!(figures(&limits, START + S), [(1, 0), (40, 0)]);
+    assert_eq!(used_and_held(&limits, START + S), [(1, 0), (40, 0)]);
 }
 
 #[test]
@@ -294,11 +296,11 @@ fn dimension_settled_early_is_charged_once() {
     let early = granted(1, START + S, &reserved);
     let rules = limits.settle_early(early, &Dimension::InputTokens, &charged, START + S);
     assert_eq!(rules[..], [1]);
-    assert_eq!(figures(&limits, START + S), [(1, 0), (30, 0), (0, 50)]);
-    // As a permit ends: neither reserved nor charged any more.
+    assert_eq!(used_and_held(&limits, START + S), [(1, 0), (30, 0), (0, 50)]);
+    // As a permit ends: the dimension is neither reserved nor charged any more.
     let (rest, charged) = (reserved.input_tokens(0), Cost::new().input_tokens(0).output_tokens(20));
     limits.end(granted(1, START, &rest), Some(&charged), START + 2 * S);
-    assert_eq!(figures(&limits, START + 2 * S), [(1, 0), (30, 0), (20, 0)]);
+    assert_eq!(used_and_held(&limits, START + 2 * S), [(1, 0), (30, 0), (20, 0)]);
 }
 
 #[test]
@@ -313,9 +315,9 @@ fn dimension_charged_when_sent_is_not_settled_early() {
     assert!(early(&mut limits, 1).is_empty());
     let mut held = self::limits(&quota);
     held.commit(&tokens(40), START);
-    assert!(early(&mut held, 0).is_empty(), "the rule came later");
-    assert_eq!(figures(&held, START), [(1, 0), (0, 40)]);
-    assert_eq!(figures(&limits, START), [(1, 0), (40, 0)]);
+    assert!(early(&mut held, 0).is_empty(), "the rule is newer than the reservation");
+    assert_eq!(used_and_held(&held, START), [(1, 0), (0, 40)]);
+    assert_eq!(used_and_held(&limits, START), [(1, 0), (40, 0)]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn waker() -> Waker {
     Counter::new().1
 }
 
-/// Tells wakers apart.
+/// Returns the identity of a waker.
 fn id(waker: &Waker) -> usize {
     waker.data().addr()
 }
@@ -53,7 +53,9 @@ enum Action {
     StopListening(u64),
 }
 
-/// The reference: waiters and listeners with the identity of their wakers, sorted after each entry.
+/// A reference implementation: waiters and listeners with the identity of their wakers, sorted
+/// after
+/// each entry.
 #[derive(Debug, Default)]
 struct Reference {
     waiters: Vec<(Turn, usize)>,
@@ -117,10 +119,10 @@ impl Reference {
         assert_eq!(queue.next().as_ref().map(id), next);
         assert_eq!(ids(queue.request_wakers()), wakers(&requests));
         let split = |wakers: Vec<usize>, at: usize| {
-            let (waiters, heard) = wakers.split_at(at);
-            let mut heard = heard.to_vec();
-            heard.sort_unstable();
-            (waiters.to_vec(), heard)
+            let (waiters, listeners) = wakers.split_at(at);
+            let mut listeners = listeners.to_vec();
+            listeners.sort_unstable();
+            (waiters.to_vec(), listeners)
         };
         let all = (wakers(&self.waiters), listeners.clone());
         assert_eq!(split(ids(queue.all_wakers()), self.waiters.len()), all);
@@ -226,14 +228,14 @@ fn gate_with_old_number_goes_after_all_requests() {
     queue.enter(Turn::request(9), &request);
     assert_eq!(queue.next().as_ref().map(id), Some(id(&request)));
     assert!(queue.has_request_before(Turn::gate(1)));
-    assert!(queue.is_first(Turn::gate(1)), "the first of its kind");
+    assert!(queue.is_first(Turn::gate(1)), "the first gate");
     assert!(queue.remove(Turn::request(9)).unwrap().was_first);
     assert_eq!(queue.next().as_ref().map(id), Some(id(&gate)));
     assert!(!queue.has_request_before(Turn::gate(1)));
 }
 
 #[test]
-fn waker_that_stays_the_same_is_not_replaced() {
+fn waker_set_again_is_not_replaced() {
     let (mut queue, waker) = (WaitQueue::default(), waker());
     queue.enter(Turn::request(1), &waker);
     queue.listen(1, &waker);
@@ -242,17 +244,17 @@ fn waker_that_stays_the_same_is_not_replaced() {
 }
 
 #[test]
-fn wakers_called_together_wake_the_due_and_drop_the_spent() {
-    let ((due, first), (other, second), (spent, third)) =
+fn wakers_called_wake_due_tasks_and_drop_replaced() {
+    let ((due, first), (other, second), (replaced, third)) =
         (Counter::new(), Counter::new(), Counter::new());
     let mut wakers = Wakers::default();
     wakers.wake([first.clone(), first]);
     wakers.wake(Some(second));
     wakers.drop_later(Some(third));
-    assert_eq!((due.calls(), other.calls(), Arc::strong_count(&spent)), (0, 0, 2));
+    assert_eq!((due.calls(), other.calls(), Arc::strong_count(&replaced)), (0, 0, 2));
     wakers.call();
-    assert_eq!((due.calls(), other.calls(), spent.calls()), (2, 1, 0));
-    assert_eq!([due, other, spent].map(|counter| Arc::strong_count(&counter)), [1; 3]);
+    assert_eq!((due.calls(), other.calls(), replaced.calls()), (2, 1, 0));
+    assert_eq!([due, other, replaced].map(|counter| Arc::strong_count(&counter)), [1; 3]);
 }
 
 const ARRIVALS: u64 = 10;

@@ -1,6 +1,6 @@
-//! State across restarts and across machines: real files, real servers.
+//! State across restarts and machines, with real files and servers.
 
 mod cluster;
-mod kept;
 mod parity;
 mod store;
+mod stored_limits;

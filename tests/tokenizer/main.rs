@@ -1,4 +1,4 @@
-//! Prompts counted exactly: `Profile::with_tokenizer`.
+//! Exact token counts of prompts: `Profile::with_tokenizer`.
 
 use serde_json::{Value, json};
 use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
@@ -11,8 +11,8 @@ mod recordings;
 use recordings::{Entry, Recorded, entries};
 
 #[test]
-fn a_prompt_has_the_tokens_that_the_cookbook_counts() {
-    // The example of OpenAI's cookbook, and what its API answered.
+fn prompt_tokens_equal_count_of_cookbook() {
+    // The example of OpenAI's cookbook, and the count that the API returned.
     let messages = json!([
         {"role": "system", "content": "You are a helpful, pattern-following assistant that translates corporate jargon into plain English."},
         {"role": "system", "name": "example_user", "content": "New synergies will help drive top-line growth."},
@@ -28,7 +28,7 @@ fn a_prompt_has_the_tokens_that_the_cookbook_counts() {
 }
 
 #[test]
-fn what_openai_charges_by_characters_stays_as_it_is() {
+fn openai_charge_by_characters_is_unchanged_by_tokenizer() {
     let body = json!({"model": "gpt-4o", "messages": [{"role": "user", "content": "速率限制".repeat(50)}]});
     let (before, after) = (read(OPENAI, &body), read(OPENAI.with_tokenizer(), &body));
     assert_eq!(before.cost.amount(&Dimension::Tokens), after.cost.amount(&Dimension::Tokens));
@@ -37,7 +37,7 @@ fn what_openai_charges_by_characters_stays_as_it_is() {
 }
 
 #[test]
-fn where_usage_is_charged_the_reservation_holds_the_exact_prompt() {
+fn reservation_holds_exact_prompt_where_usage_is_charged() {
     let body = json!({"model": "gpt-4o", "max_tokens": 100,
                       "messages": [{"role": "user", "content": "tiktoken is great!"}]});
     let estimate = read(COMPATIBLE_USAGE.with_tokenizer(), &body);
@@ -45,7 +45,7 @@ fn where_usage_is_charged_the_reservation_holds_the_exact_prompt() {
 }
 
 #[test]
-fn a_model_without_a_vocabulary_is_estimated_as_before() {
+fn model_without_vocabulary_is_estimated_as_before() {
     let body = json!({"model": "claude-sonnet-4", "max_tokens": 9,
                       "messages": [{"role": "user", "content": "antidisestablishmentarianism"}]});
     assert_eq!(read(ANTHROPIC, &body), read(ANTHROPIC.with_tokenizer(), &body));
@@ -54,7 +54,7 @@ fn a_model_without_a_vocabulary_is_estimated_as_before() {
 }
 
 #[test]
-fn a_model_in_the_path_counts_too() {
+fn model_in_path_selects_vocabulary() {
     let body = br#"{"messages": [{"role": "user", "content": "tiktoken is great!"}]}"#;
     let azure = Profile::named("azure").unwrap().with_tokenizer();
     let path = "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21";
@@ -62,7 +62,7 @@ fn a_model_in_the_path_counts_too() {
 }
 
 #[test]
-fn a_huge_text_of_one_letter_is_counted_to_a_hundredth() {
+fn huge_text_of_one_letter_is_counted_within_1_percent() {
     for (letter, bytes) in [("a", 8), (" ", 128), ("-", 64), ("=", 64), ("\n", 16)] {
         let content = letter.repeat(1 << 20);
         let body = json!({"model": "gpt-4o", "messages": [{"role": "user", "content": content}]});
@@ -71,9 +71,9 @@ fn a_huge_text_of_one_letter_is_counted_to_a_hundredth() {
     }
 }
 
-/// Chats, completions and embeddings of mere text, of all recordings with OpenAI.
+/// Covers chats, completions and embeddings of text alone, in all recordings of OpenAI.
 #[test]
-fn recorded_prompts_of_text_are_exact() {
+fn recorded_text_prompts_are_counted_exactly() {
     let Some(entries) = entries("openai.har") else { return };
     let prompts = entries.iter().filter(|entry| is_text(entry)).filter_map(|entry| {
         let stated = entry.usage()??.input;

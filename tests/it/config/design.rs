@@ -9,7 +9,7 @@ use tollgate::quota::Dimension;
 use super::{EXAMPLE, good};
 
 #[test]
-fn every_section_of_the_example_is_read() {
+fn example_sections_are_all_read() {
     let config = good(EXAMPLE);
     let names: Vec<_> = config.providers.iter().map(|provider| provider.name()).collect();
     assert_eq!(names, ["openai", "anthropic", "my-vllm"]);
@@ -38,7 +38,7 @@ fn every_section_of_the_example_is_read() {
 }
 
 #[test]
-fn the_example_makes_a_limiter() {
+fn example_builds_a_limiter() {
     let limiter = good(EXAMPLE).builder().build().unwrap();
     let quota = limiter.quotas().of("gemini-2.5-pro");
     let day = quota.limits().iter().find(|limit| limit.calendar().is_some()).unwrap();
@@ -48,7 +48,7 @@ fn the_example_makes_a_limiter() {
 }
 
 #[test]
-fn a_file_that_says_nothing_is_the_defaults() {
+fn file_without_settings_equals_defaults() {
     for text in ["{}", "# a comment\n{}\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
         let config = good(text);
         let (config, defaults) = (config.builder(), tollgate::Limiter::builder());

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StoreFile};
 
-/// Loads a file of this text under variables and flags.
+/// Loads a file of this text with variables and flags.
 fn load(text: &str, variables: &[(&str, &str)], flags: &[Override]) -> Result<Loaded, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
@@ -20,7 +20,7 @@ fn rpm(config: &Config) -> u64 {
 }
 
 #[test]
-fn flags_go_over_the_environment_over_the_file_over_profiles() {
+fn flags_override_variables_override_file_override_profiles() {
     let file = "providers: [openai]\nquotas: {gpt-4o: {rpm: 7}}\n";
     let variable = [("TOLLGATE_QUOTAS__gpt-4o__RPM", "8")];
     let flag = [Override::new("--rpm", &["quotas", "gpt-4o", "rpm"], "9")];
@@ -33,7 +33,7 @@ fn flags_go_over_the_environment_over_the_file_over_profiles() {
 }
 
 #[test]
-fn a_variable_takes_the_place_of_what_it_names() {
+fn variable_replaces_the_named_value() {
     let file = "quotas: {a: {rpm: 5}}\nstore: {yaml: s.yaml, flush: 5s}\n";
     let of = |variables: &[(&str, &str)]| load(file, variables, &[]).unwrap().config;
     let flush = of(&[("TOLLGATE_STORE__FLUSH", "2s")]).store.unwrap().flush;
@@ -47,39 +47,39 @@ fn a_variable_takes_the_place_of_what_it_names() {
 }
 
 #[test]
-fn what_is_wrong_with_a_variable_or_flag_names_it() {
+fn error_in_variable_or_flag_names_source() {
     let of = |name, value| load("{}", &[(name, value)], &[]).unwrap_err();
-    let said = of("TOLLGATE_SHARE", "2");
-    assert_eq!(said, "TOLLGATE_SHARE: share: must be above 0 and at most 1, not 2");
+    let error = of("TOLLGATE_SHARE", "2");
+    assert_eq!(error, "TOLLGATE_SHARE: share: must be above 0 and at most 1, not 2");
     assert!(
         of("TOLLGATE_STORE__FLSH", "2s").starts_with("TOLLGATE_STORE__FLSH: store.flsh: unknown")
     );
     assert!(of("TOLLGATE_QUOTAS", "{a: [").starts_with("TOLLGATE_QUOTAS: quotas: invalid YAML"));
     let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5");
-    let said = load("{}", &[], &[flag]).unwrap_err();
-    assert!(said.starts_with("--max-wait: waiting.max_wait: must be a duration"), "{said}");
-    // Both at once, and the file's too.
-    let said = load("waiting: {max_wait: 1}", &[("TOLLGATE_SHARE", "2")], &[]).unwrap_err();
-    assert_eq!(said.lines().count(), 2);
-    assert!(said.contains("t.yaml:1:21: waiting.max_wait: "), "{said}");
+    let error = load("{}", &[], &[flag]).unwrap_err();
+    assert!(error.starts_with("--max-wait: waiting.max_wait: must be a duration"), "{error}");
+    // All errors are reported together, including the file's.
+    let error = load("waiting: {max_wait: 1}", &[("TOLLGATE_SHARE", "2")], &[]).unwrap_err();
+    assert_eq!(error.lines().count(), 2);
+    assert!(error.contains("t.yaml:1:21: waiting.max_wait: "), "{error}");
 }
 
 #[test]
-fn a_variable_that_is_empty_is_none() {
+fn empty_variable_is_ignored() {
     let file = "quotas: {a: {rpm: 5}}\nshare: 0.5\nstore: {yaml: s.yaml}\n";
     let empty = ["TOLLGATE_QUOTAS", "TOLLGATE_SHARE", "TOLLGATE_STORE", "TOLLGATE_QUOTAS__a__RPM"];
     let loaded = load(file, &empty.map(|name| (name, " ")), &[]).unwrap();
     assert_eq!(loaded.config.quotas[0].quota.limits()[0].amount(), 5);
     assert!(loaded.config.store.is_some() && !loaded.show().contains("TOLLGATE_"));
-    // To take away what the file says is said.
+    // An explicit null removes the section of the file.
     assert!(load(file, &[("TOLLGATE_STORE", "~")], &[]).unwrap().config.store.is_none());
 }
 
 #[test]
-fn a_file_that_cant_be_used_is_the_only_problem() {
+fn unusable_file_is_the_only_problem() {
     for text in ["", "# TODO\n", "{"] {
-        let said = load(text, &[("TOLLGATE_STORE__FLUSH", "2s")], &[]).unwrap_err();
-        assert!(said.lines().count() == 1 && said.starts_with("t.yaml"), "{text}: {said}");
+        let error = load(text, &[("TOLLGATE_STORE__FLUSH", "2s")], &[]).unwrap_err();
+        assert!(error.lines().count() == 1 && error.starts_with("t.yaml"), "{text}: {error}");
     }
 }
 
@@ -97,7 +97,7 @@ fn paths_are_relative_to_the_file() {
 }
 
 #[test]
-fn the_file_is_the_one_given_else_the_variables_else_the_default_if_it_is_there() {
+fn file_is_chosen_by_path_then_variable_then_default() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().display().to_string();
     let default = folder.path().join(".config/tollgate/config.yaml");
@@ -123,7 +123,7 @@ fn the_file_is_the_one_given_else_the_variables_else_the_default_if_it_is_there(
 }
 
 #[test]
-fn the_effective_configuration_says_where_each_value_comes_from() {
+fn effective_configuration_shows_origin_of_each_value() {
     let file =
         "providers: [openai]\nquotas:\n  gpt-4o: {rpm: 7}\nstore: {yaml: s.yaml}\nshare: ~\n";
     let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5s");

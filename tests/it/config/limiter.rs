@@ -13,7 +13,7 @@ fn write(folder: &Path, text: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_store_that_cant_be_opened_is_told_of_by_its_name() {
+fn store_that_fails_to_open_is_named_in_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("s.yaml"), "not: [ours").unwrap();
     let path = write(folder.path(), "quotas: {a: {rpd: 3}}\nstore: {yaml: s.yaml}\n");
@@ -23,7 +23,7 @@ fn a_store_that_cant_be_opened_is_told_of_by_its_name() {
 }
 
 #[test]
-fn a_file_that_cant_be_used_is_the_error_itself() {
+fn limiter_from_invalid_file_returns_config_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "quotas: {a: {rpd: -3}}\n");
     let error = Limiter::from_config(&path).unwrap_err().to_string();
@@ -33,7 +33,7 @@ fn a_file_that_cant_be_used_is_the_error_itself() {
 
 #[cfg(not(feature = "redis"))]
 #[test]
-fn what_this_program_is_built_without_is_told_by_its_feature() {
+fn section_without_required_feature_is_an_error() {
     for (text, path) in [
         ("cluster: {redis: 'redis://h', account: a}", "cluster.redis"),
         ("bus: {redis: 'redis://h'}", "bus.redis"),
@@ -48,7 +48,7 @@ fn what_this_program_is_built_without_is_told_by_its_feature() {
 }
 
 #[test]
-fn the_layer_has_the_waits_and_tries_of_the_file() {
+fn layer_uses_max_wait_and_attempts_of_file() {
     let config = good("waiting: {max_wait: 5s}\nretry: {attempts: 3}\nquotas: {a: {rpm: 1}}");
     let layer = config.layer(&config.limiter().unwrap());
     let shown = format!("{layer:?}");
@@ -56,7 +56,7 @@ fn the_layer_has_the_waits_and_tries_of_the_file() {
 }
 
 #[test]
-fn regular_expressions_come_after_globs_in_their_order() {
+fn regex_quotas_apply_after_globs_in_file_order() {
     let text = "
 quotas:
   'user-[0-9]+': {regex: true, rpm: 1}

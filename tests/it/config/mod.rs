@@ -1,5 +1,4 @@
-//! One file of YAML: what it says, what is refused and where, what goes over it, and how it changes
-//! while a program runs.
+//! The YAML configuration file: values, errors with positions, overrides and reloading.
 
 mod design;
 mod layers;
@@ -16,22 +15,22 @@ mod yaml;
 
 use tollgate::config::{Config, Problem};
 
-/// The example of the docs, which says something in every section.
+/// The example of the docs, with every section.
 const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");
 
 fn good(text: &str) -> Config {
     Config::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
 }
 
-fn bad(text: &str) -> Vec<Problem> {
+fn problems_of(text: &str) -> Vec<Problem> {
     match Config::parse(text) {
         Ok(config) => panic!("{text}\nis taken for {config:?}"),
         Err(error) => error.problems,
     }
 }
 
-/// The problems, a line each, without the file's name: `1:9: share: must be ...`.
-fn said(text: &str) -> Vec<String> {
+/// Returns the problems, one line each, without the file name: `1:9: share: must be ...`.
+fn messages_of(text: &str) -> Vec<String> {
     let line = |problem: &Problem| problem.to_string().replacen("config:", "", 1);
-    bad(text).iter().map(line).collect()
+    problems_of(text).iter().map(line).collect()
 }

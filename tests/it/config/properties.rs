@@ -4,11 +4,11 @@ use tollgate::config::{Config, Position};
 use super::EXAMPLE;
 use tollgate_testing::full::full_or;
 
-/// What is put in, taken out or repeated.
+/// A change to a text.
 #[derive(Debug, Clone)]
 enum Change {
-    Put(usize, String),
-    Cut(usize, usize),
+    Insert(usize, String),
+    Remove(usize, usize),
     Repeat(usize, usize),
 }
 
@@ -59,8 +59,8 @@ fn change() -> impl Strategy<Value = Change> {
         any::<char>().prop_map(String::from),
     ];
     prop_oneof![
-        (any::<usize>(), piece).prop_map(|(at, piece)| Change::Put(at, piece)),
-        (any::<usize>(), 0_usize..40).prop_map(|(at, length)| Change::Cut(at, length)),
+        (any::<usize>(), piece).prop_map(|(at, piece)| Change::Insert(at, piece)),
+        (any::<usize>(), 0_usize..40).prop_map(|(at, length)| Change::Remove(at, length)),
         (any::<usize>(), 0_usize..80).prop_map(|(at, length)| Change::Repeat(at, length)),
     ]
 }
@@ -73,11 +73,11 @@ fn changed(text: &str, changes: &[Change]) -> String {
             at..(at + length).min(chars.len())
         };
         match change {
-            Change::Put(at, piece) => {
+            Change::Insert(at, piece) => {
                 let at = within(*at, 0);
                 chars.splice(at, piece.chars());
             }
-            Change::Cut(at, length) => {
+            Change::Remove(at, length) => {
                 let range = within(*at, *length);
                 chars.drain(range);
             }
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: full_or(3_000, 300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_a_file_says_it_is_read_or_refused_at_a_line_of_it(
+    fn changed_file_is_read_or_refused_with_a_position(
         changes in prop::collection::vec(change(), 1..8),
     ) {
         let text = changed(EXAMPLE, &changes);

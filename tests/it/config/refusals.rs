@@ -1,15 +1,23 @@
-use super::{bad, said};
+use super::{messages_of, problems_of};
 
-/// Refuses the text by one problem, which starts like this.
+/// Asserts that the text is refused with one problem that starts like this.
 #[track_caller]
 fn refuses(text: &str, problem: &str) {
-    let said = said(text);
-    assert_eq!(said.len(), 1, "{text}\nshould have one problem:\n{}", said.join("\n"));
-    assert!(said[0].starts_with(problem), "{text}\nsays\n{}\nand should say\n{problem}", said[0]);
+    let messages = messages_of(text);
+    assert_eq!(messages.len(), 1, "{text}\nshould have one problem:\n{}", messages.join("\n"));
+    assert!(
+        messages[0].starts_with(problem),
+        "{text}
+    gives
+    {}
+    and should give
+    {problem}",
+        messages[0]
+    );
 }
 
 #[test]
-fn unknown_fields_are_refused_where_they_stand_and_the_nearest_is_named() {
+fn unknown_fields_are_refused_with_position_and_suggestion() {
     refuses(
         "quotas:\n  gpt-4o: {rpm: 5, tmp: 9}",
         "2:20: quotas.gpt-4o.tmp: unknown field \"tmp\" (did you mean `tpm`?); allowed: rpm, tpm,",
@@ -26,7 +34,7 @@ fn unknown_fields_are_refused_where_they_stand_and_the_nearest_is_named() {
 }
 
 #[test]
-fn wrong_types_are_refused_with_what_is_allowed() {
+fn wrong_types_are_refused_with_expected_type() {
     let whole = "must be a whole number from 0 to 18446744073709551615, not";
     for (value, shown) in [
         ("-5", "-5"),
@@ -57,7 +65,7 @@ fn wrong_types_are_refused_with_what_is_allowed() {
 }
 
 #[test]
-fn times_need_a_unit_and_have_bounds() {
+fn durations_need_a_unit_and_have_bounds() {
     refuses("waiting: {max_wait: 5}", "1:21: waiting.max_wait: must be a duration with units");
     refuses("waiting: {max_wait: 1.5s}", "1:21: waiting.max_wait: must be a duration");
     refuses("waiting: {max_wait: -1s}", "1:21: waiting.max_wait: must be a duration");
@@ -98,13 +106,13 @@ fn numbers_have_bounds() {
     refuses("margin: {percent: 300}", "1:19: margin.percent: must be a whole number from 0 to 255");
 }
 
-/// A limit of these fields.
+/// Returns a file with a limit of these fields.
 fn limit(fields: &str) -> String {
     format!("quotas:\n  a:\n    limits:\n    - {{{fields}}}")
 }
 
 #[test]
-fn limits_that_make_no_sense_are_refused() {
+fn invalid_limits_are_refused() {
     let base = "dimension: tokens, limit: 5";
     let refuses_limit = |fields: &str, problem: &str| refuses(&limit(fields), problem);
     refuses_limit("limit: 5, window: 1s", "4:7: quotas.a.limits[0]: `dimension` is missing");
@@ -125,9 +133,9 @@ fn limits_that_make_no_sense_are_refused() {
         ("window: fortnight", "window: must be a duration"),
         ("window: 1m, algorithm: leaky", "algorithm: unknown value \"leaky\"; allowed: token_"),
     ] {
-        let said = said(&limit(&format!("{base}, {fields}")));
+        let messages = messages_of(&limit(&format!("{base}, {fields}")));
         let start = format!("quotas.a.limits[0].{problem}");
-        assert!(said.len() == 1 && said[0].contains(&start), "{fields}: {said:?}");
+        assert!(messages.len() == 1 && messages[0].contains(&start), "{fields}: {messages:?}");
     }
     let flight = limit("dimension: concurrency, limit: 5, window: 1m");
     refuses(&flight, "4:50: quotas.a.limits[0].window: not allowed for requests in flight");
@@ -138,7 +146,7 @@ fn limits_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn names_that_mean_nothing_are_refused() {
+fn invalid_names_are_refused() {
     refuses("quotas: {'': {rpm: 5}}", "1:10: quotas.\"\": a key must not be empty");
     refuses("quotas: {a: {shared: true}}", "1:22: quotas.a.shared: only allowed for a glob");
     refuses(
@@ -155,7 +163,7 @@ fn names_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn stores_and_servers_are_one_each() {
+fn store_and_bus_accept_exactly_one_backend() {
     refuses("store: {sqlite: a, yaml: b}", "1:26: store.yaml: not allowed together with `sqlite`");
     refuses("store: {flush: 1s}", "1:8: store: no file given; set `sqlite` or `yaml`");
     refuses("store: {sqlite: ''}", "1:17: store.sqlite: must be the path of a file");
@@ -184,7 +192,7 @@ fn stores_and_servers_are_one_each() {
 }
 
 #[test]
-fn shared_limits_have_bounds() {
+fn cluster_settings_have_bounds() {
     let cluster = |more: &str| format!("cluster: {{redis: 'redis://h', account: a, {more}}}");
     let refuses = |more: &str, problem: &str| {
         refuses(&cluster(more), &format!("1:{}: cluster.{problem}", 44 + more.find(' ').unwrap()))
@@ -202,7 +210,7 @@ fn shared_limits_have_bounds() {
 }
 
 #[test]
-fn several_hosts_are_for_clusters_and_sentinels() {
+fn several_hosts_are_accepted_for_clusters_and_sentinels() {
     let refuses = |url: &str, problem: &str| {
         let text = format!("cluster: {{redis: '{url}', account: a}}");
         refuses(&text, &format!("1:18: cluster.redis: {problem}"));
@@ -228,7 +236,7 @@ fn several_hosts_are_for_clusters_and_sentinels() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
+fn all_problems_are_reported_in_file_order() {
     let text = "\
 quotas:
   a: {rpm: -1, tmp: 5}
@@ -238,7 +246,7 @@ share: 2
 a_section: {}
 waiting: {}
 ";
-    let places: Vec<_> = bad(text)
+    let places: Vec<_> = problems_of(text)
         .iter()
         .map(|problem| {
             let at = problem.origin.position().unwrap();
@@ -259,11 +267,11 @@ waiting: {}
 }
 
 #[test]
-fn what_is_left_out_because_it_is_wrong_isnt_missed_too() {
+fn invalid_value_is_not_also_reported_as_missing() {
     refuses("store: {sqlite: 5}", "1:17: store.sqlite: must be a string");
     refuses("cluster: {redis: 5, account: a}", "1:18: cluster.redis: must be a string");
     let first = "quotas: {a: {limits: [{dimension: 5, limit: 1, window: 1m}, \
                  {dimension: tokens, limit: 1, window: 9y}]}}";
-    let paths: Vec<_> = bad(first).into_iter().map(|problem| problem.path).collect();
+    let paths: Vec<_> = problems_of(first).into_iter().map(|problem| problem.path).collect();
     assert_eq!(paths, ["quotas.a.limits[0].dimension", "quotas.a.limits[1].window"]);
 }

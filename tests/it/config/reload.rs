@@ -9,7 +9,7 @@ use tollgate::{Cost, Limiter, Quota};
 
 use super::good;
 
-/// Brings a limiter of the first text to the second.
+/// Creates a limiter from the first text and applies the second.
 fn apply(before: &str, after: &str) -> (Limiter, Applied) {
     let (before, after) = (good(before), good(after));
     let limiter = before.builder().build().unwrap();
@@ -22,7 +22,7 @@ fn amount(limiter: &Limiter, key: &str) -> Option<u64> {
 }
 
 #[test]
-fn quotas_are_set_changed_and_taken_away() {
+fn reload_adds_changes_and_removes_quotas() {
     let before = "quotas: {a: {rpm: 1}, b: {rpm: 2}, 'c*': {rpm: 3}, 'd+': {regex: true, rpm: 4}}";
     let after = "quotas: {a: {rpm: 1}, b: {rpm: 9}, 'e+': {regex: true, rpm: 5}}";
     let (limiter, applied) = apply(before, after);
@@ -33,7 +33,7 @@ fn quotas_are_set_changed_and_taken_away() {
 }
 
 #[test]
-fn what_was_used_stays_used() {
+fn reload_keeps_earlier_usage() {
     let before = good("quotas: {a: {rpm: 5}}");
     let limiter = before.builder().build().unwrap();
     for _ in 0..5 {
@@ -46,7 +46,7 @@ fn what_was_used_stays_used() {
 }
 
 #[test]
-fn what_the_program_has_set_stays_unless_the_file_says_something_new() {
+fn reload_keeps_quotas_set_by_program_unless_file_changes() {
     let before = good("quotas: {a: {rpm: 1}, b: {rpm: 2}}");
     let limiter = before.builder().build().unwrap();
     limiter.quotas().set("a", &Quota::new().rpm(7));
@@ -63,7 +63,7 @@ fn what_the_program_has_set_stays_unless_the_file_says_something_new() {
 }
 
 #[tokio::test]
-async fn policies_are_followed() {
+async fn reload_applies_policies() {
     let after = "{unknown_key: refuse, waiting: {max_waiting: 0}, reduction: {factor: 0.25}}";
     let (limiter, applied) =
         apply("quotas: {a: {rpm: 1}}", &format!("{{quotas: {{a: {{rpm: 1}}}}, {}", &after[1..]));
@@ -75,7 +75,7 @@ async fn policies_are_followed() {
 }
 
 #[test]
-fn new_providers_are_added_and_the_rest_needs_a_restart() {
+fn reload_adds_providers_and_reports_needed_restarts() {
     let (limiter, applied) = apply("providers: [anthropic]", "providers: [anthropic, openai]");
     assert_eq!(amount(&limiter, "gpt-4o"), Some(500));
     assert_eq!((applied.changed, applied.needs_restart), (vec!["providers".to_owned()], vec![]));
@@ -109,16 +109,16 @@ fn new_providers_are_added_and_the_rest_needs_a_restart() {
 }
 
 #[test]
-fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
+fn watched_file_applies_valid_and_refuses_invalid_content() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
     fs::write(&path, "quotas: {a: {rpm: 1}}").unwrap();
     let loaded = config::check(&path).unwrap();
     let limiter = loaded.config.builder().build().unwrap();
-    let (tell, told) = mpsc::channel();
-    let tell = move |status: &ReloadStatus| tell.send(status.clone()).unwrap();
-    let reloading = Reloader::start_with(&loaded, &limiter, |config| config, tell).unwrap();
-    let next = || told.recv_timeout(Duration::from_secs(60)).expect("the change is seen");
+    let (sender, statuses) = mpsc::channel();
+    let sender = move |status: &ReloadStatus| sender.send(status.clone()).unwrap();
+    let reloading = Reloader::start_with(&loaded, &limiter, |config| config, sender).unwrap();
+    let next = || statuses.recv_timeout(Duration::from_secs(60)).expect("the change is seen");
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\nshare: 0.5\n").unwrap();
     assert_eq!((next().needs_restart, amount(&limiter, "a")), (vec!["share".to_owned()], Some(2)));
@@ -145,11 +145,11 @@ fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
     assert_eq!(reloading.status().config.quotas, status.config.quotas);
 }
 
-/// A limiter that follows a file, as a program adjusts it.
+/// A limiter that follows a file, with adjustments by the program.
 struct Following {
     path: PathBuf,
     limiter: Limiter,
-    told: mpsc::Receiver<ReloadStatus>,
+    statuses: mpsc::Receiver<ReloadStatus>,
     reloading: Arc<Reloader>,
     _folder: tempfile::TempDir,
 }
@@ -161,23 +161,23 @@ impl Following {
         fs::write(&path, text).unwrap();
         let loaded = config::check(&path).unwrap();
         let limiter = adjust(loaded.config.clone()).builder().build().unwrap();
-        let (tell, told) = mpsc::channel();
-        let tell = move |status: &ReloadStatus| tell.send(status.clone()).unwrap();
-        let reloading = Reloader::start_with(&loaded, &limiter, adjust, tell).unwrap();
-        Self { path, limiter, told, reloading: Arc::new(reloading), _folder: folder }
+        let (sender, statuses) = mpsc::channel();
+        let sender = move |status: &ReloadStatus| sender.send(status.clone()).unwrap();
+        let reloading = Reloader::start_with(&loaded, &limiter, adjust, sender).unwrap();
+        Self { path, limiter, statuses, reloading: Arc::new(reloading), _folder: folder }
     }
 
-    /// How it goes with this text.
+    /// Replaces the file by this text and returns the reported status.
     fn then(&self, text: &str) -> ReloadStatus {
         let next = self.path.with_extension("next");
         fs::write(&next, text).unwrap();
         fs::rename(&next, &self.path).unwrap();
-        self.told.recv_timeout(Duration::from_secs(60)).expect("the change is seen")
+        self.statuses.recv_timeout(Duration::from_secs(60)).expect("the change is seen")
     }
 }
 
 #[test]
-fn a_file_that_is_cut_off_before_its_first_limit_is_not_taken_for_no_limits() {
+fn file_truncated_before_first_limit_is_refused() {
     let following = Following::of("# Ours.\nquotas:\n  a: {rpm: 1}\n", |config| config);
     for (text, why) in [
         ("# Ours.\n", "t.yaml: the file is empty; write `{}` for the defaults"),
@@ -192,7 +192,7 @@ fn a_file_that_is_cut_off_before_its_first_limit_is_not_taken_for_no_limits() {
         assert!(refused.contains(why), "{text}: {refused}");
         assert_eq!(amount(&following.limiter, "a"), Some(1), "{text}");
     }
-    // What the program has set is limited all the same.
+    // Quotas set by the program stay, so the file may be without limits.
     following.limiter.quotas().set("mine", &Quota::new().rpm(7));
     let status = following.then("quotas: {}");
     assert!(status.refused.is_none(), "{status:?}");
@@ -200,7 +200,7 @@ fn a_file_that_is_cut_off_before_its_first_limit_is_not_taken_for_no_limits() {
 }
 
 #[test]
-fn what_a_program_makes_of_its_configuration_it_makes_of_every_new_one() {
+fn adjustments_of_program_apply_to_every_reload() {
     let first = |mut config: Config| {
         config.providers.insert(0, tollgate::provider::GROQ);
         config.unknown_key = UnknownKey::Refuse;
@@ -214,7 +214,7 @@ fn what_a_program_makes_of_its_configuration_it_makes_of_every_new_one() {
     assert_eq!(names, ["groq", "openai"]);
     assert_eq!(["a", "gpt-4o"].map(|key| amount(&following.limiter, key)), [Some(2), Some(500)]);
     assert!(following.limiter.try_acquire("nobody", &Cost::new()).is_err());
-    // With what the program adds, this limits something.
+    // Together with the adjustments of the program, this file has a limit.
     let status = following.then("share: 0.5");
     assert!(
         status.refused.is_none() && status.needs_restart == ["providers", "share"],
@@ -223,7 +223,7 @@ fn what_a_program_makes_of_its_configuration_it_makes_of_every_new_one() {
 }
 
 #[test]
-fn what_the_limiter_cant_undo_is_told_for_as_long_as_it_is_so() {
+fn needed_restart_is_reported_until_resolved() {
     let text =
         |fields: &str| format!("quotas: {{a: {{regex: true}}, b: {{regex: true}}}}\n{fields}");
     let following = Following::of(&text("share: 0.5\nproviders: [groq]"), |config| config);
@@ -231,7 +231,7 @@ fn what_the_limiter_cant_undo_is_told_for_as_long_as_it_is_so() {
     assert_eq!(needs(&text("share: 1\nproviders: [groq, openai]")), ["share"]);
     assert_eq!(needs(&text("share: 1\nproviders: [groq]")), ["providers", "share"]);
     assert!(needs(&text("share: 0.5\nproviders: [groq, openai]")).is_empty());
-    // The limiter tries `a` after `b` from here on.
+    // From now on, the limiter tries `a` after `b`.
     let one = "quotas: {b: {regex: true}}\nshare: 0.5\nproviders: [groq, openai]";
     assert!(needs(one).is_empty());
     let order = "quotas (the order of regular expressions)";
@@ -239,7 +239,7 @@ fn what_the_limiter_cant_undo_is_told_for_as_long_as_it_is_so() {
 }
 
 #[test]
-fn who_waits_goes_on_when_a_new_file_raises_the_limit() {
+fn waiter_is_admitted_when_reload_raises_limit() {
     let following = Following::of("quotas: {a: {rpd: 1}}", |config| config);
     let limiter = following.limiter.clone();
     limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
@@ -258,21 +258,21 @@ fn who_waits_goes_on_when_a_new_file_raises_the_limit() {
 }
 
 #[test]
-fn who_hears_of_a_change_may_ask_how_it_goes() {
+fn listener_may_read_reload_status() {
     let following = Following::of("quotas: {a: {rpm: 1}}", |config| config);
     let reloading = Arc::downgrade(&following.reloading);
-    let (tell, heard) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     following.limiter.listen(move |_| {
-        let status = reloading.upgrade().expect("it is there").status();
-        tell.send(status.reloads).unwrap();
+        let status = reloading.upgrade().expect("reloading is alive").status();
+        sender.send(status.reloads).unwrap();
     });
     assert_eq!(following.then("quotas: {a: {rpm: 2}}").reloads, 1);
-    assert_eq!(heard.try_recv(), Ok(0), "it was being taken");
+    assert_eq!(received.try_recv(), Ok(0), "the reload was in progress");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_read_once_and_not_followed() {
+fn pipe_is_read_once_and_not_watched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -281,14 +281,14 @@ fn a_pipe_is_read_once_and_not_followed() {
     let loaded = config::check(&path).unwrap();
     writer.join().unwrap().unwrap();
     let limiter = loaded.config.builder().build().unwrap();
-    let (tell, told) = mpsc::channel();
-    let tell = move |status: &ReloadStatus| tell.send(status.clone()).unwrap();
-    let _reloading = Reloader::start_with(&loaded, &limiter, |config| config, tell).unwrap();
-    assert!(told.recv().is_err(), "nobody is left to tell of it");
+    let (sender, statuses) = mpsc::channel();
+    let sender = move |status: &ReloadStatus| sender.send(status.clone()).unwrap();
+    let _reloading = Reloader::start_with(&loaded, &limiter, |config| config, sender).unwrap();
+    assert!(statuses.recv().is_err(), "the sender is dropped");
 }
 
 #[test]
-fn a_file_that_is_followed_does_not_keep_the_limiter() {
+fn reloading_does_not_keep_the_limiter_alive() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
     fs::write(&path, "quotas: {a: {rpm: 1}}").unwrap();

@@ -16,7 +16,7 @@ fn validator() -> jsonschema::Validator {
 }
 
 #[test]
-fn the_schema_is_one_of_draft_2020_12_and_describes_every_field() {
+fn schema_is_draft_2020_12_and_describes_every_field() {
     let schema = config::schema();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     jsonschema::draft202012::meta::validate(&schema).unwrap();
@@ -33,7 +33,7 @@ fn the_schema_is_one_of_draft_2020_12_and_describes_every_field() {
 }
 
 #[test]
-fn the_schema_takes_what_the_reader_takes() {
+fn schema_accepts_files_that_the_reader_accepts() {
     let validator = validator();
     for text in [
         EXAMPLE,
@@ -63,7 +63,7 @@ fn the_schema_takes_what_the_reader_takes() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_reader_refuses() {
+fn schema_refuses_files_that_the_reader_refuses() {
     let validator = validator();
     for text in [
         "[]",
@@ -103,7 +103,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
         "cluster: {redis: 'redis-cluster:// h:1', account: a}",
         "bus: {redis: 'redis://h', agent_id: ''}",
     ] {
-        assert!(Config::parse(text).is_err(), "the reader takes {text}");
-        assert!(!valid(&validator, text), "the schema takes {text}");
+        assert!(Config::parse(text).is_err(), "the reader accepts {text}");
+        assert!(!valid(&validator, text), "the schema accepts {text}");
     }
 }

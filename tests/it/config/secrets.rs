@@ -6,7 +6,7 @@ cluster: {redis: 'rediss://app:hunter2@cache:6380', account: a}
 ";
 
 #[test]
-fn passwords_are_at_hand_but_not_shown() {
+fn passwords_are_readable_but_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
     std::fs::write(&path, TEXT).unwrap();
@@ -25,7 +25,7 @@ fn passwords_are_at_hand_but_not_shown() {
 }
 
 #[test]
-fn errors_dont_quote_passwords() {
+fn errors_contain_no_passwords() {
     for url in [
         "redis://:hunter2@h:bad",
         "http://:hunter2@h",
@@ -59,7 +59,7 @@ fn errors_dont_quote_passwords() {
 }
 
 #[test]
-fn what_a_configuration_is_loaded_from_is_not_shown() {
+fn debug_output_of_load_options_shows_no_secret() {
     let variables =
         [("TOLLGATE_BUS", "{redis: 'redis://:hunter2@h'}"), ("OPENAI_API_KEY", "hunter2")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));

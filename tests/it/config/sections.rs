@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate::config::section::{Check, FieldPath, HumanDuration, OrderedMap, Section, Sections};
 use tollgate::config::{self, Config, LoadOptions, ReloadOutcome, Reloader};
 
-/// A section of another crate, with a live field and a map.
+/// A section of another crate, with a field applied live and a map.
 #[derive(Debug, Clone, PartialEq)]
 struct Crawler {
     threads: u32,
@@ -54,7 +54,7 @@ impl Section for Crawler {
     }
 }
 
-/// A section with the reserved name, which needs a restart for every change.
+/// A section with the reserved name, whose changes need a restart.
 #[derive(Debug, Clone, PartialEq)]
 struct Own(OwnFields);
 
@@ -83,13 +83,13 @@ fn good(text: &str) -> Config {
     Config::parse_with(text, &sections()).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-fn said(text: &str, sections: &Sections) -> Vec<String> {
+fn messages_of(text: &str, sections: &Sections) -> Vec<String> {
     let error = Config::parse_with(text, sections).expect_err(text).to_string();
     error.lines().map(|line| line.replacen("config:", "", 1)).collect()
 }
 
 #[test]
-fn registered_section_has_its_value_or_defaults() {
+fn registered_section_has_configured_value_or_defaults() {
     let config = good("crawler: {threads: 2, pauses: {B: 2s, a: 1s}}");
     let pauses = vec![("B".to_owned(), 2_000), ("a".to_owned(), 1_000)];
     assert_eq!(config.section::<Crawler>(), Some(&Crawler { threads: 2, pauses }));
@@ -105,7 +105,7 @@ fn unregistered_serve_section_is_not_read() {
         let config = Config::parse(&format!("{text}\nshare: 0.5")).unwrap();
         assert_eq!(config.section::<Own>(), None, "{text}");
     }
-    let unknown = said("crawler: {}\nshare: 0.5", &Sections::new());
+    let unknown = messages_of("crawler: {}\nshare: 0.5", &Sections::new());
     assert!(unknown[0].starts_with("1:1: crawler: unknown field \"crawler\"; allowed: "));
     assert!(unknown[0].ends_with(", cluster, serve"), "{unknown:?}");
 }
@@ -128,17 +128,17 @@ crawlr: {}
         "4:19: quotas.a.rpm: must be a whole number",
         "5:1: crawlr: unknown field \"crawlr\" (did you mean `crawler`?); allowed: providers,",
     ];
-    let said = said(text, &sections());
-    assert_eq!(said.len(), starts.len(), "{said:#?}");
-    for (said, start) in said.iter().zip(starts) {
-        assert!(said.starts_with(start), "{said}\nshould start with\n{start}");
+    let messages = messages_of(text, &sections());
+    assert_eq!(messages.len(), starts.len(), "{messages:#?}");
+    for (message, start) in messages.iter().zip(starts) {
+        assert!(message.starts_with(start), "{message}\nshould start with\n{start}");
     }
 }
 
 #[test]
 fn section_check_knows_configured_providers() {
     let text = "crawler: {threads: 5}";
-    assert_eq!(said(text, &sections()), ["1:10: crawler: needs `providers`"]);
+    assert_eq!(messages_of(text, &sections()), ["1:10: crawler: needs `providers`"]);
     good(&format!("{text}\nproviders: [openai]"));
 }
 
@@ -260,14 +260,14 @@ fn reload_with_a_wrong_section_is_refused() {
     let reloading = Reloader::start(&loaded, &limiter).unwrap();
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 0}").unwrap();
-    let ReloadOutcome::Refused(error) = reloading.reload() else { panic!("it is taken") };
+    let ReloadOutcome::Refused(error) = reloading.reload() else { panic!("the file is accepted") };
     assert!(error.to_string().ends_with("t.yaml:2:20: crawler.threads: must be at least 1, not 0"));
     assert_eq!(limiter.quotas().of("a").limits()[0].amount(), 1);
     let of_status = || reloading.status().config.section::<Crawler>().unwrap().threads;
     assert_eq!(of_status(), 4);
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 2}").unwrap();
-    let ReloadOutcome::Changed(status) = reloading.reload() else { panic!("it isn't taken") };
+    let ReloadOutcome::Changed(status) = reloading.reload() else { panic!("the file is refused") };
     assert_eq!(status.changed, ["quotas.a", "crawler"]);
     assert_eq!(of_status(), 2);
 }

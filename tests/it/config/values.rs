@@ -13,7 +13,7 @@ fn quota(fields: &str) -> Quota {
 }
 
 #[test]
-fn short_forms_are_those_of_the_library() {
+fn short_forms_equal_library_quotas() {
     let short = quota("rpm: 1, tpm: 2, rpd: 3, tpd: 4, itpm: 5, otpm: 6, concurrency: 7");
     let own = Quota::new().rpm(1).tpm(2).rpd(3).tpd(4).itpm(5).otpm(6).concurrency(7);
     assert_eq!(short, own);
@@ -23,7 +23,7 @@ fn short_forms_are_those_of_the_library() {
 }
 
 #[test]
-fn a_limit_in_full_says_its_window_and_algorithm() {
+fn full_limit_sets_window_and_algorithm() {
     let one = |fields: &str| quota(&format!("limits: [{{{fields}}}]")).limits()[0].clone();
     let tokens = |amount, length| {
         let window = Window::new(Duration::from_millis(length)).unwrap();
@@ -55,7 +55,7 @@ fn a_limit_in_full_says_its_window_and_algorithm() {
 }
 
 #[test]
-fn days_weeks_and_months_are_those_of_a_zone() {
+fn calendar_windows_use_configured_zone() {
     for (name, period) in [("day", Period::Day), ("week", Period::Week), ("month", Period::Month)] {
         let limits = format!(
             "limits: [{{dimension: requests, limit: 5, window: {name}, zone: Asia/Tokyo}}]"
@@ -66,7 +66,7 @@ fn days_weeks_and_months_are_those_of_a_zone() {
 }
 
 #[test]
-fn an_algorithm_and_a_share_are_for_all_limits_of_a_quota() {
+fn algorithm_and_share_apply_to_all_limits_of_quota() {
     let fixed = quota("rpm: 10, algorithm: fixed_window");
     assert_eq!(fixed, Quota::new().rpm(10).with_algorithm(Algorithm::FixedWindow));
     let half = Quota::new().rpm(10).tpm(101).with_share(Share::percent(50).unwrap());
@@ -88,7 +88,7 @@ fn margin_of_quota_replaces_margin_of_file() {
 }
 
 #[test]
-fn unknown_keys_are_allowed_refused_learned_or_given_a_quota() {
+fn unknown_key_accepts_policies_and_quota() {
     let policy = |text: &str| good(&format!("unknown_key: {text}")).unknown_key;
     assert_eq!(policy("allow"), UnknownKey::Allow);
     assert_eq!(policy("refuse"), UnknownKey::Refuse);
@@ -97,7 +97,7 @@ fn unknown_keys_are_allowed_refused_learned_or_given_a_quota() {
 }
 
 #[test]
-fn what_a_section_leaves_out_is_its_default() {
+fn section_fields_left_out_have_defaults() {
     assert_eq!(good("store: {yaml: a}").store.unwrap().flush, Duration::from_secs(1));
     let cluster = good("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
     assert_eq!(cluster.timeout, Duration::from_millis(50));
@@ -107,14 +107,14 @@ fn what_a_section_leaves_out_is_its_default() {
             cluster;
         (*mode, *on_failure, *timeout, *spread, *lease, *reservation_ttl)
     };
-    assert_eq!(rest(&cluster), rest(&example), "the example says the defaults");
+    assert_eq!(rest(&cluster), rest(&example), "the example shows the defaults");
     let reduction = good("reduction: {factor: 0.7}").reduction;
     assert_eq!(reduction, tollgate::limiter::Reduction::new().factor(0.7));
     assert_eq!(good("reduction: {enabled: false}").reduction, tollgate::limiter::Reduction::OFF);
 }
 
 #[test]
-fn every_bound_of_the_file_is_within_the_limiters() {
+fn bounds_of_file_are_within_bounds_of_limiter() {
     for text in [
         "reduction: {factor: 0.000001, recovery_factor: 1.01, recovery_interval: 1s}",
         "reduction: {factor: 0.999999, recovery_factor: 1000, recovery_interval: 366d, spread: 366d}",

@@ -2,10 +2,10 @@ use std::fs;
 
 use tollgate::config::{self, Config};
 
-use super::{bad, good, said};
+use super::{good, messages_of, problems_of};
 
 #[test]
-fn what_is_no_yaml_is_refused_at_its_line() {
+fn invalid_yaml_is_refused_with_line() {
     for (text, line) in [
         ("quotas:\n\tgpt-4o: {rpm: 5}\n", 2),
         ("quotas: {gpt-4o: {rpm: 5}\n", 1),
@@ -16,7 +16,7 @@ fn what_is_no_yaml_is_refused_at_its_line() {
         ("\u{0}", 1),
         ("[", 1),
     ] {
-        let problems = bad(text);
+        let problems = problems_of(text);
         assert_eq!(problems.len(), 1, "{text:?}: {problems:?}");
         let position = problems[0].origin.position().unwrap();
         assert!(position.line.abs_diff(line) <= 1, "{text:?}: {problems:?}");
@@ -25,55 +25,57 @@ fn what_is_no_yaml_is_refused_at_its_line() {
 }
 
 #[test]
-fn a_name_is_given_once() {
+fn duplicate_name_is_refused() {
     let text = "quotas:\n  a: {rpm: 5}\n  b: {rpm: 5}\n  a: {rpm: 6}\n";
-    assert_eq!(said(text), ["4:3: quotas.a: duplicate key (first on line 2); remove one"]);
-    assert_eq!(said("share: 1\nshare: 1\n").len(), 1);
+    assert_eq!(messages_of(text), ["4:3: quotas.a: duplicate key (first on line 2); remove one"]);
+    assert_eq!(messages_of("share: 1\nshare: 1\n").len(), 1);
 }
 
 #[test]
-fn there_is_one_document_and_no_merge_key_or_tag() {
-    for (text, what) in [
+fn second_document_merge_key_and_tag_are_refused() {
+    for (text, reason) in [
         ("share: 1\n---\nshare: 0.5\n", "more than one document"),
         ("quotas: {a: &a {rpm: 5}, b: {<<: *a}}", "merge keys (<<) are not part of YAML 1.2"),
         ("quotas: {a: {rpm: !!int 5}}", "tags (!) are not supported"),
         ("quotas: !mine {}", "tags (!) are not supported"),
         ("? [a]\n: b\n", "a key must be a string"),
     ] {
-        let said = said(text);
-        assert!(said.len() == 1 && said[0].contains(what), "{text}: {said:?}");
+        let messages = messages_of(text);
+        assert!(messages.len() == 1 && messages[0].contains(reason), "{text}: {messages:?}");
     }
 }
 
 #[test]
-fn anchors_repeat_what_was_said() {
+fn anchors_repeat_values_and_recursion_is_refused() {
     let config = good("quotas: {a: &limits {rpm: 5}, b: *limits}");
     assert_eq!(config.quotas[0].quota, config.quotas[1].quota);
-    let itself = "quotas: &a {x: *a}";
-    assert!(said(itself)[0].contains("an alias must not refer to a value that contains it"));
+    let recursive = "quotas: &a {x: *a}";
+    assert!(
+        messages_of(recursive)[0].contains("an alias must not refer to a value that contains it")
+    );
 }
 
 #[test]
-fn a_billion_laughs_are_refused() {
+fn alias_bombs_and_deep_nesting_are_refused() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..30 {
         let before = format!("*a{}, ", level - 1).repeat(10);
         text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
     }
-    let said = said(&text);
-    assert!(said[0].contains("more than 1000000 values"), "{said:?}");
+    let messages = messages_of(&text);
+    assert!(messages[0].contains("more than 1000000 values"), "{messages:?}");
     let deep = format!("a: {}{}", "[".repeat(200), "]".repeat(200));
-    assert!(self::said(&deep)[0].contains("nested more than 32 levels deep"));
+    assert!(self::messages_of(&deep)[0].contains("nested more than 32 levels deep"));
 }
 
 #[test]
-fn a_byte_order_mark_and_other_line_ends_are_fine() {
+fn byte_order_mark_and_crlf_are_accepted() {
     assert_eq!(good("\u{feff}quotas: {a: {rpm: 5}}").quotas.len(), 1);
-    assert_eq!(said("a: {}\r\n\r\nshare: 5\r\n")[1].split(' ').next(), Some("3:8:"));
+    assert_eq!(messages_of("a: {}\r\n\r\nshare: 5\r\n")[1].split(' ').next(), Some("3:8:"));
 }
 
 #[test]
-fn scalars_are_those_of_the_core_schema() {
+fn scalars_follow_the_core_schema() {
     assert_eq!(good("quotas: {a: {rpm: 0x10}}").quotas[0].quota.limits()[0].amount(), 16);
     assert_eq!(good("quotas: {a: {rpm: +7}}").quotas[0].quota.limits()[0].amount(), 7);
     assert_eq!(good("quotas: {1.5: {rpm: 7}, true: {}, no: {}}").quotas.len(), 3);
@@ -81,7 +83,7 @@ fn scalars_are_those_of_the_core_schema() {
 }
 
 #[test]
-fn files_that_cant_be_a_configuration_are_refused_by_name() {
+fn unusable_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollgate.yaml");
     let problem = |content: Option<&[u8]>| {
@@ -115,7 +117,7 @@ fn files_that_cant_be_a_configuration_are_refused_by_name() {
 }
 
 #[test]
-fn a_hundred_thousand_quotas_are_read() {
+fn hundred_thousand_quotas_are_read() {
     let mut text = "quotas:\n".to_owned();
     (0..100_000).for_each(|n| text.push_str(&format!("  key-{n}: {{rpm: 5, tpm: 100}}\n")));
     assert_eq!(Config::parse(&text).unwrap().quotas.len(), 100_000);

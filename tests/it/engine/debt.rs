@@ -26,7 +26,7 @@ const ALGORITHMS: [Algorithm; 4] = [
 ];
 
 #[test]
-fn a_cost_above_the_limit_is_let_in_when_nothing_is_used() {
+fn cost_above_limit_with_debt_is_admitted_when_unused() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
         assert_eq!(wait(&rules, &buckets, 61, at(120 * S)), None);
@@ -41,7 +41,7 @@ fn a_cost_above_the_limit_is_let_in_when_nothing_is_used() {
 }
 
 #[test]
-fn without_debt_it_never_fits() {
+fn cost_above_limit_without_debt_never_fits() {
     for algorithm in ALGORITHMS {
         let quota = Quota::new().tpm(60);
         let rules = rules(&quota, algorithm, Margin::NONE, SettleAt::Send);
@@ -50,7 +50,7 @@ fn without_debt_it_never_fits() {
 }
 
 #[test]
-fn a_token_bucket_pays_its_debt_by_refilling() {
+fn token_bucket_in_debt_refills() {
     let (rules, mut buckets) = tpm(Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(180), at(100 * S)).unwrap();
     let level = buckets[0].level(&rules[0], at(100 * S));
@@ -60,7 +60,7 @@ fn a_token_bucket_pays_its_debt_by_refilling() {
 }
 
 #[test]
-fn a_window_counts_a_debt_until_it_is_over() {
+fn window_counts_debt_until_window_ends() {
     for algorithm in ALGORITHMS.into_iter().skip(1) {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
         reserve(&rules, &mut buckets, &tokens(180), at(120 * S)).unwrap();
@@ -74,7 +74,7 @@ fn a_window_counts_a_debt_until_it_is_over() {
 }
 
 #[test]
-fn the_margin_is_waited_for_as_for_a_cost_of_all_that_fits() {
+fn margin_for_debt_equals_margin_for_full_limit() {
     let (rules, mut buckets) = tpm(Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(30), at(100 * S)).unwrap();
     let whole = wait(&rules, &buckets, 60, at(101 * S));
@@ -83,7 +83,7 @@ fn the_margin_is_waited_for_as_for_a_cost_of_all_that_fits() {
 }
 
 #[test]
-fn while_a_debt_is_held_nobody_else_is_let_in() {
+fn held_debt_refuses_all_other_costs() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::End);
         let big = tokens(600);
@@ -96,13 +96,13 @@ fn while_a_debt_is_held_nobody_else_is_let_in() {
 }
 
 #[test]
-fn a_request_that_reserved_nothing_is_charged_what_it_took() {
+fn request_without_reservation_is_charged_actual_cost() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
         reserve(&rules, &mut buckets, &tokens(0), at(120 * S)).unwrap();
         settle(&rules, &mut buckets, at(120 * S), &tokens(0), &tokens(50), at(125 * S));
         assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 50, "{algorithm:?}");
-        // And beside what others took by then.
+        // The same next to later usage.
         reserve(&rules, &mut buckets, &tokens(5), at(126 * S)).unwrap();
         settle(&rules, &mut buckets, at(125 * S), &tokens(0), &tokens(4), at(126 * S));
         let refilled = if algorithm == Algorithm::TokenBucket { 1 } else { 0 };

@@ -16,7 +16,7 @@ fn tokens(amount: u64) -> Cost {
 }
 
 #[test]
-fn the_window_starts_at_the_first_use_and_again_at_the_first_use_after_its_end() {
+fn fixed_window_starts_at_first_use_after_previous_end() {
     let (rules, mut buckets) = tpm(10, Margin::NONE);
     reserve(&rules, &mut buckets, &tokens(1), at(107 * S)).unwrap();
     reserve(&rules, &mut buckets, &tokens(9), at(166 * S)).unwrap();
@@ -29,7 +29,7 @@ fn the_window_starts_at_the_first_use_and_again_at_the_first_use_after_its_end()
 }
 
 #[test]
-fn the_window_is_closed_for_the_margin_before_its_end_and_after() {
+fn fixed_window_is_closed_for_margin_around_end() {
     let (rules, mut buckets) = tpm(10, Margin::default());
     reserve(&rules, &mut buckets, &tokens(1), at(100 * S)).unwrap();
     let answer = |now| reserve(&rules, &mut buckets.clone(), &tokens(1), now).map_err(|s| s.wait);
@@ -41,7 +41,7 @@ fn the_window_is_closed_for_the_margin_before_its_end_and_after() {
 }
 
 #[test]
-fn a_correction_belongs_to_the_window_in_which_the_request_was_sent() {
+fn correction_applies_to_window_of_send_time() {
     let (rules, mut buckets) = tpm(10, Margin::NONE);
     reserve(&rules, &mut buckets, &tokens(10), at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &tokens(5), at(160 * S)).unwrap();
@@ -53,7 +53,7 @@ fn a_correction_belongs_to_the_window_in_which_the_request_was_sent() {
 }
 
 #[test]
-fn a_window_whose_only_request_never_left_has_not_started() {
+fn fixed_window_with_only_released_request_has_not_started() {
     let (rules, mut buckets) = tpm(10, Margin::NONE);
     reserve(&rules, &mut buckets, &tokens(4), at(100 * S)).unwrap();
     release(&rules, &mut buckets, at(100 * S), &tokens(4), at(105 * S));
@@ -63,16 +63,16 @@ fn a_window_whose_only_request_never_left_has_not_started() {
 }
 
 #[test]
-fn when_the_first_request_never_left_nothing_is_sent_while_the_window_may_end() {
+fn release_of_first_request_closes_window_at_possible_end() {
     let (rules, mut buckets) = tpm(10, Margin::NONE);
     reserve(&rules, &mut buckets, &tokens(1), at(100 * S)).unwrap();
-    // The provider's window starts with this one, at 103 s, and ends at 163 s.
+    // The provider's window starts with this request at 103 s and ends at 163 s.
     reserve(&rules, &mut buckets, &tokens(1), at(103 * S)).unwrap();
     release(&rules, &mut buckets, at(100 * S), &tokens(1), at(105 * S));
     let answer =
         |cost, now| reserve(&rules, &mut buckets.clone(), &tokens(cost), now).map_err(|s| s.wait);
     assert_eq!(answer(9, at(160 * S - 1)), Ok(()));
-    let Err(Wait::At(opens)) = answer(9, at(160 * S)) else { panic!("may be past 163 s") };
+    let Err(Wait::At(opens)) = answer(9, at(160 * S)) else { panic!("may be after 163 s") };
     assert!((at(165 * S)..at(165 * S + S / 100)).contains(&opens), "{opens}");
     assert_eq!(answer(1, opens - Duration::from_nanos(1)), Err(Wait::At(opens)));
     assert_eq!(answer(10, opens), Ok(()));

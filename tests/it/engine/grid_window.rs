@@ -14,7 +14,7 @@ fn nanos(time: &str) -> u64 {
     time.parse::<jiff::Timestamp>().unwrap().as_nanosecond().try_into().unwrap()
 }
 
-/// So many requests per day in a zone.
+/// Returns rules of this many requests per day in a zone, with fresh buckets.
 fn per_day(amount: u64, zone: &str, margin: Margin, settle: SettleAt) -> (Vec<Rule>, Vec<Bucket>) {
     let day = Calendar::new(Period::Day, zone).unwrap();
     let quota = Quota::new().on_calendar(Dimension::Requests, amount, &day);
@@ -32,7 +32,7 @@ fn wait(rules: &[Rule], buckets: &[Bucket], now: Timestamp) -> Option<Wait> {
 }
 
 #[test]
-fn a_day_ends_at_midnight_of_its_zone_also_when_clocks_change() {
+fn day_ends_at_local_midnight_across_clock_changes() {
     let (rules, mut buckets) = pacific(2, Margin::NONE);
     // 2027-03-14 has 23 hours, 2027-11-07 has 25.
     for (noon, midnight) in [
@@ -52,7 +52,7 @@ fn a_day_ends_at_midnight_of_its_zone_also_when_clocks_change() {
 }
 
 #[test]
-fn a_clock_s_minutes_start_with_the_minute() {
+fn clock_window_of_a_minute_starts_on_the_minute() {
     let quota = Quota::new().rpm(1);
     let rules = rules(&quota, Algorithm::ClockWindow, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
@@ -63,7 +63,7 @@ fn a_clock_s_minutes_start_with_the_minute() {
 }
 
 #[test]
-fn nothing_is_sent_for_the_margin_before_a_boundary_and_after() {
+fn calendar_window_is_closed_for_margin_around_boundary() {
     let (rules, buckets) = pacific(2, Margin::default());
     let midnight = nanos("2027-03-15T07:00:00Z");
     let (closes, opens) = (midnight - S / 2, midnight + S / 2);
@@ -75,7 +75,7 @@ fn nothing_is_sent_for_the_margin_before_a_boundary_and_after() {
 }
 
 #[test]
-fn a_window_too_short_to_be_closed_is_a_sliding_one() {
+fn clock_window_shorter_than_margin_becomes_sliding() {
     let window = Window::new(Duration::from_secs(2)).unwrap();
     let limit = Limit::new(Dimension::Requests, 1, window).unwrap();
     let quota = Quota::new().limit(limit);
@@ -86,7 +86,7 @@ fn a_window_too_short_to_be_closed_is_a_sliding_one() {
 }
 
 #[test]
-fn a_day_that_would_be_closed_for_too_long_slides_as_long_as_the_longest() {
+fn day_with_large_margin_slides_over_longest_day() {
     let (rules, mut buckets) = pacific(1, lag(2 * HOUR));
     let noon = nanos("2027-03-14T19:00:00Z");
     reserve(&rules, &mut buckets, &Cost::new(), at(noon)).unwrap();
@@ -94,14 +94,15 @@ fn a_day_that_would_be_closed_for_too_long_slides_as_long_as_the_longest() {
 }
 
 #[test]
-fn a_wait_for_several_clocks_ends_where_all_are_open() {
+fn wait_for_several_clock_windows_ends_when_all_are_open() {
     let seconds =
         |s| Limit::new(Dimension::Requests, 1, Window::new(Duration::from_secs(s)).unwrap());
     let quota = Quota::new().limit(seconds(60).unwrap()).limit(seconds(40).unwrap());
     let margin = lag(2 * S);
     let rules = rules(&quota, Algorithm::ClockWindow, margin, SettleAt::Send);
     let buckets = fresh(&rules);
-    // One is closed from 58 s to 62 s, the other from 78 s to 82 s, both from 118 s to 122 s.
+    // One window is closed from 58 s to 62 s, the other from 78 s to 82 s, both from 118 s to 122
+    // s.
     assert_eq!(wait(&rules, &buckets, at(58 * S)), Some(Wait::At(at(62 * S))));
     assert_eq!(wait(&rules, &buckets, at(118 * S)), Some(Wait::At(at(122 * S))));
     let mut used = buckets.clone();
@@ -110,7 +111,7 @@ fn a_wait_for_several_clocks_ends_where_all_are_open() {
 }
 
 #[test]
-fn any_number_of_clocks_gets_an_answer() {
+fn wait_for_many_clock_windows_is_found() {
     let window = |i: u64| Window::new(Duration::from_nanos(S + 7 * i)).unwrap();
     let limit = |i| Limit::new(Dimension::Requests, 1, window(i)).unwrap();
     let quota = (0..24_u64).map(limit).fold(Quota::new(), Quota::limit);
@@ -125,14 +126,14 @@ fn any_number_of_clocks_gets_an_answer() {
 }
 
 #[test]
-fn a_request_in_flight_over_midnight_counts_on_both_days() {
+fn request_in_flight_over_midnight_counts_on_both_days() {
     let (rules, mut buckets) = per_day(10, "America/Los_Angeles", Margin::NONE, SettleAt::End);
     let midnight = nanos("2027-03-15T07:00:00Z");
     let four = Cost::new().requests(4);
     reserve(&rules, &mut buckets, &four, at(midnight - HOUR)).unwrap();
     charge(&rules, &mut buckets, &Cost::new().requests(6), at(midnight - HOUR));
     assert_eq!(wait(&rules, &buckets, at(midnight - 1)), Some(Wait::At(at(midnight))));
-    // Yesterday's six are gone; what is in flight may be counted today.
+    // Yesterday's six are gone; the four in flight may be counted today.
     let level = buckets[0].level(&rules[0], at(midnight));
     assert_eq!((level.used, level.held, level.available), (0, 4, 6));
     let seven = Cost::new().requests(7);
@@ -145,7 +146,7 @@ fn a_request_in_flight_over_midnight_counts_on_both_days() {
 }
 
 #[test]
-fn a_correction_belongs_to_the_day_on_which_the_request_was_sent() {
+fn correction_applies_to_day_of_send_time() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let midnight = nanos("2027-03-15T07:00:00Z");
     let (eight, two) = (Cost::new().requests(8), Cost::new().requests(2));
@@ -161,7 +162,7 @@ fn a_correction_belongs_to_the_day_on_which_the_request_was_sent() {
 }
 
 #[test]
-fn what_was_saved_today_counts_until_midnight_and_what_was_saved_yesterday_not() {
+fn saved_usage_counts_on_the_day_when_saved_only() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let midnight = nanos("2027-03-15T07:00:00Z");
     charge(&rules, &mut buckets, &Cost::new().requests(3), at(midnight - HOUR));
@@ -179,7 +180,7 @@ fn what_was_saved_today_counts_until_midnight_and_what_was_saved_yesterday_not()
 }
 
 #[test]
-fn another_limit_on_the_same_calendar_keeps_what_is_used_and_held() {
+fn changed_calendar_limit_keeps_used_and_held_amounts() {
     let (old, mut buckets) = per_day(10, "Asia/Kolkata", Margin::NONE, SettleAt::End);
     let (new, _) = per_day(5, "Asia/Kolkata", Margin::NONE, SettleAt::End);
     let noon = nanos("2027-03-15T07:00:00Z");
@@ -192,7 +193,7 @@ fn another_limit_on_the_same_calendar_keeps_what_is_used_and_held() {
 }
 
 #[test]
-fn another_algorithm_keeps_what_was_used_today() {
+fn changed_algorithm_keeps_usage_of_the_day() {
     let (old, mut buckets) = pacific(10, Margin::NONE);
     let noon = nanos("2027-03-15T20:00:00Z");
     charge(&old, &mut buckets, &Cost::new().requests(4), at(noon));
@@ -205,7 +206,7 @@ fn another_algorithm_keeps_what_was_used_today() {
 }
 
 #[test]
-fn a_clock_that_was_a_day_ahead_leaves_what_was_used_on_the_true_day() {
+fn clock_a_day_ahead_rebased_keeps_usage_on_true_day() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let noon = nanos("2027-03-16T20:00:00Z");
     charge(&rules, &mut buckets, &Cost::new().requests(4), at(noon));
@@ -216,7 +217,7 @@ fn a_clock_that_was_a_day_ahead_leaves_what_was_used_on_the_true_day() {
 }
 
 #[test]
-fn what_was_taken_tomorrow_counts_until_tomorrow_ends() {
+fn usage_of_tomorrow_counts_until_tomorrow_ends() {
     let (rules, mut buckets) = pacific(1, Margin::NONE);
     charge(&rules, &mut buckets, &Cost::new(), at(nanos("2027-03-17T20:00:00Z")));
     let today = nanos("2027-03-15T20:00:00Z");

@@ -1,6 +1,5 @@
-//! The engine, through its public functions.
+//! The engine through its public functions.
 
-mod civil;
 mod debt;
 mod fixed_window;
 mod grid_window;
@@ -16,12 +15,13 @@ mod schedule;
 mod sliding_window;
 mod token_bucket;
 mod world;
+mod zone_calendars;
 
 use tollgate::Timestamp;
 use tollgate::engine::{Bucket, Rule};
 use tollgate::quota::{Algorithm, Margin, Quota, SettleAt};
 
-/// Seconds, in nanoseconds.
+/// One second in nanoseconds.
 const S: u64 = 1_000_000_000;
 
 /// Returns the time so many nanoseconds after the Unix epoch.

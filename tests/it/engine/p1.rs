@@ -1,6 +1,6 @@
-//! P1: for any schedule in which no request takes more than was reserved for it, what the provider
-//! is charged never exceeds the provider's limit, whenever it charges. Where a limit takes debt, so
-//! does its provider.
+//! P1: for any schedule in which no request uses more than its reservation, the charges of the
+//! provider never exceed the provider's limit, at whatever time it charges. Where a limit allows
+//! debt, so does its provider.
 
 use proptest::prelude::*;
 use tollgate::quota::{Algorithm, Margin};
@@ -12,11 +12,12 @@ use super::world::World;
 proptest! {
     #![proptest_config(config())]
 
-    /// Rules that settle at the end are charged anywhere between sending and end, those that settle
-    /// at the sending are charged there; by what the request took in the end. Released requests are
-    /// never charged.
+    /// Rules that settle at the end are charged at any time between send and end; rules that settle
+    /// at
+    /// send are charged at send. Both are charged the actual usage. Released requests are never
+    /// charged.
     #[test]
-    fn p1_no_provider_is_ever_overcharged(
+    fn p1_provider_is_never_overcharged(
         specs in specs(), start in start(), events in events(30),
     ) {
         let mut world = World::new(specs, Margin::NONE, start);
@@ -26,7 +27,7 @@ proptest! {
 
     /// Requests reach the provider up to 500 ms after they were sent, in any order.
     #[test]
-    fn p1_the_margin_makes_up_for_late_arrivals_out_of_order(
+    fn p1_margin_covers_late_arrivals_out_of_order(
         specs in specs_at_send(), start in start(), events in events(30),
     ) {
         let mut world = World::new(specs, Margin::default(), start);
@@ -34,10 +35,11 @@ proptest! {
         judge(&world, Spec::reference)?;
     }
 
-    /// A request that is larger than our share of a limit, but not than the whole limit, waits until
-    /// the share is full: the whole limit holds.
+    /// A request above the share of a limit, but within the whole limit, waits until the share is
+    /// full.
+    /// The whole limit is never exceeded.
     #[test]
-    fn p1_a_share_never_overcharges_the_whole_limit(
+    fn p1_share_never_overcharges_the_whole_limit(
         specs in specs(), share in 1..=100_u8, start in start(), events in events(30),
     ) {
         let ours = |s| Spec { debt: false, share, ..s };
@@ -46,9 +48,9 @@ proptest! {
         judge(&world, Spec::reference)?;
     }
 
-    /// The same where requests reach the provider late and out of order.
+    /// The same with requests that reach the provider late and out of order.
     #[test]
-    fn p1_a_share_and_the_margin_make_up_for_late_arrivals(
+    fn p1_share_and_margin_cover_late_arrivals(
         specs in specs_at_send(), share in 1..=100_u8, start in start(), events in events(30),
     ) {
         let ours = |s| Spec { debt: false, share, ..s };
@@ -58,9 +60,9 @@ proptest! {
         judge(&world, Spec::reference)?;
     }
 
-    /// A sliding window is safe against any provider of the same amount and window.
+    /// A sliding window is safe against any provider with the same amount and window.
     #[test]
-    fn p1_a_sliding_window_is_safe_whatever_the_provider_counts_by(
+    fn p1_sliding_window_is_safe_for_every_provider_algorithm(
         specs in specs(), start in start(), events in events(30), delayed: bool,
     ) {
         let slide =
@@ -76,10 +78,10 @@ proptest! {
         })?;
     }
 
-    /// Nor is less granted than possible: without a margin, and charged at the sending, a request is
-    /// granted exactly if every reference has room for it.
+    /// Without a margin and charged at send, a request is granted exactly if every reference has
+    /// capacity: the engine grants no less than possible.
     #[test]
-    fn p1_what_fits_is_granted(
+    fn p1_every_request_that_fits_is_granted(
         specs in specs_at_send(), start in start(), events in events(30),
     ) {
         let mut world = World::new(specs, Margin::NONE, start);

@@ -1,6 +1,7 @@
-//! P2: a wait is exact. `At(t)` is granted at `t` if nobody else came, and at no time before;
-//! `Unknown` is said only while something held is in the way, `Never` exactly of what can never fit:
-//! with debt of nothing.
+//! P2: a wait is assert_wait_is_exact. `At(t)` is granted at `t` without other requests, and at no time before;
+//! `Unknown` is returned only while a held amount is in the way, `Never` exactly for costs above
+//! the
+//! limit, except with debt.
 
 use std::time::Duration;
 
@@ -10,13 +11,13 @@ use tollgate::quota::{Cost, Margin, SettleAt};
 
 use super::at;
 use super::schedule::{Act, Event, Spec, config, events, specs, start};
-use super::world::{Over, World};
+use super::world::{EndedRequest, World};
 
 proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn p2_a_wait_is_exact(
+    fn p2_wait_is_exact(
         specs in specs(), start in start(), events in events(20), questions in events(3),
         margin in margin(),
     ) {
@@ -28,18 +29,19 @@ proptest! {
             match wait(&world, &cost) {
                 None => prop_assert!(fits(&world, &cost, world.now)),
                 Some(Wait::Never) => prop_assert!(is_too_big(&world, &cost)),
-                Some(Wait::At(time)) => exact(&world, &cost, time.as_nanos(), question)?,
-                Some(Wait::Unknown) => hangs_on_a_hold(&mut world, &cost, question)?,
+                Some(Wait::At(time)) => assert_wait_is_exact(&world, &cost, time.as_nanos(), question)?,
+                Some(Wait::Unknown) => assert_blocked_by_held_amount(&mut world, &cost, question)?,
             }
             prop_assert_eq!(wait(&world, &cost) == Some(Wait::Never), is_too_big(&world, &cost));
         }
     }
 
-    /// Where all rules settle at the end, a cost is granted exactly if it fits on top of what is
-    /// held and of what the reference says is used; and `Unknown` or `Never` is said exactly if it
-    /// wouldn't fit on top of what is held alone.
+    /// If all rules settle at the end, a cost is granted exactly if it fits together with the held
+    /// amounts
+    /// and the usage of the reference; `Unknown` or `Never` is returned exactly if it does not fit
+    /// together with the held amounts alone.
     #[test]
-    fn p2_a_hold_takes_what_was_reserved_and_no_more(
+    fn p2_hold_counts_exactly_the_reservation(
         specs in specs(), start in start(), events in events(20),
     ) {
         let at_end = |s: Spec| Spec { settle: SettleAt::End, ..s };
@@ -47,15 +49,15 @@ proptest! {
         for event in events {
             world.run(&[event]);
             let cost = world.cost(event);
-            let said = wait(&world, &cost);
-            prop_assert_eq!(said.is_none(), fits_on_top(&world, &cost, false), "{:?}", said);
-            let beyond = matches!(said, Some(Wait::Unknown | Wait::Never));
-            prop_assert_eq!(beyond, !fits_on_top(&world, &cost, true), "{:?}", said);
+            let refused = wait(&world, &cost);
+            prop_assert_eq!(refused.is_none(), fits_on_top(&world, &cost, false), "{:?}", refused);
+            let beyond = matches!(refused, Some(Wait::Unknown | Wait::Never));
+            prop_assert_eq!(beyond, !fits_on_top(&world, &cost, true), "{:?}", refused);
         }
     }
 }
 
-/// On top of what is held, and of what is used unless the references are `empty`.
+/// Returns true if the cost fits together with the held amounts, and with the usage unless `empty`.
 fn fits_on_top(world: &World, cost: &Cost, empty: bool) -> bool {
     world.specs.iter().all(|spec| {
         let amount = cost.amount(&spec.dimension);
@@ -64,14 +66,19 @@ fn fits_on_top(world: &World, cost: &Cost, empty: bool) -> bool {
             return amount == 0 || held < spec.amount;
         }
         let mut reference = spec.reference_at_settle();
-        for (at, amount) in world.over(spec, Over::at_settle) {
+        for (at, amount) in world.charges_of(spec, EndedRequest::at_settle) {
             reference.take(if empty { 0 } else { amount }, at);
         }
         reference.fits(held + spec.needed(amount), world.now)
     })
 }
 
-fn exact(world: &World, cost: &Cost, at: u64, probe: Event) -> Result<(), TestCaseError> {
+fn assert_wait_is_exact(
+    world: &World,
+    cost: &Cost,
+    at: u64,
+    probe: Event,
+) -> Result<(), TestCaseError> {
     prop_assert!(at > world.now);
     prop_assert!(fits(world, cost, at), "refused at {}, as promised at {}", at, world.now);
     prop_assert!(!fits(world, cost, at - 1), "granted before {}", at);
@@ -81,15 +88,19 @@ fn exact(world: &World, cost: &Cost, at: u64, probe: Event) -> Result<(), TestCa
     Ok(())
 }
 
-fn hangs_on_a_hold(world: &mut World, cost: &Cost, question: Event) -> Result<(), TestCaseError> {
+fn assert_blocked_by_held_amount(
+    world: &mut World,
+    cost: &Cost,
+    question: Event,
+) -> Result<(), TestCaseError> {
     let mut held = world.rules.iter().zip(&world.buckets);
     prop_assert!(held.any(|(rule, bucket)| bucket.level(rule, at(world.now)).held > 0));
     let act = if question.delay < 128 { Act::Release } else { Act::Settle };
     world.finish_all(act);
     match wait(world, cost) {
-        Some(Wait::At(time)) => exact(world, cost, time.as_nanos(), question),
+        Some(Wait::At(time)) => assert_wait_is_exact(world, cost, time.as_nanos(), question),
         None => Ok(()),
-        Some(other) => Err(TestCaseError::fail(format!("{other:?} with nothing held"))),
+        Some(other) => Err(TestCaseError::fail(format!("{other:?} with zero held"))),
     }
 }
 
@@ -106,7 +117,7 @@ fn is_too_big(world: &World, cost: &Cost) -> bool {
     limits.any(|s| cost.amount(&s.dimension) > s.capacity())
 }
 
-/// Now and then more than any limit holds.
+/// Returns a cost that exceeds every limit from time to time.
 fn cost(world: &World, question: Event) -> Cost {
     let cost = world.cost(question);
     match question.delay % 32 {

@@ -1,5 +1,5 @@
-//! P3: nothing leaks. Once every request is over nothing is held, and the level is that of a plain
-//! reference that was charged when the engine was.
+//! P3: no amount leaks. After all requests have ended, the held amount is zero and the level equals
+//! a plain reference that was charged at the same times.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,32 +9,32 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Margin, SettleAt};
 use super::at;
 use super::reference::{Reference, SlidingWindow};
 use super::schedule::{Act, Spec, config, events, size, specs, start, window};
-use super::world::{Over, World};
+use super::world::{EndedRequest, World};
 
 proptest! {
     #![proptest_config(config())]
 
-    /// What is held is always what the requests in flight reserved, and nothing when all are over.
+    /// The held amount always equals the reservations in flight, and is zero after all have ended.
     #[test]
-    fn p3_what_is_held_is_what_is_in_flight(
+    fn p3_held_amount_equals_reservations_in_flight(
         specs in specs(), start in start(), events in events(30), release: bool,
     ) {
         let mut world = World::new(specs, Margin::default(), start);
         for event in events {
             world.run(&[event]);
-            holds(&world)?;
+            assert_held(&world)?;
         }
         world.finish_all(if release { Act::Release } else { Act::Settle });
-        holds(&world)?;
+        assert_held(&world)?;
         prop_assert!(world.levels(0).iter().all(|level| level.held == 0));
     }
 
-    /// A rule that settles later is, at any time after, exactly where a reference is that was
-    /// charged the actual amount at the settling; and a sliding window that is charged at the
-    /// sending where one is that was charged the actual amount at the sending. (A fixed window too,
-    /// unless a request that may have started it was released.)
+    /// A rule that settles after send always equals a reference that was charged the actual amount
+    /// at
+    /// settlement; a sliding window charged at send equals a reference charged the actual amount at
+    /// send. (So does a fixed window, unless a request that may have started it was released.)
     #[test]
-    fn p3_the_level_is_that_of_the_reference(
+    fn p3_level_equals_reference(
         specs in specs(), start in start(), events in events(30), probe: u8, release: bool,
     ) {
         let mut world = World::new(specs, Margin::NONE, start);
@@ -44,8 +44,8 @@ proptest! {
             let (mut reference, charges) = match (spec.settle, spec.algorithm) {
                 (SettleAt::Send, Algorithm::TokenBucket) => continue,
                 (SettleAt::Send, Algorithm::FixedWindow) if world.has_released() => continue,
-                (SettleAt::Send, _) => (spec.reference(), world.over(spec, Over::at_send)),
-                _ => (spec.reference_at_settle(), world.over(spec, Over::at_settle)),
+                (SettleAt::Send, _) => (spec.reference(), world.charges_of(spec, EndedRequest::at_send)),
+                _ => (spec.reference_at_settle(), world.charges_of(spec, EndedRequest::at_settle)),
             };
             charge(&mut *reference, charges);
             for later in [0, 1, 1 + u64::from(probe) * (spec.window / 200)] {
@@ -57,11 +57,13 @@ proptest! {
         }
     }
 
-    /// A settled level is at most that of charging the actual amount at the sending, whatever the
-    /// rule: nothing is given back twice. Charged at the sending, a token bucket is at least where
-    /// the whole reservations, released ones too, would have left it.
+    /// A settled level is at least that of charging the actual amount at send, whatever the rule:
+    /// no
+    /// amount is refunded twice. Charged at send, a level is at most that of all reservations,
+    /// released
+    /// ones included.
     #[test]
-    fn p3_nothing_is_given_back_twice(
+    fn p3_refunds_are_never_counted_twice(
         specs in specs(), start in start(), events in events(30),
     ) {
         let mut world = World::new(specs, Margin::NONE, start);
@@ -71,18 +73,18 @@ proptest! {
             let level = world.levels(0)[index];
             if spec.algorithm != Algorithm::FixedWindow {
                 let mut actual = spec.reference();
-                charge(&mut *actual, world.over(spec, Over::at_send));
+                charge(&mut *actual, world.charges_of(spec, EndedRequest::at_send));
                 prop_assert!(level.used >= actual.used(world.now), "{:?} {:?}", spec, level);
             }
             if spec.settle == SettleAt::Send && !spec.is_anchored() {
                 let mut reserved = spec.reference();
-                charge(&mut *reserved, world.over(spec, Over::reserved_at_send));
+                charge(&mut *reserved, world.charges_of(spec, EndedRequest::reserved_at_send));
                 prop_assert!(level.used <= reserved.used(world.now), "{:?} {:?}", spec, level);
             }
         }
     }
 
-    /// `fresh_at` is the first time at which nothing is used.
+    /// `fresh_at` is the first time at which the usage is zero.
     #[test]
     fn p3_fresh_at_is_exact(
         specs in specs(), start in start(), events in events(20), delayed: bool,
@@ -100,9 +102,9 @@ proptest! {
         }
     }
 
-    /// A bucket that calls itself fresh answers every cost as a new one does, so it can be dropped.
+    /// A fresh bucket answers every cost like a new one, so it can be dropped.
     #[test]
-    fn p3_a_fresh_bucket_is_as_a_new_one(
+    fn p3_fresh_bucket_equals_new_one(
         specs in specs(), start in start(), events in events(12), probe: u8,
     ) {
         let mut world = World::new(specs, Margin::default(), start);
@@ -121,10 +123,11 @@ proptest! {
         }
     }
 
-    /// A sliding window whose log is too long to be kept exactly never counts less than the
-    /// reference, and forgets at most 1/256 of the window late.
+    /// A sliding window whose log is too long to be exact never counts less than the reference, and
+    /// drops
+    /// entries at most 1/256 of the window late.
     #[test]
-    fn p3_a_long_log_counts_at_least_what_was_sent(
+    fn p3_long_log_never_counts_less_than_reference(
         window in window(), sends in vec(any::<u16>(), 140..=280),
     ) {
         let spec = Spec {
@@ -153,13 +156,13 @@ proptest! {
         for later in [0, window / 7, window / 2, window - 1, window, window + window / 255] {
             let used = buckets[0].level(&rules[0], at(now + later)).used;
             let most = reference.used(now + later - window / 256);
-            prop_assert!(used >= reference.used(now + later), "forgot early");
+            prop_assert!(used >= reference.used(now + later), "dropped too early");
             prop_assert!(used <= most, "{} at +{}, {} at the most", used, later, most);
         }
     }
 }
 
-fn holds(world: &World) -> Result<(), TestCaseError> {
+fn assert_held(world: &World) -> Result<(), TestCaseError> {
     for ((spec, rule), level) in world.specs.iter().zip(&world.rules).zip(world.levels(0)) {
         let amounts = world.open.iter().map(|sent| sent.reserved.amount(&spec.dimension));
         let held = if rule.holds() { amounts.sum() } else { 0 };

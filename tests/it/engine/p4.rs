@@ -1,5 +1,5 @@
-//! P4: all or none. A refusal leaves every bucket as it was, bit by bit; a grant is charged to every
-//! rule that counts the cost and to no other.
+//! P4: all or none. A refusal leaves every bucket unchanged; a grant is charged to every rule that
+//! counts the cost and to no other.
 
 use proptest::prelude::*;
 use tollgate::engine::{Shortfall, check, reserve};
@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn p4_all_rules_are_charged_or_none(
+    fn p4_request_charges_all_rules_or_none(
         specs in specs(), start in start(), events in events(20), delayed: bool,
     ) {
         let margin = if delayed { Margin::default() } else { Margin::NONE };
@@ -29,36 +29,41 @@ proptest! {
             match answer {
                 Ok(()) => {
                     let after = std::mem::replace(&mut world.buckets, before);
-                    charged_one_by_one(&mut world, &cost)?;
+                    assert_charged_separately(&mut world, &cost)?;
                     prop_assert_eq!(&world.buckets, &after);
                 }
                 Err(shortfall) => {
                     prop_assert_eq!(&world.buckets, &before);
-                    binds(&world, &cost, shortfall)?;
+                    assert_named_rule_binds(&world, &cost, shortfall)?;
                 }
             }
         }
     }
 }
 
-fn charged_one_by_one(world: &mut World, cost: &Cost) -> Result<(), TestCaseError> {
+fn assert_charged_separately(world: &mut World, cost: &Cost) -> Result<(), TestCaseError> {
     for (index, spec) in world.specs.iter().enumerate() {
-        let one = index..=index;
+        let single_rule = index..=index;
         let before = world.buckets[index].clone();
-        let buckets = &mut world.buckets[one.clone()];
-        prop_assert!(reserve(&world.rules[one], buckets, cost, at(world.now)).is_ok());
+        let buckets = &mut world.buckets[single_rule.clone()];
+        prop_assert!(reserve(&world.rules[single_rule], buckets, cost, at(world.now)).is_ok());
         let counts = cost.amount(&spec.dimension) > 0;
         prop_assert_eq!(before != world.buckets[index], counts, "{:?}", spec);
     }
     Ok(())
 }
 
-/// The wait is at least that of every rule by itself, and the rule that is named would refuse by
-/// itself, now or while the others are waited for.
-fn binds(world: &World, cost: &Cost, shortfall: Shortfall) -> Result<(), TestCaseError> {
+/// The wait is at least that of every single rule, and the named rule alone would refuse, now or
+/// during the wait.
+fn assert_named_rule_binds(
+    world: &World,
+    cost: &Cost,
+    shortfall: Shortfall,
+) -> Result<(), TestCaseError> {
     let alone = |index: usize| {
-        let one = index..=index;
-        check(&world.rules[one.clone()], &world.buckets[one], cost, at(world.now)).err()
+        let single_rule = index..=index;
+        check(&world.rules[single_rule.clone()], &world.buckets[single_rule], cost, at(world.now))
+            .err()
     };
     let waits: Vec<_> = (0..world.rules.len()).filter_map(alone).map(|s| s.wait).collect();
     prop_assert!(waits.iter().all(|&wait| wait <= shortfall.wait), "{:?} {:?}", waits, shortfall);

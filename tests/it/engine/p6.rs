@@ -1,5 +1,5 @@
-//! P6: no panic, no overflow, no hang, and bounded memory, for any amounts, costs, times (also
-//! running back), windows, margins, and any calls in any order, senseless ones too.
+//! P6: no panic, no overflow, no endless loop and bounded memory, for all amounts, costs, times
+//! (backwards, too), windows and margins, and all calls in any order, invalid ones included.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tollgate::engine::{
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
 
 use super::at;
-use super::civil::CIVILS;
 use super::schedule::config;
+use super::zone_calendars::ZONE_CALENDARS;
 
 proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn p6_nothing_panics_or_hangs(
+    fn p6_engine_neither_panics_nor_hangs(
         rules in vec(rule(), 1..=4), others in vec(rule(), 4), start in edge(),
         calls in vec(call(), 1..=24),
     ) {
@@ -28,13 +28,13 @@ proptest! {
         for call in calls {
             engine.pass(&call);
             engine.call(&call, &others)?;
-            engine.look()?;
+            engine.check_levels()?;
         }
     }
 }
 
 #[test]
-fn the_tests_are_built_with_overflow_checks() {
+fn tests_are_built_with_overflow_checks() {
     let add = |a: u64| std::hint::black_box(a) + 1;
     let overflowed = std::panic::catch_unwind(|| add(std::hint::black_box(u64::MAX)));
     assert!(overflowed.is_err() && cfg!(debug_assertions));
@@ -57,7 +57,7 @@ struct Call {
 }
 
 impl Engine {
-    /// Anywhere, or near the boundaries of a window.
+    /// Sets the time anywhere, or near the boundaries of a window.
     fn pass(&mut self, call: &Call) {
         let window = self.rules[0].limit().window().as_nanos();
         self.now = match call.pass % 12 {
@@ -111,7 +111,7 @@ impl Engine {
         self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
     }
 
-    /// What was saved under one rule can be taken up under any other.
+    /// State saved under one rule can be restored under any other.
     fn absorb(&mut self, others: &[Rule], saved_at: Timestamp) {
         for ((rule, bucket), other) in self.rules.iter().zip(&mut self.buckets).zip(others) {
             let saved = bucket.save(rule, saved_at);
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    fn look(&self) -> Result<(), TestCaseError> {
+    fn check_levels(&self) -> Result<(), TestCaseError> {
         for (rule, bucket) in self.rules.iter().zip(&self.buckets) {
             let level = bucket.level(rule, at(self.now));
             let most = match rule.dimension() {
@@ -163,7 +163,7 @@ fn rule() -> impl Strategy<Value = Rule> {
         |((dimension, algorithm, settle, debt), amount, window, burst, margin)| {
             let nanos = window.clamp(1_000_000, 366 * Window::DAY.as_nanos());
             let window = Window::new(Duration::from_nanos(nanos)).unwrap();
-            let civil = &CIVILS[usize::try_from(burst).unwrap() % CIVILS.len()];
+            let civil = &ZONE_CALENDARS[usize::try_from(burst).unwrap() % ZONE_CALENDARS.len()];
             let (dimension, amount) = (self::dimension(dimension), amount.max(1));
             let limit = match algorithm {
                 0 | 1 => Limit::on_calendar(dimension, amount, &civil.calendar),
@@ -197,7 +197,7 @@ fn dimension(kind: u8) -> Dimension {
     }
 }
 
-/// Any number, most often one where something might turn over.
+/// Generates any number, often one next to a boundary of overflow.
 fn edge() -> impl Strategy<Value = u64> {
     any::<u64>().prop_map(|bits| match bits >> 60 {
         0..=2 => bits % 3,

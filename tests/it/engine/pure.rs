@@ -1,50 +1,51 @@
-//! The engine uses only `core`, `alloc` and the values of `quota`; `quota` uses only `core`, `alloc`, the
-//! serde and schemars, jiff in the file that knows time zones, and compact_str in that of keys. Their
-//! tests may use anything.
+//! The engine uses only `core`, `alloc` and the values of `quota`; `quota` uses only `core`,
+//! `alloc`, the derives of serde and schemars, jiff in the file of time zones, and compact_str in
+//! that of keys. Tests may use anything.
 
-use crate::arrows::{code, sources};
+use crate::module_imports::{code, sources};
 
 /// The files below `src/quota` that use another crate.
 const ZONES: &str = "src/quota/zone.rs";
 const KEY: &str = "src/quota/key.rs";
 
 #[test]
-fn the_engine_uses_nothing_but_core_alloc_and_quota() {
+fn engine_and_quota_use_only_core_and_alloc() {
     let files = sources(&["src"]);
-    let of = |room: &str| files.iter().filter(|(path, _)| path.starts_with(room)).count();
+    let of =
+        |module_path: &str| files.iter().filter(|(path, _)| path.starts_with(module_path)).count();
     assert!(of("src/engine/") > 10 && of("src/quota/") > 10, "this is the crate's source");
     let pure = |path: &str| path.starts_with("src/engine/") || path.starts_with("src/quota/");
-    let rooms: Vec<_> = files.iter().filter(|(path, _)| pure(path)).collect();
-    let modules: Vec<_> = rooms.iter().map(|(path, _)| module(path)).collect();
-    let bad = rooms.iter().flat_map(|(path, text)| foreign(path, text, &modules));
-    let bad: Vec<String> = bad.collect();
-    assert!(bad.is_empty(), "\n{}\n", bad.join("\n"));
+    let pure_files: Vec<_> = files.iter().filter(|(path, _)| pure(path)).collect();
+    let modules: Vec<_> = pure_files.iter().map(|(path, _)| module(path)).collect();
+    let violations = pure_files.iter().flat_map(|(path, text)| foreign(path, text, &modules));
+    let violations: Vec<String> = violations.collect();
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
 #[test]
-fn what_is_neither_core_nor_alloc_is_caught() {
-    let bad = |path: &str, text: &str, what: &str| {
+fn use_of_std_or_other_crate_is_detected() {
+    let violations = |path: &str, text: &str, what: &str| {
         let found = foreign(path, text, &["wait"]);
         assert_eq!(found, [format!("{path}:1: {what}")], "{text}");
     };
-    bad("src/engine/a.rs", "use std::time::Instant;", "std");
-    bad("src/engine/a.rs", "use std::collections::HashMap;", "std");
-    bad("src/engine/a.rs", "fn f() -> std :: io :: Result<()> { loop {} }", "std");
-    bad("src/engine/a.rs", "use ::std::fmt;", "std");
-    bad("src/engine/a.rs", "use {core::fmt, tokio::time};", "tokio");
-    bad("src/engine/a.rs", "use jiff;", "jiff");
-    bad("src/engine/a.rs", "extern crate libc;", "libc");
-    bad("src/engine/a.rs", "use core::{fmt, mem}; use parking_lot as p;", "parking_lot");
-    bad("src/engine/a.rs", "fn f() { println!(); }", "println!");
-    bad("src/engine/a.rs", "fn f() { dbg!(1); }", "dbg!");
-    bad("src/engine/a.rs", "use core::fmt; use std::io; fn f() -> fmt::Error {}", "std");
-    bad("src/engine/a.rs", "use serde::Serialize;", "serde");
-    bad("src/quota/a.rs", "use jiff::Span;", "jiff");
-    bad(ZONES, "use jiff::Span; use std::fs;", "std");
+    violations("src/engine/a.rs", "use std::time::Instant;", "std");
+    violations("src/engine/a.rs", "use std::collections::HashMap;", "std");
+    violations("src/engine/a.rs", "fn f() -> std :: io :: Result<()> { loop {} }", "std");
+    violations("src/engine/a.rs", "use ::std::fmt;", "std");
+    violations("src/engine/a.rs", "use {core::fmt, tokio::time};", "tokio");
+    violations("src/engine/a.rs", "use jiff;", "jiff");
+    violations("src/engine/a.rs", "extern crate libc;", "libc");
+    violations("src/engine/a.rs", "use core::{fmt, mem}; use parking_lot as p;", "parking_lot");
+    violations("src/engine/a.rs", "fn f() { println!(); }", "println!");
+    violations("src/engine/a.rs", "fn f() { dbg!(1); }", "dbg!");
+    violations("src/engine/a.rs", "use core::fmt; use std::io; fn f() -> fmt::Error {}", "std");
+    violations("src/engine/a.rs", "use serde::Serialize;", "serde");
+    violations("src/quota/a.rs", "use jiff::Span;", "jiff");
+    violations(ZONES, "use jiff::Span; use std::fs;", "std");
 }
 
 #[test]
-fn core_alloc_and_one_s_own_are_fine() {
+fn use_of_core_alloc_and_own_modules_is_allowed() {
     for text in [
         "use core::fmt; use alloc::{sync::Arc, vec::Vec}; use super::Wait; use crate::quota::Cost;",
         "use super::{wait, Margin}; fn f() -> u64 { wait::f(u64::MAX, Self::X, <u8>::MIN) }",
@@ -59,17 +60,17 @@ fn core_alloc_and_one_s_own_are_fine() {
     }
 }
 
-/// The crates and macros that the file uses and that are none of `core`, `alloc` and its own.
+/// Returns the crates and macros used by a file, other than `core`, `alloc` and its own.
 fn foreign(path: &str, text: &str, modules: &[&str]) -> Vec<String> {
     let code = code(text).replace("use ::", "use ").replace(" ::", "::").replace(":: ", "::");
     let code = code.split("#[cfg(test)]").next().unwrap_or_default();
     let imported = imported(code);
     let code = without_groups(code);
-    let mut bad = Vec::new();
+    let mut violations = Vec::new();
     for (at, name) in words(&code) {
         let (before, after) = (code[..at].trim_end(), &code[at + name.len()..]);
-        let goes_on = after.starts_with("::") && !after.starts_with("::<");
-        let starts_path = (goes_on && !is_inside(before))
+        let continues = after.starts_with("::") && !after.starts_with("::<");
+        let starts_path = (continues && !is_inside(before))
             || ["use", "extern crate"].iter().any(|word| ends_with_word(before, word));
         let own = OWN.contains(&name)
             || modules.contains(&name)
@@ -85,19 +86,19 @@ fn foreign(path: &str, text: &str, modules: &[&str]) -> Vec<String> {
             _ => continue,
         };
         let line = code[..at].matches('\n').count() + 1;
-        bad.push(format!("{path}:{line}: {found}"));
+        violations.push(format!("{path}:{line}: {found}"));
     }
-    bad
+    violations
 }
 
-/// The names that come out of `core` and `alloc`.
+/// Returns the names imported from `core` and `alloc`.
 fn imported(code: &str) -> Vec<&str> {
     let uses = code.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
     let fine = uses.filter(|path| path.starts_with("core::") || path.starts_with("alloc::"));
     fine.flat_map(words).map(|(_, name)| name).collect()
 }
 
-/// The text without what stands in braces behind `::`, line for line.
+/// Returns the text without groups in braces after `::`, line for line.
 fn without_groups(code: &str) -> String {
     let (mut kept, mut depth) = (String::new(), 0);
     for c in code.chars() {
@@ -112,7 +113,7 @@ fn without_groups(code: &str) -> String {
     kept
 }
 
-/// Names, words and numbers, and where they start.
+/// Returns the names, words and numbers with their offsets.
 fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
     code.split(move |c| !in_word(c))
@@ -120,7 +121,7 @@ fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|word| (word.as_ptr() as usize - code.as_ptr() as usize, word))
 }
 
-/// Whether a name goes on with a path, rather than starts one: `::std` starts one.
+/// Returns true if a name continues a path; `::std` starts one.
 fn is_inside(before: &str) -> bool {
     let Some(head) = before.strip_suffix("::") else { return false };
     head.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '>')
@@ -131,7 +132,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
         .is_some_and(|head| !head.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// The module that a file holds.
+/// Returns the name of the module in a file.
 fn module(path: &str) -> &str {
     path.trim_end_matches(".rs").rsplit('/').next().unwrap_or(path)
 }
@@ -139,7 +140,7 @@ fn module(path: &str) -> &str {
 /// Crates of the values' derives.
 const DERIVES: [&str; 2] = ["serde", "schemars"];
 
-/// What a path may start with in small letters, besides the rooms' own modules.
+/// Lower-case names that may start a path, in addition to the modules.
 const OWN: [&str; 15] = [
     "core", "alloc", "crate", "super", "self", "u8", "u16", "u32", "u64", "u128", "usize", "i64",
     "i128", "f64", "clippy",

@@ -1,15 +1,15 @@
-//! What a provider does, written as plainly as possible and with nothing of the engine's: the
-//! judges of the properties.
+//! Plain models of a provider, independent of the engine, as references of the property tests.
 
-/// Counts charges, whether they fit or not, and says whether one would fit.
+/// Counts charges whether they fit or not, and reports whether one would fit.
 pub(super) trait Reference {
     fn take(&mut self, amount: u64, now: u64);
     fn used(&mut self, now: u64) -> u64;
     fn fits(&mut self, amount: u64, now: u64) -> bool;
 }
 
-/// Steps from event to event. A token is `window` units and a nanosecond refills `amount` of them,
-/// so the level is an exact rational.
+/// Moves from event to event. A token is `window` units and a nanosecond refills `amount` of them,
+/// so
+/// the level is an exact rational.
 pub(super) struct TokenBucket {
     amount: i128,
     window: i128,
@@ -26,7 +26,7 @@ impl TokenBucket {
 
     fn step(&mut self, now: u64) {
         let passed = i128::from(now) - i128::from(self.at);
-        assert!(passed >= 0, "the reference is asked in order of time");
+        assert!(passed >= 0, "calls are in order of time");
         self.level = (self.level + passed * self.amount).min(self.full);
         self.at = now;
     }
@@ -50,7 +50,7 @@ impl Reference for TokenBucket {
     }
 }
 
-/// A list of what came when. What came at `s` counts while `now < s + window`.
+/// A log of amounts with times. An entry at `s` counts while `now < s + window`.
 pub(super) struct SlidingWindow {
     limit: u64,
     window: u64,
@@ -77,8 +77,8 @@ impl Reference for SlidingWindow {
     }
 }
 
-/// One count for every window, known by its number since the epoch, or by the date that the clocks of
-/// a time zone show.
+/// One count per window, identified by its number since the epoch or by the local date in a time
+/// zone.
 pub(super) struct NamedWindow<N> {
     limit: u64,
     name: N,

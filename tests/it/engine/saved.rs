@@ -15,7 +15,7 @@ fn tokens(amount: u64) -> Cost {
 }
 
 #[test]
-fn a_restart_changes_nothing() {
+fn restored_bucket_equals_saved_one() {
     for algorithm in ALGORITHMS {
         let rules = tpm(600, algorithm, SettleAt::Send);
         let mut buckets = fresh(&rules);
@@ -33,7 +33,7 @@ fn a_restart_changes_nothing() {
 }
 
 #[test]
-fn what_was_in_flight_at_the_restart_counts_as_taken() {
+fn held_amount_counts_as_used_after_restore() {
     for algorithm in ALGORITHMS {
         let rules = tpm(600, algorithm, SettleAt::End);
         let mut buckets = fresh(&rules);
@@ -48,7 +48,7 @@ fn what_was_in_flight_at_the_restart_counts_as_taken() {
 }
 
 #[test]
-fn a_state_from_the_future_counts_as_of_now() {
+fn saved_usage_of_the_future_counts_as_of_now() {
     for algorithm in ALGORITHMS {
         let rules = tpm(600, algorithm, SettleAt::Send);
         let saved = Saved { taken: vec![(at(2_000 * S), 600)], held: 0 };
@@ -60,7 +60,7 @@ fn a_state_from_the_future_counts_as_of_now() {
 }
 
 #[test]
-fn another_limit_keeps_what_is_used_and_what_is_held() {
+fn changed_limit_keeps_used_and_held_amounts() {
     for (algorithm, amount) in ALGORITHMS.into_iter().flat_map(|a| [(a, 900), (a, 300)]) {
         let (old, new) =
             (tpm(600, algorithm, SettleAt::End), tpm(amount, algorithm, SettleAt::End));
@@ -78,7 +78,7 @@ fn another_limit_keeps_what_is_used_and_what_is_held() {
 }
 
 #[test]
-fn another_limit_keeps_requests_in_flight() {
+fn changed_concurrency_limit_keeps_requests_in_flight() {
     let rules = |amount| {
         let quota = Quota::new().concurrency(amount);
         rules(&quota, Algorithm::SlidingWindow, Margin::NONE, SettleAt::Send)
@@ -96,7 +96,7 @@ fn another_limit_keeps_requests_in_flight() {
 }
 
 #[test]
-fn a_raised_token_bucket_keeps_its_debt() {
+fn raised_token_bucket_keeps_debt() {
     let old = tpm(60, Algorithm::TokenBucket, SettleAt::Send);
     let limit = Limit::per_minute(Dimension::Tokens, 120).map(|limit| limit.with_burst(10));
     let quota = Quota::new().limit(limit);
@@ -104,7 +104,7 @@ fn a_raised_token_bucket_keeps_its_debt() {
     let mut buckets = fresh(&old);
     charge(&old, &mut buckets, &tokens(90), at(1_000 * S));
     let carried = buckets[0].carry(&old[0], &new[0], at(1_010 * S));
-    // 80 are missing from 10, and 2 come back in a second.
+    // 80 are missing from 10; the refill is 2 per second.
     let level = carried.level(&new[0], at(1_010 * S));
     assert_eq!((level.used, level.available, level.fresh_at), (80, 0, at(1_050 * S)));
     let wait = reserve(&new, &mut [carried], &tokens(1), at(1_010 * S)).unwrap_err().wait;
@@ -112,14 +112,14 @@ fn a_raised_token_bucket_keeps_its_debt() {
 }
 
 #[test]
-fn a_changed_token_bucket_keeps_what_is_used_to_the_part_of_a_token() {
+fn changed_token_bucket_keeps_fractions_of_tokens() {
     let (old, new) = (
         tpm(60, Algorithm::TokenBucket, SettleAt::Send),
         tpm(90, Algorithm::TokenBucket, SettleAt::Send),
     );
     let mut buckets = fresh(&old);
     charge(&old, &mut buckets, &tokens(3), at(1_000 * S));
-    // After half a second 2.5 of them are missing, and 1.5 come back in a second.
+    // After half a second 2.5 of them are missing; the new refill is 1.5 per second.
     let now = 1_000 * S + S / 2;
     let carried = buckets[0].carry(&old[0], &new[0], at(now));
     assert_eq!(carried.level(&new[0], at(now)).fresh_at, at(now + (5 * S).div_ceil(3)));
@@ -128,7 +128,7 @@ fn a_changed_token_bucket_keeps_what_is_used_to_the_part_of_a_token() {
 }
 
 #[test]
-fn a_changed_token_bucket_waits_for_its_margin_still() {
+fn changed_token_bucket_still_waits_for_margin() {
     let rules = |amount| {
         let quota = Quota::new().tpm(amount);
         rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send)

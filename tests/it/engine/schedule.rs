@@ -1,5 +1,5 @@
-//! Random rules and random events for the properties, in small numbers that are resolved against
-//! the rules, so that boundaries are hit often.
+//! Random rules and events for the property tests, as small numbers that are resolved against the
+//! rules, so that boundaries are hit often.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use tollgate::engine::Rule;
 use tollgate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Share, Window};
 
-use super::civil::{CIVILS, Civil, days};
 use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
+use super::zone_calendars::{ZONE_CALENDARS, ZoneCalendar, days};
 use tollgate_testing::full::full_or;
 
 pub(super) fn config() -> ProptestConfig {
@@ -21,7 +21,7 @@ pub(super) fn config() -> ProptestConfig {
     }
 }
 
-/// One limit, its algorithm (that of a clock where it is on a calendar), and when it settles.
+/// One limit, its algorithm (a clock window if on a calendar), and the time of settlement.
 #[derive(Debug, Clone)]
 pub(super) struct Spec {
     pub(super) dimension: Dimension,
@@ -31,9 +31,9 @@ pub(super) struct Spec {
     pub(super) amount: u64,
     pub(super) window: u64,
     pub(super) settle: SettleAt,
-    pub(super) civil: Option<&'static Civil>,
+    pub(super) civil: Option<&'static ZoneCalendar>,
     pub(super) debt: bool,
-    /// How many hundredths of the limit are ours.
+    /// The share of the limit in percent.
     pub(super) share: u8,
 }
 
@@ -54,17 +54,17 @@ impl Spec {
         Rule::new(&limit, self.algorithm, margin, self.settle)
     }
 
-    /// The largest cost that the limit can ever hold.
+    /// Returns the largest cost that the limit can hold.
     pub(super) fn capacity(&self) -> u64 {
         if self.burst > 0 { self.burst } else { self.amount }
     }
 
-    /// What must be free for a request of this amount: with debt at most all.
+    /// Returns the capacity needed for a request of this amount: with debt at most the whole.
     pub(super) fn needed(&self, amount: u64) -> u64 {
         if self.debt { amount.min(self.capacity()) } else { amount }
     }
 
-    /// A provider of the same algorithm, amount and window.
+    /// Returns a provider with the same algorithm, amount and window.
     pub(super) fn reference(&self) -> Box<dyn Reference> {
         match self.algorithm {
             Algorithm::TokenBucket => {
@@ -76,8 +76,9 @@ impl Spec {
         }
     }
 
-    /// The same, but a fixed window that isn't charged at the sending has no known phase, and is a
-    /// sliding one.
+    /// Like [`Self::reference`], but a fixed window that is not charged at send has no known phase,
+    /// and
+    /// becomes a sliding window.
     pub(super) fn reference_at_settle(&self) -> Box<dyn Reference> {
         match self.algorithm {
             Algorithm::FixedWindow => Box::new(SlidingWindow::new(self.amount, self.window)),
@@ -99,18 +100,18 @@ impl Spec {
         self.dimension == Dimension::Concurrency
     }
 
-    /// Whether the engine keeps a fixed window for it, which starts with the first request.
+    /// Returns true if the engine uses a fixed window that starts with the first request.
     pub(super) fn is_anchored(&self) -> bool {
         self.algorithm == Algorithm::FixedWindow && self.settle == SettleAt::Send
     }
 
-    /// Whether the engine may close its window while it has room.
+    /// Returns true if the engine may close the window although it has capacity.
     pub(super) fn closes(&self) -> bool {
         self.is_anchored() || self.algorithm == Algorithm::ClockWindow
     }
 }
 
-/// A byte each of: what, when, three sizes, which request, how much of it, how late.
+/// One byte each: action, time step, three sizes, request, share, delay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     pub(super) act: Act,
@@ -140,7 +141,7 @@ impl From<u64> for Event {
     }
 }
 
-/// An amount for a limit of `capacity`: nothing, one, all, half, or some share of it.
+/// Returns an amount for a limit of `capacity`: zero, one, all, half, or a share of it.
 pub(super) fn size(byte: u8, capacity: u64) -> u64 {
     let part = u64::from(byte / 8);
     let share = |of: u64| u64::try_from(u128::from(capacity) * u128::from(part) / u128::from(of));
@@ -159,7 +160,7 @@ pub(super) fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     vec(any::<u64>().prop_map(Event::from), 1..=most)
 }
 
-/// One to three limits, settled at any time; a fourth on concurrency now and then.
+/// Generates one to three limits with any settlement, and sometimes one on concurrency.
 pub(super) fn specs() -> impl Strategy<Value = Vec<Spec>> {
     let settle = prop_oneof![Just(SettleAt::Send), Just(SettleAt::FirstUsage), Just(SettleAt::End)];
     (vec(spec(settle), 1..=3), 0..20_u64).prop_map(|(mut specs, in_flight)| {
@@ -171,7 +172,7 @@ pub(super) fn specs() -> impl Strategy<Value = Vec<Spec>> {
     })
 }
 
-/// One to three limits that are all charged at the sending.
+/// Generates one to three limits that are all charged at send.
 pub(super) fn specs_at_send() -> impl Strategy<Value = Vec<Spec>> {
     vec(spec(Just(SettleAt::Send)), 1..=3)
 }
@@ -179,10 +180,10 @@ pub(super) fn specs_at_send() -> impl Strategy<Value = Vec<Spec>> {
 fn spec(settle: impl Strategy<Value = SettleAt>) -> impl Strategy<Value = Spec> {
     let dimension =
         prop_oneof![Just(Dimension::Requests), Just(Dimension::Tokens), Just(TOKENS_IN)];
-    let more = (0..10 * CIVILS.len(), 0..6_u8);
+    let more = (0..10 * ZONE_CALENDARS.len(), 0..6_u8);
     (dimension, algorithm(), amount(), window(), settle, more).prop_map(
         |(dimension, (algorithm, burst), amount, window, settle, (civil, debt))| {
-            let civil = CIVILS.get(civil / 2);
+            let civil = ZONE_CALENDARS.get(civil / 2);
             let (algorithm, burst, window) = match civil {
                 Some(civil) => (Algorithm::ClockWindow, 0, civil.calendar.window().as_nanos()),
                 None => (algorithm, burst, window),
@@ -217,7 +218,7 @@ fn amount() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 1..=12_u64, 2 => 13..=5_000_u64, 1 => Just(39), 1 => 1..1_u64 << 31]
 }
 
-/// Round windows, those that no rate divides, and the shortest and the longest.
+/// Generates round windows, windows that no rate divides, the shortest and the longest.
 pub(super) fn window() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(1_000_000),
@@ -229,7 +230,8 @@ pub(super) fn window() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Now, near the end of some calendar's window, or one of the first nanoseconds of 1970.
+/// Generates now, a time near the end of a calendar window, or one of the first nanoseconds of
+/// 1970.
 pub(super) fn start() -> impl Strategy<Value = u64> {
     prop_oneof![Just(1_800_000_000_000_000_000), days(), 0..3_u64]
 }

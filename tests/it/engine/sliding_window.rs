@@ -16,7 +16,7 @@ fn tokens(amount: u64) -> Cost {
 }
 
 #[test]
-fn what_was_sent_counts_until_exactly_one_window_later() {
+fn usage_counts_for_exactly_one_window() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(4), at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &tokens(6), at(130 * S)).unwrap();
@@ -34,7 +34,7 @@ fn what_was_sent_counts_until_exactly_one_window_later() {
 }
 
 #[test]
-fn the_margin_makes_the_window_longer() {
+fn margin_extends_sliding_window() {
     let rule =
         |margin| rules(&Quota::new().tpm(10), Algorithm::SlidingWindow, margin, SettleAt::Send);
     let rules = rule(Margin::default());
@@ -45,7 +45,7 @@ fn the_margin_makes_the_window_longer() {
 }
 
 #[test]
-fn settling_after_the_window_leaves_the_next_request_alone() {
+fn settle_after_window_ends_keeps_later_usage() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(10), at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &tokens(10), at(160 * S)).unwrap();
@@ -56,7 +56,7 @@ fn settling_after_the_window_leaves_the_next_request_alone() {
 }
 
 #[test]
-fn a_hold_counts_at_once_and_the_window_starts_when_it_is_settled() {
+fn hold_counts_immediately_and_window_starts_at_settlement() {
     let (rules, mut buckets) = tpm(10, SettleAt::End);
     reserve(&rules, &mut buckets, &tokens(8), at(100 * S)).unwrap();
     let wait =
@@ -67,7 +67,7 @@ fn a_hold_counts_at_once_and_the_window_starts_when_it_is_settled() {
 }
 
 #[test]
-fn what_was_underestimated_is_debt() {
+fn usage_above_reservation_becomes_debt() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(8), at(100 * S)).unwrap();
     settle(&rules, &mut buckets, at(100 * S), &tokens(8), &tokens(25), at(110 * S));
@@ -78,7 +78,7 @@ fn what_was_underestimated_is_debt() {
 }
 
 #[test]
-fn a_fixed_window_that_settles_at_the_end_is_a_sliding_one() {
+fn fixed_window_settling_at_end_becomes_sliding() {
     let quota = Quota::new().tpm(10);
     let rules = rules(&quota, Algorithm::FixedWindow, Margin::NONE, SettleAt::End);
     let mut buckets = fresh(&rules);
@@ -92,7 +92,7 @@ fn a_fixed_window_that_settles_at_the_end_is_a_sliding_one() {
 }
 
 #[test]
-fn any_number_of_huge_charges_needs_bounded_memory() {
+fn many_huge_charges_need_bounded_memory() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     for i in 0..10_000 {
         charge(&rules, &mut buckets, &tokens(u64::MAX), at(100 * S + i % 7));
@@ -103,7 +103,7 @@ fn any_number_of_huge_charges_needs_bounded_memory() {
 }
 
 #[test]
-fn a_long_log_forgets_at_most_a_256th_of_the_window_late() {
+fn long_log_drops_entries_at_most_a_256th_window_late() {
     let (rules, mut buckets) = tpm(1_000_000, SettleAt::Send);
     let step = Duration::from_millis(10).as_nanos() as u64;
     for i in 0..3_000 {

@@ -5,7 +5,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt
 use super::{S, at, fresh, rules};
 
 #[test]
-fn thirty_nine_a_second_polled_every_50_ms_gives_39_a_second() {
+fn limit_of_39_per_second_polled_every_50_ms_grants_39() {
     let quota = Quota::new().limit(Limit::per_second(Dimension::Requests, 39));
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
@@ -20,7 +20,7 @@ fn thirty_nine_a_second_polled_every_50_ms_gives_39_a_second() {
 }
 
 #[test]
-fn the_margin_never_turns_fits_into_never() {
+fn margin_never_makes_a_fitting_cost_impossible() {
     let quota = Quota::new().tpm(60_000);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let mut buckets = fresh(&rules);
@@ -34,7 +34,7 @@ fn the_margin_never_turns_fits_into_never() {
 }
 
 #[test]
-fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twice() {
+fn hold_uses_capacity_until_settled_and_refunds_once() {
     let quota = Quota::new().tpm(60_000);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::End);
     let mut buckets = fresh(&rules);
@@ -48,7 +48,7 @@ fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twic
 }
 
 #[test]
-fn a_burst_too_small_for_the_margin_pays_in_rate() {
+fn burst_smaller_than_margin_lowers_rate() {
     let limit = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(1));
     let quota = Quota::new().limit(limit);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
@@ -62,12 +62,12 @@ fn a_burst_too_small_for_the_margin_pays_in_rate() {
             }
         }
     }
-    // 100 ms to refill, and 500 ms in which the one before may still be under way.
+    // 100 ms for the refill, and 500 ms in which the previous request may still be in flight.
     assert_eq!(sent, [0, 6 * S / 10, 12 * S / 10, 18 * S / 10]);
 }
 
 #[test]
-fn what_was_underestimated_is_debt() {
+fn usage_above_reservation_becomes_debt() {
     let quota = Quota::new().tpm(60);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
@@ -83,7 +83,7 @@ fn what_was_underestimated_is_debt() {
 }
 
 #[test]
-fn a_release_gives_back_no_more_than_would_be_there() {
+fn release_refunds_no_more_than_the_net_effect() {
     let quota = Quota::new().tpm(60);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
@@ -91,18 +91,18 @@ fn a_release_gives_back_no_more_than_would_be_there() {
     reserve(&rules, &mut buckets, &lost, at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &kept, at(120 * S)).unwrap();
     release(&rules, &mut buckets, at(100 * S), &lost, at(125 * S));
-    // 25 came back since 100 s, and may have done so only because the 30 were missing.
+    // 25 were refilled since 100 s, possibly only because the 30 were missing.
     assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 25 - (30 - 25));
 }
 
 #[test]
-fn an_empty_bucket_is_fresh_once_a_whole_burst_needn_t_wait() {
+fn bucket_is_fresh_once_full_burst_needs_no_wait() {
     let quota = Quota::new().tpm(60);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let mut buckets = fresh(&rules);
     assert!(buckets[0].is_fresh(&rules[0], Timestamp::UNIX_EPOCH));
     reserve(&rules, &mut buckets, &Cost::new().tokens(10), at(100 * S)).unwrap();
-    // 10 s to refill, and 2 % of 60 tokens at one a second.
+    // 10 s to refill, and 2 % of 60 tokens at one per second.
     assert!(!buckets[0].is_fresh(&rules[0], at(111 * S + S / 5 - 1)));
     assert!(buckets[0].is_fresh(&rules[0], at(111 * S + S / 5)));
 }

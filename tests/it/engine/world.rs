@@ -1,4 +1,4 @@
-//! The engine under a schedule, and beside it what a provider is charged.
+//! The engine driven by a schedule, and the charges of a provider next to it.
 
 use tollgate::engine::{Bucket, Level, Rule, Shortfall, Wait, release, reserve, settle};
 use tollgate::quota::{Cost, Dimension, Margin, SettleAt};
@@ -12,27 +12,27 @@ pub(super) struct World {
     pub(super) buckets: Vec<Bucket>,
     pub(super) now: u64,
     pub(super) open: Vec<Sent>,
-    /// Per rule, when a provider charged what.
+    /// Times and amounts of the provider's charges, per rule.
     pub(super) charges: Vec<Vec<(u64, u64)>>,
-    /// The requests that are over, in that order.
-    overs: Vec<Over>,
-    /// What the last refusal said.
+    /// Ended requests, in order of their ends.
+    ended_requests: Vec<EndedRequest>,
+    /// The time named by the last refusal.
     retry: u64,
     lag: u64,
 }
 
-/// A request that is over.
-pub(super) struct Over {
+/// An ended_at request.
+pub(super) struct EndedRequest {
     sent: u64,
     reserved: Cost,
     actual: Cost,
-    ended: u64,
+    ended_at: u64,
     released: bool,
 }
 
-impl Over {
+impl EndedRequest {
     pub(super) fn at_settle(&self, dimension: &Dimension) -> (u64, u64) {
-        (self.ended, if self.released { 0 } else { self.actual.amount(dimension) })
+        (self.ended_at, if self.released { 0 } else { self.actual.amount(dimension) })
     }
 
     pub(super) fn at_send(&self, dimension: &Dimension) -> (u64, u64) {
@@ -49,9 +49,9 @@ pub(super) struct Sent {
     pub(super) at: u64,
     pub(super) reserved: Cost,
     pub(super) actual: Cost,
-    /// When it reaches the provider, after it was sent.
+    /// Nanoseconds from send to arrival at the provider.
     pub(super) delay: u64,
-    /// When a provider that charges later does so, in 1/255 of the time to its end.
+    /// The time at which a provider charges late, in 1/255 of the time from arrival to end.
     pub(super) share: u8,
 }
 
@@ -61,8 +61,8 @@ impl World {
         let buckets = rules.iter().map(Bucket::new).collect();
         let charges = vec![Vec::new(); specs.len()];
         let lag = u64::try_from(margin.lag().as_nanos()).unwrap();
-        let (open, overs) = (Vec::new(), Vec::new());
-        Self { specs, rules, buckets, now, open, charges, overs, retry: now, lag }
+        let (open, ended_requests) = (Vec::new(), Vec::new());
+        Self { specs, rules, buckets, now, open, charges, ended_requests, retry: now, lag }
     }
 
     pub(super) fn run(&mut self, events: &[Event]) {
@@ -75,8 +75,9 @@ impl World {
         }
     }
 
-    /// Time goes on: not at all, by a nanosecond, by a window or a part of it and a nanosecond more
-    /// or less (on a calendar also an hour more or less), by a part of the lag, or to when the last refusal said.
+    /// Advances the time: by zero, a nanosecond, a window or a part of it plus or minus a
+    /// nanosecond (on
+    /// a calendar also an hour), a part of the lag, or to the time named by the last refusal.
     pub(super) fn advance(&mut self, event: Event) {
         let spec = &self.specs[usize::from(event.pick) % self.specs.len()];
         let (window, is_civil) = (spec.window, spec.civil.is_some());
@@ -100,7 +101,7 @@ impl World {
 
     pub(super) fn cost(&self, event: Event) -> Cost {
         let [a, b, c] = event.sizes;
-        // Now and then more than one of the limits holds.
+        // Sometimes more than one of the limits holds.
         let times = if event.delay % 16 == 5 { 3 } else { 1 };
         Cost::new()
             .requests(times * size(a, self.least(&Dimension::Requests)))
@@ -146,37 +147,44 @@ impl World {
             self.charge(&sent);
         }
         let Sent { at: sent, reserved, actual, .. } = sent;
-        self.overs.push(Over { sent, reserved, actual, ended: self.now, released });
+        self.ended_requests.push(EndedRequest {
+            sent,
+            reserved,
+            actual,
+            ended_at: self.now,
+            released,
+        });
     }
 
-    /// Every bucket's figures so many nanoseconds from now.
+    /// Returns the level of every bucket, this many nanoseconds from now.
     pub(super) fn levels(&self, later: u64) -> Vec<Level> {
         let sides = self.rules.iter().zip(&self.buckets);
         sides.map(|(rule, bucket)| bucket.level(rule, at(self.now + later))).collect()
     }
 
-    /// What one side says of the requests that are over, those that the rule didn't count left out.
-    pub(super) fn over(
+    /// Returns the charges of the ended_at requests that the rule counts, as given by `side`.
+    pub(super) fn charges_of(
         &self,
         spec: &Spec,
-        side: impl Fn(&Over, &Dimension) -> (u64, u64),
+        side: impl Fn(&EndedRequest, &Dimension) -> (u64, u64),
     ) -> Vec<(u64, u64)> {
-        let counted = self.overs.iter().filter(|o| o.reserved.amount(&spec.dimension) > 0);
-        counted.map(|over| side(over, &spec.dimension)).collect()
+        let counted = self.ended_requests.iter().filter(|o| o.reserved.amount(&spec.dimension) > 0);
+        counted.map(|charges_of| side(charges_of, &spec.dimension)).collect()
     }
 
     pub(super) fn has_released(&self) -> bool {
-        self.overs.iter().any(|over| over.released)
+        self.ended_requests.iter().any(|charges_of| charges_of.released)
     }
 
-    /// A fixed window starts with the first request. Whether that one left must be known before
-    /// another window can start: later than that, nothing can be made good.
+    /// A fixed window starts with the first request, and its release must be known before another
+    /// window
+    /// can start; after that, it can no longer be corrected.
     fn may_release(&self, sent: &Sent) -> bool {
-        let over = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
-        !self.specs.iter().any(over)
+        let charges_of = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
+        !self.specs.iter().any(charges_of)
     }
 
-    /// What a provider charges for a request that is over now.
+    /// Records the provider's charge of a request that ends now.
     fn charge(&mut self, sent: &Sent) {
         for (spec, charges) in self.specs.iter().zip(&mut self.charges) {
             if sent.reserved.amount(&spec.dimension) == 0 {
@@ -192,12 +200,12 @@ impl World {
         }
     }
 
-    /// What the request takes in the end: at most what was reserved, often just that.
+    /// Returns the actual cost of a request: at most the reservation, often exactly that.
     fn actual(&self, cost: &Cost, share: u8) -> Cost {
         let part = |dimension: &Dimension, shift: u8| {
             let reserved = cost.amount(dimension);
             let anchored = |s: &Spec| s.is_anchored() && s.dimension == *dimension;
-            // A fixed window starts with a request that is counted, so such a one counts.
+            // A fixed window starts with a request that is counted, so the cost is at least one.
             let least = u64::from(self.specs.iter().any(anchored)).min(reserved);
             let part = (reserved / 3) * u64::from(share.rotate_left(shift.into()) % 4);
             let whole = share.rotate_left(shift.into()) % 4 == 3;
@@ -209,7 +217,7 @@ impl World {
             .input_tokens(part(&Dimension::InputTokens, 4))
     }
 
-    /// The least that the limits of a dimension can hold.
+    /// Returns the smallest capacity of the limits of a dimension.
     fn least(&self, dimension: &Dimension) -> u64 {
         let of = self.specs.iter().filter(|s| s.dimension == *dimension);
         of.map(Spec::capacity).min().unwrap_or(1)

@@ -7,14 +7,14 @@ use tollgate::quota::{Dimension, Quota};
 
 use super::{manual, tokens};
 
-/// Hears of a limiter's end.
+/// Records how an attached component is closed and ended.
 #[derive(Default)]
 struct Witness {
     closed: AtomicUsize,
     ends: Mutex<Vec<Vec<KeyChanges>>>,
 }
 
-/// What is attached: the witness outlives it.
+/// The component that is attached to the limiter; the witness outlives it.
 struct Seen(Arc<Witness>);
 
 impl Attached for Seen {
@@ -40,7 +40,7 @@ fn witnessed() -> (Limiter, Arc<Witness>) {
 }
 
 #[test]
-fn the_last_clone_to_go_ends_what_is_attached_once_whatever_else_is_kept() {
+fn attached_when_last_clone_drops_ends_once() {
     let (limiter, witness) = witnessed();
     let (clone, weak) = (limiter.clone(), limiter.downgrade());
     let (handle, gate) = (limiter.key("k").unwrap(), limiter.gate(&["k"]).unwrap());
@@ -55,9 +55,10 @@ fn the_last_clone_to_go_ends_what_is_attached_once_whatever_else_is_kept() {
     {
         let ends = witness.ends.lock();
         let [last] = &ends[..] else { panic!("ended {} times", ends.len()) };
-        let told = |dimension| last[0].buckets.iter().find(|b| b.dimension == dimension).unwrap();
-        assert_eq!(told(Dimension::Tokens).held, 100, "what is in flight is told of");
-        assert_eq!(told(Dimension::Requests).taken.len(), 1);
+        let reported =
+            |dimension| last[0].buckets.iter().find(|b| b.dimension == dimension).unwrap();
+        assert_eq!(reported(Dimension::Tokens).held, 100, "tokens in flight are reported");
+        assert_eq!(reported(Dimension::Requests).taken.len(), 1);
     }
     permit.settle(&tokens(50));
     drop(handle.try_acquire(&tokens(1)).unwrap());
@@ -66,7 +67,7 @@ fn the_last_clone_to_go_ends_what_is_attached_once_whatever_else_is_kept() {
 }
 
 #[tokio::test]
-async fn closing_waits_for_what_is_attached_and_the_end_still_brings_what_came_later() {
+async fn close_waits_for_attached_and_end_reports_later_changes() {
     let (limiter, witness) = witnessed();
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.close().await;
@@ -81,7 +82,7 @@ async fn closing_waits_for_what_is_attached_and_the_end_still_brings_what_came_l
 }
 
 #[test]
-fn what_is_attached_may_hold_a_reference_to_its_limiter() {
+fn attached_component_may_reference_limiter() {
     let (limiter, witness) = witnessed();
     let weak = limiter.downgrade();
     let thread = std::thread::spawn(move || {
@@ -96,7 +97,7 @@ fn what_is_attached_may_hold_a_reference_to_its_limiter() {
 }
 
 #[test]
-fn a_listener_with_a_weak_reference_keeps_nothing_of_the_limiter() {
+fn listener_with_weak_reference_does_not_keep_limiter() {
     let (limiter, clock) = manual(Quota::new().rpm(10));
     let (weak, owned) = (limiter.downgrade(), Arc::new(()));
     let (listening, left) = (weak.clone(), Arc::downgrade(&owned));

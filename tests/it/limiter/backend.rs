@@ -11,14 +11,14 @@ use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
 use super::{builder, settle_down};
 
-/// A store elsewhere that grants one request every second, on the second.
+/// A remote store that grants one request per second, on the second.
 #[derive(Debug, Default)]
-struct Elsewhere {
+struct SecondlyBackend {
     granted: Mutex<u64>,
     endings: Mutex<Vec<Ending>>,
 }
 
-impl Backend for Elsewhere {
+impl Backend for SecondlyBackend {
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
         let free = self.try_reserve(reservation);
         Box::pin(async move {
@@ -46,14 +46,14 @@ impl Backend for Elsewhere {
     fn reset(&self, _: &str) {}
 }
 
-fn limiter(backend: &Arc<Elsewhere>) -> Limiter {
+fn limiter(backend: &Arc<SecondlyBackend>) -> Limiter {
     let builder = builder().quota("k", Quota::new().rpm(1)).clock(TokioClock::new());
     builder.backend(Arc::clone(backend) as Arc<dyn Backend>).build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_is_asked_by_the_first_and_told_how_it_ended() {
-    let backend = Arc::new(Elsewhere::default());
+async fn backend_is_asked_first_and_receives_ending() {
+    let backend = Arc::new(SecondlyBackend::default());
     let limiter = limiter(&backend);
     let begin = limiter.now();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new().tokens(7));
@@ -64,8 +64,8 @@ async fn a_backend_is_asked_by_the_first_and_told_how_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_given_up_is_undone() {
-    let backend = Arc::new(Elsewhere::default());
+async fn acquire_dropped_while_backend_answers_is_released() {
+    let backend = Arc::new(SecondlyBackend::default());
     let limiter = limiter(&backend);
     let asking = tokio::spawn(limiter.acquire("k", &Cost::new()));
     settle_down().await;
@@ -75,11 +75,11 @@ async fn a_question_that_was_given_up_is_undone() {
     assert_eq!(limiter.stats("k").waiting, 0);
 }
 
-/// A store elsewhere that lets one request in at a time, and answers 10 ms after it has looked.
+/// A remote store that admits one request at a time and answers 10 ms after its check.
 #[derive(Debug, Default)]
 struct OneAtATime {
     taken: Mutex<bool>,
-    asked: Mutex<usize>,
+    calls: Mutex<usize>,
 }
 
 impl Backend for OneAtATime {
@@ -92,7 +92,7 @@ impl Backend for OneAtATime {
     }
 
     fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
-        *self.asked.lock() += 1;
+        *self.calls.lock() += 1;
         let taken = std::mem::replace(&mut *self.taken.lock(), true);
         if taken { Err(ReserveError::Full(Wait::Unknown)) } else { Ok(()) }
     }
@@ -113,41 +113,42 @@ fn one_at_a_time() -> (Limiter, Arc<OneAtATime>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_that_ends_while_the_backend_is_asked_is_not_missed() {
+async fn permit_released_while_backend_answers_wakes_waiter() {
     let (limiter, _) = one_at_a_time();
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let asking = tokio::spawn(limiter.acquire("k", &Cost::new()));
     tokio::time::sleep(Duration::from_millis(5)).await;
     drop(held);
     let granted = tokio::time::timeout(Duration::from_secs(5), asking).await;
-    granted.expect("it waits for ever").unwrap().unwrap();
+    granted.expect("the waiter hangs").unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_by_the_provider_holds_everybody_with_a_backend_too() {
+async fn provider_refusal_with_backend_pauses_all_requests() {
     let (limiter, backend) = one_at_a_time();
     let begin = limiter.now();
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::CoolingDown);
     limiter.acquire("k", &Cost::new()).await.unwrap();
     assert!(limiter.now() - begin >= Duration::from_secs(7));
-    assert_eq!(*backend.asked.lock(), 1);
+    assert_eq!(*backend.calls.lock(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_by_a_backend_is_announced_whichever_call_it_came_by() {
+async fn backend_grant_by_try_acquire_emits_event() {
     let (limiter, _) = one_at_a_time();
     let mut events = limiter.subscribe();
     let _permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     assert!(matches!(events.try_recv(), Ok(Event::Granted { .. })));
 }
 
-/// A store elsewhere that answers as it was told, has something at hand, and notes what it is told.
+/// A remote store that answers as configured, grants a number of requests locally and records its
+/// calls.
 #[derive(Debug, Default)]
 struct Scripted {
     at_hand: Mutex<u64>,
     answer: Mutex<Option<ReserveError>>,
-    told: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
 }
 
 impl Backend for Scripted {
@@ -162,7 +163,7 @@ impl Backend for Scripted {
     }
 
     fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
-        self.told.lock().push("asked".into());
+        self.calls.lock().push("reserve".into());
         self.answer.lock().map_or(Ok(()), Err)
     }
 
@@ -170,11 +171,11 @@ impl Backend for Scripted {
 
     fn charge(&self, reservation: &Arc<Reservation>) {
         let tokens = reservation.cost.amount(&Dimension::Tokens);
-        self.told.lock().push(format!("charged {} {tokens}", reservation.scopes[0].key));
+        self.calls.lock().push(format!("charged {} {tokens}", reservation.scopes[0].key));
     }
 
     fn reset(&self, key: &str) {
-        self.told.lock().push(format!("reset {key}"));
+        self.calls.lock().push(format!("reset {key}"));
     }
 
     fn levels(&self, _: &str, rules: &[Rule]) -> Option<Vec<Level>> {
@@ -192,19 +193,19 @@ fn scripted(at_hand: u64, answer: Option<ReserveError>) -> (Limiter, Arc<Scripte
 }
 
 #[tokio::test]
-async fn what_a_backend_has_at_hand_is_granted_without_asking_elsewhere() {
+async fn local_grant_of_backend_skips_remote_call() {
     let (limiter, backend) = scripted(3, None);
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let mut arriving = limiter.acquire("k", &Cost::new());
     assert!(arriving.arrive().is_some_and(|granted| granted.is_ok()));
-    assert!(backend.told.lock().is_empty());
+    assert!(backend.calls.lock().is_empty());
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
-    assert_eq!(*backend.told.lock(), ["asked"]);
+    assert_eq!(*backend.calls.lock(), ["reserve"]);
 }
 
 #[test]
-fn what_is_short_elsewhere_is_named() {
+fn backend_shortfall_names_limit_and_wait() {
     let at = Wait::At(ManualClock::START + Duration::from_nanos(7));
     let shortfall = Shortfall { rule: 1, wait: at };
     let (limiter, backend) = scripted(0, Some(ReserveError::Short { scope: 0, shortfall }));
@@ -221,7 +222,7 @@ fn what_is_short_elsewhere_is_named() {
 }
 
 #[test]
-fn figures_and_decisions_are_those_of_the_backend() {
+fn stats_and_decisions_use_backend_levels() {
     let (limiter, _) = scripted(0, None);
     let stats = limiter.stats("k").limits[0].clone();
     assert_eq!((stats.used, stats.held, stats.available, stats.limit), (3, 2, 5, 10));
@@ -232,16 +233,16 @@ fn figures_and_decisions_are_those_of_the_backend() {
 }
 
 #[test]
-fn usage_after_the_fact_and_resets_go_to_the_backend() {
+fn record_and_reset_reach_backend() {
     let (limiter, backend) = scripted(0, None);
     limiter.record("k", &Usage { input: 4, output: 3, ..Usage::default() });
     limiter.reset("k");
     limiter.reset_all();
-    assert_eq!(*backend.told.lock(), ["charged k 7", "reset k", "reset k"]);
+    assert_eq!(*backend.calls.lock(), ["charged k 7", "reset k", "reset k"]);
 }
 
 #[test]
-fn what_a_store_kept_is_not_counted_beside_what_a_backend_knows() {
+fn stored_usage_with_backend_is_not_counted_twice() {
     let used = |limiter: &Limiter| limiter.stats("k").limits[0].used;
     let earlier = builder().quota("k", Quota::new().rpm(9)).clock(ManualClock::new());
     let earlier = earlier.build().unwrap();
@@ -256,30 +257,30 @@ fn what_a_store_kept_is_not_counted_beside_what_a_backend_knows() {
     limiter.state().apply_changes(&earlier.state().collect_changes());
     assert_eq!(used(&limiter), 0);
     let cooling = limiter.stats("k").cooling_until;
-    assert!(cooling.is_some() && cooling == earlier.stats("k").cooling_until, "it goes on");
+    assert!(cooling.is_some() && cooling == earlier.stats("k").cooling_until, "the pause is kept");
 }
 
 #[test]
-fn a_key_that_is_known_to_others_alone_is_reset_by_its_name() {
+fn reset_of_key_unknown_locally_reaches_backend() {
     let backend = Arc::new(Scripted::default());
     let builder = builder().unknown_key(UnknownKey::Refuse).backend(Arc::clone(&backend) as _);
-    builder.build().unwrap().reset("theirs");
-    assert_eq!(*backend.told.lock(), ["reset theirs"]);
+    builder.build().unwrap().reset("remote");
+    assert_eq!(*backend.calls.lock(), ["reset remote"]);
 }
 
 #[test]
-fn an_answer_about_limits_that_are_gone_names_none() {
+fn backend_answer_about_removed_limit_names_no_dimension() {
     let shortfall = Shortfall { rule: 7, wait: Wait::Unknown };
     let (limiter, _) = scripted(0, Some(ReserveError::Short { scope: 0, shortfall }));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.dimension), (Code::LimitExceeded, None));
 }
 
-/// A store elsewhere that has room for so many, and answers after 10 ms.
+/// A remote store with a fixed number of free requests that answers after 10 ms.
 #[derive(Debug)]
-struct Roomy(Mutex<u64>);
+struct Counted(Mutex<u64>);
 
-impl Backend for Roomy {
+impl Backend for Counted {
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
         let taken = self.try_reserve(reservation);
         Box::pin(async move {
@@ -289,8 +290,8 @@ impl Backend for Roomy {
     }
 
     fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
-        let mut room = self.0.lock();
-        *room = room.checked_sub(1).ok_or(ReserveError::Full(Wait::Unknown))?;
+        let mut free = self.0.lock();
+        *free = free.checked_sub(1).ok_or(ReserveError::Full(Wait::Unknown))?;
         Ok(())
     }
 
@@ -306,20 +307,20 @@ impl Backend for Roomy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_wait_for_room_still_waits_behind_those_who_only_ask() {
+async fn zero_max_wait_with_backend_still_gets_free_requests() {
     let builder = builder().quota("k", Quota::new().rpm(9)).clock(TokioClock::new());
-    let limiter = builder.backend(Arc::new(Roomy(Mutex::new(5)))).build().unwrap();
+    let limiter = builder.backend(Arc::new(Counted(Mutex::new(5)))).build().unwrap();
     let ask = || tokio::spawn(limiter.acquire("k", &Cost::new()).max_wait(Duration::ZERO));
     let asking: Vec<_> = (0..8).map(|_| ask()).collect();
     let mut granted = 0;
-    for asked in asking {
-        granted += u64::from(asked.await.unwrap().is_ok());
+    for request in asking {
+        granted += u64::from(request.await.unwrap().is_ok());
     }
     assert_eq!(granted, 5);
     assert_eq!(limiter.stats("k").waiting, 0);
 }
 
-/// A store elsewhere that never answers.
+/// A remote store that never answers.
 #[derive(Debug, Default)]
 struct Silent(Mutex<Vec<String>>);
 
@@ -343,7 +344,7 @@ impl Backend for Silent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn question_about_a_key_that_moved_is_asked_again_and_ends_at_close() {
+async fn backend_call_for_moved_key_is_repeated_and_ends_at_close() {
     let backend = Arc::new(Silent::default());
     let quota = Quota::new().rpm(9);
     let builder = builder().quota("*", quota.clone()).clock(TokioClock::new());

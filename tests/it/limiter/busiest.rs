@@ -1,4 +1,4 @@
-//! The keys that somebody wants to see.
+//! The order of keys in the list of the busiest.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn take(limiter: &Limiter, key: &str, times: u64) {
 }
 
 #[test]
-fn who_waits_comes_first_then_who_cools_down_then_the_fullest_then_by_name() {
+fn busiest_sorts_by_waiting_cool_down_usage_and_name() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     for (key, times) in [("e", 3), ("d", 3), ("c", 9), ("b", 1), ("a", 10)] {
@@ -36,9 +36,9 @@ fn who_waits_comes_first_then_who_cools_down_then_the_fullest_then_by_name() {
 }
 
 proptest! {
-    /// The same as going through all keys.
+    /// The result equals sorting all keys.
     #[test]
-    fn they_are_those_of_all_keys_that_have_used_most(
+    fn busiest_equals_sorting_all_keys(
         used in prop::collection::vec(0_u64..=10, 0..300),
         most in 0_usize..320,
     ) {

@@ -9,7 +9,7 @@ use super::{S, builder, manual, tokens};
 
 pub(super) const START: Timestamp = ManualClock::START;
 
-/// What is taken and held of one dimension, and how much of it.
+/// Returns the entries and the held amount of one dimension.
 pub(super) fn of(
     changes: &[KeyChanges],
     dimension: &Dimension,
@@ -42,7 +42,7 @@ pub(super) fn used_and_held(limiter: &Limiter, index: usize) -> (u64, u64) {
 }
 
 #[test]
-fn a_limiter_that_is_not_tracked_keeps_nothing() {
+fn untracked_limiter_collects_no_changes() {
     let (limiter, _) = manual(Quota::new().rpm(10));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     assert_eq!(limiter.state().collect_changes(), []);
@@ -54,7 +54,7 @@ fn a_limiter_that_is_not_tracked_keeps_nothing() {
 }
 
 #[test]
-fn what_is_held_is_told_in_total_and_what_it_took_when_it_settles() {
+fn held_amounts_are_reported_in_total_and_usage_at_settle() {
     let (limiter, clock) = tracked(Quota::new().rpm(10).tpm(1_000).concurrency(5));
     let first = limiter.try_acquire("k", &tokens(300)).unwrap();
     let second = limiter.try_acquire("k", &tokens(200)).unwrap();
@@ -78,7 +78,7 @@ fn what_is_held_is_told_in_total_and_what_it_took_when_it_settles() {
 }
 
 #[test]
-fn a_correction_is_netted_if_nobody_has_collected_what_it_corrects() {
+fn correction_of_uncollected_change_is_netted() {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(6_000);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
@@ -87,15 +87,15 @@ fn a_correction_is_netted_if_nobody_has_collected_what_it_corrects() {
     let netted = limiter.try_acquire("k", &tokens(300)).unwrap();
     let late = limiter.try_acquire("k", &tokens(100)).unwrap();
     netted.settle(&tokens(250));
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![(START, 350)], 0)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![(START, 350)], 0)));
     clock.advance(Duration::from_secs(10));
     late.settle(&tokens(140));
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![(START + 10 * S, 40)], 0)), "when it was known");
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![(START + 10 * S, 40)], 0)), "at the time of the correction");
 }
 
-/// A tracked limiter that charges tokens as they are sent.
+/// Returns a tracked limiter that charges tokens when they are sent.
 fn charging(algorithm: Algorithm) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(6_000).with_algorithm(algorithm);
@@ -106,7 +106,7 @@ fn charging(algorithm: Algorithm) -> (Limiter, ManualClock) {
 }
 
 #[test]
-fn what_is_given_back_after_a_window_has_ended_is_not_taken_off_the_next_one() {
+fn refund_after_fixed_window_ends_leaves_next_window_alone() {
     for collected in [true, false] {
         let (limiter, clock) = charging(Algorithm::FixedWindow);
         clock.advance(Duration::from_millis(500));
@@ -119,13 +119,17 @@ fn what_is_given_back_after_a_window_has_ended_is_not_taken_off_the_next_one() {
         clock.advance(Duration::from_millis(300));
         limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
         late.settle(&tokens(0));
-        let (told, _) = of(&limiter.state().collect_changes(), &Dimension::Tokens).unwrap();
-        assert_eq!(told.last(), Some(&(START + Duration::from_millis(60_600), 30)), "{told:?}");
+        let (reported, _) = of(&limiter.state().collect_changes(), &Dimension::Tokens).unwrap();
+        assert_eq!(
+            reported.last(),
+            Some(&(START + Duration::from_millis(60_600), 30)),
+            "{reported:?}"
+        );
     }
 }
 
 #[test]
-fn what_nobody_has_collected_is_netted_in_a_window_that_began_before() {
+fn uncollected_refund_in_an_older_window_is_netted() {
     let (limiter, clock) = charging(Algorithm::FixedWindow);
     limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(1));
     limiter.state().collect_changes();
@@ -135,7 +139,7 @@ fn what_nobody_has_collected_is_netted_in_a_window_that_began_before() {
 }
 
 #[test]
-fn what_is_given_back_of_what_was_collected_keeps_its_time_whatever_else_is_corrected() {
+fn refund_of_collected_usage_keeps_original_time() {
     let (limiter, clock) = charging(Algorithm::SlidingWindow);
     let [more, less] = [100, 700].map(|cost| limiter.try_acquire("k", &tokens(cost)).unwrap());
     limiter.state().collect_changes();
@@ -145,23 +149,23 @@ fn what_is_given_back_of_what_was_collected_keeps_its_time_whatever_else_is_corr
     more.settle(&tokens(101));
     less.settle(&tokens(0));
     later.settle(&tokens(1));
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![(START, 1), (START, -700)], 0)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![(START, 1), (START, -700)], 0)));
 }
 
 #[test]
-fn what_is_taken_within_a_part_of_the_window_is_one_entry_of_the_last_time() {
+fn usage_within_part_of_window_is_one_entry() {
     let (limiter, clock) = tracked(Quota::new().rpm(1_000));
     for _ in 0..100 {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
         clock.advance(Duration::from_millis(1));
     }
-    let told = of(&limiter.state().collect_changes(), &Dimension::Requests);
-    assert_eq!(told, Some((vec![(START + Duration::from_millis(99), 100)], 0)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Requests);
+    assert_eq!(reported, Some((vec![(START + Duration::from_millis(99), 100)], 0)));
 }
 
 #[test]
-fn what_nobody_collects_stays_bounded_and_complete() {
+fn uncollected_changes_stay_bounded_and_complete() {
     let (limiter, clock) = tracked(Quota::new().rpm(1_000));
     for _ in 0..1_000 {
         limiter.record("k", &Usage::default());
@@ -174,7 +178,7 @@ fn what_nobody_collects_stays_bounded_and_complete() {
 }
 
 #[test]
-fn a_key_is_not_forgotten_before_its_changes_are_collected() {
+fn prune_keeps_key_until_changes_are_collected() {
     let (limiter, clock) = tracked(Quota::new().rpm(1_000));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     clock.advance(Duration::from_secs(3_600));
@@ -184,7 +188,7 @@ fn a_key_is_not_forgotten_before_its_changes_are_collected() {
 }
 
 #[test]
-fn keys_that_share_their_buckets_tell_of_them_by_the_name_of_what_they_share() {
+fn keys_of_shared_quota_report_changes_under_pattern() {
     let (limiter, _) = tracked(Quota::new().rpm(1));
     limiter.quotas().set("m-*", &Quota::new().rpm(10).shared());
     drop(limiter.try_acquire("m-1", &Cost::new()).unwrap());
@@ -197,7 +201,7 @@ fn keys_that_share_their_buckets_tell_of_them_by_the_name_of_what_they_share() {
 }
 
 #[test]
-fn a_quota_that_changes_between_reservation_and_end_loses_and_doubles_nothing() {
+fn quota_changed_in_flight_counts_usage_once() {
     let (limiter, _) = tracked(Quota::new().rpm(10).tpm(1_000));
     limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 70));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
@@ -205,31 +209,31 @@ fn a_quota_that_changes_between_reservation_and_end_loses_and_doubles_nothing() 
     limiter.quotas().set("k", &Quota::new().rpm(20).tpm(2_000));
     assert_eq!(used_and_held(&limiter, 1), (0, 170));
     permit.settle(&tokens(60));
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![(START, 60)], 0)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![(START, 60)], 0)));
     assert_eq!(used_and_held(&limiter, 1), (60, 70));
     limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 0));
     assert_eq!(used_and_held(&limiter, 1), (60, 0));
 }
 
 #[test]
-fn what_is_held_of_a_limit_that_is_taken_away_counts_as_taken() {
+fn held_amount_of_removed_limit_counts_as_used() {
     let (limiter, _) = tracked(Quota::new().rpm(10).tpm(1_000).concurrency(4));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.state().collect_changes();
     limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
     limiter.quotas().set("k", &Quota::new().rpm(10));
-    let told = limiter.state().collect_changes();
-    assert_eq!(of(&told, &Dimension::Tokens), Some((vec![(START, 100)], 0)));
-    assert_eq!(of(&told, &Dimension::Concurrency), Some((vec![], 0)));
+    let reported = limiter.state().collect_changes();
+    assert_eq!(of(&reported, &Dimension::Tokens), Some((vec![(START, 100)], 0)));
+    assert_eq!(of(&reported, &Dimension::Concurrency), Some((vec![], 0)));
     permit.settle(&tokens(40));
     assert_eq!(limiter.state().collect_changes(), []);
     limiter.quotas().set("k", &Quota::new().rpm(10).tpm(500));
-    assert_eq!(used_and_held(&limiter, 1), (0, 30), "others hold what they held");
+    assert_eq!(used_and_held(&limiter, 1), (0, 30), "amounts held by other instances stay");
 }
 
 #[test]
-fn a_reduction_changes_nothing_of_what_is_told() {
+fn reduction_does_not_change_reported_usage() {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(1_000);
     let limiter = Limiter::builder().reduction(Reduction::new()).quota("k", quota);
@@ -238,32 +242,32 @@ fn a_reduction_changes_nothing_of_what_is_told() {
     limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![], 100)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![], 100)));
     clock.advance(Duration::from_secs(3_600));
     permit.settle(&tokens(90));
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![(START + 3_600 * S, 90)], 0)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![(START + 3_600 * S, 90)], 0)));
     assert_eq!(limiter.stats("k").limits[0].held, 30);
 }
 
 #[test]
-fn a_dimension_that_settles_early_is_told_once() {
+fn dimension_settled_early_is_reported_once() {
     let (limiter, _) = tracked(Quota::new().itpm(1_000).otpm(1_000));
     let cost = Cost::new().input_tokens(100).output_tokens(50);
     let mut permit = limiter.try_acquire("k", &cost).unwrap();
     permit.settle_early(&Dimension::InputTokens, 80);
-    let told = limiter.state().collect_changes();
-    assert_eq!(of(&told, &Dimension::InputTokens), Some((vec![(START, 80)], 0)));
-    assert_eq!(of(&told, &Dimension::OutputTokens), Some((vec![], 50)));
+    let reported = limiter.state().collect_changes();
+    assert_eq!(of(&reported, &Dimension::InputTokens), Some((vec![(START, 80)], 0)));
+    assert_eq!(of(&reported, &Dimension::OutputTokens), Some((vec![], 50)));
     permit.settle(&Cost::new().input_tokens(80).output_tokens(20));
-    let told = limiter.state().collect_changes();
-    assert_eq!(of(&told, &Dimension::InputTokens), None);
-    assert_eq!(of(&told, &Dimension::OutputTokens), Some((vec![(START, 20)], 0)));
+    let reported = limiter.state().collect_changes();
+    assert_eq!(of(&reported, &Dimension::InputTokens), None);
+    assert_eq!(of(&reported, &Dimension::OutputTokens), Some((vec![(START, 20)], 0)));
 }
 
 #[test]
-fn threads_that_reserve_while_another_collects_are_told_of_exactly() {
+fn changes_collected_while_threads_reserve_are_exact() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(1_000_000).tpm(100_000_000).concurrency(64);
     let limiter = builder().quota("*", quota).clock(clock).build().unwrap();
@@ -303,15 +307,15 @@ fn threads_that_reserve_while_another_collects_are_told_of_exactly() {
     assert_eq!((requests, tokens_taken), (3 * 16_000, 3 * i64::try_from(each).unwrap()));
 }
 #[test]
-fn what_was_taken_before_is_not_told_and_so_not_what_is_given_back_of_it() {
+fn usage_before_tracking_is_neither_reported_nor_refunded() {
     let (limiter, clock) = manual(Quota::new().rpm(10).tpm(1_000));
     let permit = limiter.try_acquire("k", &tokens(10)).unwrap();
     clock.advance(Duration::from_secs(1));
     limiter.state().track();
-    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
-    assert_eq!(told, Some((vec![], 10)));
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    assert_eq!(reported, Some((vec![], 10)));
     permit.release();
-    let told = limiter.state().collect_changes();
-    assert_eq!(of(&told, &Dimension::Requests), None);
-    assert_eq!(of(&told, &Dimension::Tokens), Some((vec![], 0)));
+    let reported = limiter.state().collect_changes();
+    assert_eq!(of(&reported, &Dimension::Requests), None);
+    assert_eq!(of(&reported, &Dimension::Tokens), Some((vec![], 0)));
 }

@@ -1,4 +1,4 @@
-//! Pauses that other programs tell of.
+//! Pauses announced by other processes.
 
 use std::time::Duration;
 use tollgate::Timestamp;
@@ -9,7 +9,7 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::{S, builder};
 
-/// One key `k` in token buckets that pauses exactly as long as it is told to.
+/// Returns a limiter with one key `k` in token buckets; a pause lasts exactly as long as stated.
 fn limiter(quota: Quota, reduction: Reduction) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
     let quota = quota.with_algorithm(Algorithm::TokenBucket);
@@ -31,14 +31,14 @@ fn refused(limiter: &Limiter) -> Option<(Code, Wait)> {
 }
 
 #[test]
-fn nothing_is_sent_until_its_end_and_then_at_the_pace_of_the_refill() {
+fn cool_down_ends_with_empty_bucket_then_refills() {
     let (limiter, clock) = limiter(Quota::new().rpm(60), exact());
     let mut events = limiter.subscribe();
     let until = limiter.now() + 3 * S;
     assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
-    let told = Event::CoolingDown { key: "k".into(), until, agent: Some("other".into()) };
-    assert_eq!(events.try_recv().unwrap(), told);
-    assert!(events.try_recv().is_err(), "nothing is reduced");
+    let reported = Event::CoolingDown { key: "k".into(), until, agent: Some("other".into()) };
+    assert_eq!(events.try_recv().unwrap(), reported);
+    assert!(events.try_recv().is_err(), "no limit is reduced");
     assert_eq!(limiter.stats("k").limits[0].limit, 60);
     // The bucket is empty at the end, and refills by one a second.
     assert_eq!(refused(&limiter), Some((Code::CoolingDown, Wait::At(until + S))));
@@ -50,7 +50,7 @@ fn nothing_is_sent_until_its_end_and_then_at_the_pace_of_the_refill() {
 }
 
 #[test]
-fn a_pause_shortens_none_and_prolongs_a_shorter_one() {
+fn cool_down_extends_shorter_pause_and_never_shortens() {
     let (limiter, _) = limiter(Quota::new().rpm(60), exact());
     let begin = limiter.now();
     assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 10), "me"), Ok(begin + 10 * S));
@@ -66,7 +66,7 @@ fn a_pause_shortens_none_and_prolongs_a_shorter_one() {
 }
 
 #[test]
-fn longer_than_an_hour_or_the_longest_window_nobody_is_believed() {
+fn cool_down_is_capped_at_one_hour_or_longest_window() {
     let year = 366 * 86_400;
     let cases = [(Quota::new().rpm(60), 3_600), (Quota::new().rpm(60).rpd(9), 86_400)];
     for (quota, longest) in cases {
@@ -79,7 +79,7 @@ fn longer_than_an_hour_or_the_longest_window_nobody_is_believed() {
 }
 
 #[test]
-fn what_is_ignored_changes_nothing() {
+fn ignored_cool_down_changes_no_state() {
     let (limiter, clock) = limiter(Quota::new().rpm(60), exact());
     clock.advance(Duration::from_secs(60));
     let mut events = limiter.subscribe();
@@ -103,7 +103,7 @@ fn what_is_ignored_changes_nothing() {
 }
 
 #[test]
-fn where_nothing_is_reduced_a_pause_counts_too_and_empties_no_bucket() {
+fn cool_down_without_reduction_keeps_bucket_full() {
     let (limiter, clock) = limiter(Quota::new().rpm(60), Reduction::OFF);
     let until = limiter.now() + 3 * S;
     assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
@@ -113,7 +113,7 @@ fn where_nothing_is_reduced_a_pause_counts_too_and_empties_no_bucket() {
 }
 
 #[test]
-fn not_all_start_again_at_the_same_instant() {
+fn cool_down_ends_at_different_times_per_instance() {
     let ends: Vec<Duration> = (0..20)
         .map(|_| {
             let (limiter, _) = limiter(Quota::new().rpm(60), Reduction::new());

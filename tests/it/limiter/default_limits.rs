@@ -1,4 +1,4 @@
-//! Limits for keys that no quota names, queues that a request is willing to stand in, and tickets.
+//! Default limits for keys without a quota, per-request queue bounds, and tickets.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -28,25 +28,25 @@ fn a_second(requests: u64) -> Quota {
     Quota::new().limit(Limit::new(Dimension::Requests, requests, Window::SECOND).unwrap())
 }
 
-/// How many of so many requests are let in now.
+/// Returns the number of requests admitted now, out of `of`.
 fn admitted(limiter: &Limiter, key: &str, limits: &DefaultLimits, of: usize) -> usize {
     let ask = || limiter.acquire(key, &Cost::new()).default_limits(limits).try_now().is_ok();
     (0..of).filter(|_| ask()).count()
 }
 
 #[test]
-fn a_key_that_no_quota_names_has_the_default_limits_and_any_other_its_quota() {
+fn default_limits_apply_only_to_keys_without_quota() {
     let (limiter, clock) = limiter(|builder| builder.quota("named", a_second(7)));
     let limits = DefaultLimits::new(&limiter, &a_second(3));
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
     assert_eq!(admitted(&limiter, "b", &limits, 10), 3);
     assert_eq!(admitted(&limiter, "named", &limits, 10), 7);
     clock.advance(Duration::from_secs(1));
-    assert_eq!(admitted(&limiter, "a", &limits, 10), 3, "without a margin, a second is one");
+    assert_eq!(admitted(&limiter, "a", &limits, 10), 3, "without a margin the window is exact");
 }
 
 #[test]
-fn default_limits_count_where_unknown_keys_are_refused_or_have_a_quota() {
+fn default_limits_apply_under_each_unknown_key_policy() {
     for policy in [UnknownKey::Refuse, UnknownKey::Quota(a_second(1)), UnknownKey::Learn] {
         let (limiter, _) = limiter(|builder| builder.unknown_key(policy));
         let limits = DefaultLimits::new(&limiter, &a_second(3));
@@ -55,7 +55,7 @@ fn default_limits_count_where_unknown_keys_are_refused_or_have_a_quota() {
 }
 
 #[test]
-fn a_key_that_was_refused_before_has_the_default_limits() {
+fn default_limits_apply_to_key_refused_before() {
     let (limiter, _) = limiter(|builder| builder);
     drop(limiter.try_acquire("a", &Cost::new()).unwrap());
     limiter.quotas().set_unknown_key(UnknownKey::Refuse);
@@ -64,7 +64,7 @@ fn a_key_that_was_refused_before_has_the_default_limits() {
 }
 
 #[test]
-fn each_request_is_judged_by_the_limits_that_it_brings_on_one_count() {
+fn default_limits_that_differ_share_one_count() {
     let (limiter, _) = limiter(|builder| builder);
     let [few, many] = [2, 5].map(|n| DefaultLimits::new(&limiter, &a_second(n)));
     assert_eq!(admitted(&limiter, "a", &few, 10), 2);
@@ -74,7 +74,7 @@ fn each_request_is_judged_by_the_limits_that_it_brings_on_one_count() {
 }
 
 #[test]
-fn a_quota_of_any_kind_that_comes_later_takes_the_place_of_default_limits() {
+fn quota_set_later_replaces_default_limits() {
     let (limiter, clock) = limiter(|builder| builder);
     let limits = DefaultLimits::new(&limiter, &a_second(3));
     for key in ["own", "glob-1", "regex1"] {
@@ -83,16 +83,16 @@ fn a_quota_of_any_kind_that_comes_later_takes_the_place_of_default_limits() {
     limiter.quotas().set("own", &a_second(4));
     limiter.quotas().set("glob-*", &a_second(5));
     limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &a_second(6));
-    assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "what was used stays used");
+    assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "earlier usage is kept");
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
     assert_eq!(admitted(&limiter, "regex1", &limits, 10), 3);
     limiter.quotas().remove("glob-*");
     clock.advance(Duration::from_secs(1));
-    assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 3, "nobody names it any more");
+    assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 3, "no quota matches any more");
 }
 
 #[test]
-fn who_waits_under_default_limits_is_not_ousted_by_a_quota_of_others() {
+fn waiter_under_default_limits_survives_unrelated_quota() {
     let (limiter, clock) = limiter(|builder| builder);
     let limits = DefaultLimits::new(&limiter, &a_second(1));
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
@@ -105,19 +105,19 @@ fn who_waits_under_default_limits_is_not_ousted_by_a_quota_of_others() {
 }
 
 #[test]
-fn who_waits_with_default_limits_goes_on_by_them_when_the_quota_is_removed() {
+fn waiter_falls_back_to_default_limits_when_quota_is_removed() {
     let (limiter, _) = limiter(|builder| builder.quota("a", a_second(1)));
     let limits = DefaultLimits::new(&limiter, &a_second(1));
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
     let mut waiters = [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&limits));
     assert!(waiters.iter_mut().all(|waiter| poll(waiter).is_none()));
     limiter.quotas().remove("a");
-    assert!(poll(&mut waiters[0]).unwrap().is_ok(), "its count went with the quota");
+    assert!(poll(&mut waiters[0]).unwrap().is_ok(), "the count was removed with the quota");
     assert!(poll(&mut waiters[1]).is_none());
 }
 
 #[test]
-fn who_waits_keeps_its_place_under_other_default_limits() {
+fn waiter_keeps_position_when_default_limits_change() {
     let (limiter, _) = limiter(|builder| builder);
     let [few, many] = [1, 2].map(|n| DefaultLimits::new(&limiter, &a_second(n)));
     assert_eq!(admitted(&limiter, "a", &few, 1), 1);
@@ -125,14 +125,14 @@ fn who_waits_keeps_its_place_under_other_default_limits() {
         [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&few));
     assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
     second.set_default_limits(&many);
-    assert!(poll(&mut second).is_none(), "the first comes first");
+    assert!(poll(&mut second).is_none(), "the first waiter comes first");
     first.set_default_limits(&many);
     assert!(poll(&mut first).unwrap().is_ok());
     assert!(poll(&mut second).is_none(), "two are taken");
 }
 
 #[test]
-fn a_request_stands_in_no_queue_that_is_longer_than_it_likes() {
+fn max_waiting_of_request_bounds_queue_length() {
     let (limiter, _) = limiter(|builder| builder.quota("k", a_second(1)));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let ask = |most| limiter.acquire("k", &Cost::new()).max_waiting(most);
@@ -144,22 +144,22 @@ fn a_request_stands_in_no_queue_that_is_longer_than_it_likes() {
     }
     assert!(poll(&mut ask(2)).is_none());
     limiter.quotas().set_max_waiting(0);
-    assert!(poll(&mut ask(2)).is_none(), "its own bound is the one that counts");
+    assert!(poll(&mut ask(2)).is_none(), "the request's bound replaces the limiter's");
 }
 
 #[test]
-fn a_ticket_gives_back_what_its_permit_took_and_wakes_who_waits() {
+fn ticket_given_back_refunds_and_wakes_waiter() {
     let (limiter, _) = limiter(|builder| builder.quota("k", a_second(1)));
     let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     let mut waiter = limiter.acquire("k", &Cost::new());
     assert!(poll(&mut waiter).is_none());
     assert!(limiter.state().give_back("k", &Cost::new(), ticket));
     assert!(poll(&mut waiter).unwrap().is_ok());
-    assert!(!limiter.state().give_back("nobody", &Cost::new(), ticket));
+    assert!(!limiter.state().give_back("unknown", &Cost::new(), ticket));
 }
 
 #[test]
-fn a_ticket_of_before_a_reset_or_of_a_window_that_has_passed_gives_nothing_back() {
+fn ticket_from_before_reset_or_past_window_refunds_zero() {
     let (limiter, clock) = limiter(|builder| builder.quota("k", a_second(2)));
     let take = || limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     let early = take();
@@ -175,7 +175,7 @@ fn a_ticket_of_before_a_reset_or_of_a_window_that_has_passed_gives_nothing_back(
 }
 
 #[test]
-fn a_ticket_of_a_key_that_was_forgotten_since_gives_nothing_back() {
+fn ticket_of_pruned_key_is_rejected() {
     let (limiter, _) = limiter(|builder| builder);
     let limits = DefaultLimits::new(&limiter, &a_second(1));
     let take = || limiter.acquire("k", &Cost::new()).default_limits(&limits).try_now();
@@ -188,7 +188,7 @@ fn a_ticket_of_a_key_that_was_forgotten_since_gives_nothing_back() {
 }
 
 #[test]
-fn a_window_that_a_ticket_was_the_first_of_goes_on() {
+fn window_opened_by_refunded_ticket_keeps_start() {
     let quota = a_second(2).with_algorithm(Algorithm::FixedWindow);
     let (limiter, clock) = limiter(|builder| builder.quota("k", quota));
     let take = || limiter.try_acquire("k", &Cost::new());
@@ -199,11 +199,11 @@ fn a_window_that_a_ticket_was_the_first_of_goes_on() {
     drop(take().unwrap());
     assert!(take().is_err());
     clock.advance(Duration::from_millis(100));
-    assert!(take().is_ok(), "it began with the first");
+    assert!(take().is_ok(), "the window began with the first request");
 }
 
 #[test]
-fn a_permit_that_holds_something_or_is_of_several_keys_stays_a_permit() {
+fn permit_with_held_amounts_or_several_keys_has_no_ticket() {
     let quota = Quota::new().rpm(9).concurrency(1);
     let (limiter, _) = limiter(|builder| builder.quota("busy", quota).quota("k", a_second(9)));
     let busy = limiter.try_acquire("busy", &Cost::new()).unwrap().into_ticket().unwrap_err();

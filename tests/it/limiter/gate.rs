@@ -10,7 +10,7 @@ async fn open(gate: &mut Gate, typical: &Cost) {
     poll_fn(|cx| gate.poll_open(typical, None, cx)).await;
 }
 
-/// A task that waits at a gate of its own, and says when it was let through.
+/// Spawns a task that waits at a new gate and returns the seconds until it opened.
 fn waiting_at(limiter: &Limiter, typical: Cost) -> tokio::task::JoinHandle<u64> {
     let (limiter, mut gate) = (limiter.clone(), limiter.key("k").unwrap().gate());
     let begin = limiter.now();
@@ -21,7 +21,7 @@ fn waiting_at(limiter: &Limiter, typical: Cost) -> tokio::task::JoinHandle<u64> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_opens_when_a_typical_request_would_fit_and_takes_nothing() {
+async fn gate_opens_when_typical_cost_fits_and_reserves_zero() {
     let limiter = paused(Quota::new().rpm(600).tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let gates: Vec<_> = (0..5).map(|_| waiting_at(&limiter, tokens(10))).collect();
@@ -33,7 +33,7 @@ async fn a_gate_opens_when_a_typical_request_would_fit_and_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_stays_shut_while_others_wait() {
+async fn gate_stays_closed_while_requests_wait() {
     let limiter = paused(Quota::new().concurrency(1).rpm(600));
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire("k", &Cost::new()));
@@ -48,7 +48,7 @@ async fn a_gate_stays_shut_while_others_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_gate_hands_on() {
+async fn dropped_gate_passes_turn_to_next() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let first = waiting_at(&limiter, tokens(10));
@@ -60,14 +60,14 @@ async fn a_dropped_gate_hands_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_typical_cost_above_the_limit_does_not_shut_the_gate_for_ever() {
+async fn gate_with_typical_cost_above_limit_opens() {
     let limiter = paused(Quota::new().tpm(60));
     let mut gate = limiter.key("k").unwrap().gate();
     open(&mut gate, &tokens(1_000_000)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_does_not_outwait_its_patience() {
+async fn gate_with_expected_wait_above_max_opens_immediately() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let mut gate = limiter.key("k").unwrap().gate();
@@ -77,7 +77,7 @@ async fn a_gate_does_not_outwait_its_patience() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_is_counted_from_the_first_poll() {
+async fn gate_max_wait_counts_from_first_poll() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let mut gate = limiter.key("k").unwrap().gate();
@@ -87,14 +87,14 @@ async fn patience_is_counted_from_the_first_poll() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         rival.acquire("k", &tokens(10)).await.unwrap();
     });
-    // It would have opened at 15 s; the rival moves that to 25 s, longer than it wants to wait.
+    // Opens at 15 s; the rival moves that to 25 s, beyond the max wait.
     let patience = Some(Duration::from_secs(20));
     poll_fn(|cx| gate.poll_open(&tokens(15), patience, cx)).await;
     assert_eq!((limiter.now() - begin).as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_with_patience_is_open_when_nobody_knows_how_long_it_takes() {
+async fn gate_with_max_wait_and_unknown_wait_opens_immediately() {
     let limiter = paused(Quota::new().concurrency(1));
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let mut gate = limiter.key("k").unwrap().gate();
@@ -104,7 +104,7 @@ async fn a_gate_with_patience_is_open_when_nobody_knows_how_long_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_behind_a_gate_that_has_more() {
+async fn gate_max_wait_ends_behind_a_gate_with_longer_wait() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let first = waiting_at(&limiter, tokens(60));
@@ -118,7 +118,7 @@ async fn patience_ends_behind_a_gate_that_has_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_that_nobody_polls_any_more_keeps_the_next_only_a_moment() {
+async fn gate_not_polled_delays_next_only_briefly() {
     let limiter = paused(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
     let mut forgotten = limiter.key("k").unwrap().gate();
@@ -136,7 +136,7 @@ async fn a_gate_that_nobody_polls_any_more_keeps_the_next_only_a_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_that_lost_its_place_gets_another_when_it_is_polled() {
+async fn gate_that_lost_turn_requeues_when_polled() {
     let limiter = paused(Quota::new().concurrency(1));
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let mut forgotten = limiter.key("k").unwrap().gate();

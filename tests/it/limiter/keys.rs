@@ -1,4 +1,4 @@
-//! Keys that come and go: removed, reset, forgotten, bounded, shared.
+//! The life of a key: created, shared, reset, removed, pruned.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn available(limiter: &Limiter, key: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_key_rejects_its_waiters() {
+async fn removed_key_rejects_waiters() {
     let limiter = paused(Quota::new().rpm(1));
     limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiting = [0, 1].map(|_| tokio::spawn(limiter.acquire("k", &Cost::new())));
@@ -28,13 +28,13 @@ async fn a_removed_key_rejects_its_waiters() {
         let error = waiter.await.unwrap().unwrap_err();
         assert_eq!(error, AcquireError::Removed { key: "k".into() });
     }
-    // From here on it is a key like any other that nobody knows.
+    // Afterwards the key is unknown.
     limiter.acquire("k", &Cost::new()).await.unwrap();
     assert_eq!(limiter.decide("k", &Cost::new()).code, Code::UnknownModel);
 }
 
 #[test]
-fn a_removed_key_is_refused_where_unknown_keys_are() {
+fn removed_key_is_refused_when_unknown_keys_are_refused() {
     let limiter = builder().quota("k", Quota::new().rpm(9)).unknown_key(UnknownKey::Refuse);
     let limiter = limiter.build().unwrap();
     let handle = limiter.key("k").unwrap();
@@ -50,7 +50,7 @@ fn a_removed_key_is_refused_where_unknown_keys_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_key_that_a_glob_names_goes_on_under_it() {
+async fn removed_key_matching_a_glob_continues_under_glob() {
     let limiter = builder().clock(tollgate::limiter::TokioClock::new());
     let limiter = limiter.quota("k*", buckets(Quota::new().rpm(60))).build().unwrap();
     limiter.quotas().set("k1", &buckets(Quota::new().rpm(1)));
@@ -63,7 +63,7 @@ async fn a_removed_key_that_a_glob_names_goes_on_under_it() {
 }
 
 #[test]
-fn a_reset_forgets_what_was_used_and_keeps_what_is_held() {
+fn reset_clears_usage_and_keeps_held_amounts() {
     let (limiter, _) = manual(Quota::new().rpm(2).concurrency(5));
     let held = limiter.try_acquire("k", &Cost::new()).unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -80,7 +80,7 @@ fn a_reset_forgets_what_was_used_and_keeps_what_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_wakes_the_first_at_once() {
+async fn reset_wakes_first_waiter_immediately() {
     let limiter = paused(Quota::new().rpm(1));
     limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire("k", &Cost::new()));
@@ -91,7 +91,7 @@ async fn a_reset_wakes_the_first_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lowered_quota_ends_waits_that_became_hopeless_wherever_they_stand() {
+async fn lowered_quota_rejects_waiters_that_cannot_succeed() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let _first = tokio::spawn(limiter.acquire("k", &tokens(5)));
@@ -111,7 +111,7 @@ async fn a_lowered_quota_ends_waits_that_became_hopeless_wherever_they_stand() {
 }
 
 #[test]
-fn a_key_is_forgotten_when_it_is_as_good_as_new_and_not_before() {
+fn prune_drops_idle_key_only_after_full_refill() {
     let clock = ManualClock::new();
     let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
     let limiter = limiter.build().unwrap();
@@ -125,7 +125,7 @@ fn a_key_is_forgotten_when_it_is_as_good_as_new_and_not_before() {
 }
 
 #[test]
-fn a_key_with_a_permit_a_handle_or_a_cool_down_is_not_forgotten() {
+fn prune_keeps_key_with_permit_handle_or_cool_down() {
     let clock = ManualClock::new();
     let limiter = builder().quota("*", Quota::new().concurrency(1)).clock(clock.clone());
     let limiter = limiter.build().unwrap();
@@ -141,7 +141,7 @@ fn a_key_with_a_permit_a_handle_or_a_cool_down_is_not_forgotten() {
 }
 
 #[test]
-fn idle_keys_are_forgotten_as_new_ones_come() {
+fn idle_keys_are_pruned_as_new_keys_arrive() {
     let clock = ManualClock::new();
     let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
     let limiter = limiter.build().unwrap();
@@ -179,7 +179,7 @@ fn permit_of_a_key_that_moved_ends_without_touching_another() {
 }
 
 #[test]
-fn too_many_keys_are_refused_and_debt_is_never_forgotten() {
+fn key_above_max_keys_is_refused_and_debt_is_kept() {
     let clock = ManualClock::new();
     let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
     let limiter = limiter.max_keys(10).build().unwrap();
@@ -195,7 +195,7 @@ fn too_many_keys_are_refused_and_debt_is_never_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_keeps_all_its_keys_from_being_forgotten() {
+async fn waiter_keeps_all_keys_of_request_from_pruning() {
     let limiter = builder().clock(tollgate::limiter::TokioClock::new());
     let limiter = limiter.quota("*", buckets(Quota::new().rpm(60))).build().unwrap();
     limiter.acquire("short", &Cost::new().requests(60)).await.unwrap();
@@ -207,24 +207,24 @@ async fn a_waiter_keeps_all_its_keys_from_being_forgotten() {
 }
 
 #[test]
-fn keys_and_figures_come_sorted_with_those_that_have_a_quota_of_their_own() {
+fn keys_and_iter_are_sorted_and_include_configured_keys() {
     let limiter = builder().quota("b", Quota::new().rpm(7)).quota("x*", Quota::new().rpm(5));
     let limiter = limiter.build().unwrap();
     limiter.try_acquire("xa", &Cost::new()).unwrap();
     limiter.try_acquire("a", &Cost::new()).unwrap();
     assert_eq!(limiter.state().keys(), ["a", "b", "xa"]);
-    let figures: Vec<_> = limiter
+    let amounts: Vec<_> = limiter
         .state()
         .stats()
         .into_iter()
         .map(|(key, stats)| (key, stats.limits.first().map(|limit| (limit.limit, limit.used))))
         .collect();
     let expected = [("a", None), ("b", Some((7, 0))), ("xa", Some((5, 1)))];
-    assert_eq!(figures, expected.map(|(key, figures)| (key.into(), figures)));
+    assert_eq!(amounts, expected.map(|(key, amounts)| (key.into(), amounts)));
 }
 
 #[test]
-fn figures_and_dry_runs_make_no_key() {
+fn stats_and_decide_create_no_key() {
     let limiter = builder().quota("*", Quota::new().rpm(5)).build().unwrap();
     assert!(limiter.decide("a", &Cost::new()).is_allowed());
     assert_eq!(limiter.decide("a", &Cost::new().requests(6)).code, Code::ExceedsCapacity);
@@ -234,7 +234,7 @@ fn figures_and_dry_runs_make_no_key() {
 }
 
 #[test]
-fn keys_of_a_shared_glob_count_by_the_same_buckets() {
+fn keys_of_shared_glob_use_the_same_buckets() {
     let limiter = builder().quota("gpt-4o*", Quota::new().rpm(3).shared());
     let limiter = limiter.quota("gpt-4o-mini", Quota::new().rpm(9)).build().unwrap();
     limiter.try_acquire("gpt-4o", &Cost::new()).unwrap();
@@ -248,14 +248,14 @@ fn keys_of_a_shared_glob_count_by_the_same_buckets() {
 }
 
 #[test]
-fn two_keys_of_a_shared_glob_are_one_in_a_request() {
+fn request_with_two_keys_of_shared_glob_counts_once() {
     let limiter = builder().quota("g*", Quota::new().rpm(9).shared()).build().unwrap();
     limiter.acquire_all(&["g1", "g2"], &Cost::new()).try_now().unwrap();
     assert_eq!(available(&limiter, "g"), 8);
 }
 
 #[test]
-fn a_quota_that_becomes_shared_takes_its_keys_over() {
+fn quota_that_becomes_shared_replaces_key_buckets() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let permit = limiter.try_acquire("g1", &Cost::new()).unwrap();
     limiter.quotas().set("g*", &Quota::new().rpm(2).shared());
@@ -267,7 +267,7 @@ fn a_quota_that_becomes_shared_takes_its_keys_over() {
 }
 
 #[test]
-fn a_provider_that_comes_later_limits_the_keys_that_it_names() {
+fn provider_added_later_limits_matching_keys() {
     let limiter = builder().build().unwrap();
     let model = "gpt-4o";
     limiter.try_acquire(model, &Cost::new()).unwrap();
@@ -278,7 +278,7 @@ fn a_provider_that_comes_later_limits_the_keys_that_it_names() {
 }
 
 #[test]
-fn limits_given_with_a_call_are_those_of_its_key() {
+fn limits_given_with_acquire_apply_to_key() {
     let (limiter, clock) = manual(Quota::new());
     let five = Quota::new().rpm(5).tpm(100);
     let take = |limits: &Quota, cost: &Cost| limiter.acquire("user:chat", cost).limits(limits);
@@ -289,14 +289,14 @@ fn limits_given_with_a_call_are_those_of_its_key() {
     assert_eq!(limiter.stats("user:chat").limits[0].used, 1);
     let dry = |limits: &Quota| limiter.acquire("user:chat", &tokens(50)).limits(limits).decide();
     assert_eq!(dry(&five).code, Code::TpmExceeded);
-    assert!(dry(&Quota::new().tpm(200)).is_allowed(), "what was used stays used");
+    assert!(dry(&Quota::new().tpm(200)).is_allowed(), "earlier usage is kept");
     assert_eq!(limiter.stats("user:chat").limits.len(), 2, "a dry run changes nothing");
     clock.advance(Duration::from_secs(60));
     now(&five, &tokens(50)).unwrap();
 }
 
 #[test]
-fn a_cost_without_a_limit_is_an_error_that_names_it() {
+fn cost_without_a_given_limit_is_an_error() {
     let (limiter, _) = manual(Quota::new());
     let cost = tokens(5).custom("images", 1);
     let refused = limiter.acquire("k", &cost).limits(&Quota::new().tpm(5)).try_now().unwrap_err();
@@ -310,7 +310,7 @@ fn a_cost_without_a_limit_is_an_error_that_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_capacity_takes_nothing() {
+async fn wait_for_capacity_reserves_zero() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let begin = limiter.now();
@@ -320,7 +320,7 @@ async fn waiting_for_capacity_takes_nothing() {
     assert!(matches!(short.await, Err(AcquireError::DeadlineExceeded { .. })));
     let never = limiter.wait_for_capacity("k", &tokens(61)).await.unwrap_err();
     assert_eq!(never.refused().unwrap().code, Code::ExceedsCapacity);
-    assert_eq!((limiter.now() - begin).as_secs(), 10, "neither was slept out");
+    assert_eq!((limiter.now() - begin).as_secs(), 10, "both fail immediately");
     let waiting = tokio::spawn(limiter.wait_for_capacity("k", &tokens(60)));
     settle_down().await;
     limiter.close().await;
@@ -328,7 +328,7 @@ async fn waiting_for_capacity_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_behind_a_request_in_flight_is_waited_for_until_the_deadline() {
+async fn wait_for_capacity_behind_request_ends_at_deadline() {
     let limiter = paused(Quota::new().concurrency(1));
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let begin = limiter.now();
@@ -337,9 +337,9 @@ async fn capacity_behind_a_request_in_flight_is_waited_for_until_the_deadline() 
     assert_eq!((limiter.now() - begin).as_secs(), 7);
 }
 
-/// A new key looks for idle ones to forget: those of the same request are not among them.
+/// Creating a key prunes idle keys, but never another key of the same request.
 #[test]
-fn several_new_keys_of_one_request_are_not_forgotten_for_each_other() {
+fn new_keys_of_one_request_are_not_pruned_for_each_other() {
     let limiter = builder().quota("*", Quota::new().rpm(9)).max_keys(2).build().unwrap();
     let keys: Vec<String> = (0..300).map(|number| format!("key {number}")).collect();
     let refused = limiter.acquire_all(&keys[..3], &Cost::new()).try_now().unwrap_err();
@@ -350,7 +350,7 @@ fn several_new_keys_of_one_request_are_not_forgotten_for_each_other() {
 }
 
 #[test]
-fn a_quota_of_the_very_key_replaces_limits_that_came_with_a_request() {
+fn quota_of_exact_key_replaces_limits_given_with_acquire() {
     let limiter = builder().quota("k", Quota::new().tpm(1_000)).build().unwrap();
     let given = limiter.acquire("k", &tokens(5)).limits(&Quota::new().tpm(50));
     given.try_now().unwrap();

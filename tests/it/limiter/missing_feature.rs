@@ -10,13 +10,13 @@ fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// A provider's default quotas, each of them as it is or an error.
+/// Builds a limiter with the provider's default quotas.
 fn build(profile: Profile) -> Result<Limiter, BuildError> {
     Limiter::builder().provider(profile).build()
 }
 
 #[test]
-fn utc_and_providers_without_days_need_no_zones() {
+fn utc_calendar_without_zones_feature_works() {
     assert!(build(OPENAI).is_ok());
     let month = Calendar::new(Period::Month, "UTC").unwrap();
     // The 29th of February 2028.
@@ -26,7 +26,7 @@ fn utc_and_providers_without_days_need_no_zones() {
 
 #[cfg(not(feature = "zones"))]
 #[test]
-fn days_of_a_zone_are_an_error_without_zones() {
+fn zone_calendar_without_zones_feature_is_an_error() {
     let error = build(GEMINI).unwrap_err();
     assert!(matches!(error, BuildError::UnknownZone(_)), "{error}");
     assert!(error.to_string().contains("`zones`"), "{error}");
@@ -36,17 +36,17 @@ fn days_of_a_zone_are_an_error_without_zones() {
 
 #[cfg(not(feature = "regex"))]
 #[test]
-fn a_regular_expression_is_an_error_without_regex() {
+fn regex_quota_without_regex_feature_is_an_error() {
     let error = Limiter::builder().quota("regex:user-.*", Quota::new().rpm(1)).build().unwrap_err();
     assert!(matches!(error, BuildError::MissingFeature(_)), "{error}");
-    let said =
+    let expected =
         "the quota `regex:user-.*` needs the feature `regex`, which this build of tollgate lacks";
-    assert_eq!(error.to_string(), said);
+    assert_eq!(error.to_string(), expected);
 }
 
 #[cfg(feature = "regex")]
 #[test]
-fn a_regular_expression_is_a_quota_with_regex() {
+fn regex_quota_with_regex_feature_applies() {
     let limiter = Limiter::builder().quota("regex:user-.*", Quota::new().rpm(1)).build().unwrap();
     assert!(!limiter.quotas().of("user-7").is_unlimited());
 }

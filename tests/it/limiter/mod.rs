@@ -1,49 +1,50 @@
-//! The limiter, through its public calls.
+//! The limiter through its public API.
 
 mod attached;
 mod backend;
 mod busiest;
 mod changes;
+mod collected_changes;
 mod cool_down;
-mod corners;
 #[cfg(feature = "regex")]
 mod default_limits;
+mod expected_output;
 mod gate;
 #[cfg(feature = "requests")]
-mod guesses;
+mod guessed_costs;
 mod keys;
-mod ledger;
 mod margins;
 mod missing_feature;
-mod observe;
-mod others;
-mod outputs;
+#[cfg(feature = "requests")]
+mod missing_limits;
+mod observed_headers;
 mod oversize;
 mod permit;
 mod properties;
 mod queue;
 mod quotas;
 mod reduction;
+mod regressions;
+mod remote_changes;
 mod runtime;
-mod scopes;
 #[cfg(feature = "regex")]
-mod settings;
+mod runtime_settings;
+mod scopes;
 mod state;
 mod totals;
-#[cfg(feature = "requests")]
-mod uncounted;
 use std::time::Duration;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 
-/// Seconds, in nanoseconds.
+/// One second in nanoseconds.
 const S: Duration = Duration::from_secs(1);
 
 fn builder() -> Builder {
     Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF)
 }
 
-/// One key `k` with this quota as a token bucket, no margin, and a clock moved by hand.
+/// Returns a limiter with one key `k`, this quota as a token bucket and no margin, and its manual
+/// clock.
 fn manual(quota: Quota) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
     let quota = quota.with_algorithm(Algorithm::TokenBucket);
@@ -51,7 +52,7 @@ fn manual(quota: Quota) -> (Limiter, ManualClock) {
     (limiter, clock)
 }
 
-/// The same on tokio's paused clock.
+/// Like [`manual`], on tokio's paused clock.
 fn paused(quota: Quota) -> Limiter {
     let quota = quota.with_algorithm(Algorithm::TokenBucket);
     builder().quota("k", quota).clock(TokioClock::new()).build().unwrap()
@@ -61,7 +62,7 @@ fn tokens(amount: u64) -> Cost {
     Cost::new().tokens(amount)
 }
 
-/// Lets every task that is ready run.
+/// Lets every ready task run.
 async fn settle_down() {
     for _ in 0..20 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Requests above a share or a reduced limit, but not above the provider's own limit.
+//! Requests above a share or a reduced limit, but within the provider's own limit.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ fn half() -> Share {
     Share::percent(50).unwrap()
 }
 
-/// Half of 1,000 tokens a minute, by the limiter's share or by the quota's.
+/// Returns limiters with half of 1,000 tokens per minute, by the limiter's share and by the
+/// quota's.
 fn halves() -> [(Limiter, ManualClock); 2] {
     let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TokenBucket);
     let clock = ManualClock::new();
@@ -26,20 +27,20 @@ fn cost_above_the_share_waits_until_the_share_is_full() {
         limiter.try_acquire("k", &tokens(100)).unwrap().settle(&tokens(100));
         let begin = limiter.now();
         let refused = limiter.try_acquire("k", &tokens(800)).unwrap_err();
-        // 500 a minute: 100 take 12 s.
+        // 500 per minute: 100 take 12 s.
         assert_eq!((refused.code, refused.wait), (Code::TpmExceeded, Wait::At(begin + 12 * S)));
         clock.advance(Duration::from_secs(12));
         let permit = limiter.try_acquire("k", &tokens(800)).unwrap();
         assert_eq!(limiter.try_acquire("k", &tokens(1)).unwrap_err().wait, Wait::Unknown);
         permit.settle(&tokens(800));
-        // 300 of debt, and one more.
+        // 300 in debt, plus 25.
         let refused = limiter.try_acquire("k", &tokens(25)).unwrap_err();
         assert_eq!(refused.wait, Wait::At(limiter.now() + 39 * S));
     }
 }
 
 #[test]
-fn cost_above_the_whole_limit_is_refused_with_its_amount() {
+fn cost_above_whole_limit_is_refused_with_amount() {
     for (limiter, _) in halves() {
         let refused = limiter.try_acquire("k", &tokens(1_001)).unwrap_err();
         assert_eq!((refused.code, refused.wait), (Code::ExceedsCapacity, Wait::Never));
@@ -64,7 +65,7 @@ fn cost_above_a_share_of_a_window_waits_for_an_empty_window() {
 }
 
 #[test]
-fn cost_above_a_reduced_share_waits_until_it_is_full() {
+fn cost_above_reduced_share_waits_until_share_is_full() {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TokenBucket);
     let builder = builder().reduction(Reduction::default()).share(half());
@@ -77,14 +78,14 @@ fn cost_above_a_reduced_share_waits_until_it_is_full() {
     );
     let mut waits = 0;
     while let Err(refused) = limiter.try_acquire("k", &tokens(1_000)) {
-        clock.advance(refused.retry_after().expect("it will fit"));
+        clock.advance(refused.retry_after().expect("the request fits eventually"));
         waits += 1;
         assert!(waits < 10, "{refused}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiter_above_the_share_is_granted_after_those_before_it() {
+async fn waiter_above_the_share_is_admitted_in_order() {
     let quota = Quota::new().tpm(600).with_algorithm(Algorithm::TokenBucket);
     let builder = builder().share(half()).quota("k", quota).clock(TokioClock::new());
     let limiter = builder.build().unwrap();

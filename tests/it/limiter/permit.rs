@@ -8,7 +8,7 @@ use tollgate::quota::{Cost, Dimension, Quota, Usage};
 use super::{S, builder, manual, settle_down, tokens};
 
 #[test]
-fn a_refusal_names_the_dimension_and_the_exact_time() {
+fn refusal_names_dimension_and_exact_time() {
     let (limiter, clock) = manual(Quota::new().rpm(10).tpm(6_000));
     drop(limiter.try_acquire("k", &tokens(6_000)).unwrap());
     let refused = limiter.try_acquire("k", &tokens(100)).unwrap_err();
@@ -24,7 +24,7 @@ fn a_refusal_names_the_dimension_and_the_exact_time() {
 }
 
 #[test]
-fn dropping_a_permit_keeps_the_charge_and_frees_concurrency() {
+fn permit_dropped_keeps_charge_and_frees_concurrency() {
     let (limiter, _) = manual(Quota::new().tpm(100).concurrency(1));
     let permit = limiter.try_acquire("k", &tokens(60)).unwrap();
     let second = limiter.try_acquire("k", &tokens(10)).unwrap_err();
@@ -35,7 +35,7 @@ fn dropping_a_permit_keeps_the_charge_and_frees_concurrency() {
 }
 
 #[test]
-fn settling_takes_what_it_really_was_and_releasing_takes_nothing() {
+fn settle_charges_actual_usage_and_release_refunds() {
     let (limiter, _) = manual(Quota::new().rpm(5).tpm(100));
     limiter.try_acquire("k", &tokens(60)).unwrap().settle(&tokens(25));
     let used: Vec<_> = limiter.stats("k").limits.iter().map(|l| l.used).collect();
@@ -46,7 +46,7 @@ fn settling_takes_what_it_really_was_and_releasing_takes_nothing() {
 }
 
 #[test]
-fn what_was_underestimated_becomes_debt() {
+fn usage_above_reservation_becomes_debt() {
     let (limiter, clock) = manual(Quota::new().tpm(60));
     limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(120));
     let refused = limiter.try_acquire("k", &tokens(1)).unwrap_err();
@@ -56,7 +56,7 @@ fn what_was_underestimated_becomes_debt() {
 }
 
 #[test]
-fn a_cost_above_the_limit_is_told_so_at_once() {
+fn cost_above_limit_is_refused_permanently() {
     let (limiter, _) = manual(Quota::new().tpm(8_000));
     let refused = limiter.try_acquire("k", &tokens(9_000)).unwrap_err();
     assert_eq!(refused.code, Code::ExceedsCapacity);
@@ -67,7 +67,7 @@ fn a_cost_above_the_limit_is_told_so_at_once() {
 }
 
 #[test]
-fn deciding_takes_nothing_and_recording_always_takes() {
+fn decide_reserves_zero_and_record_always_charges() {
     let (limiter, _) = manual(Quota::new().rpm(2).tpm(100));
     for _ in 0..5 {
         assert!(limiter.decide("k", &tokens(90)).is_allowed());
@@ -81,7 +81,7 @@ fn deciding_takes_nothing_and_recording_always_takes() {
 }
 
 #[test]
-fn events_tell_what_happened() {
+fn events_report_grant_denial_settlement_and_quota() {
     let (limiter, _) = manual(Quota::new().rpm(1));
     let mut events = limiter.subscribe();
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -104,7 +104,7 @@ fn events_tell_what_happened() {
 }
 
 #[test]
-fn every_end_of_a_permit_is_announced_once() {
+fn permit_end_emits_one_settled_event() {
     for quota in [Quota::new().concurrency(9), Quota::new().rpm(9)] {
         let (limiter, _) = manual(quota);
         let mut events = limiter.subscribe();
@@ -119,7 +119,8 @@ fn every_end_of_a_permit_is_announced_once() {
     }
 }
 
-/// 100 tokens in and 100 out a minute, of a provider that knows the input before the output.
+/// Returns a limiter with 100 input and 100 output tokens per minute, of a provider that counts
+/// input first.
 fn in_and_out() -> Limiter {
     let quota = Quota::new().itpm(100).otpm(100);
     builder().provider(ANTHROPIC).quota("k", quota).clock(TokioClock::new()).build().unwrap()
@@ -129,27 +130,27 @@ fn both(input: u64, output: u64) -> Cost {
     Cost::new().input_tokens(input).output_tokens(output)
 }
 
-/// What is used and held, of the input and of the output.
+/// Returns the used and held amounts of input and output.
 fn used_and_held(limiter: &Limiter) -> [(u64, u64); 2] {
     let limits = limiter.stats("k").limits;
     [0, 1].map(|at: usize| (limits[at].used, limits[at].held))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dimension_that_is_final_early_holds_nothing_any_more() {
+async fn settle_early_releases_held_amount_of_dimension() {
     let limiter = in_and_out();
     let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
     assert_eq!(used_and_held(&limiter), [(0, 60), (0, 40)]);
     permit.settle_early(&Dimension::InputTokens, 25);
     permit.settle_early(&Dimension::InputTokens, 99);
-    assert_eq!(used_and_held(&limiter), [(25, 0), (0, 40)], "the first word counts");
+    assert_eq!(used_and_held(&limiter), [(25, 0), (0, 40)], "the first amount counts");
     assert_eq!(permit.cost(), &both(60, 40));
     permit.settle(&both(25, 10));
     assert_eq!(used_and_held(&limiter), [(25, 0), (10, 0)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_settled_early_stays_so_however_the_permit_ends() {
+async fn settle_early_stands_for_every_end_of_the_permit() {
     for (ended, input) in [(0, 25), (1, 25), (2, 30), (3, 25)] {
         let limiter = in_and_out();
         let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
@@ -160,7 +161,7 @@ async fn what_was_settled_early_stays_so_however_the_permit_ends() {
             3 => permit.settle(&Cost::new().output_tokens(0)),
             _ => permit.settle(&both(30, 0)),
         }
-        assert_eq!(used_and_held(&limiter), [(input, 0), (0, 0)], "way {ended}");
+        assert_eq!(used_and_held(&limiter), [(input, 0), (0, 0)], "end {ended}");
     }
     let limiter = in_and_out();
     let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
@@ -170,7 +171,7 @@ async fn what_was_settled_early_stays_so_however_the_permit_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settling_early_lets_the_next_one_in() {
+async fn settle_early_admits_next_waiter() {
     let limiter = in_and_out();
     let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
     let begun = limiter.now();
@@ -182,7 +183,7 @@ async fn settling_early_lets_the_next_one_in() {
 }
 
 #[test]
-fn what_is_charged_when_it_is_sent_has_nothing_to_settle_early() {
+fn settle_early_of_amount_charged_at_send_is_ignored() {
     let quota = Quota::new().tpm(100);
     let limiter = builder().provider(OPENAI).quota("k", quota).build().unwrap();
     let mut permit = limiter.try_acquire("k", &tokens(60)).unwrap();

@@ -1,4 +1,4 @@
-//! P4 and P5 through the limiter, against a reference that knows nothing of its insides.
+//! P4 and P5 through the limiter, against an independent reference.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
 use super::builder;
 use tollgate_testing::full::full_or;
 
-/// Four keys, each with so many requests in a window of so many milliseconds, three of them at once.
+/// Four keys, each with a limit of requests per window (in milliseconds) and a concurrency of
+/// three.
 #[derive(Debug, Clone)]
 struct Setup {
     limits: [u64; 4],
@@ -28,12 +29,12 @@ struct Setup {
 
 #[derive(Debug, Clone)]
 struct Step {
-    /// Milliseconds that pass first.
+    /// Milliseconds that pass before the request.
     after: u64,
-    /// Which keys, as bits.
+    /// The keys of the request, as bits.
     keys: usize,
     amount: u64,
-    /// Which permit in flight ends first, if any.
+    /// The permit in flight that ends before the request, if any.
     ends: Option<usize>,
 }
 
@@ -46,7 +47,7 @@ fn setups(steps: usize) -> impl Strategy<Value = Setup> {
         .prop_map(|(limits, windows, steps)| Setup { limits, windows, steps })
 }
 
-/// One limiter for all cases of a property: each case has keys of its own.
+/// One limiter for all cases of a property; every case has separate keys.
 struct Field {
     limiter: Limiter,
     clock: ManualClock,
@@ -60,7 +61,7 @@ impl Field {
         Self { limiter, clock, case: Cell::new(0) }
     }
 
-    /// The keys of a new case, with their quotas.
+    /// Returns the keys of a new case, with quotas set.
     fn case(&self, setup: &Setup) -> Case<'_> {
         self.case.set(self.case.get() + 1);
         let keys = [0, 1, 2, 3].map(|key| format!("{key}:{}", self.case.get()));
@@ -84,7 +85,9 @@ impl Case<'_> {
         self.field.limiter.acquire_all(&keys, &Cost::new().requests(amount))
     }
 
-    /// A key that is as good as new may be forgotten at any time: since when it is, is lost then.
+    /// Returns the stats of the keys. An idle key may be pruned at any time, which loses the time
+    /// since when
+    /// it is fresh, so that time is clamped to now.
     fn stats(&self) -> [KeyStats; 4] {
         [0, 1, 2, 3].map(|key| {
             let (now, mut stats) =
@@ -108,13 +111,13 @@ fn bits_of(bits: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Setup {
-    /// The most that a request of these keys can have.
+    /// Returns the largest amount that a request of these keys can reserve.
     fn least(&self, bits: usize) -> u64 {
         bits_of(bits).map(|key| self.limits[key]).min().unwrap_or(0)
     }
 }
 
-/// What was granted when, and what is in flight: nothing else decides.
+/// Decides by the grants and the requests in flight alone.
 #[derive(Default)]
 struct Reference {
     granted: [Vec<(Timestamp, u64)>; 4],
@@ -143,7 +146,7 @@ impl Reference {
     }
 }
 
-/// Runs a property on 100,000 cases, or a twentieth of them.
+/// Runs a property on 100,000 cases, or on 5,000 in the short form.
 fn check<T: std::fmt::Debug>(
     cases: impl Strategy<Value = T>,
     property: impl Fn(&Field, T) -> Result<(), TestCaseError>,
@@ -156,8 +159,9 @@ fn check<T: std::fmt::Debug>(
     result.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// P4, and P2 for several keys: all are taken or none, exactly when all have room, and the time that
-/// a refusal names is the first at which they do.
+/// P4, and P2 for several keys: a request reserves all keys or none, exactly when all have
+/// capacity, and a
+/// refusal names the first time at which they do.
 #[test]
 fn p4_several_keys_are_granted_all_or_none() {
     check(setups(8), |field, setup| {
@@ -173,12 +177,12 @@ fn p4_several_keys_are_granted_all_or_none() {
             let fits = |at| reference.fits(&setup, step.keys, step.amount, at);
             match case.acquire(step.keys, step.amount).try_now() {
                 Ok(permit) => {
-                    prop_assert!(fits(now), "granted what doesn't fit");
+                    prop_assert!(fits(now), "granted a request that does not fit");
                     reference.grant(step.keys, step.amount, now);
                     out.push((step.keys, permit));
                 }
                 Err(refused) => {
-                    prop_assert!(!fits(now), "refused what fits: {refused}");
+                    prop_assert!(!fits(now), "refused a request that fits: {refused}");
                     prop_assert_eq!(before, case.stats());
                     if let Wait::At(time) = refused.wait {
                         prop_assert!(
@@ -193,7 +197,7 @@ fn p4_several_keys_are_granted_all_or_none() {
     });
 }
 
-/// P5: of those who want the same keys, who came first is granted first.
+/// P5: requests for the same keys are granted in order of arrival.
 #[test]
 fn p5_grants_come_in_order_of_arrival() {
     check(setups(12), |field, setup| {
@@ -205,15 +209,15 @@ fn p5_grants_come_in_order_of_arrival() {
     });
 }
 
-/// P5: whoever wants a key that is never free, and named before the others, is as good as not there
-/// for all others: they are granted the same, at the same times.
+/// P5: a request that first names a key without capacity does not affect other requests: they are
+/// granted the same, at the same times.
 #[test]
-fn p5_nobody_waits_behind_one_whose_own_key_is_short() {
+fn p5_request_blocked_on_a_key_delays_no_other_request() {
     check(setups(12), |field, setup| {
         let used_up = 0;
         let mut without = setup.clone();
         for step in &mut without.steps {
-            // Time passes and permits end as before, but the request isn't made.
+            // Time passes and permits end as before, but the request is not made.
             step.keys = if step.keys >> used_up & 1 == 1 { 0 } else { step.keys };
         }
         let with = grants(field, &setup, Some(used_up));
@@ -222,10 +226,11 @@ fn p5_nobody_waits_behind_one_whose_own_key_is_short() {
     });
 }
 
-/// By the keys of a request: the numbers of those granted, and when, in the order of their grants.
+/// Arrival numbers and times of the granted requests, in order of grant, by the keys of a request.
 type Grants = BTreeMap<usize, Vec<(usize, Duration)>>;
 
-/// Lets all wait that have to, looks at all of them every 50 ms, the last one first, and says who was granted when. The key `used_up` is never free.
+/// Runs all steps, polls the waiting requests every 50 ms, the last one first, and returns the
+/// grants. The key `used_up` never has capacity.
 fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
     let Field { limiter, clock, .. } = field;
     let (case, begin) = (field.case(setup), limiter.now());
@@ -251,7 +256,7 @@ fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
     grants
 }
 
-/// Whether anybody was woken.
+/// Records a wake-up.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -261,7 +266,7 @@ impl Wake for Bell {
     }
 }
 
-/// Polls everybody until nobody is woken any more.
+/// Polls all waiting requests until no waker is called.
 fn look(
     waiting: &mut Vec<(usize, usize, Acquire)>,
     grants: &mut Grants,

@@ -8,7 +8,7 @@ use tollgate::quota::{Cost, Quota};
 
 use super::{builder, manual, paused, settle_down, tokens};
 
-/// Starts one task per cost, in order; says which was granted when, in seconds since the start.
+/// Starts one task per cost, in order, and records the seconds from the start to each grant.
 fn start(limiter: &Limiter, costs: &[u64]) -> Arc<Mutex<Vec<(usize, u64)>>> {
     let granted = Arc::new(Mutex::new(Vec::new()));
     let begin = limiter.now();
@@ -29,7 +29,7 @@ fn start(limiter: &Limiter, costs: &[u64]) -> Arc<Mutex<Vec<(usize, u64)>>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiters_are_granted_in_order_each_at_its_time_and_a_big_one_is_not_starved() {
+async fn waiters_are_granted_in_order_and_large_cost_is_not_starved() {
     let limiter = paused(Quota::new().tpm(60));
     let granted = start(&limiter, &[60, 5, 50, 1, 1]);
     tokio::time::sleep(Duration::from_secs(120)).await;
@@ -37,7 +37,7 @@ async fn waiters_are_granted_in_order_each_at_its_time_and_a_big_one_is_not_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newcomer_does_not_pass_those_who_wait() {
+async fn newcomer_does_not_overtake_waiters() {
     let limiter = paused(Quota::new().tpm(60));
     let _granted = start(&limiter, &[30, 60]);
     settle_down().await;
@@ -47,7 +47,7 @@ async fn a_newcomer_does_not_pass_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_waiter_hands_on_and_takes_nothing() {
+async fn acquire_dropped_while_waiting_wakes_next() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap().settle(&tokens(60));
     let mut big = limiter.acquire("k", &tokens(60));
@@ -61,7 +61,7 @@ async fn a_cancelled_waiter_hands_on_and_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arriving_says_at_once_what_is_known_at_once() {
+async fn arrive_returns_immediate_grants_and_refusals() {
     let limiter = paused(Quota::new().rpm(1));
     assert!(matches!(limiter.acquire("k", &Cost::new()).arrive(), Some(Ok(_))));
     assert!(limiter.acquire("k", &Cost::new()).arrive().is_none());
@@ -70,7 +70,7 @@ async fn arriving_says_at_once_what_is_known_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settle_and_a_release_wake_the_first_at_once() {
+async fn settle_and_release_wake_first_waiter_immediately() {
     for release in [true, false] {
         let limiter = paused(Quota::new().concurrency(1));
         let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_settle_and_a_release_wake_the_first_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_raised_quota_wakes_the_first_at_once() {
+async fn raised_quota_wakes_first_waiter_immediately() {
     let limiter = paused(Quota::new().tpm(60));
     let granted = start(&limiter, &[60, 60]);
     settle_down().await;
@@ -98,7 +98,7 @@ async fn a_raised_quota_wakes_the_first_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_cannot_be_met_is_refused_at_once() {
+async fn deadline_that_cannot_be_met_is_refused_immediately() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let begin = limiter.now();
@@ -114,7 +114,7 @@ async fn a_deadline_that_cannot_be_met_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_behind_others_ends_the_wait_when_it_comes() {
+async fn deadline_behind_other_waiters_ends_the_wait() {
     let limiter = paused(Quota::new().concurrency(1));
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let begin = limiter.now();
@@ -127,16 +127,16 @@ async fn a_deadline_behind_others_ends_the_wait_when_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_will_not_wait_at_all_does_not_join_the_queue() {
+async fn zero_max_wait_does_not_join_the_queue() {
     let limiter = paused(Quota::new().tpm(60));
     let _waiting = start(&limiter, &[30, 60]);
     let mut now_or_never = limiter.acquire("k", &tokens(1)).max_wait(Duration::ZERO);
-    let Some(Err(error)) = now_or_never.arrive() else { panic!("it waits") };
+    let Some(Err(error)) = now_or_never.arrive() else { panic!("the request waits") };
     assert_eq!(error.refused().map(|refused| refused.code), Some(Code::OthersWaiting));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_says_so() {
+async fn full_queue_rejects_acquire() {
     let limiter = builder()
         .quota("k", Quota::new().concurrency(1))
         .max_waiting(1)
@@ -150,7 +150,7 @@ async fn a_full_queue_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_rejects_those_who_wait_and_those_who_come() {
+async fn close_rejects_waiters_and_newcomers() {
     let limiter = paused(Quota::new().concurrency(1));
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiting = tokio::spawn(limiter.acquire("k", &Cost::new()));
@@ -161,7 +161,7 @@ async fn closing_rejects_those_who_wait_and_those_who_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_by_the_provider_holds_everybody_of_that_key() {
+async fn provider_refusal_pauses_all_requests_of_the_key() {
     let limiter = paused(Quota::new().rpm(600));
     let granted = start(&limiter, &[0]);
     settle_down().await;
@@ -174,7 +174,7 @@ async fn a_refusal_by_the_provider_holds_everybody_of_that_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_is_reported_with_its_length() {
+async fn wait_emits_event_with_duration() {
     let limiter = paused(Quota::new().rpm(60).tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let mut events = limiter.subscribe();
@@ -185,7 +185,7 @@ async fn waiting_is_reported_with_its_length() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
+async fn ten_thousand_waiters_keep_order_despite_cancellations() {
     let limiter = paused(Quota::new().rpm(60_000));
     limiter.quotas().set(
         "k",
@@ -211,7 +211,7 @@ async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
     let order = order.lock();
     assert_eq!(order.len(), 9_000);
     assert!(order.is_sorted());
-    // 10 tokens a request, 1,000 tokens a second; tokio's timer ticks in milliseconds.
+    // 10 tokens per request, 1,000 tokens per second; tokio's timer ticks in milliseconds.
     for (place, (_, at)) in order.iter().enumerate() {
         let exact = Duration::from_millis((place as u64 + 1) * 10);
         assert!((exact..=exact + 2 * MS).contains(at), "{place}: {at:?} for {exact:?}");
@@ -219,7 +219,7 @@ async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
 }
 
 #[tokio::test]
-async fn a_closed_limiter_refuses_new_work_by_every_call_and_says_why() {
+async fn closed_limiter_refuses_every_call_with_closed() {
     let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
     let handle = limiter.key("k").unwrap();
     limiter.close().await;
@@ -234,7 +234,7 @@ async fn a_closed_limiter_refuses_new_work_by_every_call_and_says_why() {
     assert_eq!(limiter.decide("k", &Cost::new()).code, Code::Closed);
 }
 
-/// A waker that looks at the limiter when the last of it goes, as a task does that owns a permit.
+/// A waker that reads the limiter when it is dropped, as a task that owns a permit does.
 struct Curious(Limiter);
 
 impl std::task::Wake for Curious {
@@ -248,7 +248,7 @@ impl Drop for Curious {
 }
 
 #[test]
-fn no_waker_is_dropped_under_the_lock() {
+fn waker_is_never_dropped_under_the_lock() {
     let (done, finished) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let (limiter, _) = super::manual(Quota::new().concurrency(1));
@@ -269,7 +269,7 @@ fn no_waker_is_dropped_under_the_lock() {
 }
 
 #[tokio::test]
-async fn ten_thousand_waiters_are_granted_each_at_its_nanosecond() {
+async fn ten_thousand_waiters_are_granted_at_exact_nanosecond() {
     let (limiter, clock) = manual(Quota::new().rpm(60_000));
     limiter.try_acquire("k", &Cost::new().requests(60_000)).unwrap();
     let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
@@ -282,7 +282,7 @@ async fn ten_thousand_waiters_are_granted_each_at_its_nanosecond() {
             granted.lock().push(number);
         });
     }
-    // Until each of them has been polled: some sixty are between two yields.
+    // Until each task has been polled: about sixty run between two yields.
     for _ in 0..20 {
         settle_down().await;
     }

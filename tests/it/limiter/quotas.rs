@@ -7,7 +7,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Share, Window};
 use super::{builder, tokens};
 
 #[test]
-fn an_exact_key_wins_and_then_the_glob_that_names_most() {
+fn exact_key_takes_precedence_then_most_specific_glob() {
     let limiter = builder()
         .quota("*", Quota::new().rpm(1))
         .quota("claude-*", Quota::new().rpm(2))
@@ -23,7 +23,7 @@ fn an_exact_key_wins_and_then_the_glob_that_names_most() {
 }
 
 #[test]
-fn a_glob_gives_each_key_buckets_of_its_own() {
+fn glob_gives_each_key_separate_buckets() {
     let limiter = builder().quota("tenant:*", Quota::new().rpm(1)).build().unwrap();
     assert!(limiter.try_acquire("tenant:a", &Cost::new()).is_ok());
     assert!(limiter.try_acquire("tenant:b", &Cost::new()).is_ok());
@@ -31,7 +31,7 @@ fn a_glob_gives_each_key_buckets_of_its_own() {
 }
 
 #[test]
-fn an_unknown_key_follows_the_policy() {
+fn unknown_key_follows_policy() {
     let code = |policy| {
         let limiter = builder().unknown_key(policy).build().unwrap();
         let _taken = limiter.try_acquire("k", &tokens(5));
@@ -44,28 +44,28 @@ fn an_unknown_key_follows_the_policy() {
 }
 
 #[test]
-fn a_quota_without_limits_is_unlimited() {
+fn quota_without_limits_is_unlimited() {
     let limiter = builder().quota("k", Quota::new().rpm(0)).build().unwrap();
     assert_eq!(limiter.decide("k", &tokens(u64::MAX)).code, Code::Unlimited);
 }
 
 #[test]
-fn a_changed_quota_keeps_what_was_used_and_held() {
+fn changed_quota_keeps_used_and_held_amounts() {
     let limiter = builder().quota("k", Quota::new().tpm(100)).build().unwrap();
     limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
     let permit = limiter.try_acquire("k", &tokens(40)).unwrap();
     limiter.quotas().set("k", &Quota::new().rpm(9).tpm(80));
-    let figures = |limiter: &tollgate::limiter::Limiter| {
+    let amounts = |limiter: &tollgate::limiter::Limiter| {
         let stats = limiter.stats("k");
         stats.limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
     };
-    assert_eq!(figures(&limiter), [(9, 0, 0), (80, 30, 40)]);
+    assert_eq!(amounts(&limiter), [(9, 0, 0), (80, 30, 40)]);
     permit.settle(&tokens(10));
-    assert_eq!(figures(&limiter), [(9, 0, 0), (80, 40, 0)]);
+    assert_eq!(amounts(&limiter), [(9, 0, 0), (80, 40, 0)]);
 }
 
 #[test]
-fn a_limit_that_came_later_is_not_settled_by_an_older_permit() {
+fn limit_added_later_is_not_settled_by_older_permit() {
     let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
     let old = limiter.try_acquire("k", &tokens(40)).unwrap();
     limiter.quotas().set("k", &Quota::new().rpm(9).tpm(100));
@@ -76,13 +76,13 @@ fn a_limit_that_came_later_is_not_settled_by_an_older_permit() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_when_it_is_built() {
+fn build_with_empty_key_or_full_margin_is_refused() {
     let error = builder().quota("", Quota::new()).build().unwrap_err();
     assert_eq!(error.to_string(), "quota: the key is empty; name a key or a glob");
 }
 
 #[test]
-fn a_hold_does_not_outlive_its_permit_when_another_profile_takes_over() {
+fn hold_ends_with_permit_after_profile_changes() {
     let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
     let limiter = profiles.quota("gpt-*", Quota::new().tpm(100)).build().unwrap();
     let permit = limiter.try_acquire("gpt-4o", &tokens(60)).unwrap();
@@ -93,7 +93,7 @@ fn a_hold_does_not_outlive_its_permit_when_another_profile_takes_over() {
 }
 
 #[test]
-fn a_permit_does_not_drop_the_hold_of_another_when_another_profile_takes_over() {
+fn permit_end_after_profile_change_keeps_other_holds() {
     let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
     let limiter = profiles.clock(ManualClock::new()).build().unwrap();
     let old = limiter.try_acquire("gpt-4o", &tokens(40)).unwrap();
@@ -106,7 +106,7 @@ fn a_permit_does_not_drop_the_hold_of_another_when_another_profile_takes_over() 
 }
 
 #[test]
-fn requests_in_flight_are_counted_on_whatever_window_a_concurrency_limit_names() {
+fn concurrency_limit_ignores_window_of_limit() {
     let hour = |n| Limit::new(Dimension::Concurrency, n, Window::HOUR).unwrap();
     assert_eq!(Quota::new().limit(hour(4)).concurrency(2).limits().len(), 1);
     let limiter = builder().quota("k", Quota::new().concurrency(1)).build().unwrap();
@@ -118,15 +118,15 @@ fn requests_in_flight_are_counted_on_whatever_window_a_concurrency_limit_names()
 }
 
 #[test]
-fn a_changed_quota_does_not_end_a_fixed_window_sooner() {
+fn changed_quota_does_not_shorten_fixed_window() {
     let clock = ManualClock::new();
     let quota = |rpm| Quota::new().rpm(rpm).with_algorithm(Algorithm::FixedWindow);
     let limiter = builder().quota("k", quota(2)).clock(clock.clone()).build().unwrap();
-    let never_left = limiter.try_acquire("k", &Cost::new()).unwrap();
+    let unsent = limiter.try_acquire("k", &Cost::new()).unwrap();
     clock.advance(Duration::from_secs(30));
     // The provider's window starts here.
     limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
-    never_left.release();
+    unsent.release();
     let fresh_at = limiter.stats("k").limits[0].fresh_at;
     assert!(fresh_at >= limiter.now() + Duration::from_nanos(60_000_000_000));
     limiter.quotas().set("k", &quota(3));
@@ -134,7 +134,7 @@ fn a_changed_quota_does_not_end_a_fixed_window_sooner() {
 }
 
 #[test]
-fn a_share_is_taken_of_every_quota_whoever_set_it() {
+fn share_applies_to_quotas_of_every_origin() {
     let half = Share::percent(50).unwrap();
     let limiter = builder()
         .provider(OPENAI)
@@ -154,7 +154,7 @@ fn a_share_is_taken_of_every_quota_whoever_set_it() {
 }
 
 #[test]
-fn a_share_is_taken_of_what_responses_teach() {
+fn share_applies_to_learned_limits() {
     let half = Share::percent(50).unwrap();
     let limiter =
         builder().share(half).provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
@@ -165,7 +165,7 @@ fn a_share_is_taken_of_what_responses_teach() {
 }
 
 #[test]
-fn limits_that_were_learned_follow_the_headers_and_limits_that_were_set_do_not() {
+fn learned_limits_follow_headers_and_set_limits_do_not() {
     let limiter = builder().provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
     let learn = |key: &str, limit: &str| {
         let mut headers = http::HeaderMap::new();
@@ -183,7 +183,7 @@ fn limits_that_were_learned_follow_the_headers_and_limits_that_were_set_do_not()
 }
 
 #[test]
-fn a_limit_that_was_learned_is_not_joined_by_one_of_a_window_that_is_guessed_otherwise() {
+fn learned_limit_gains_no_second_window() {
     let limiter = builder().provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", "500".parse().unwrap());

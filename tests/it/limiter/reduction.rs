@@ -1,4 +1,4 @@
-//! Refusals: how a key cools down, starts again, is reduced and recovers.
+//! Provider refusals: cool-down, restart, reduction and recovery of a key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn amounts(limiter: &Limiter) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_start_again_one_by_one_at_the_pace_of_the_refill() {
+async fn waiters_after_cool_down_restart_at_refill_pace() {
     let quota = bucket(Quota::new().rpm(120));
     let builder = builder().reduction(steady()).quota("k", quota);
     let limiter = builder.clock(TokioClock::new()).build().unwrap();
@@ -54,7 +54,7 @@ async fn those_who_wait_start_again_one_by_one_at_the_pace_of_the_refill() {
 }
 
 #[test]
-fn the_time_that_a_cooling_key_names_is_when_the_request_fits_and_not_when_it_has_cooled_down() {
+fn refusal_while_cooling_down_names_time_of_first_fit() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
     limiter.feedback().rate_limited("k", &seconds(20));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
@@ -65,7 +65,7 @@ fn the_time_that_a_cooling_key_names_is_when_the_request_fits_and_not_when_it_ha
 }
 
 #[test]
-fn cool_downs_of_several_limiters_end_at_different_times_none_too_early_or_far_too_late() {
+fn cool_downs_of_several_limiters_end_at_different_times() {
     let mut ends: Vec<_> = (0..40)
         .map(|_| {
             let builder = Limiter::builder().clock(ManualClock::new());
@@ -81,7 +81,7 @@ fn cool_downs_of_several_limiters_end_at_different_times_none_too_early_or_far_t
 }
 
 #[test]
-fn a_refusal_that_names_no_delay_waits_longer_each_time_and_a_burst_counts_once() {
+fn refusal_without_delay_backs_off_and_burst_counts_once() {
     let (limiter, clock) = manual(Quota::new().rpm(1_000));
     let mut delays = Vec::new();
     for _ in 0..8 {
@@ -98,7 +98,7 @@ fn a_refusal_that_names_no_delay_waits_longer_each_time_and_a_burst_counts_once(
 }
 
 #[test]
-fn a_refusal_until_a_reset_cools_down_and_reduces_nothing() {
+fn refusal_until_reset_cools_down_without_reduction() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(100).rpd(1_000)));
     limiter.feedback().rate_limited("k", &seconds(3_600).until_reset());
     assert_eq!(amounts(&limiter), [100, 1_000]);
@@ -107,7 +107,7 @@ fn a_refusal_until_a_reset_cools_down_and_reduces_nothing() {
 }
 
 #[test]
-fn only_the_dimension_that_was_short_is_reduced_where_it_is_named_and_limited() {
+fn refusal_with_limited_dimension_reduces_only_that() {
     let quota = || bucket(Quota::new().rpm(100).tpm(1_000).concurrency(8));
     let (limiter, _) = manual(quota());
     limiter.feedback().rate_limited("k", &seconds(1).dimension(Dimension::Tokens));
@@ -118,7 +118,7 @@ fn only_the_dimension_that_was_short_is_reduced_where_it_is_named_and_limited() 
 }
 
 #[test]
-fn what_the_quota_can_hold_still_can_be_had_and_what_it_cannot_is_refused_for_good() {
+fn reduced_key_accepts_costs_up_to_full_quota() {
     for quota in [bucket(Quota::new().tpm(100)), Quota::new().tpm(100)] {
         let (limiter, clock) = manual(quota);
         limiter.feedback().reduce("k", "429");
@@ -133,7 +133,7 @@ fn what_the_quota_can_hold_still_can_be_had_and_what_it_cannot_is_refused_for_go
 }
 
 #[test]
-fn another_quota_or_a_reset_ends_a_reduction() {
+fn reduction_ends_with_new_quota_or_reset() {
     let (limiter, _) = manual(bucket(Quota::new().rpm(100)));
     limiter.feedback().reduce("k", "429");
     limiter.quotas().set("k", &bucket(Quota::new().rpm(80)));
@@ -145,23 +145,23 @@ fn another_quota_or_a_reset_ends_a_reduction() {
 }
 
 #[test]
-fn what_is_held_and_used_stays_so_as_a_key_is_reduced_and_recovers() {
+fn reduction_and_recovery_keep_used_and_held_amounts() {
     let (limiter, clock) = manual(Quota::new().tpm(100).concurrency(4));
     let permit = limiter.try_acquire("k", &tokens(30)).unwrap();
     limiter.feedback().reduce("k", "429");
-    let figures = |limiter: &Limiter| {
+    let amounts = |limiter: &Limiter| {
         let limits = limiter.stats("k").limits;
         limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
     };
-    assert_eq!(figures(&limiter), [(50, 0, 30), (2, 0, 1)]);
+    assert_eq!(amounts(&limiter), [(50, 0, 30), (2, 0, 1)]);
     clock.advance(Duration::from_secs(300));
-    assert_eq!(figures(&limiter), [(100, 0, 30), (4, 0, 1)]);
+    assert_eq!(amounts(&limiter), [(100, 0, 30), (4, 0, 1)]);
     permit.settle(&tokens(20));
-    assert_eq!(figures(&limiter), [(100, 20, 0), (4, 0, 0)]);
+    assert_eq!(amounts(&limiter), [(100, 20, 0), (4, 0, 0)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_place_in_flight_is_let_in_when_recovery_makes_one() {
+async fn waiter_for_concurrency_is_admitted_by_recovery_step() {
     let builder = builder().reduction(steady()).quota("k", Quota::new().concurrency(2));
     let limiter = builder.clock(TokioClock::new()).build().unwrap();
     let begin = limiter.now();
@@ -172,7 +172,7 @@ async fn whoever_waits_for_a_place_in_flight_is_let_in_when_recovery_makes_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_before_the_next_step_does_not_reject_who_waits_for_a_request_in_flight() {
+async fn deadline_before_recovery_step_still_waits_for_permit() {
     let builder = builder().reduction(steady()).quota("k", Quota::new().concurrency(2));
     let limiter = builder.clock(TokioClock::new()).build().unwrap();
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_deadline_before_the_next_step_does_not_reject_who_waits_for_a_request
 }
 
 #[test]
-fn a_reduction_that_is_none_is_refused_with_what_it_may_be() {
+fn invalid_reduction_is_refused_with_allowed_range() {
     let error = |reduction| builder().reduction(reduction).build().unwrap_err().to_string();
     for factor in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(error(steady().factor(factor)).ends_with("set a value above 0 and below 1"));
@@ -197,7 +197,7 @@ fn a_reduction_that_is_none_is_refused_with_what_it_may_be() {
 }
 
 #[test]
-fn the_smallest_steps_lead_back_to_the_whole_amount_within_335() {
+fn smallest_recovery_steps_restore_full_limit_within_335() {
     let slowly = steady().interval(Duration::from_secs(1)).recovery_factor(1.01).factor(1e-6);
     let clock = ManualClock::new();
     let builder = builder().reduction(slowly).clock(clock.clone());
@@ -211,7 +211,7 @@ fn the_smallest_steps_lead_back_to_the_whole_amount_within_335() {
 }
 
 #[test]
-fn a_key_that_was_idle_through_thousands_of_steps_is_looked_at_on_a_small_stack() {
+fn recovery_of_long_idle_key_fits_small_stack() {
     let slowly = steady().interval(Duration::from_secs(1)).recovery_factor(1.01).factor(1e-6);
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let clock = ManualClock::new();
@@ -243,10 +243,11 @@ fn algorithms() -> impl Strategy<Value = Algorithm> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(full_or(100_000, 10_000)) })]
 
-    /// P2 and P3 while a key recovers: the time that a refusal names within two minutes is exact, and
-    /// after all of it everything is as it was.
+    /// P2 and P3 while a key recovers: the time named by a refusal is exact up to 90 s ahead, and
+    /// after
+    /// recovery the limit is whole and unused.
     #[test]
-    fn p2_the_time_that_a_reduced_key_names_is_exact(
+    fn p2_time_named_by_reduced_key_is_exact(
         algorithm in algorithms(),
         amount in 1..200_u64,
         window in prop_oneof![Just(7_u64), Just(60), Just(600)],
@@ -268,7 +269,7 @@ proptest! {
         if let Err(refused) = limiter.try_acquire("k", &request(cost)) {
             match refused.wait {
                 Wait::Never => prop_assert!(cost > amount),
-                Wait::Unknown => prop_assert!(false, "nothing is in flight"),
+                Wait::Unknown => prop_assert!(false, "no request is in flight"),
                 Wait::At(time) if time < limiter.now() + 90 * S => {
                     clock.advance_to(time - Duration::from_nanos(1));
                     prop_assert!(limiter.decide("k", &request(cost)).wait.is_some());
@@ -285,12 +286,12 @@ proptest! {
 }
 
 #[test]
-fn a_reduction_during_a_cool_down_does_not_make_it_longer() {
+fn reduction_during_cool_down_keeps_the_end() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
     limiter.feedback().rate_limited("k", &seconds(600));
     clock.advance(Duration::from_secs(11));
     assert!(limiter.feedback().reduce("k", "429"));
-    // At 30 a minute.
+    // At 30 per minute.
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(600 - 11 + 2)));
     limiter.quotas().set("k", &bucket(Quota::new().rpm(6)));
@@ -299,7 +300,7 @@ fn a_reduction_during_a_cool_down_does_not_make_it_longer() {
 }
 
 #[test]
-fn a_bucket_that_was_used_up_is_empty_after_a_refusal_and_not_in_debt() {
+fn used_up_bucket_after_refusal_is_empty_without_debt() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
     (0..120).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
     limiter.feedback().rate_limited("k", &seconds(1));

@@ -1,4 +1,4 @@
-//! What a limiter owes the runtime: it yields, and follows paused time.
+//! Cooperation with the async runtime: yielding and paused time.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,17 +11,21 @@ use tollgate::quota::{Cost, Quota};
 
 use super::{builder, manual};
 
-/// One request at once, and then one a minute, by the default clock.
+/// Returns a limiter of one request per minute on the default clock.
 fn one_a_minute() -> Limiter {
     builder().quota("k", Quota::new().rpm(1)).build().unwrap()
 }
 
-/// Polls of a future until it is ready; none may take more than 100.
+/// Polls a future until it is ready and returns the number of polls.
+///
+/// # Panics
+///
+/// After more than 100 polls.
 async fn polls(future: impl Future) -> usize {
     let (mut future, mut polls) = (pin!(future), 0);
     std::future::poll_fn(|cx| {
         polls += 1;
-        assert!(polls <= 100, "it spins");
+        assert!(polls <= 100, "the future spins");
         future.as_mut().poll(cx).map(drop)
     })
     .await;
@@ -38,7 +42,7 @@ async fn acquire_granted_in_a_loop_yields_to_other_tasks() {
     while !ran.load(Ordering::Relaxed) {
         limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
         granted += 1;
-        assert!(granted < 10_000, "it never yields");
+        assert!(granted < 10_000, "acquire never yields");
     }
     assert!(granted > 0);
 }
@@ -53,12 +57,12 @@ async fn acquire_refused_in_a_loop_yields_to_other_tasks() {
     while !ran.load(Ordering::Relaxed) {
         limiter.acquire("k", &Cost::new().tokens(9)).max_wait(Duration::ZERO).await.unwrap_err();
         refused += 1;
-        assert!(refused < 10_000, "it never yields");
+        assert!(refused < 10_000, "acquire never yields");
     }
 }
 
 #[tokio::test]
-async fn acquire_polled_without_budget_reserves_nothing() {
+async fn acquire_polled_without_budget_reserves_zero() {
     let (limiter, _clock) = manual(Quota::new().concurrency(1_000));
     let polled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&polled);
@@ -87,7 +91,7 @@ async fn acquire_polled_without_budget_reserves_nothing() {
 }
 
 #[test]
-fn acquire_outside_of_a_runtime_needs_no_budget() {
+fn acquire_outside_a_runtime_needs_no_budget() {
     let (limiter, _clock) = manual(Quota::new().rpm(10_000));
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..1_000 {
@@ -97,7 +101,7 @@ fn acquire_outside_of_a_runtime_needs_no_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-#[expect(clippy::disallowed_methods, reason = "paused time is what is measured")]
+#[expect(clippy::disallowed_methods, reason = "the test measures paused time")]
 async fn default_clock_in_paused_time_waits_without_spinning() {
     let limiter = one_a_minute();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
@@ -111,13 +115,13 @@ async fn default_clock_in_paused_time_waits_without_spinning() {
 }
 
 #[tokio::test]
-async fn default_clock_paused_after_it_was_made_waits_without_spinning() {
+async fn default_clock_paused_later_waits_without_spinning() {
     let limiter = one_a_minute();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(10)).await;
     polls(limiter.acquire("k", &Cost::new())).await;
-    // A deadline ends in paused time too.
+    // A deadline also ends in paused time.
     let late = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_millis(50));
     polls(async { assert!(late.await.is_err()) }).await;
     let cut = tokio::time::timeout(Duration::from_secs(5), limiter.acquire("k", &Cost::new()));

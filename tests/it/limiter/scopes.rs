@@ -1,4 +1,4 @@
-//! Requests under several keys at once.
+//! Requests under several keys.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -12,7 +12,7 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::{builder, settle_down};
 
-/// Token buckets, by key, on tokio's paused clock.
+/// Returns a limiter with these quotas as token buckets, on tokio's paused clock.
 fn limited(quotas: &[(&str, Quota)]) -> Limiter {
     let add = |builder: tollgate::limiter::Builder, (key, quota): &(&str, Quota)| {
         builder.quota(*key, quota.clone().with_algorithm(Algorithm::TokenBucket))
@@ -29,7 +29,7 @@ fn poll(acquire: &mut Acquire) -> Poll<Result<Permit, AcquireError>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_keys_are_charged_or_none() {
+async fn request_charges_all_keys_or_none() {
     let limiter = limited(&[("tenant", Quota::new().rpm(2)), ("model", Quota::new().rpm(9))]);
     let keys = ["tenant", "model"];
     limiter.acquire_all(&keys, &Cost::new()).await.unwrap();
@@ -40,7 +40,7 @@ async fn all_keys_are_charged_or_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_wait_binds_and_names_its_key() {
+async fn longest_wait_of_all_keys_is_named() {
     let limiter = limited(&[("a", Quota::new().rpm(60)), ("b", Quota::new().rpm(6))]);
     limiter.acquire_all(&["a", "b"], &Cost::new().requests(6)).await.unwrap();
     limiter.acquire("a", &Cost::new().requests(54)).await.unwrap();
@@ -52,7 +52,7 @@ async fn the_longest_wait_binds_and_names_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_ends_under_all_its_keys() {
+async fn permit_end_applies_to_every_key() {
     let limiter =
         limited(&[("a", Quota::new().concurrency(1)), ("b", Quota::new().concurrency(5))]);
     let held = |key: &str| limiter.stats(key).limits[0].held;
@@ -66,14 +66,14 @@ async fn a_permit_ends_under_all_its_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_named_twice_counts_once() {
+async fn key_named_twice_counts_once() {
     let limiter = limited(&[("a", Quota::new().rpm(9))]);
     limiter.acquire_all(&["a", "a"], &Cost::new()).await.unwrap();
     assert_eq!(used(&limiter, "a"), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_short_of_its_own_quota_delays_no_other_of_the_same_model() {
+async fn tenant_without_quota_delays_no_other_of_same_model() {
     let limiter = limited(&[
         ("poor", Quota::new().rpm(1)),
         ("rich", Quota::new().rpm(600)),
@@ -88,21 +88,21 @@ async fn a_tenant_short_of_its_own_quota_delays_no_other_of_the_same_model() {
     for _ in 0..59 {
         limiter.acquire_all(&["rich", "model"], &Cost::new()).await.unwrap();
     }
-    assert_eq!(limiter.now(), begin, "the model has room for 59 more");
+    assert_eq!(limiter.now(), begin, "the model has 59 requests left");
     limiter.acquire_all(&["rich", "model"], &Cost::new()).await.unwrap();
     assert_eq!((limiter.now() - begin).as_secs(), 1);
     waiting.iter().for_each(|task| task.abort());
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_from_another_queue_takes_the_place_of_its_arrival() {
+async fn waiter_from_another_queue_keeps_order_of_arrival() {
     let limiter = limited(&[("tenant", Quota::new().rpm(6)), ("model", Quota::new().rpm(6))]);
     limiter.acquire("tenant", &Cost::new().requests(6)).await.unwrap();
     let early = tokio::spawn(limiter.acquire_all(&["tenant", "model"], &Cost::new()));
     settle_down().await;
     limiter.acquire("model", &Cost::new().requests(6)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // The tenant has room after 10 s, the model after 12 s; this one came later.
+    // The tenant has capacity after 10 s, the model after 12 s; this request came later.
     let late = tokio::spawn(limiter.acquire("model", &Cost::new()));
     settle_down().await;
     assert_eq!((limiter.stats("tenant").waiting, limiter.stats("model").waiting), (1, 1));
@@ -110,9 +110,9 @@ async fn whoever_comes_from_another_queue_takes_the_place_of_its_arrival() {
     assert!(early.is_finished() && !late.is_finished());
 }
 
-/// Two keys that are wanted by others all the time, and never free at the same moment.
+/// Both keys are in constant demand and never free at the same moment.
 #[tokio::test(start_paused = true)]
-async fn two_keys_that_are_never_free_together_are_granted_together_in_the_end() {
+async fn keys_never_free_together_are_granted_eventually() {
     let limiter =
         limited(&[("a", Quota::new().concurrency(1)), ("b", Quota::new().concurrency(1))]);
     let busy = |key: &'static str, offset: u64| {
@@ -120,7 +120,7 @@ async fn two_keys_that_are_never_free_together_are_granted_together_in_the_end()
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(offset)).await;
             loop {
-                // Three that take turns: somebody always waits.
+                // Three tasks per key take turns, so one always waits.
                 let permit = limiter.acquire(key, &Cost::new()).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(1_000)).await;
                 drop(permit);
@@ -132,13 +132,13 @@ async fn two_keys_that_are_never_free_together_are_granted_together_in_the_end()
     let begin = limiter.now();
     let both = limiter.acquire_all(&["a", "b"], &Cost::new());
     let both = tokio::time::timeout(Duration::from_secs(60), both).await;
-    both.expect("it starves").unwrap();
+    both.expect("the request starves").unwrap();
     assert!((limiter.now() - begin).as_secs() <= 15);
     others.iter().for_each(|task| task.abort());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_waiter_leaves_every_queue_and_takes_nothing() {
+async fn dropped_waiter_leaves_every_queue() {
     let limiter =
         limited(&[("a", Quota::new().concurrency(1)), ("b", Quota::new().concurrency(1))]);
     let held = limiter.acquire("b", &Cost::new()).await.unwrap();
@@ -151,7 +151,7 @@ async fn a_dropped_waiter_leaves_every_queue_and_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_of_several_keys_opens_when_all_are_open() {
+async fn gate_of_several_keys_opens_when_all_fit() {
     let limiter = limited(&[("a", Quota::new().rpm(60)), ("b", Quota::new().rpm(6))]);
     limiter.acquire_all(&["a", "b"], &Cost::new().requests(6)).await.unwrap();
     limiter.acquire("a", &Cost::new().requests(54)).await.unwrap();
@@ -163,25 +163,25 @@ async fn a_gate_of_several_keys_opens_when_all_are_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_key_tells_of_it() {
+async fn every_key_emits_granted_and_settled() {
     let limiter = limited(&[("a", Quota::new().rpm(60)), ("b", Quota::new().rpm(6))]);
     let mut events = limiter.subscribe();
     limiter.acquire_all(&["a", "b"], &Cost::new()).await.unwrap().settle(&Cost::new());
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Ok(event) = events.try_recv() {
         match event {
-            Event::Granted { key, .. } => told.push(format!("{key} granted")),
-            Event::Settled { key, .. } => told.push(format!("{key} settled")),
+            Event::Granted { key, .. } => reported.push(format!("{key} granted")),
+            Event::Settled { key, .. } => reported.push(format!("{key} settled")),
             _ => {}
         }
     }
-    assert_eq!(told, ["a granted", "b granted", "a settled", "b settled"]);
+    assert_eq!(reported, ["a granted", "b granted", "a settled", "b settled"]);
 }
 
-/// Two fixed windows that close at different times: the time that is told is one at which both are
-/// open.
+/// Two fixed windows that reset at different times: the refusal names a time at which both have
+/// capacity.
 #[test]
-fn the_time_told_is_one_at_which_all_keys_fit() {
+fn refusal_names_a_time_at_which_all_keys_fit() {
     let clock = ManualClock::new();
     let window = |limit| Quota::new().rpm(limit).with_algorithm(Algorithm::FixedWindow);
     let limiter = Limiter::builder().quota("a", window(1)).quota("b", window(1));
@@ -198,7 +198,7 @@ fn the_time_told_is_one_at_which_all_keys_fit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_has_moved_on_keeps_no_place_behind_it() {
+async fn request_waiting_for_third_key_leaves_earlier_queues() {
     let one = || Quota::new().concurrency(1);
     let limiter = limited(&[("tenant", one()), ("model", one()), ("account", one())]);
     let of_tenant = limiter.acquire("tenant", &Cost::new()).await.unwrap();
@@ -210,7 +210,7 @@ async fn request_that_has_moved_on_keeps_no_place_behind_it() {
     assert!(poll(&mut moving).is_pending());
     let waiting = ["tenant", "model", "account"].map(|key| limiter.stats(key).waiting);
     assert_eq!(waiting, [0, 0, 1]);
-    // The keys that it has passed are free for others meanwhile.
+    // Other requests can use the keys that it has passed.
     drop(limiter.try_acquire("tenant", &Cost::new()).unwrap());
     drop(limiter.try_acquire("model", &Cost::new()).unwrap());
     drop(of_account);

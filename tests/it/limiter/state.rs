@@ -13,7 +13,7 @@ fn limiter(clock: &ManualClock, algorithm: Algorithm) -> Limiter {
 }
 
 #[test]
-fn a_snapshot_brings_back_what_was_used_and_charges_what_was_in_flight() {
+fn snapshot_restores_usage_and_charges_held_amounts() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let clock = ManualClock::new();
         let before = limiter(&clock, algorithm);
@@ -31,7 +31,7 @@ fn a_snapshot_brings_back_what_was_used_and_charges_what_was_in_flight() {
 }
 
 #[test]
-fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
+fn snapshot_is_sorted_and_omits_fresh_keys() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, Algorithm::TokenBucket);
     for key in ["b", "a", "c"] {
@@ -43,7 +43,7 @@ fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
 }
 
 #[test]
-fn twenty_threads_get_exact_totals() {
+fn twenty_threads_count_exactly() {
     let clock = ManualClock::new();
     let limiter = Arc::new(limiter(&clock, Algorithm::TokenBucket));
     limiter.quotas().set("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TokenBucket));
@@ -69,7 +69,7 @@ fn twenty_threads_get_exact_totals() {
 }
 
 #[test]
-fn limits_learned_from_two_responses_at_once_count_what_is_used_once() {
+fn limits_learned_concurrently_count_usage_once() {
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-tokens", "100000".parse().unwrap());
     headers.insert("x-ratelimit-remaining-tokens", "90000".parse().unwrap());
@@ -90,7 +90,7 @@ fn limits_learned_from_two_responses_at_once_count_what_is_used_once() {
 }
 
 #[test]
-fn what_is_printed_of_a_limiter_or_a_handle_names_no_other_key() {
+fn debug_output_names_no_other_key() {
     let limiter = builder().build().unwrap();
     (0..1_000).for_each(|i| limiter.record(&format!("sk-secret-{i}"), &Usage::default()));
     let handle = limiter.key("mine").unwrap();

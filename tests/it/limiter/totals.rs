@@ -1,4 +1,4 @@
-//! What a limiter has answered in all, whoever listens; and news, for who listens to no more.
+//! Totals of all decisions, and listeners that skip single reservations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ fn totals(limiter: &Limiter) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_request_counts_once_however_it_asks_and_however_many_keys_it_has() {
+fn totals_count_a_request_once_for_any_call_and_keys() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     let cost = Cost::new();
@@ -34,7 +34,7 @@ fn a_request_counts_once_however_it_asks_and_however_many_keys_it_has() {
 }
 
 #[test]
-fn who_waits_counts_when_let_in_and_who_finds_the_queue_full_is_denied() {
+fn totals_count_waiter_when_admitted_and_full_queue_denied() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     let cost = Cost::new();
@@ -50,7 +50,7 @@ fn who_waits_counts_when_let_in_and_who_finds_the_queue_full_is_denied() {
 }
 
 #[test]
-fn of_those_denied_the_first_since_the_last_call_is_kept() {
+fn sample_denied_returns_first_refusal_after_last_call() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     let deny = |times: u32| {
@@ -64,29 +64,29 @@ fn of_those_denied_the_first_since_the_last_call_is_kept() {
 }
 
 #[test]
-fn who_listens_for_news_hears_of_no_single_reservation() {
+fn state_listener_receives_no_single_reservations() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
-    let heard = Arc::new(AtomicUsize::new(0));
-    let ear = Arc::clone(&heard);
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&received);
     limiter.on_change(move |event| {
-        let news = matches!(
+        let is_state_event = matches!(
             event,
             Event::CoolingDown { .. } | Event::Reduced { .. } | Event::QuotaChanged { .. }
         );
-        assert!(news, "{event:?}");
-        ear.fetch_add(1, Ordering::Relaxed);
+        assert!(is_state_event, "{event:?}");
+        counter.fetch_add(1, Ordering::Relaxed);
     });
-    // Somebody else hears everything.
+    // Another subscriber receives every event.
     let all = limiter.subscribe();
     let take = || drop(limiter.try_acquire("k", &Cost::new()));
     (0..3).for_each(|_| take());
-    assert_eq!((heard.load(Ordering::Relaxed), all.len()), (0, 5));
+    assert_eq!((received.load(Ordering::Relaxed), all.len()), (0, 5));
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
     limiter.quotas().set("k", &Quota::new().rpm(9));
-    assert_eq!((heard.load(Ordering::Relaxed), all.len()), (3, 8));
+    assert_eq!((received.load(Ordering::Relaxed), all.len()), (3, 8));
     drop(all);
     take();
     limiter.quotas().set("k", &Quota::new().rpm(9));
-    assert_eq!(heard.load(Ordering::Relaxed), 4);
+    assert_eq!(received.load(Ordering::Relaxed), 4);
 }

@@ -1,4 +1,4 @@
-//! The response body on its way through.
+//! Response bodies passed through the layer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -13,8 +13,8 @@ use tollgate::quota::Quota;
 use super::inner::{Frames, Oops};
 use super::{answering, builder, chat, held, send};
 
-/// A request in flight shows as one held place.
-fn one_place() -> Limiter {
+/// Returns a limiter whose held concurrency counts the requests in flight.
+fn concurrency_of_five() -> Limiter {
     builder().quota("gpt-4o", Quota::new().concurrency(5)).build().unwrap()
 }
 
@@ -27,7 +27,7 @@ fn next(body: &mut ResponseBody<Frames>) -> Option<Result<Frame<Bytes>, Oops>> {
     let mut cx = Context::from_waker(Waker::noop());
     match Pin::new(body).poll_frame(&mut cx) {
         Poll::Ready(frame) => frame,
-        Poll::Pending => panic!("the frames are all there"),
+        Poll::Pending => panic!("all frames are ready"),
     }
 }
 
@@ -36,7 +36,7 @@ fn in_flight(limiter: &Limiter) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn frames_pass_unchanged_and_trailers_too() {
+async fn frames_and_trailers_pass_unchanged() {
     fn trailers() -> HeaderMap {
         let values = [("x-one", "1"), ("x-two", "2")];
         values.into_iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap())).collect()
@@ -50,7 +50,7 @@ async fn frames_pass_unchanged_and_trailers_too() {
         let body = datas().into_iter().fold(Frames::default(), Frames::data);
         Response::new(body.trailers(trailers()))
     };
-    let mut body = answered(&one_place(), answer).await;
+    let mut body = answered(&concurrency_of_five(), answer).await;
     for data in datas() {
         assert_eq!(next(&mut body).unwrap().unwrap().into_data().unwrap(), data);
     }
@@ -59,21 +59,21 @@ async fn frames_pass_unchanged_and_trailers_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn size_and_end_are_those_of_the_inner_body() {
-    let known = || Frames::from("12345").data("67").knowing_its_end().into_response();
-    let mut body = answered(&one_place(), known).await;
+async fn size_hint_and_end_equal_inner_body() {
+    let known = || Frames::from("12345").data("67").with_known_end().into_response();
+    let mut body = answered(&concurrency_of_five(), known).await;
     for left in [7, 2] {
         assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(left), false));
         next(&mut body).unwrap().unwrap();
     }
     assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
-    let body = answered(&one_place(), || Frames::from("12345").into_response()).await;
+    let body = answered(&concurrency_of_five(), || Frames::from("12345").into_response()).await;
     assert_eq!((body.size_hint().exact(), body.is_end_stream()), (None, false));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reservation_ends_with_the_body() {
-    let limiter = one_place();
+async fn reservation_ends_with_body() {
+    let limiter = concurrency_of_five();
     let mut body = answered(&limiter, || Frames::from("{}").into_response()).await;
     assert_eq!(in_flight(&limiter), 1);
     next(&mut body).unwrap().unwrap();
@@ -83,8 +83,8 @@ async fn a_reservation_ends_with_the_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reservation_ends_with_an_error_in_the_body() {
-    let limiter = one_place();
+async fn reservation_ends_with_body_error() {
+    let limiter = concurrency_of_five();
     let mut body = answered(&limiter, || Frames::from("{").error().into_response()).await;
     next(&mut body).unwrap().unwrap();
     assert_eq!(in_flight(&limiter), 1);
@@ -93,8 +93,8 @@ async fn a_reservation_ends_with_an_error_in_the_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reservation_ends_when_the_body_is_dropped() {
-    let limiter = one_place();
+async fn reservation_ends_when_body_is_dropped() {
+    let limiter = concurrency_of_five();
     let mut body = answered(&limiter, || Frames::from("{").data("}").into_response()).await;
     next(&mut body).unwrap().unwrap();
     assert_eq!(in_flight(&limiter), 1);
@@ -103,9 +103,9 @@ async fn a_reservation_ends_when_the_body_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reservation_ends_with_the_last_frame_where_the_body_knows_its_end() {
-    let limiter = one_place();
-    let known = || Frames::from("{").data("}").knowing_its_end().into_response();
+async fn reservation_ends_with_last_frame_if_body_knows_end() {
+    let limiter = concurrency_of_five();
+    let known = || Frames::from("{").data("}").with_known_end().into_response();
     let mut body = answered(&limiter, known).await;
     next(&mut body).unwrap().unwrap();
     assert_eq!(in_flight(&limiter), 1);
@@ -114,19 +114,19 @@ async fn a_reservation_ends_with_the_last_frame_where_the_body_knows_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reservation_ends_at_once_where_there_is_no_body() {
+async fn reservation_of_empty_body_ends_immediately() {
     let no_content = || {
-        let mut response = Frames::default().knowing_its_end().into_response();
+        let mut response = Frames::default().with_known_end().into_response();
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
     };
     let head_only = || {
-        let mut response = Frames::default().knowing_its_end().into_response();
+        let mut response = Frames::default().with_known_end().into_response();
         response.headers_mut().insert("content-length", 500.into());
         response
     };
     for answer in [no_content, head_only] {
-        let limiter = one_place();
+        let limiter = concurrency_of_five();
         let body = answered(&limiter, answer).await;
         assert_eq!(in_flight(&limiter), 0);
         drop(body);

@@ -1,4 +1,4 @@
-//! Bodies of requests that are read ahead.
+//! Request bodies that are buffered.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use super::inner::{Frames, Oops, Strict};
 use super::{USAGE, available, builder, chat, held, is_ready};
 use tollgate_testing::full::full_or;
 
-/// What a body does when it is polled.
+/// The result of one poll of a body.
 #[derive(Debug, Clone)]
 enum Step {
     Wait,
@@ -32,17 +32,17 @@ enum Step {
     Fail,
 }
 
-/// A body of these steps, which may know how long it is; what it has left is looked at from outside.
+/// A body of these steps, with an optional known size; the steps left can be read from outside.
 #[derive(Debug, Clone)]
 struct Steps {
     left: Arc<Mutex<VecDeque<Step>>>,
-    knows_its_size: bool,
+    has_size_hint: bool,
 }
 
 impl Steps {
     fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         let left = Arc::new(Mutex::new(steps.into_iter().collect()));
-        Self { left, knows_its_size: false }
+        Self { left, has_size_hint: false }
     }
 
     fn left(&self) -> usize {
@@ -72,7 +72,7 @@ impl Body for Steps {
     }
 
     fn size_hint(&self) -> SizeHint {
-        if !self.knows_its_size {
+        if !self.has_size_hint {
             return SizeHint::default();
         }
         let left = self.left.lock();
@@ -88,7 +88,7 @@ fn trailers() -> HeaderMap {
     HeaderMap::from_iter([("x-sum".parse().unwrap(), "17".parse().unwrap())])
 }
 
-/// What a body came to: its bytes, its trailers, and whether it failed after them.
+/// Returns the bytes and trailers of a body, and whether it failed after them.
 async fn drained<B: Body<Data = Bytes> + Unpin>(mut body: B) -> (Vec<u8>, Option<HeaderMap>, bool) {
     let (mut bytes, mut trailers) = (Vec::new(), None);
     while let Some(frame) = body.frame().await {
@@ -101,7 +101,7 @@ async fn drained<B: Body<Data = Bytes> + Unpin>(mut body: B) -> (Vec<u8>, Option
     (bytes, trailers, false)
 }
 
-/// The request as it comes out behind a layer of this bound.
+/// Returns the request as the layer with this bound passes it on.
 async fn buffered(bound: usize, request: Request<Steps>) -> Request<BufferedBody<Steps>> {
     let service = service_fn(async |request| Ok::<_, Oops>(request));
     BufferBodyLayer::new().with_bound(bound).layer(service).oneshot(request).await.unwrap()
@@ -126,17 +126,17 @@ proptest! {
     })]
 
     #[test]
-    fn any_split_gives_the_same_bytes_trailers_and_error(
+    fn buffered_body_keeps_bytes_trailers_and_error(
         steps in steps(),
         bound in 0_usize..80,
-        knows_its_size: bool,
+        has_size_hint: bool,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let expected = drained(Steps::new(steps.clone())).await;
             let (bytes, _, failed) = &expected;
             let mut body = Steps::new(steps);
-            body.knows_its_size = knows_its_size;
+            body.has_size_hint = has_size_hint;
             let body = buffered(bound, Request::new(body)).await.into_body();
             let whole = bytes.len() <= bound && !failed;
             assert_eq!(peeked(&body), whole.then(|| bytes.clone()));
@@ -149,15 +149,15 @@ proptest! {
     }
 }
 
-/// Bytes that end with the body, in frames of 10.
+/// Returns a body of this text in frames of 10 bytes.
 fn text(text: &str) -> Steps {
     Steps::new(text.as_bytes().chunks(10).map(|chunk| Step::Data(chunk.to_vec())))
 }
 
 #[tokio::test]
-async fn a_body_whose_length_is_known_to_be_too_long_is_not_touched() {
+async fn body_known_to_exceed_bound_is_not_read() {
     let mut known = text(&"x".repeat(100));
-    known.knows_its_size = true;
+    known.has_size_hint = true;
     let body = buffered(99, Request::new(known.clone())).await.into_body();
     assert_eq!((known.left(), body.size(), peeked(&body)), (10, Some(100), None));
 
@@ -168,20 +168,20 @@ async fn a_body_whose_length_is_known_to_be_too_long_is_not_touched() {
 }
 
 #[tokio::test]
-async fn a_body_that_turns_out_too_long_is_read_up_to_the_bound() {
+async fn body_found_to_exceed_bound_is_read_up_to_bound() {
     let long = text(&"x".repeat(100));
     let body = buffered(35, Request::new(long.clone())).await.into_body();
-    // Three frames fit; the fourth was seen. So much is known to come.
+    // Three frames fit; the fourth was read as well. These are the known bytes.
     assert_eq!((long.left(), body.size(), peeked(&body)), (6, Some(40), None));
     assert!(!body.is_end_stream());
     assert_eq!(drained(body).await.0.len(), 100);
 }
 
 #[tokio::test]
-async fn a_whole_body_knows_its_length_unless_trailers_follow() {
+async fn buffered_body_has_exact_size_unless_trailers_follow() {
     let body = buffered(99, Request::new(text("twelve bytes"))).await.into_body();
     assert_eq!(body.size_hint().exact(), Some(12));
-    // A client that knows the length writes no trailers.
+    // A client that knows the length sends no trailers.
     let steps = [Step::Data(b"twelve bytes".to_vec()), Step::Trailers];
     let body = buffered(99, Request::new(Steps::new(steps))).await.into_body();
     assert_eq!((body.size_hint().exact(), peeked(&body)), (None, Some(b"twelve bytes".to_vec())));
@@ -206,7 +206,7 @@ fn streamed(request: Request<String>) -> Request<Steps> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_request_is_charged_as_one_in_memory() {
+async fn streamed_request_is_charged_like_one_in_memory() {
     let limiter = limiter();
     let mut reserved = Vec::new();
     for bound in [10_000, 20] {
@@ -218,7 +218,7 @@ async fn a_streamed_request_is_charged_as_one_in_memory() {
         reserved.push(held(&limiter, "gpt-4o"));
         drop(response);
     }
-    // Beyond the bound not even the model can be read: nothing is held of its quota.
+    // Beyond the bound the model cannot be read either, so the quota holds zero.
     let in_memory = RateLimitLayer::new(limiter.clone())
         .layer(Strict::new(|_: Request<String>| async { Ok(Frames::from(USAGE).into_response()) }));
     let response = in_memory.oneshot(chat("gpt-4o")).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_streamed_request_is_charged_as_one_in_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_dropped_while_its_body_is_read_takes_nothing() {
+async fn request_dropped_while_body_is_read_reserves_zero() {
     let limiter = limiter();
     let inner = provider();
     let calls = Arc::clone(&inner.calls);
@@ -246,7 +246,7 @@ async fn a_request_dropped_while_its_body_is_read_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_body_holds_no_place_behind_the_layer() {
+async fn slow_body_does_not_occupy_inner_service() {
     let mut service = ServiceBuilder::new()
         .layer(BufferBodyLayer::new())
         .concurrency_limit(1)
@@ -260,7 +260,7 @@ async fn a_slow_body_holds_no_place_behind_the_layer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_behind_the_layer_is_felt_before_it() {
+async fn gate_behind_buffer_layer_delays_readiness() {
     let limiter = builder().quota("k", Quota::new().rpm(1)).build().unwrap();
     let mut service = ServiceBuilder::new()
         .layer(BufferBodyLayer::new())

@@ -1,4 +1,4 @@
-//! `call`, and the future that it returns.
+//! `call` and the future that it returns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_fits_goes_through_the_service_that_was_made_ready() {
+async fn request_that_fits_uses_the_ready_service() {
     let limiter = limiter(Quota::new().rpm(600));
     let inner = echo();
     let (clones, calls) = (Arc::clone(&inner.clones), Arc::clone(&inner.calls));
@@ -32,11 +32,11 @@ async fn a_request_that_fits_goes_through_the_service_that_was_made_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_waited_goes_through_a_clone_made_ready_for_it() {
+async fn request_that_waited_uses_a_clone_made_ready() {
     let limiter = limiter(Quota::new().rpm(1));
-    // Becomes ready on every third try; a service called before that panics.
+    // Becomes ready on every third poll; a call before that panics.
     let tries = AtomicUsize::new(0);
-    let inner = echo().readying(move || match tries.fetch_add(1, Ordering::Relaxed) % 3 {
+    let inner = echo().with_readiness(move || match tries.fetch_add(1, Ordering::Relaxed) % 3 {
         2 => Poll::Ready(Ok(())),
         _ => Poll::Pending,
     });
@@ -48,7 +48,8 @@ async fn a_request_that_waited_goes_through_a_clone_made_ready_for_it() {
     assert_eq!(limiter.now() - begin, 240 * S);
 }
 
-/// A layer for requests that name their key, around a service that takes one request at a time.
+/// Returns a layer for requests that are their key, around a service that takes one request at a
+/// time.
 fn one_at_a_time(
     reject: bool,
 ) -> impl Clone + Service<&'static str, Response = (), Error = RateLimitError> {
@@ -62,7 +63,7 @@ fn one_at_a_time(
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_for_quota_does_not_keep_the_inner_service_from_others() {
+async fn request_waiting_for_quota_does_not_block_inner_service() {
     let mut service = one_at_a_time(false);
     service.ready().await.unwrap().call("scarce").await.unwrap();
     let mut waiting = Box::pin(service.ready().await.unwrap().call("scarce"));
@@ -73,7 +74,7 @@ async fn one_that_waits_for_quota_does_not_keep_the_inner_service_from_others() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_refused_does_not_keep_the_inner_service_from_others() {
+async fn refused_request_does_not_block_inner_service() {
     let mut service = one_at_a_time(true);
     service.ready().await.unwrap().call("scarce").await.unwrap();
     service.ready().await.unwrap().call("scarce").await.unwrap_err();
@@ -82,7 +83,7 @@ async fn one_that_is_refused_does_not_keep_the_inner_service_from_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_order_of_calls_counts_and_not_the_order_of_polls() {
+async fn requests_are_sent_in_order_of_call_not_of_poll() {
     let limiter = limiter(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
     let sent = Arc::new(Mutex::new(Vec::new()));
@@ -95,7 +96,7 @@ async fn the_order_of_calls_counts_and_not_the_order_of_polls() {
     for number in 0..9 {
         futures.push(service.ready().await.unwrap().call(number));
     }
-    // Odd ones first, and the last before the first.
+    // The odd numbers first, each half in reverse.
     futures.reverse();
     let (odd, even): (Vec<_>, Vec<_>) = (0..).zip(futures).partition(|(place, _)| place % 2 == 1);
     let mut tasks = Vec::new();
@@ -110,7 +111,7 @@ async fn the_order_of_calls_counts_and_not_the_order_of_polls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_while_it_waits_it_leaves_the_queue_and_takes_nothing() {
+async fn future_dropped_while_waiting_leaves_queue_uncharged() {
     let limiter = limiter(Quota::new().tpm(60));
     let mut service = tokens(&limiter).layer(echo());
     service.ready().await.unwrap().call(60).await.unwrap();
@@ -128,13 +129,13 @@ async fn dropped_while_it_waits_it_leaves_the_queue_and_takes_nothing() {
     assert_eq!((available(&limiter, "k"), limiter.stats("k").waiting), (vec![0], 0));
 }
 
-/// A service that never answers.
+/// Returns a service that never answers.
 fn silent() -> Strict<u64, u64> {
     Strict::new(|_| std::future::pending())
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_before_its_first_poll_it_never_left() {
+async fn future_dropped_before_first_poll_releases() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(2));
     let mut service = tokens(&limiter).layer(silent());
     let future = service.ready().await.unwrap().call(20);
@@ -144,7 +145,7 @@ async fn dropped_before_its_first_poll_it_never_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_after_it_was_sent_it_keeps_its_charge() {
+async fn future_dropped_after_sending_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(2));
     let mut service = tokens(&limiter).layer(silent());
     let mut future = service.ready().await.unwrap().call(20);
@@ -154,7 +155,7 @@ async fn dropped_after_it_was_sent_it_keeps_its_charge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inner_error_keeps_the_charge() {
+async fn inner_error_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(2));
     let mut service = tokens(&limiter).layer(Strict::<u64, u64>::new(|_| async { Err(Oops) }));
     let error = service.ready().await.unwrap().call(20).await.unwrap_err();
@@ -163,7 +164,7 @@ async fn an_inner_error_keeps_the_charge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_response_says_is_charged_where_that_is_known() {
+async fn observed_cost_of_response_is_charged() {
     let limiter = limiter(Quota::new().tpm(60));
     let layer = tokens(&limiter).observe(|response: &u64| Some(Cost::new().tokens(response / 2)));
     layer.layer(echo()).oneshot(20).await.unwrap();
@@ -171,12 +172,12 @@ async fn what_the_response_says_is_charged_where_that_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_inner_call_releases() {
+async fn panic_in_inner_call_releases() {
     let limiter = limiter(Quota::new().rpm(1).tpm(60));
-    let broken = Strict::<u64, u64>::new(|_| -> std::future::Ready<_> { panic!("as it should") });
+    let broken = Strict::<u64, u64>::new(|_| -> std::future::Ready<_> { panic!("expected") });
     let layer = tokens(&limiter);
     for _ in 0..2 {
-        // Once on the way in, and once after a wait.
+        // Once immediately and once after a wait.
         let sent = tokio::spawn(layer.layer(broken.clone()).oneshot(20));
         assert!(sent.await.unwrap_err().is_panic());
         assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![1, 60], vec![0, 0]));
@@ -188,20 +189,20 @@ async fn a_panic_in_the_inner_call_releases() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_while_it_is_under_way_keeps_the_charge_and_frees_its_place() {
+async fn panic_in_inner_future_keeps_charge_and_frees_concurrency() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(1));
-    let broken = Strict::<u64, u64>::new(|_| async { panic!("as it should") });
+    let broken = Strict::<u64, u64>::new(|_| async { panic!("expected") });
     let sent = tokio::spawn(tokens(&limiter).layer(broken).oneshot(20));
     assert!(sent.await.unwrap_err().is_panic());
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40, 1], vec![0, 0, 0]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_that_fails_to_become_ready_releases_at_once() {
+async fn clone_that_fails_to_become_ready_releases() {
     let limiter = limiter(Quota::new().rpm(1));
     let broken = Arc::new(AtomicBool::new(false));
     let state = Arc::clone(&broken);
-    let inner = echo().readying(move || match state.load(Ordering::Relaxed) {
+    let inner = echo().with_readiness(move || match state.load(Ordering::Relaxed) {
         true => Poll::Ready(Err(Oops)),
         false => Poll::Ready(Ok(())),
     });
@@ -210,7 +211,7 @@ async fn a_clone_that_fails_to_become_ready_releases_at_once() {
     let mut future = service.ready().await.unwrap().call(0);
     broken.store(true, Ordering::Relaxed);
     assert_eq!((&mut future).await.unwrap_err().into_inner::<Oops>().unwrap(), Oops);
-    // Though the future is still there.
+    // Even before the future is dropped.
     assert_eq!(available(&limiter, "k"), [1]);
     drop(future);
     let error = service.ready().await.unwrap_err();
@@ -218,7 +219,7 @@ async fn a_clone_that_fails_to_become_ready_releases_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_earlier_of_deadline_and_longest_wait_counts() {
+async fn earlier_of_deadline_and_max_wait_applies() {
     let limiter = limiter(Quota::new().rpm(1));
     let begin = limiter.now();
     let layer = tokens(&limiter).classify(move |_: &u64| {

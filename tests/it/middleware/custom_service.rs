@@ -1,4 +1,4 @@
-//! `examples/custom_service.rs`, as it is: a service that isn't HTTP.
+//! Runs `examples/custom_service.rs`: a service that is not HTTP.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ mod example;
 
 use example::Embed;
 
-/// Embeds so many words for the team, and says how many were charged.
+/// Embeds this many words for the team and returns the number charged.
 async fn embed(limiter: &Limiter, team: &'static str, words: usize) -> u64 {
     let mut machine = example::machine(limiter);
     let request = Embed { team, text: "word ".repeat(words) };
@@ -23,24 +23,24 @@ async fn embed(limiter: &Limiter, team: &'static str, words: usize) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_wait_by_their_words_and_are_charged_what_the_response_says() {
+async fn requests_wait_by_words_and_pay_observed_words() {
     let limiter = builder().quota("team:*", example::quota()).build().unwrap();
     let begin = limiter.now();
     assert_eq!(embed(&limiter, "blue", 200).await, 100);
     assert_eq!(available(&limiter, "team:blue"), [100]);
     assert_eq!(limiter.now(), begin);
-    // The half that was given back is there at once; the rest takes a second.
+    // The refunded half is available immediately; the rest takes a second.
     assert_eq!(embed(&limiter, "blue", 100).await, 100);
     assert_eq!(limiter.now(), begin);
     assert_eq!(embed(&limiter, "blue", 100).await, 100);
     assert_eq!(limiter.now() - begin, Duration::from_secs(1));
-    // Another team has a limit of its own.
+    // Another team has a separate limit.
     assert_eq!(embed(&limiter, "red", 200).await, 100);
     assert_eq!(limiter.now() - begin, Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_words_than_fit_are_refused_at_once() {
+async fn request_above_word_limit_is_refused_immediately() {
     let limiter = builder().quota("team:*", example::quota()).build().unwrap();
     let request = Embed { team: "blue", text: "word ".repeat(201) };
     let error = example::machine(&limiter).oneshot(request).await.unwrap_err();

@@ -30,18 +30,18 @@ async fn send_one(limiter: &Limiter, discover: bool, model: &str) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_and_what_is_used_of_them_are_learned() {
+async fn discover_learns_limits_and_usage() {
     let limiter = builder().provider(OPENAI).build().unwrap();
     assert_eq!(send_one(&limiter, true, "my-model").await, [480, 28_000]);
-    // The next response finds limits there, and takes from them.
+    // The next request is charged to the learned limits.
     assert_eq!(send_one(&limiter, true, "my-model").await, [479, 28_000 - 57]);
     assert_eq!(send_one(&limiter, true, "other-model").await, [480, 28_000]);
 }
 
-/// 1,024 tokens of output are reserved for a request that states no bound, and then what its key is
-/// known for.
+/// A request without a bound reserves 1,024 output tokens at first, and later the expected output
+/// of its key.
 #[tokio::test(start_paused = true)]
-async fn discovered_limits_below_the_usual_output_stop_no_client() {
+async fn discovered_limit_below_default_output_refuses_no_request() {
     let limiter = builder().provider(ANTHROPIC).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).discover();
     let answer = || {
@@ -65,13 +65,13 @@ async fn discovered_limits_below_the_usual_output_stop_no_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_learned_unasked() {
+async fn limits_without_discover_are_not_learned() {
     let limiter = builder().provider(OPENAI).build().unwrap();
     assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
 }
 
 #[tokio::test(start_paused = true)]
-async fn configured_limits_stay_as_they_are() {
+async fn configured_limits_ignore_headers() {
     let configured = Quota::new().rpm(3);
     let limiter = builder().provider(OPENAI).quota("my-model", configured).build().unwrap();
     assert_eq!(send_one(&limiter, true, "my-model").await, [2]);
@@ -83,11 +83,11 @@ async fn configured_limits_stay_as_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_built_in_quota_gives_way_to_what_headers_say() {
+async fn built_in_quota_is_replaced_by_headers() {
     // Built in: 500 requests and 200,000 tokens a minute.
     let limiter = builder().provider(OPENAI).build().unwrap();
     assert_eq!(send_one(&limiter, false, "gpt-4o-mini").await, [499, 200_000 - 57]);
-    assert_eq!(send_one(&limiter, true, "gpt-4o-mini").await, [481, 28_001], "as little is left");
+    assert_eq!(send_one(&limiter, true, "gpt-4o-mini").await, [481, 28_001], "the lower remainder");
     assert_eq!(limiter.quotas().of("gpt-4o-mini").limits()[1].amount(), 30_000);
     let layer = RateLimitLayer::new(limiter.clone()).discover();
     let mut silent = answering(&layer, || Frames::from(USAGE).into_response());
@@ -95,19 +95,19 @@ async fn a_built_in_quota_gives_way_to_what_headers_say() {
     assert_eq!(
         limiter.quotas().of("gpt-4o").limits()[1].amount(),
         30_000,
-        "silence teaches nothing"
+        "a response without headers changes no limit"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_whose_name_is_a_glob_limits_no_other() {
+async fn model_named_like_a_glob_limits_no_other_model() {
     let limiter = builder().provider(OPENAI).build().unwrap();
     send_one(&limiter, true, "*").await;
     assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_names_no_limit_does_not_make_the_key_unlimited() {
+async fn refusal_without_limit_header_keeps_key_limited() {
     let limiter = builder().provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
     let refusal = || {
         let mut response = Frames::from("{}").into_response();

@@ -1,4 +1,4 @@
-//! What a caller is told, and what nobody is told.
+//! Errors of the layer, and the data that they must not show.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::inner::{Frames, Oops, Strict};
 use super::{S, builder, echo, is_ready, limiter, read, tokens};
 
 #[tokio::test(start_paused = true)]
-async fn rejecting_is_always_open_and_says_at_once_what_fell_short() {
+async fn reject_is_always_ready_and_names_missing_capacity() {
     let limiter = limiter(Quota::new().rpm(600).tpm(60));
     let layer = tokens(&limiter).key("k").reject();
     layer.layer(echo()).oneshot(50).await.unwrap();
@@ -30,11 +30,11 @@ async fn rejecting_is_always_open_and_says_at_once_what_fell_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rejecting_does_not_wait_for_others_to_end() {
+async fn reject_does_not_wait_for_permits_or_waiters() {
     let limiter = limiter(Quota::new().concurrency(1));
     let layer = tokens(&limiter).key("k");
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
-    // Neither for the one in flight, nor for the one that waits for it.
+    // Neither for the request in flight nor for the waiter behind it.
     let mut waiting = limiter.acquire("k", &Cost::new());
     for _ in 0..2 {
         let mut service = layer.clone().reject().layer(echo());
@@ -47,7 +47,7 @@ async fn rejecting_does_not_wait_for_others_to_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_longer_wait_than_allowed_leaves_the_gate_open_and_fails_in_the_call() {
+async fn max_wait_below_expected_wait_opens_gate_and_fails_call() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tokens(&limiter).key("k").max_wait(Duration::from_secs(59));
     let mut service = layer.layer(echo());
@@ -62,7 +62,7 @@ async fn a_longer_wait_than_allowed_leaves_the_gate_open_and_fails_in_the_call()
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_names_its_key() {
+async fn error_of_each_refusal_names_key() {
     let classify = |tokens: &u64| Classified::new("k", Cost::new().tokens(*tokens));
     let quota = Quota::new().tpm(60).concurrency(1);
     let limiter = builder().quota("k", quota).max_waiting(0).build().unwrap();
@@ -86,7 +86,7 @@ async fn every_refusal_names_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_chain_of_causes_says_everything_once() {
+async fn error_chain_reports_each_fact_once() {
     let limiter = limiter(Quota::new().tpm(60));
     let layer = tokens(&limiter);
     let error = layer.layer(echo()).oneshot(61).await.unwrap_err();
@@ -105,7 +105,7 @@ async fn the_chain_of_causes_says_everything_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn layers_with_boxed_errors_go_inside_and_outside() {
+async fn layers_with_boxed_errors_nest_inside_and_outside() {
     let limiter = limiter(Quota::new().rpm(1));
     let broken = Strict::<u64, u64>::new(|_| async { Err(Oops) });
     let stack = ServiceBuilder::new()
@@ -118,12 +118,12 @@ async fn layers_with_boxed_errors_go_inside_and_outside() {
     let error: BoxError = stack.clone().oneshot(1).await.unwrap_err();
     assert_eq!(ErrorChain(&*error).to_string(), "oops");
     let error = error.downcast::<RateLimitError>().unwrap();
-    // The inner error is whatever the service further in made of it.
+    // The inner error is the one that the inner layers produced.
     let RateLimitError::Inner(inner) = *error else { panic!("{error:?}") };
     assert!(inner.is::<Oops>());
     let error = stack.oneshot(1).await.unwrap_err().downcast::<RateLimitError>().unwrap();
     assert_eq!(error.code(), Some(Code::RpmExceeded));
-    // As any other error, it goes where errors go.
+    // The error converts into `Box<dyn Error>`.
     fn fails(error: RateLimitError) -> Result<(), Box<dyn std::error::Error>> {
         Err(error)?
     }
@@ -131,7 +131,7 @@ async fn layers_with_boxed_errors_go_inside_and_outside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inner_error_comes_out_as_what_it_is_and_nothing_else() {
+async fn inner_error_downcasts_only_to_original_type() {
     let error = || RateLimitError::Inner(Oops.into());
     assert_eq!(error().into_inner::<Oops>().unwrap(), Oops);
     let other = error().into_inner::<std::io::Error>().unwrap_err();
@@ -141,7 +141,7 @@ async fn an_inner_error_comes_out_as_what_it_is_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_bodies_nor_keys_show_in_debug() {
+async fn debug_output_shows_neither_bodies_nor_secrets() {
     const SECRET: &str = "s3cr3t";
     let limiter = builder().quota("m", Quota::new().rpm(1)).build().unwrap();
     let journey = Journey::new();
@@ -158,23 +158,23 @@ async fn neither_bodies_nor_keys_show_in_debug() {
         Ok(Response::new(Frames::default().data(body.clone()).data(body)))
     });
     let mut service = layer.layer(inner);
-    let shown = |thing: &dyn std::fmt::Debug| {
+    let assert_hidden = |thing: &dyn std::fmt::Debug| {
         let text = format!("{thing:?} {thing:#?}");
         assert!(!text.contains(SECRET), "{text}");
     };
-    shown(&layer);
-    shown(&service);
-    shown(&Http::new(COMPATIBLE_USAGE));
+    assert_hidden(&layer);
+    assert_hidden(&service);
+    assert_hidden(&Http::new(COMPATIBLE_USAGE));
     let sent = service.ready().await.unwrap().call(request());
     let waiting = service.ready().await.unwrap().call(request());
-    shown(&sent);
-    shown(&waiting);
+    assert_hidden(&sent);
+    assert_hidden(&waiting);
     let response = sent.await.unwrap();
-    shown(response.body());
+    assert_hidden(response.body());
     assert!(read(response).await.unwrap().len() > 2 * SECRET.len());
-    shown(&journey);
+    assert_hidden(&journey);
     drop(waiting);
-    shown(&layer.reject().layer(echo_http()).oneshot(request()).await.unwrap_err());
+    assert_hidden(&layer.reject().layer(echo_http()).oneshot(request()).await.unwrap_err());
 }
 
 fn echo_http() -> Strict<Request<String>, Response<Frames>> {

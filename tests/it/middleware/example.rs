@@ -1,4 +1,4 @@
-//! `examples/reqwest_client.rs`, as it is.
+//! Runs `examples/reqwest_client.rs`.
 
 #[path = "../../../examples/reqwest_client.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
@@ -7,7 +7,7 @@ mod reqwest_client;
 use tollgate_simulate::{Settings, SimulatedServer};
 
 #[tokio::test]
-async fn the_example_meets_no_429() {
+async fn example_receives_no_429() {
     let settings = Settings::default().with_rpm(500).with_tpm(30_000);
     let server = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = format!("http://{}/v1/chat/completions", server.addr());

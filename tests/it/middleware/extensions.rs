@@ -1,4 +1,4 @@
-//! What goes along with a request to reqwest, whose own requests keep their extensions to themselves.
+//! Extensions of requests sent through reqwest, which does not forward its own.
 
 use reqwest::{Body, Response};
 use tollgate::middleware::{Journey, RateLimitLayer};
@@ -9,14 +9,14 @@ use super::reqwest::{CHAT, answers_once, client, closed_port, limiter, ok};
 use super::{USAGE, available, held};
 
 #[tokio::test]
-async fn an_http_request_tells_its_journey_on_its_way_to_reqwest() {
+async fn http_request_keeps_journey_through_reqwest() {
     let limiter = limiter();
     let mut service = ServiceBuilder::new()
         .layer(RateLimitLayer::new(limiter.clone()))
         .filter(|request: http::Request<Body>| reqwest::Request::try_from(request))
         .service(client());
     for (body, in_memory) in
-        [(Body::from(CHAT), true), (Body::wrap(Frames::from(CHAT).knowing_its_end()), false)]
+        [(Body::from(CHAT), true), (Body::wrap(Frames::from(CHAT).with_known_end()), false)]
     {
         let journey = Journey::new();
         let url = format!("{}/v1/chat/completions", answers_once(ok(USAGE)).await);
@@ -25,7 +25,7 @@ async fn an_http_request_tells_its_journey_on_its_way_to_reqwest() {
         assert_eq!(response.url().as_str(), url);
         response.bytes().await.unwrap();
         let facts = journey.facts();
-        // A stream's model can't be seen; its size can.
+        // The model of a stream cannot be read; its size can.
         assert_eq!(facts.key, if in_memory { "gpt-4o" } else { "unknown" });
         assert_eq!(facts.usage.map(|usage| usage.output), Some(9));
     }

@@ -10,11 +10,11 @@ use tollgate::limiter::RateLimited;
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
-use super::inner::Bell;
+use super::inner::WakeCounter;
 use super::{S, available, echo, held, is_ready, limiter, settle_down, tokens};
 
 #[tokio::test(start_paused = true)]
-async fn clones_and_layers_are_one_limit() {
+async fn clones_and_layers_share_one_limit() {
     let limiter = limiter(Quota::new().rpm(5));
     let layer = tokens(&limiter).reject();
     let mut sent = 0;
@@ -26,7 +26,7 @@ async fn clones_and_layers_are_one_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_services_that_are_dropped_or_kept_take_nothing_and_hold_nobody_up() {
+async fn ready_services_dropped_or_kept_block_no_other() {
     let limiter = limiter(Quota::new().rpm(1).concurrency(1));
     let layer = tokens(&limiter).key("k");
     let mut kept = Vec::new();
@@ -39,14 +39,14 @@ async fn ready_services_that_are_dropped_or_kept_take_nothing_and_hold_nobody_up
     let begin = limiter.now();
     layer.layer(echo()).oneshot(1).await.unwrap();
     assert_eq!(limiter.now(), begin);
-    // Nor do they once the gate has been shut and has opened again.
+    // The same holds after the gate was closed and opened again.
     layer.layer(echo()).oneshot(1).await.unwrap();
     assert_eq!(limiter.now() - begin, 60 * S);
     drop(kept);
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_stays_ready_until_the_call() {
+async fn ready_service_stays_ready_until_call() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tokens(&limiter).key("k");
     let mut service = layer.layer(echo());
@@ -61,12 +61,12 @@ async fn ready_stays_ready_until_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_gate_stays_open_while_the_inner_service_becomes_ready() {
+async fn open_gate_stays_open_while_inner_service_is_pending() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tokens(&limiter).key("k");
     let busy = Arc::new(AtomicBool::new(true));
     let still = Arc::clone(&busy);
-    let inner = echo().readying(move || match still.load(Ordering::Relaxed) {
+    let inner = echo().with_readiness(move || match still.load(Ordering::Relaxed) {
         true => Poll::Pending,
         false => Poll::Ready(Ok(())),
     });
@@ -78,10 +78,10 @@ async fn an_open_gate_stays_open_while_the_inner_service_becomes_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_gate_opens_when_a_typical_request_fits_and_not_before() {
+async fn gate_opens_when_typical_request_fits() {
     let limiter = limiter(Quota::new().tpm(60));
     let mut service = tokens(&limiter).key("k").layer(echo());
-    // The first request of all is what is typical so far: 30 tokens, at one a second.
+    // The first request defines the typical cost: 30 tokens, at one per second.
     for expected in [0, 0, 30, 60] {
         service.ready().await.unwrap();
         assert_eq!((limiter.now() - Timestamp::UNIX_EPOCH).as_secs() % 100, expected);
@@ -90,7 +90,7 @@ async fn the_gate_opens_when_a_typical_request_fits_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_gate_is_shut_while_the_key_cools_down() {
+async fn gate_is_closed_while_key_cools_down() {
     let limiter = limiter(Quota::new().rpm(600));
     let mut service = tokens(&limiter).key("k").layer(echo());
     let begin = limiter.now();
@@ -100,26 +100,26 @@ async fn the_gate_is_shut_while_the_key_cools_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_woken_service_that_is_dropped_wakes_the_next() {
+async fn woken_service_dropped_wakes_next() {
     let limiter = limiter(Quota::new().concurrency(1));
     let layer = tokens(&limiter).key("k");
     let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
     let mut services: Vec<_> = (0..3).map(|_| layer.layer(echo())).collect();
-    let bells: Vec<Arc<Bell>> = (0..3).map(|_| Arc::default()).collect();
-    for (service, bell) in services.iter_mut().zip(&bells) {
-        assert!(service.poll_ready(&mut Context::from_waker(&bell.waker())).is_pending());
+    let wakers: Vec<Arc<WakeCounter>> = (0..3).map(|_| Arc::default()).collect();
+    for (service, waker) in services.iter_mut().zip(&wakers) {
+        assert!(service.poll_ready(&mut Context::from_waker(&waker.waker())).is_pending());
     }
     drop(permit);
-    let rung = || bells.iter().map(|bell| bell.rung()).collect::<Vec<_>>();
-    assert_eq!(rung(), [1, 0, 0]);
+    let count = || wakers.iter().map(|waker| waker.count()).collect::<Vec<_>>();
+    assert_eq!(count(), [1, 0, 0]);
     drop(services.remove(0));
-    assert_eq!(rung(), [1, 1, 0]);
+    assert_eq!(count(), [1, 1, 0]);
     assert!(is_ready(&mut services[0]).await);
-    assert_eq!(rung(), [1, 1, 1]);
+    assert_eq!(count(), [1, 1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_at_the_gate_gets_through_in_the_end() {
+async fn services_waiting_at_gate_all_pass_eventually() {
     let limiter = limiter(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
     let layer = tokens(&limiter).key("k");
@@ -133,7 +133,7 @@ async fn whoever_waits_at_the_gate_gets_through_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_layer_without_a_key_is_always_open() {
+async fn layer_without_key_is_always_ready() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tokens(&limiter);
     layer.layer(echo()).oneshot(1).await.unwrap();
@@ -141,26 +141,27 @@ async fn a_layer_without_a_key_is_always_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reduction_below_the_typical_cost_does_not_close_the_gate_for_ever() {
+async fn limit_reduced_below_typical_cost_still_opens_gate() {
     let limiter = limiter(Quota::new().tpm(600));
     let layer = tokens(&limiter).key("k");
     for _ in 0..3 {
         layer.layer(echo()).oneshot(100).await.unwrap();
     }
-    // 100 are typical, and the limit no longer holds them: 60, of which none is left.
+    // The typical cost is 100, above the limit of 60, of which zero is left.
     let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     limiter.quotas().set("k", &quota);
     let begin = limiter.now();
     let mut service = layer.layer(echo());
     assert!(!is_ready(&mut service).await);
     service.ready().await.unwrap();
-    // It opens when all that the limit holds is there, and a request that fits is sent at once.
+    // The gate opens when the whole limit is available, and a request that fits is sent
+    // immediately.
     let opened = limiter.now();
     assert_eq!(available(&limiter, "k"), [60]);
     assert!(opened > begin);
     service.call(60).await.unwrap();
     assert_eq!(limiter.now(), opened);
-    // While the gate waits, too.
+    // The same holds when the limit changes while the gate waits.
     limiter.quotas().set("k", &Quota::new().tpm(600));
     let mut waiting = tokio::spawn(layer.layer(echo()).oneshot(1));
     settle_down().await;
@@ -170,7 +171,7 @@ async fn a_reduction_below_the_typical_cost_does_not_close_the_gate_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_gate_waits_for_every_scope_of_the_layer() {
+async fn gate_waits_for_every_scope_of_layer() {
     let limiter = super::builder();
     let limiter = limiter.quota("k", Quota::new().rpm(9)).quota("team", Quota::new().rpm(1));
     let limiter = limiter.build().unwrap();

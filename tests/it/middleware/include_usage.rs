@@ -1,4 +1,4 @@
-//! Streams are asked to tell their usage, and all else of a request stays as it is.
+//! Adds `include_usage` to streams and leaves the rest of a request unchanged.
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Request};
@@ -11,7 +11,7 @@ use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use super::inner::{Frames, Strict};
 use super::{available, builder, read};
 
-/// What is sent of a request with this body to this path, and the length that it states.
+/// Returns the body and the content length sent for a request with this body to this path.
 async fn sent(path: &str, body: &str) -> (String, String) {
     let seen = Mutex::new(None);
     let inner = service_fn(|request: Request<String>| {
@@ -28,7 +28,7 @@ async fn sent(path: &str, body: &str) -> (String, String) {
 const CHAT: &str = "https://api.openai.com/v1/chat/completions";
 
 #[tokio::test]
-async fn a_stream_that_says_nothing_of_usage_is_asked_for_it() {
+async fn stream_without_usage_option_gets_the_option() {
     let whole = r#""stream_options":{"include_usage":true},"#;
     for (body, begin) in [
         (r#"{"stream": true, "messages": [{"content": "{\"stream\": 1}"}]}"#, 1),
@@ -42,20 +42,20 @@ async fn a_stream_that_says_nothing_of_usage_is_asked_for_it() {
 }
 
 #[tokio::test]
-async fn other_options_of_a_stream_stay() {
-    for (options, asked) in [
+async fn stream_with_other_options_keeps_options() {
+    for (options, expected) in [
         ("{}", r#"{"include_usage":true}"#),
         ("{ }", r#"{"include_usage":true }"#),
         ("null", r#"{"include_usage":true}"#),
         (r#"{"a": [1]}"#, r#"{"include_usage":true,"a": [1]}"#),
     ] {
         let body = |options| format!(r#"{{"stream":true, "stream_options": {options} ,"n":1}}"#);
-        assert_eq!(sent("/v1/completions", &body(options)).await.0, body(asked));
+        assert_eq!(sent("/v1/completions", &body(options)).await.0, body(expected));
     }
 }
 
 #[tokio::test]
-async fn who_has_said_what_it_wants_gets_that() {
+async fn request_with_explicit_usage_option_is_unchanged() {
     for body in [
         r#"{"stream": true, "stream_options": {"include_usage": false}}"#,
         r#"{"stream": true, "stream_options": {"include_usage": true}}"#,
@@ -77,7 +77,7 @@ async fn who_has_said_what_it_wants_gets_that() {
 }
 
 #[tokio::test]
-async fn a_body_that_its_request_vouches_for_stays_as_it_is() {
+async fn request_with_body_digest_is_unchanged() {
     let stream = r#"{"stream": true}"#;
     for name in ["content-digest", "digest", "content-md5", "x-amz-content-sha256"] {
         let inner = service_fn(|request: Request<String>| {
@@ -90,7 +90,7 @@ async fn a_body_that_its_request_vouches_for_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_body_with_trailers_keeps_them() {
+async fn request_with_trailers_is_unchanged() {
     let trailers: HeaderMap =
         [("x-end".parse().unwrap(), "1".parse().unwrap())].into_iter().collect();
     let body = Frames::from(r#"{"stream": true}"#).trailers(trailers.clone());
@@ -104,7 +104,7 @@ async fn a_body_with_trailers_keeps_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_reservation_settles_by_the_usage_that_was_asked_for() {
+async fn reservation_settles_by_requested_usage() {
     let limiter = builder()
         .provider(tollgate::provider::COMPATIBLE_USAGE)
         .quota("m", Quota::new().tpm(10_000))
@@ -112,8 +112,9 @@ async fn the_reservation_settles_by_the_usage_that_was_asked_for() {
         .unwrap();
     let provider = Strict::new(|request: Request<String>| async move {
         let usage = r#"{"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 1}}"#;
-        let asked = request.into_body().contains("include_usage");
-        let event = if asked { format!("data: {usage}\n\n") } else { "data: {}\n\n".to_owned() };
+        let with_usage = request.into_body().contains("include_usage");
+        let event =
+            if with_usage { format!("data: {usage}\n\n") } else { "data: {}\n\n".to_owned() };
         Ok(Frames::default().data(event).into_response())
     });
     let layer = RateLimitLayer::new(limiter.clone());

@@ -1,4 +1,5 @@
-//! What stands inside the layer: a service that must be made ready, and a body of given frames.
+//! Inner services and bodies for the tests: a service that must be made ready, and a body of given
+//! frames.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +13,7 @@ use http::{HeaderMap, Response};
 use http_body::{Body, Frame, SizeHint};
 use tower::Service;
 
-/// The error of these services and bodies.
+/// The error of the services and bodies in this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Oops;
 
@@ -27,10 +28,10 @@ impl std::error::Error for Oops {}
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Oops>> + Send>>;
 type Ready = dyn Fn() -> Poll<Result<(), Oops>> + Send + Sync;
 
-/// Panics if it is called without having been made ready by itself, once for each call.
+/// A service that panics if a call is not preceded by readiness of the same clone.
 pub(super) struct Strict<R, T> {
     answer: Arc<dyn Fn(R) -> Answer<T> + Send + Sync>,
-    readying: Arc<Ready>,
+    readiness: Arc<Ready>,
     ready: bool,
     pub(super) clones: Arc<AtomicUsize>,
     pub(super) calls: Arc<AtomicUsize>,
@@ -43,19 +44,19 @@ impl<R, T> Strict<R, T> {
     {
         Self {
             answer: Arc::new(move |request| Box::pin(answer(request))),
-            readying: Arc::new(|| Poll::Ready(Ok(()))),
+            readiness: Arc::new(|| Poll::Ready(Ok(()))),
             ready: false,
             clones: Arc::default(),
             calls: Arc::default(),
         }
     }
 
-    /// Becomes ready as `readying` says; `Pending` is asked again at once.
-    pub(super) fn readying(
+    /// Sets the result of `poll_ready`; `Pending` wakes the task immediately.
+    pub(super) fn with_readiness(
         mut self,
-        readying: impl Fn() -> Poll<Result<(), Oops>> + Send + Sync + 'static,
+        readiness: impl Fn() -> Poll<Result<(), Oops>> + Send + Sync + 'static,
     ) -> Self {
-        self.readying = Arc::new(readying);
+        self.readiness = Arc::new(readiness);
         self
     }
 }
@@ -63,9 +64,9 @@ impl<R, T> Strict<R, T> {
 impl<R, T> Clone for Strict<R, T> {
     fn clone(&self) -> Self {
         self.clones.fetch_add(1, Ordering::Relaxed);
-        let (answer, readying) = (Arc::clone(&self.answer), Arc::clone(&self.readying));
+        let (answer, readiness) = (Arc::clone(&self.answer), Arc::clone(&self.readiness));
         let (clones, calls) = (Arc::clone(&self.clones), Arc::clone(&self.calls));
-        Self { answer, readying, ready: false, clones, calls }
+        Self { answer, readiness, ready: false, clones, calls }
     }
 }
 
@@ -75,7 +76,7 @@ impl<R, T> Service<R> for Strict<R, T> {
     type Future = Answer<T>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Oops>> {
-        let ready = (self.readying)();
+        let ready = (self.readiness)();
         if ready.is_pending() {
             cx.waker().wake_by_ref();
         }
@@ -90,11 +91,11 @@ impl<R, T> Service<R> for Strict<R, T> {
     }
 }
 
-/// A body of these frames, in this order.
+/// A body of given frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     frames: VecDeque<Result<Frame<Bytes>, Oops>>,
-    knows_its_end: bool,
+    has_known_end: bool,
 }
 
 impl Frames {
@@ -113,9 +114,9 @@ impl Frames {
         self
     }
 
-    /// It says so when it has ended, and how long it is.
-    pub(super) fn knowing_its_end(mut self) -> Self {
-        self.knows_its_end = true;
+    /// Makes the body report its end and its exact size.
+    pub(super) fn with_known_end(mut self) -> Self {
+        self.has_known_end = true;
         self
     }
 
@@ -142,11 +143,11 @@ impl Body for Frames {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.knows_its_end && self.frames.is_empty()
+        self.has_known_end && self.frames.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        if !self.knows_its_end {
+        if !self.has_known_end {
             return SizeHint::default();
         }
         let frames = self.frames.iter().flatten();
@@ -155,21 +156,21 @@ impl Body for Frames {
     }
 }
 
-/// Counts how often it was woken.
+/// Counts wake-ups.
 #[derive(Debug, Default)]
-pub(super) struct Bell(AtomicUsize);
+pub(super) struct WakeCounter(AtomicUsize);
 
-impl Bell {
+impl WakeCounter {
     pub(super) fn waker(self: &Arc<Self>) -> Waker {
         Arc::clone(self).into()
     }
 
-    pub(super) fn rung(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! How one request went, for a caller who wants to know.
+//! The facts that a `Journey` reports about one request.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn facts_of(limiter: &Limiter, answer: &'static str) -> Facts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_facts_are_complete_when_the_body_has_ended() {
+async fn facts_are_complete_when_body_has_ended() {
     let limiter = one_a_minute();
     let begin = limiter.now();
     facts_of(&limiter, USAGE).await;
@@ -51,7 +51,7 @@ async fn the_facts_are_complete_when_the_body_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_the_body_of_a_success_is_one_of_them() {
+async fn facts_include_error_in_body_of_success() {
     let error = "data: {\"error\": {\"code\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
     let facts = facts_of(&one_a_minute(), error).await;
     assert_eq!(facts.error.unwrap().code(), Some("server_error"));
@@ -59,7 +59,7 @@ async fn an_error_in_the_body_of_a_success_is_one_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_failed_on_its_way_was_charged() {
+async fn facts_of_failed_request_include_charge() {
     let failing: Strict<Request<String>, Response<Frames>> = Strict::new(|_| async { Err(Oops) });
     let layer = RateLimitLayer::new(one_a_minute());
     let journey = Journey::new();
@@ -70,7 +70,7 @@ async fn a_request_that_failed_on_its_way_was_charged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_never_left_was_not() {
+async fn facts_of_unsent_request_include_no_charge() {
     let silent: Strict<Request<String>, Response<Frames>> = Strict::new(|_| std::future::pending());
     let mut service = RateLimitLayer::new(one_a_minute()).layer(silent);
     let journey = Journey::new();

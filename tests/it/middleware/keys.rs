@@ -1,4 +1,4 @@
-//! Which key a request is charged to.
+//! The keys that a request is charged to.
 
 use std::future::ready;
 
@@ -13,7 +13,7 @@ use super::{USAGE, answering, available, builder, chat, echo, is_ready, limiter,
 
 const TWO: &[&str] = &["gpt-4o", "team"];
 
-/// What is left of ten requests each of `gpt-4o` and `team`.
+/// Returns the requests left, out of ten each, of `gpt-4o` and `team`.
 async fn left(layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer, body: &str) -> [u64; 2] {
     let ten = |key: &str| (key.to_owned(), Quota::new().rpm(10));
     let quotas = TWO.iter().map(|key| ten(key));
@@ -29,19 +29,19 @@ async fn left(layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer, body: &str) 
 const CHAT: &str = r#"{"model": "gpt-4o", "messages": []}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_charged_to_its_model() {
+async fn request_is_charged_to_model() {
     assert_eq!(left(|layer| layer, CHAT).await, [9, 10]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_key_of_the_layer_wins_over_the_model() {
+async fn key_of_layer_takes_precedence_over_model() {
     assert_eq!(left(|layer| layer.key("team"), CHAT).await, [10, 9]);
     assert_eq!(left(|layer| layer.key("team").provider(OPENAI), CHAT).await, [10, 9]);
     assert_eq!(left(|layer| layer.key("team"), "no JSON").await, [10, 9]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_key_of_the_layer_wins_over_that_of_a_closure() {
+async fn key_of_layer_takes_precedence_over_classify() {
     let limiter = limiter(Quota::new().rpm(10));
     let layer = RateLimitLayer::new(limiter.clone())
         .classify(|_: &u64| Classified::new("other", Cost::new()))
@@ -51,7 +51,7 @@ async fn the_key_of_the_layer_wins_over_that_of_a_closure() {
     assert_eq!(available(&limiter, "k"), [9]);
 }
 
-/// A body that isn't in memory.
+/// A body that is not in memory.
 struct Streamed;
 
 impl PeekBody for Streamed {
@@ -71,7 +71,7 @@ async fn azure_deployment_in_path_is_the_key_of_body_and_stream() {
     let request = Request::post(path).body(CHAT.to_owned()).unwrap();
     drop(send(&mut client, request).await);
     assert_eq!((available(&limiter, "mine"), available(&limiter, "gpt-4o")), (vec![9], vec![10]));
-    // Its body isn't in memory.
+    // The body is not in memory.
     let inner = |_: Request<Streamed>| ready(Ok(Frames::from(USAGE).into_response()));
     let request = Request::post(path).body(Streamed).unwrap();
     drop(layer.layer(Strict::new(inner)).oneshot(request).await.unwrap());
@@ -79,7 +79,7 @@ async fn azure_deployment_in_path_is_the_key_of_body_and_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_names_no_model_falls_under_unknown() {
+async fn request_without_model_uses_key_unknown() {
     for body in ["{}", "no JSON", ""] {
         let limiter = builder().quota("unknown", Quota::new().rpm(10)).build().unwrap();
         let layer = RateLimitLayer::new(limiter.clone());
@@ -91,7 +91,7 @@ async fn a_request_that_names_no_model_falls_under_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_without_a_quota_is_not_limited() {
+async fn model_without_quota_is_unlimited() {
     let limiter = builder().provider(COMPATIBLE_USAGE).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let mut client = answering(&layer, || Frames::from(USAGE).into_response());
@@ -103,24 +103,27 @@ async fn a_model_without_a_quota_is_not_limited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_typical_follows_the_requests_of_the_layer() {
+async fn typical_cost_follows_requests_of_layer() {
     let limiter = limiter(Quota::new().tpm(1_000));
     let layer = super::tokens(&limiter).key("k");
     layer.layer(echo()).oneshot(100).await.unwrap();
     limiter.acquire("k", &Cost::new().tokens(850)).await.unwrap();
-    // 50 are left: less than the 100 that were typical until now.
+    // 50 are left, below the typical 100.
     assert!(!is_ready(&mut layer.layer(echo())).await);
     let mut small = layer.clone().reject().layer(echo());
     for _ in 0..20 {
         tower::Service::call(small.ready().await.unwrap(), 1).await.unwrap();
     }
-    // A layer made by changing another learns for itself; clones learn together.
+    // A modified copy of a layer learns separately; clones learn together.
     assert!(!is_ready(&mut layer.layer(echo())).await);
     assert!(is_ready(&mut super::tokens(&limiter).key("k").layer(echo())).await);
 }
 
-/// What is left of ten requests, and a thousand tokens, of `gpt-4o`, `team` and `other`.
-async fn asked(layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer, ask: Ask) -> Vec<(u64, u64)> {
+/// Returns the requests (of ten) and tokens (of a thousand) left of `gpt-4o`, `team` and `other`.
+async fn left_after(
+    layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer,
+    ask: Ask,
+) -> Vec<(u64, u64)> {
     const KEYS: [&str; 3] = ["gpt-4o", "team", "other"];
     let quota = || Quota::new().rpm(10).tpm(1_000);
     let builder =
@@ -139,20 +142,23 @@ async fn asked(layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer, ask: Ask) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_request_asks_for_wins_over_what_it_is_and_over_the_layer() {
+async fn ask_takes_precedence_over_request_and_layer() {
     let cost = || Cost::new().requests(2).tokens(7);
     let all = [(10, 1_000); 3];
     let ask = Ask::new().key("other").cost(cost());
     let other = [all[0], all[1], (8, 993)];
-    assert_eq!(asked(|layer| layer, ask.clone()).await, other);
-    assert_eq!(asked(|layer| layer.key("team"), ask).await, other);
-    assert_eq!(asked(|layer| layer, Ask::new().cost(cost())).await, [(8, 993), all[1], all[2]]);
-    let estimated = asked(|layer| layer, Ask::new()).await;
-    assert_eq!(asked(|layer| layer, Ask::new().key("other")).await[2], estimated[0]);
+    assert_eq!(left_after(|layer| layer, ask.clone()).await, other);
+    assert_eq!(left_after(|layer| layer.key("team"), ask).await, other);
+    assert_eq!(
+        left_after(|layer| layer, Ask::new().cost(cost())).await,
+        [(8, 993), all[1], all[2]]
+    );
+    let estimated = left_after(|layer| layer, Ask::new()).await;
+    assert_eq!(left_after(|layer| layer, Ask::new().key("other")).await[2], estimated[0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_is_asked_for_takes_the_place_of_the_layers_bound() {
+async fn deadline_of_ask_replaces_max_wait_of_layer() {
     let limiter = builder().quota("gpt-4o", Quota::new().rpm(1)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).reject();
     let mut client = answering(&layer, || Frames::from(USAGE).into_response());
@@ -168,7 +174,7 @@ async fn a_deadline_that_is_asked_for_takes_the_place_of_the_layers_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closure_reads_what_is_asked_for_if_it_likes() {
+async fn classify_closure_reads_ask_from_extensions() {
     let limiter = builder().quota("*", Quota::new().tpm(100)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone())
         .classify(|request: &Request<String>| {
@@ -178,15 +184,19 @@ async fn a_closure_reads_what_is_asked_for_if_it_likes() {
     let service =
         layer.layer(super::Strict::new(|_| async { Ok(Frames::from("{}").into_response()) }));
     let mut request = chat("gpt-4o");
-    request.extensions_mut().insert(Ask::new().key("asked").cost(Cost::new().tokens(30)));
+    request.extensions_mut().insert(Ask::new().key("left_after").cost(Cost::new().tokens(30)));
     drop(service.oneshot(request).await.unwrap());
     let keys: Vec<_> = limiter.state().snapshot().into_iter().map(|key| key.key).collect();
-    assert_eq!((keys, available(&limiter, "asked")), (vec!["asked".to_owned()], vec![70]));
+    assert_eq!(
+        (keys, available(&limiter, "left_after")),
+        (vec!["left_after".to_owned()], vec![70])
+    );
 }
 
-/// An unknown server is charged what it is estimated at, whatever it uses; unless somebody knows.
+/// An unknown provider is charged the estimate, whatever usage it reports, unless the request
+/// states a cost.
 #[tokio::test(start_paused = true)]
-async fn a_cost_that_is_asked_for_is_the_least_that_is_charged_instead_of_the_estimate() {
+async fn cost_of_ask_replaces_estimate_as_minimum_charge() {
     let limiter = builder().quota("gpt-4o", Quota::new().tpm(1_000)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let mut client = answering(&layer, || Frames::from(USAGE).into_response());
@@ -199,18 +209,18 @@ async fn a_cost_that_is_asked_for_is_the_least_that_is_charged_instead_of_the_es
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_falls_under_its_own_key_and_every_scope_of_the_layer() {
+async fn request_is_charged_to_key_and_every_scope() {
     let team = |layer: RateLimitLayer| layer.scope("team");
     assert_eq!(left(team, CHAT).await, [9, 9]);
     assert_eq!(left(|layer| layer.scope("team").key("gpt-4o"), "{}").await, [9, 9]);
     assert_eq!(left(|layer| layer.key("other").key("gpt-4o").scope("team"), "{}").await, [9, 9]);
-    // What is asked for takes the place of its own key only.
+    // The key of an ask replaces the request's own key only.
     let ask = Ask::new().key("other").cost(Cost::new());
-    assert_eq!(asked(team, ask).await, [(10, 1_000), (9, 1_000), (9, 1_000)]);
+    assert_eq!(left_after(team, ask).await, [(10, 1_000), (9, 1_000), (9, 1_000)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_scopes_let_a_request_in_or_none_is_charged() {
+async fn scope_that_refuses_prevents_all_charges() {
     let limiter = builder().quota("gpt-4o", Quota::new().rpm(5)).quota("team", Quota::new().rpm(1));
     let limiter = limiter.build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).scope("team").reject();

@@ -1,4 +1,4 @@
-//! The Tower layer, around services written by hand and around reqwest.
+//! The Tower layer around test services and around reqwest.
 
 mod body;
 mod buffer_body;
@@ -45,34 +45,34 @@ use tower::{Layer, Service, ServiceExt};
 
 use self::inner::{Frames, Oops, Strict};
 
-/// Seconds, in nanoseconds.
+/// One second in nanoseconds.
 const S: Duration = Duration::from_secs(1);
 
-/// Waits on tokio's paused clock, without a margin.
+/// Returns a builder without margin, on tokio's paused clock.
 fn builder() -> Builder {
     Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF).clock(TokioClock::new())
 }
 
-/// One key `k` with this quota as a token bucket.
+/// Returns a limiter with one key `k` and this quota as a token bucket.
 fn limiter(quota: Quota) -> Limiter {
     builder().quota("k", quota.with_algorithm(Algorithm::TokenBucket)).build().unwrap()
 }
 
 type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;
 
-/// A layer for requests that are a number of tokens of `k`, and stay charged as reserved.
+/// Returns a layer whose requests are a number of tokens of `k`, charged as reserved.
 fn tokens(limiter: &Limiter) -> Tokens {
     RateLimitLayer::new(limiter.clone())
         .classify((|tokens: &u64| Classified::new("k", Cost::new().tokens(*tokens))) as _)
         .observe((|_: &u64| None) as _)
 }
 
-/// An inner service that answers each number with itself.
+/// Returns a service that answers each number with itself.
 fn echo() -> Strict<u64, u64> {
     Strict::new(|tokens| async move { Ok(tokens) })
 }
 
-/// Whether the service is ready now.
+/// Returns true if the service is ready now.
 async fn is_ready<S, R>(service: &mut S) -> bool
 where
     S: Service<R>,
@@ -80,23 +80,23 @@ where
     poll_fn(|cx| std::task::Poll::Ready(service.poll_ready(cx).is_ready())).await
 }
 
-/// What a request could take in the key's limits now, in their order.
+/// Returns the amounts available in each limit of the key.
 fn available(limiter: &Limiter, key: &str) -> Vec<u64> {
     limiter.stats(key).limits.iter().map(|limit| limit.available).collect()
 }
 
-/// What is held in the key's limits now, in their order.
+/// Returns the amounts held in each limit of the key.
 fn held(limiter: &Limiter, key: &str) -> Vec<u64> {
     limiter.stats(key).limits.iter().map(|limit| limit.held).collect()
 }
 
-/// How long the key cools down from now.
+/// Returns the remaining cool-down of the key.
 fn cooling(limiter: &Limiter, key: &str) -> Duration {
     let until = limiter.stats(key).cooling_until;
     until.map_or(Duration::ZERO, |until| until - limiter.now())
 }
 
-/// Lets every task that is ready run.
+/// Lets every ready task run.
 async fn settle_down() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -109,7 +109,7 @@ type Http = RateLimitService<
     tollgate::middleware::Http,
 >;
 
-/// A client whose provider gives this answer to every request.
+/// Returns a client whose provider gives this answer to every request.
 fn answering(
     layer: &RateLimitLayer,
     answer: impl Fn() -> Response<Frames> + Send + Sync + 'static,
@@ -121,17 +121,17 @@ async fn send(client: &mut Http, request: Request<String>) -> Response<ResponseB
     client.ready().await.unwrap().call(request).await.unwrap()
 }
 
-/// The whole body, or how it failed.
+/// Reads the whole body, or returns its error.
 async fn read(response: Response<ResponseBody<Frames>>) -> Result<Bytes, Oops> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// A chat request to `model`: 1 request, and 18 bytes of text.
+/// Returns a chat request to `model` with 18 bytes of text.
 fn chat(model: &str) -> Request<String> {
     let messages = serde_json::json!([{"role": "user", "content": "Say this is a test"}]);
     let body = serde_json::json!({"model": model, "max_tokens": 50, "messages": messages});
     Request::post("/v1/chat/completions").body(body.to_string()).unwrap()
 }
 
-/// An answer that took 12 tokens in and 9 out.
+/// An answer with a usage of 12 input and 9 output tokens.
 const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;

@@ -1,5 +1,4 @@
-//! Bodies that come in from a socket and go out to another: axum's on the one side, hyper's on the
-//! other, the layers between them.
+//! Bodies forwarded by a proxy from axum's server to hyper's client through the layers.
 
 use std::net::SocketAddr;
 
@@ -19,7 +18,7 @@ use super::inner::Frames;
 use super::reqwest::{CHAT, client, limiter};
 use super::{available, held};
 
-/// A proxy in front of `provider` that reads up to `bound` bytes ahead.
+/// Starts a proxy in front of `provider` that buffers up to `bound` bytes and returns its URL.
 async fn proxy(provider: SocketAddr, limiter: Limiter, bound: usize) -> String {
     let service = ServiceBuilder::new()
         .layer(BufferBodyLayer::new().with_bound(bound))
@@ -37,8 +36,9 @@ async fn proxy(provider: SocketAddr, limiter: Limiter, bound: usize) -> String {
     url
 }
 
-/// Sends the chat request through a proxy in three frames; what came back, and the tokens that the
-/// provider says it took.
+/// Sends the chat request in three frames through a proxy; returns the status and the tokens
+/// reported
+/// by the provider.
 async fn send(limiter: &Limiter, bound: usize) -> (u16, u64) {
     let settings = Settings::default().with_output(OutputSize::Fixed(9));
     let provider = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
@@ -54,7 +54,7 @@ async fn send(limiter: &Limiter, bound: usize) -> (u16, u64) {
 }
 
 #[tokio::test]
-async fn a_body_from_a_socket_is_read_ahead_and_charged_to_its_model() {
+async fn proxied_body_is_buffered_and_charged_to_model() {
     let limiter = limiter();
     let (status, tokens) = send(&limiter, 1_024).await;
     assert_eq!(status, 200);
@@ -63,10 +63,10 @@ async fn a_body_from_a_socket_is_read_ahead_and_charged_to_its_model() {
 }
 
 #[tokio::test]
-async fn one_that_is_longer_than_the_bound_arrives_all_the_same() {
+async fn proxied_body_longer_than_bound_still_arrives() {
     let limiter = limiter();
     let (status, _) = send(&limiter, 10).await;
     assert_eq!(status, 200);
-    // Its model couldn't be seen.
+    // The model could not be read.
     assert_eq!(available(&limiter, "gpt-4o"), [10_000]);
 }

@@ -1,4 +1,4 @@
-//! What a refusal by the provider does to the others.
+//! Effects of a provider's refusal on later requests.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ fn answer(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> 
     response
 }
 
-/// How long a key cools down after such an answer: once its head is there, and once it was read.
-async fn cools(
+/// Returns the cool-down of the key after the head of such an answer, and after its body.
+async fn cool_downs(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: &'static str,
@@ -43,19 +43,19 @@ async fn cools(
     (head, cooling(&limiter, "gpt-4o"))
 }
 
-/// The same in seconds, after the body was read.
-async fn seconds(
+/// Returns the cool-down in cool_down_seconds after the body was read.
+async fn cool_down_seconds(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: &'static str,
 ) -> u64 {
-    cools(status, headers, body).await.1.as_secs()
+    cool_downs(status, headers, body).await.1.as_secs()
 }
 
 const RETRY: &[(&str, &str)] = &[("retry-after", "7")];
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_holds_all_others_of_its_key_until_the_time_it_names() {
+async fn refusal_pauses_other_requests_of_key_for_stated_time() {
     for status in [429, 503, 529] {
         let limiter = two_models();
         let layer = RateLimitLayer::new(limiter.clone());
@@ -75,7 +75,7 @@ async fn a_refusal_holds_all_others_of_its_key_until_the_time_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_already_is_held_too() {
+async fn refusal_pauses_request_that_already_waits() {
     let limiter = builder().quota("gpt-4o", Quota::new().concurrency(1)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let mut refused = answering(&layer, || answer(429, RETRY, "{}"));
@@ -90,68 +90,72 @@ async fn one_that_waits_already_is_held_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_names_no_time_holds_for_a_second() {
-    assert_eq!(seconds(429, &[], "").await, 1);
-    assert_eq!(seconds(503, &[], "<html>Service Unavailable</html>").await, 1);
+async fn refusal_without_delay_pauses_for_one_second() {
+    assert_eq!(cool_down_seconds(429, &[], "").await, 1);
+    assert_eq!(cool_down_seconds(503, &[], "<html>Service Unavailable</html>").await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_that_only_the_body_names_holds_as_well() {
+async fn refusal_with_delay_in_body_pauses_for_stated_time() {
     let body = r#"{"error": {"message": "Rate limit reached. Please try again in 20s.",
         "type": "tokens", "code": "rate_limit_exceeded"}}"#;
-    let (head, read) = cools(429, &[], body).await;
+    let (head, read) = cool_downs(429, &[], body).await;
     assert_eq!((head.as_secs(), read.as_secs()), (1, 20));
-    // Headers come first.
-    assert_eq!(seconds(429, RETRY, body).await, 7);
+    // Headers take precedence.
+    assert_eq!(cool_down_seconds(429, RETRY, body).await, 7);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_a_day_holds_for_as_long_as_it_says() {
+async fn daily_limit_refusal_pauses_for_stated_time() {
     let body = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 7m12s.",
         "type": "requests", "code": "rate_limit_exceeded"}}"#;
-    assert_eq!(seconds(429, &[], body).await, 7 * 60 + 12);
+    assert_eq!(cool_down_seconds(429, &[], body).await, 7 * 60 + 12);
 }
 
 const SPENT: &str = r#"{"error": {"message": "You exceeded your current quota. Please try again in 20s.",
     "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
 
 #[tokio::test(start_paused = true)]
-async fn an_account_without_credit_does_not_hold_on() {
-    assert_eq!(seconds(429, &[], SPENT).await, 0);
+async fn account_without_credit_is_not_paused() {
+    assert_eq!(cool_down_seconds(429, &[], SPENT).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_errors_hold_nobody() {
+async fn other_errors_pause_no_key() {
     for status in [400, 401, 404, 408, 500, 502] {
-        assert_eq!(seconds(status, RETRY, "Please try again in 20s.").await, 0, "{status}");
+        assert_eq!(
+            cool_down_seconds(status, RETRY, "Please try again in 20s.").await,
+            0,
+            "{status}"
+        );
     }
 }
 
 const STREAM: &[(&str, &str)] = &[("content-type", "text/event-stream")];
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_in_a_stream_that_began_well_holds_too() {
+async fn refusal_in_stream_pauses_key() {
     let body = "data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}\n\n\
         data: {\"error\": {\"code\": \"rate_limit_exceeded\", \"message\": \"Please try again in 9s.\"}}\n\n";
-    let (head, read) = cools(200, STREAM, body).await;
+    let (head, read) = cool_downs(200, STREAM, body).await;
     assert_eq!((head.as_secs(), read.as_secs()), (0, 9));
     let body =
         "data: {\"error\": {\"code\": \"server_is_overloaded\", \"message\": \"Sorry\"}}\n\n";
-    assert_eq!(seconds(200, STREAM, body).await, 1);
+    assert_eq!(cool_down_seconds(200, STREAM, body).await, 1);
     let body = "data: {\"error\": {\"code\": 429, \"message\": \"Rate limited upstream\"}}\n\n";
-    assert_eq!(seconds(200, STREAM, body).await, 1);
+    assert_eq!(cool_down_seconds(200, STREAM, body).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_errors_in_a_stream_hold_nobody() {
+async fn other_errors_in_stream_pause_no_key() {
     let failed = "data: {\"error\": {\"type\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
-    assert_eq!(seconds(200, STREAM, failed).await, 0);
+    assert_eq!(cool_down_seconds(200, STREAM, failed).await, 0);
     let spent = "data: {\"error\": {\"code\": \"insufficient_quota\", \"message\": \"Please try again in 9s.\"}}\n\n";
-    assert_eq!(seconds(200, STREAM, spent).await, 0);
+    assert_eq!(cool_down_seconds(200, STREAM, spent).await, 0);
 }
 
-/// Requests, tokens and requests a day of a key that was refused so: what its limits are once the
-/// refusal was read (or dropped unread), and whether it cools down.
+/// Returns the limits (requests, tokens, requests per day) of a key after this refusal was read, or
+/// dropped unread, and whether the key cool_downs down.
 async fn left(
     profile: Profile,
     answer: fn() -> Response<Frames>,
@@ -171,7 +175,7 @@ async fn left(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waiting_does_not_help_holds_nobody_and_reduces_nothing() {
+async fn permanent_refusal_neither_pauses_nor_reduces() {
     let spent = || answer(429, RETRY, SPENT);
     let spending_limit = || answer(429, &[], r#"{"error": {"type": "rate_limit_error"}}"#);
     let not_again = || answer(503, &[("x-should-retry", "false")], "Sorry");
@@ -185,7 +189,7 @@ async fn what_waiting_does_not_help_holds_nobody_and_reduces_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_until_a_reset_only_cools_down() {
+async fn refusal_until_reset_cools_down_without_reduction() {
     let openai = || {
         let body = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200",
             "type": "requests", "code": "rate_limit_exceeded"}}"#;
@@ -203,7 +207,7 @@ async fn a_refusal_until_a_reset_only_cools_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_limit_that_a_refusal_names_is_reduced() {
+async fn refusal_reduces_only_the_named_limit() {
     const TOKENS: &str = r#"{"error": {"message": "Rate limit reached on tokens per min (TPM)",
         "type": "tokens", "code": "rate_limit_exceeded"}}"#;
     let with_delay = || answer(429, RETRY, TOKENS);
@@ -219,20 +223,20 @@ async fn only_the_limit_that_a_refusal_names_is_reduced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_whose_body_nobody_reads_counts_by_its_head() {
+async fn refusal_with_unread_body_is_judged_by_head() {
     let refused = || answer(429, RETRY, SPENT);
     assert_eq!(left(OPENAI, refused, false).await, (vec![300, 500, 9_000], true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_in_an_encoding_of_its_own_counts_by_its_head() {
+async fn refusal_with_compressed_body_is_judged_by_head() {
     let refused = || answer(429, &[("retry-after", "7"), ("content-encoding", "gzip")], SPENT);
     assert_eq!(left(OPENAI, refused, true).await, (vec![300, 500, 9_000], true));
 }
 
-/// The beginning of a body tells; the rest may never come.
+/// The first 16 KiB of the body are enough, since the rest may never arrive.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_acted_on_as_soon_as_enough_of_it_was_read() {
+async fn refusal_is_applied_once_enough_of_body_was_read() {
     let limiter = two_models();
     let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
         let mut response =
@@ -250,7 +254,7 @@ async fn a_refusal_is_acted_on_as_soon_as_enough_of_it_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_is_taken_back_lets_those_go_on_who_wait() {
+async fn retracted_pause_wakes_waiters() {
     let limiter = two_models();
     let layer = RateLimitLayer::new(limiter.clone());
     let mut refused = answering(&layer, || answer(429, RETRY, SPENT));

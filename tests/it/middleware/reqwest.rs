@@ -16,7 +16,7 @@ pub(super) fn client() -> Client {
     tollgate_testing::http::client()
 }
 
-/// 10,000 tokens a minute for `gpt-4o`, on the system's clock.
+/// Returns a limiter of 10,000 tokens per minute for `gpt-4o`, on the system clock.
 pub(super) fn limiter() -> Limiter {
     let quota = Quota::new().tpm(10_000);
     Limiter::builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
@@ -30,7 +30,7 @@ fn post(url: &str, body: impl Into<Body>) -> Request {
 
 pub(super) const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
 
-/// A server that answers one request with these bytes, whatever it is; its base URL.
+/// Starts a server that answers one request with these bytes and returns its base URL.
 pub(super) async fn answers_once(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -47,7 +47,7 @@ pub(super) fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nx-one: 1\r\n\r\n{body}", body.len())
 }
 
-/// A URL on which nobody listens, nor can while the socket is kept.
+/// Returns a URL that refuses connections as long as the socket is kept.
 pub(super) fn closed_port() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -56,7 +56,7 @@ pub(super) fn closed_port() -> (TcpSocket, String) {
 }
 
 #[tokio::test]
-async fn a_response_keeps_its_url_head_and_body_and_settles() {
+async fn response_keeps_url_head_and_body_and_settles() {
     let limiter = limiter();
     let mut service = RateLimitLayer::new(limiter.clone()).layer(client());
     let url = format!("{}/v1/chat/completions?x=y", answers_once(ok(USAGE)).await);
@@ -73,8 +73,8 @@ async fn a_response_keeps_its_url_head_and_body_and_settles() {
     assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![9_979]));
 }
 
-/// Sends to a closed port, and says what is left of 10,000 tokens.
-async fn unconnected<S>(limiter: &Limiter, service: S) -> u64
+/// Sends to a closed port and returns the tokens left of 10,000.
+async fn left_after_connect_error<S>(limiter: &Limiter, service: S) -> u64
 where
     S: Service<Request, Response = Response>,
 {
@@ -85,30 +85,30 @@ where
 }
 
 #[tokio::test]
-async fn a_request_that_got_no_connection_takes_nothing() {
+async fn request_without_connection_is_not_charged() {
     let limiter = limiter();
     let layer = RateLimitLayer::new(limiter.clone());
-    assert_eq!(unconnected(&limiter, layer.layer(client())).await, 10_000);
-    // Nor when other layers lie between.
+    assert_eq!(left_after_connect_error(&limiter, layer.layer(client())).await, 10_000);
+    // The same with other layers between.
     let boxed =
         ServiceBuilder::new().layer(layer.clone()).map_err(BoxError::from).service(client());
-    assert_eq!(unconnected(&limiter, boxed).await, 10_000);
+    assert_eq!(left_after_connect_error(&limiter, boxed).await, 10_000);
     let twice = ServiceBuilder::new().layer(layer.clone()).layer(layer).service(client());
-    assert_eq!(unconnected(&limiter, twice).await, 10_000);
+    assert_eq!(left_after_connect_error(&limiter, twice).await, 10_000);
 }
 
 #[tokio::test]
-async fn a_request_that_a_layer_further_in_refuses_takes_nothing() {
+async fn request_refused_by_inner_layer_is_not_charged() {
     let limiter = limiter();
     let layer = RateLimitLayer::new(limiter.clone());
     let scarce = Limiter::builder().quota("team", Quota::new().tpm(1)).build().unwrap();
     let team = RateLimitLayer::new(scarce).key("team");
     let stack = ServiceBuilder::new().layer(layer).layer(team).service(client());
-    assert_eq!(unconnected(&limiter, stack).await, 10_000);
+    assert_eq!(left_after_connect_error(&limiter, stack).await, 10_000);
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_keeps_the_charge() {
+async fn request_with_broken_connection_keeps_charge() {
     let limiter = limiter();
     let layer = RateLimitLayer::new(limiter.clone());
     let reserved = {
@@ -124,7 +124,7 @@ async fn a_connection_that_breaks_keeps_the_charge() {
         10_000 - available(&limiter, "gpt-4o")[0]
     };
     assert!(reserved >= 500, "{reserved}");
-    // Half of a body is no better.
+    // A partial body also keeps the charge.
     let url =
         answers_once("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"usage\"".to_owned()).await;
     let url = format!("{url}/v1/chat/completions");
@@ -134,7 +134,7 @@ async fn a_connection_that_breaks_keeps_the_charge() {
 }
 
 #[tokio::test]
-async fn a_streamed_request_is_estimated_from_its_size() {
+async fn streamed_request_is_estimated_from_size() {
     let limiter = Limiter::builder().quota("unknown", Quota::new().tpm(10_000)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let (_socket, url) = closed_port();
@@ -147,14 +147,14 @@ async fn a_streamed_request_is_estimated_from_its_size() {
     };
     let chunked = || Body::wrap(Frames::from("12345678"));
     assert_eq!(charged(post(&url, chunked())), 0);
-    assert_eq!(charged(post(&url, Body::wrap(Frames::from("12345678").knowing_its_end()))), 2);
+    assert_eq!(charged(post(&url, Body::wrap(Frames::from("12345678").with_known_end()))), 2);
     let mut stated = post(&url, chunked());
     stated.headers_mut().insert("content-length", 4_000.into());
     assert_eq!(charged(stated), 1_000);
 }
 
 #[tokio::test]
-async fn a_request_without_a_body_is_one_request() {
+async fn request_without_body_counts_as_one_request() {
     let limiter = Limiter::builder().quota("unknown", Quota::new().rpm(9).tpm(9)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let url = answers_once(ok("{}")).await;
@@ -173,7 +173,8 @@ mod simulated {
 
     const BURST: Duration = Duration::from_secs(1);
 
-    /// 30 requests a second, and so many tokens that they bind too: 30 at once, then 30 a second.
+    /// Starts a server with 30 requests per second and a token limit that binds equally: a burst of
+    /// 30, then 30 per second.
     async fn server() -> (SimulatedServer, String) {
         let settings = Settings::default()
             .with_rpm(1_800)
@@ -202,7 +203,7 @@ mod simulated {
         RateLimitLayer::new(limiter)
     }
 
-    /// Sends 60 chat requests at once, every second one for a stream.
+    /// Sends 60 concurrent chat requests, half of them for a stream.
     async fn send_all<S>(service: S, url: &str) -> Vec<u16>
     where
         S: Service<Request, Response = Response> + Clone + Send + 'static,
@@ -239,7 +240,7 @@ mod simulated {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn sixty_requests_at_once_meet_no_429() {
+    async fn sixty_concurrent_requests_receive_no_429() {
         let (server, url) = server().await;
         let statuses = send_all(layer().layer(client()), &url).await;
         assert_eq!(statuses, [200; 60]);
@@ -248,7 +249,7 @@ mod simulated {
     }
 
     #[tokio::test]
-    async fn without_the_layer_they_do() {
+    async fn sixty_concurrent_requests_without_layer_receive_429() {
         let (server, url) = server().await;
         let statuses = send_all(client(), &url).await;
         assert!(statuses.contains(&429));
@@ -256,7 +257,7 @@ mod simulated {
     }
 
     #[tokio::test]
-    async fn json_and_streams_settle_by_what_they_state() {
+    async fn json_and_streams_settle_by_stated_usage() {
         let (_server, url) = server().await;
         for stream in [false, true] {
             let limiter = limiter();
@@ -282,7 +283,7 @@ mod simulated {
     }
 
     #[tokio::test]
-    async fn limits_are_learned_from_its_headers() {
+    async fn limits_are_learned_from_server_headers() {
         let (_server, url) = server().await;
         let limiter = Limiter::builder().provider(COMPATIBLE_USAGE).build().unwrap();
         let layer = RateLimitLayer::new(limiter.clone()).discover();
@@ -294,9 +295,9 @@ mod simulated {
     }
 }
 
-/// A compressed answer is decompressed by reqwest, below the layer.
+/// reqwest decompresses the answer below the layer.
 #[tokio::test]
-async fn what_reqwest_decompresses_is_read() {
+async fn usage_in_body_decompressed_by_reqwest_is_read() {
     let limiter = limiter();
     let packed = super::wiring::gzip(USAGE);
     let head = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ";

@@ -1,4 +1,4 @@
-//! As a link in a chain of reqwest-middleware, over real connections.
+//! As a middleware of reqwest-middleware, over real connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,18 +23,18 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use super::reqwest::{CHAT, answers_once, client, closed_port, limiter, ok};
 use super::{USAGE, available, held, settle_down};
 
-/// A link that counts what passes it.
+/// A middleware that counts requests.
 #[derive(Clone, Default)]
-struct Passed(Arc<AtomicUsize>);
+struct RequestCounter(Arc<AtomicUsize>);
 
-impl Passed {
+impl RequestCounter {
     fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 #[async_trait]
-impl Middleware for Passed {
+impl Middleware for RequestCounter {
     async fn handle(
         &self,
         request: Request,
@@ -50,12 +50,12 @@ fn chain(link: impl Middleware) -> ClientWithMiddleware {
     ClientBuilder::new(client()).with(link).build()
 }
 
-/// Three retries around a counter around the link.
-fn retried(link: impl Middleware) -> (ClientWithMiddleware, Passed) {
+/// Returns a client with three retries around a counter around the middleware.
+fn retried(link: impl Middleware) -> (ClientWithMiddleware, RequestCounter) {
     let retries = ExponentialBackoff::builder()
         .retry_bounds(Duration::from_millis(1), Duration::from_millis(2))
         .build_with_max_retries(3);
-    let attempts = Passed::default();
+    let attempts = RequestCounter::default();
     let client = ClientBuilder::new(client())
         .with(RetryTransientMiddleware::new_with_policy(retries))
         .with(attempts.clone())
@@ -69,7 +69,7 @@ async fn chat_url(answer: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_response_keeps_its_url_and_settles_by_its_usage() {
+async fn response_keeps_url_and_settles_by_usage() {
     let limiter = limiter();
     let client = chain(RateLimitLayer::new(limiter.clone()));
     let url = chat_url(USAGE).await;
@@ -81,7 +81,7 @@ async fn a_response_keeps_its_url_and_settles_by_its_usage() {
 }
 
 #[tokio::test]
-async fn a_journey_beside_the_request_is_told() {
+async fn journey_in_extensions_reports_facts() {
     let limiter = limiter();
     let journey = Journey::new();
     let request = chain(RateLimitLayer::new(limiter)).post(chat_url(USAGE).await).body(CHAT);
@@ -96,7 +96,7 @@ async fn a_journey_beside_the_request_is_told() {
 struct Team(&'static str);
 
 #[tokio::test]
-async fn a_closure_reads_request_and_extensions() {
+async fn classify_closure_reads_request_and_extensions() {
     let limiter = Limiter::builder().quota("team:*", Quota::new().tpm(100)).build().unwrap();
     let classify = |chained: &ChainedRequest<'_>| {
         let team = chained.extensions().get::<Team>().map_or("none", |team| team.0);
@@ -114,7 +114,7 @@ fn scarce() -> Limiter {
 }
 
 #[tokio::test]
-async fn a_refusal_keeps_its_type() {
+async fn refusal_keeps_error_type() {
     let client = chain(RateLimitLayer::new(scarce()));
     let error = client.post(chat_url("{}").await).body(CHAT).send().await.unwrap_err();
     let Error::Middleware(inside) = &error else { panic!("{error:?}") };
@@ -124,7 +124,7 @@ async fn a_refusal_keeps_its_type() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_sent_again_and_is_found_behind_the_retries() {
+async fn refusal_is_not_retried_and_is_found_behind_retries() {
     let limiter = limiter();
     let full = limiter.acquire("gpt-4o", &Cost::new().tokens(10_000)).await.unwrap();
     for (layer, code) in [
@@ -142,7 +142,7 @@ async fn a_refusal_is_not_sent_again_and_is_found_behind_the_retries() {
 }
 
 #[tokio::test]
-async fn a_connect_error_passes_as_it_is_and_is_sent_again() {
+async fn connect_error_passes_unchanged_and_is_retried() {
     let limiter = limiter();
     let (_socket, url) = closed_port();
     let layer = RateLimitLayer::new(limiter.clone());
@@ -155,7 +155,7 @@ async fn a_connect_error_passes_as_it_is_and_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_request_dropped_while_it_waits_takes_nothing_and_leaves_the_queue() {
+async fn request_dropped_while_waiting_leaves_queue_uncharged() {
     let limiter = limiter();
     let full = limiter.acquire("gpt-4o", &Cost::new().tokens(10_000)).await.unwrap();
     let client = chain(RateLimitLayer::new(limiter.clone()));
@@ -173,9 +173,9 @@ async fn a_request_dropped_while_it_waits_takes_nothing_and_leaves_the_queue() {
     assert_eq!(available(&limiter, "gpt-4o"), [9_979]);
 }
 
-/// A layer of a plain stack can stand outside of a chain with one of ours in it.
+/// A layer of a Tower stack around a chain that contains a rate-limit middleware.
 #[tokio::test]
-async fn a_layer_around_a_chain_knows_its_refusals() {
+async fn layer_around_chain_recognizes_refusals() {
     let limiter = limiter();
     let inside = ClientBuilder::new(client()).with(RateLimitLayer::new(scarce())).build();
     let service = RateLimitLayer::new(limiter.clone()).layer(inside);
@@ -186,7 +186,7 @@ async fn a_layer_around_a_chain_knows_its_refusals() {
 }
 
 #[tokio::test]
-async fn spans_around_it_tell_the_outcome_and_no_secret() {
+async fn spans_of_tracing_middleware_show_outcome_and_no_secret() {
     const SECRET: &str = "s3cr3t";
     let log = Log::default();
     let writer = log.clone();

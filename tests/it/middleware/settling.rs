@@ -1,4 +1,4 @@
-//! What a request is charged in the end.
+//! Final charges of requests.
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -10,13 +10,13 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 use super::inner::Frames;
 use super::{USAGE, answering, available, builder, chat, held, read, send};
 
-/// 1,000 tokens a minute for `gpt-4o`.
+/// Returns a limiter of 1,000 tokens per minute for `gpt-4o`.
 fn thousand(profile: Profile) -> Limiter {
     let quota = Quota::new().tpm(1_000);
     builder().provider(profile).quota("gpt-4o", quota).build().unwrap()
 }
 
-/// What is left of the thousand while the response is on its way, and when its body has been read.
+/// Returns the tokens left of the thousand before and after the body of the response is read.
 async fn left(
     profile: Profile,
     answer: impl Fn() -> Response<Frames> + Send + Sync + 'static,
@@ -35,19 +35,19 @@ fn sse() -> Response<Frames> {
         "data: {{\"choices\": [{{\"delta\": {{\"content\": \"Hi\"}}}}], \"usage\": null}}\n\n\
          data: {USAGE}\n\ndata: [DONE]\n\n"
     );
-    // Every byte in a frame of its own.
+    // One frame per byte.
     let frames = events.bytes().fold(Frames::default(), |frames, byte| frames.data(vec![byte]));
     let mut response = frames.into_response();
     response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
     response
 }
 
-/// What is reserved for [`chat`]: its charge at OpenAI is bytes / 4, one message, one for the
-/// request, and `max_tokens`.
+/// The reservation for [`chat`] at OpenAI: bytes / 4, one for the message, one for the request, and
+/// `max_tokens`.
 const AT_OPENAI: u64 = 5 + 1 + 1 + 50;
 
 #[tokio::test(start_paused = true)]
-async fn usage_settles_where_usage_is_charged() {
+async fn usage_settles_where_provider_charges_usage() {
     let json = || Frames::from(USAGE).into_response();
     for (before, after) in [left(COMPATIBLE_USAGE, json).await, left(COMPATIBLE_USAGE, sse).await] {
         assert!(before <= 1_000 - AT_OPENAI, "{before} left");
@@ -56,16 +56,16 @@ async fn usage_settles_where_usage_is_charged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_changes_nothing_where_admission_is_charged() {
+async fn usage_is_ignored_where_provider_charges_admission() {
     let json = || Frames::from(USAGE).into_response();
     for (before, after) in [left(OPENAI, json).await, left(OPENAI, sse).await] {
         assert_eq!((before, after), (1_000 - AT_OPENAI, 1_000 - AT_OPENAI));
     }
 }
 
-/// Nobody knows how an unknown server counts: the most of both rules is safe under either.
+/// The counting of an unknown provider is not known: the larger charge is safe under both rules.
 #[tokio::test(start_paused = true)]
-async fn an_unknown_server_is_charged_its_admission_or_its_usage_whichever_is_more() {
+async fn unknown_provider_is_charged_larger_of_estimate_and_usage() {
     let little = || Frames::from(USAGE).into_response();
     assert_eq!(left(COMPATIBLE, little).await.1, 1_000 - AT_OPENAI);
     let much = r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 900}}"#;
@@ -74,14 +74,14 @@ async fn an_unknown_server_is_charged_its_admission_or_its_usage_whichever_is_mo
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_was_reserved_becomes_debt() {
+async fn usage_above_reservation_becomes_debt() {
     let json = r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 900}}"#;
     let (_, after) = left(COMPATIBLE_USAGE, move || Frames::from(json).into_response()).await;
     assert_eq!(after, 1_000 - 912);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compressed_body_is_left_unread_and_keeps_its_reservation() {
+async fn compressed_body_is_not_read_and_keeps_reservation() {
     for (encoding, is_read) in [("gzip", false), ("br", false), ("identity", true)] {
         let (before, after) = left(COMPATIBLE_USAGE, move || {
             let mut response = Frames::from(USAGE).into_response();
@@ -95,7 +95,7 @@ async fn a_compressed_body_is_left_unread_and_keeps_its_reservation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_breaks_off_keeps_its_reservation() {
+async fn truncated_body_keeps_reservation() {
     let cut = &USAGE[..USAGE.len() - 4];
     let (before, after) =
         left(COMPATIBLE_USAGE, move || Frames::from(cut).error().into_response()).await;
@@ -105,13 +105,13 @@ async fn a_body_that_breaks_off_keeps_its_reservation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_that_was_seen_counts_though_the_body_breaks_off_later() {
+async fn usage_read_before_body_error_settles() {
     let (_, after) = left(COMPATIBLE_USAGE, || Frames::from(USAGE).error().into_response()).await;
     assert_eq!(after, 1_000 - 21);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_status_keeps_the_charge_whatever_its_body_says() {
+async fn error_status_keeps_charge_despite_usage_in_body() {
     let (before, after) = left(COMPATIBLE_USAGE, || {
         let mut response = Frames::from(USAGE).into_response();
         *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
@@ -122,7 +122,7 @@ async fn an_error_status_keeps_the_charge_whatever_its_body_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_endpoint_is_read_as_the_provider_charges_it() {
+async fn each_endpoint_is_estimated_by_provider_rules() {
     let cases = [
         ("/v1/chat/completions", r#""messages": [{"role": "user", "content": "12345678"}]"#, 4),
         ("/v1/completions", r#""prompt": "12345678", "max_tokens": 7"#, 9),
@@ -141,7 +141,7 @@ async fn each_endpoint_is_read_as_the_provider_charges_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn responses_state_their_usage_in_words_of_their_own() {
+async fn responses_api_usage_settles() {
     let limiter = thousand(COMPATIBLE_USAGE);
     let body = r#"{"object": "response", "usage": {"input_tokens": 30, "output_tokens": 4}}"#;
     let mut client = answering(&RateLimitLayer::new(limiter.clone()), move || {
@@ -155,7 +155,7 @@ async fn responses_state_their_usage_in_words_of_their_own() {
     assert_eq!(available(&limiter, "gpt-4o"), [1_000 - 34]);
 }
 
-/// An event of Anthropic's, Gemini's or OpenAI's, in a frame of its own.
+/// Returns a stream of these events, one per frame.
 fn events(events: &[&str]) -> Response<Frames> {
     let event = |frames: Frames, event: &&str| frames.data(format!("data: {event}\n\n"));
     let mut response = events.iter().fold(Frames::default(), event).into_response();
@@ -170,13 +170,13 @@ const MESSAGE_DELTA: &str = r#"{"type": "message_delta", "delta": {"stop_reason"
 const MESSAGE_STOP: &str = r#"{"type": "message_stop"}"#;
 const ANSWER: &[&str] = &[MESSAGE_START, DELTA, MESSAGE_DELTA, MESSAGE_STOP];
 
-/// A key with so much output a minute.
+/// Returns a limiter with 10,000 output tokens per minute for `m`.
 fn otpm(profile: Profile) -> Limiter {
     let quota = Quota::new().otpm(10_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(profile).quota("m", quota).build().unwrap()
 }
 
-/// What output is charged in a minute where `frames` of a stream are read before it is dropped.
+/// Returns the output charged if `frames` frames of a stream are read before it is dropped.
 async fn charged(
     limiter: &Limiter,
     path: &str,
@@ -197,18 +197,18 @@ async fn charged(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_dropped_keeps_the_output_it_reserved_and_teaches_nothing() {
+async fn stream_dropped_early_keeps_output_and_is_not_learned() {
     let limiter = otpm(ANTHROPIC);
     for frames in [1, 1, 1, 2, 2, 2] {
         assert_eq!(charged(&limiter, "/v1/messages", ANSWER, frames).await, 1_000);
     }
     assert_eq!(limiter.feedback().expected_output("m"), None);
-    // Its end reads as before.
+    // A stream read to its end settles as before.
     assert_eq!(charged(&limiter, "/v1/messages", ANSWER, ANSWER.len() + 1).await, 30);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_drops_the_body_after_the_final_usage_pays_the_usage() {
+async fn stream_dropped_after_final_usage_settles_by_usage() {
     let limiter = otpm(ANTHROPIC);
     for _ in 0..5 {
         assert_eq!(charged(&limiter, "/v1/messages", ANSWER, 3).await, 30);
@@ -223,7 +223,7 @@ async fn a_client_that_drops_the_body_after_the_final_usage_pays_the_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_a_stream_keeps_the_output_it_reserved() {
+async fn error_in_stream_keeps_reserved_output() {
     const BROKEN: &[&str] = &[
         MESSAGE_START,
         r#"{"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}"#,
@@ -232,7 +232,7 @@ async fn an_error_in_a_stream_keeps_the_output_it_reserved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_that_grows_along_a_stream_is_only_known_at_its_end() {
+async fn cumulative_usage_settles_only_at_end_of_stream() {
     const VLLM: &[&str] = &[
         r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 0}}"#,
         r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 1}}"#,
@@ -253,7 +253,7 @@ async fn usage_that_grows_along_a_stream_is_only_known_at_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_cut_off_keeps_a_cost_that_names_no_output() {
+async fn stream_cut_off_keeps_cost_without_output() {
     let limiter = thousand(ANTHROPIC);
     let mut client = answering(&RateLimitLayer::new(limiter.clone()), || events(ANSWER));
     let mut request = chat("gpt-4o");

@@ -1,5 +1,6 @@
-//! Which errors say that a request never left, over real connections: one that was never made, and
-//! ones that are reset once the request has gone out.
+//! Errors that prove that a request was not sent, over real connections: a connection that was
+//! refused,
+//! compared with connections reset after the request.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -15,7 +16,8 @@ use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use super::reqwest::{CHAT, client, closed_port, limiter};
 use super::{available, held};
 
-/// Reads a request from each connection, sends this much of an answer, and resets it; its URL.
+/// Starts a server that reads a request from each connection, sends this part of an answer and
+/// resets; returns its URL.
 async fn resets_after(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
@@ -29,7 +31,7 @@ async fn resets_after(answer: &'static str) -> String {
     url
 }
 
-/// How the same request is made for each client.
+/// A request type that both clients can build.
 trait Post {
     fn post(url: &str) -> Self;
 }
@@ -48,7 +50,7 @@ impl Post for http::Request<Full<Bytes>> {
     }
 }
 
-/// What a request that fails is charged, out of 10,000 tokens.
+/// Returns the charge of a failing request, out of 10,000 tokens.
 async fn charged<S, R>(limiter: &Limiter, service: S, url: &str) -> u64
 where
     S: Service<R>,
@@ -61,8 +63,9 @@ where
     before - available(limiter, "gpt-4o")[0]
 }
 
-/// A service around the client, with nothing, a box, another layer of ours, or both between.
-macro_rules! told_apart {
+/// Tests a client behind a layer: alone, boxed, with another rate-limit layer between, and with
+/// both.
+macro_rules! assert_only_unsent_is_free {
     ($request:ty, $client:expr) => {{
         let limiter = limiter();
         let layer = RateLimitLayer::new(limiter.clone());
@@ -87,25 +90,25 @@ macro_rules! told_apart {
 }
 
 #[tokio::test]
-async fn hyper_utils_client_is_told_apart() {
+async fn hyper_util_client_only_unsent_request_is_free() {
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    told_apart!(http::Request<Full<Bytes>>, client.clone());
+    assert_only_unsent_is_free!(http::Request<Full<Bytes>>, client.clone());
 }
 
 #[tokio::test]
-async fn reqwest_is_told_apart() {
+async fn reqwest_only_unsent_request_is_free() {
     let client = client();
-    told_apart!(reqwest::Request, client.clone());
+    assert_only_unsent_is_free!(reqwest::Request, client.clone());
 }
 
 #[tokio::test]
-async fn a_chain_of_reqwest_middleware_is_told_apart() {
+async fn reqwest_middleware_chain_only_unsent_request_is_free() {
     let chain = ClientBuilder::new(client()).build();
-    told_apart!(reqwest::Request, chain.clone());
+    assert_only_unsent_is_free!(reqwest::Request, chain.clone());
 }
 
 #[tokio::test]
-async fn as_a_link_of_a_chain_it_tells_apart() {
+async fn layer_as_reqwest_middleware_only_unsent_request_is_free() {
     let limiter = limiter();
     let chain = ClientBuilder::new(client()).with(RateLimitLayer::new(limiter.clone())).build();
     let (_socket, closed) = closed_port();
@@ -117,7 +120,7 @@ async fn as_a_link_of_a_chain_it_tells_apart() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_reset_keeps_the_charge() {
+async fn response_body_that_is_reset_keeps_charge() {
     let limiter = limiter();
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     let url = resets_after("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"usage\"").await;

@@ -1,4 +1,4 @@
-//! What of a response's head, its usage and its encoding reaches the limiter.
+//! Data of a response's head, usage and encoding that reaches the limiter.
 
 use std::io;
 
@@ -34,7 +34,7 @@ async fn reserved(layer: &RateLimitLayer, answer: &'static str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_earlier_requests_put_out_is_reserved_for_the_next() {
+async fn expected_output_of_key_is_reserved_for_next_request() {
     let limiter = limiter(COMPATIBLE_USAGE);
     let layer = RateLimitLayer::new(limiter.clone());
     assert_eq!(reserved(&layer, USAGE).await, 1_024);
@@ -43,13 +43,13 @@ async fn what_earlier_requests_put_out_is_reserved_for_the_next() {
     }
     assert_eq!(limiter.feedback().expected_output("gpt-4o"), Some(9));
     assert_eq!(reserved(&layer, USAGE).await, 9);
-    // What failed has put out nothing, and says nothing of the next.
+    // A failed request has no output and does not change the expected output.
     reserved(&layer, "{}").await;
     assert_eq!(reserved(&layer, USAGE).await, 9);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cost_that_the_caller_sets_is_reserved_whatever_was_learned() {
+async fn cost_set_by_caller_ignores_expected_output() {
     let limiter = limiter(COMPATIBLE_USAGE);
     (0..9).for_each(|_| limiter.feedback().output_seen("gpt-4o", 9));
     let http = Http::new(COMPATIBLE_USAGE);
@@ -65,7 +65,7 @@ async fn a_cost_that_the_caller_sets_is_reserved_whatever_was_learned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_head_says_was_charged_counts() {
+async fn charge_in_response_header_settles() {
     let mistral = Profile::named("mistral").unwrap();
     let limiter = limiter(mistral);
     let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
@@ -78,7 +78,7 @@ async fn what_the_head_says_was_charged_counts() {
     assert_eq!(available(&limiter, "gpt-4o"), [100_000 - 777]);
 }
 
-/// How a text looks in gzip (one stored block, RFC 1951).
+/// Encodes a text as gzip in one stored block (RFC 1951).
 pub(super) fn gzip(text: &str) -> Vec<u8> {
     let size = u16::try_from(text.len()).unwrap();
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
@@ -108,7 +108,7 @@ fn with(journey: &Journey) -> Request<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compressed_answer_passes_as_it_is_keeps_what_was_reserved_and_says_so() {
+async fn compressed_answer_passes_unchanged_and_is_reported() {
     let layer = RateLimitLayer::new(limiter(COMPATIBLE_USAGE));
     let journey = Journey::new();
     let response = layer.layer(service_fn(packed)).oneshot(with(&journey)).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_compressed_answer_passes_as_it_is_keeps_what_was_reserved_and_says_so
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_decompressed_below_the_layer_is_read() {
+async fn answer_decompressed_below_layer_is_read() {
     let client = ServiceBuilder::new()
         .layer(RateLimitLayer::new(limiter(COMPATIBLE_USAGE)))
         .map_response(|response: Response<_>| response.map(UnsyncBoxBody::new))
@@ -135,7 +135,7 @@ async fn what_is_decompressed_below_the_layer_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_that_a_stream_begins_with_is_settled_while_the_output_is_on_its_way() {
+async fn input_of_stream_settles_while_output_is_in_flight() {
     let quota = Quota::new().itpm(1_000).otpm(1_000);
     let limiter = builder().provider(ANTHROPIC).quota("gpt-4o", quota).build().unwrap();
     let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {

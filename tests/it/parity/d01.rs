@@ -16,8 +16,8 @@ fn two() -> Limiter {
     Limiter::builder().quota("k", Quota::new().rpm(2)).build().unwrap()
 }
 
-/// Sends three through any service at all: how many were let in.
-async fn let_in<S, R>(service: S, request: impl Fn() -> R) -> usize
+/// Sends three requests through a service and returns the number admitted.
+async fn admitted_of_three<S, R>(service: S, request: impl Fn() -> R) -> usize
 where
     S: Service<R> + Clone,
 {
@@ -29,7 +29,7 @@ where
 }
 
 #[tokio::test]
-async fn d01_wraps_a_function_over_http_types() {
+async fn d01_layer_wraps_a_function_over_http_types() {
     async fn answer(_: Request<String>) -> Result<Response<Full<Bytes>>, Infallible> {
         Ok(Response::new("hello".into()))
     }
@@ -37,21 +37,21 @@ async fn d01_wraps_a_function_over_http_types() {
     let service = layer.layer(service_fn(answer));
     let body = service.clone().oneshot(Request::new(String::new())).await.unwrap().into_body();
     assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
-    assert_eq!(let_in(service, || Request::new(String::new())).await, 1);
+    assert_eq!(admitted_of_three(service, || Request::new(String::new())).await, 1);
 }
 
 #[tokio::test]
-async fn d01_wraps_a_service_that_is_not_http_by_closures() {
+async fn d01_layer_wraps_a_non_http_service_by_closures() {
     let double = service_fn(async |number: u64| Ok::<_, Infallible>(2 * number));
     let layer = RateLimitLayer::new(two())
         .classify(|number: &u64| Classified::new("k", Cost::new().tokens(*number)))
         .observe(|answer: &u64| Some(Cost::new().tokens(*answer)))
         .reject();
     assert_eq!(layer.layer(double).oneshot(21).await.unwrap(), 42);
-    assert_eq!(let_in(layer.layer(double), || 1).await, 1);
+    assert_eq!(admitted_of_three(layer.layer(double), || 1).await, 1);
 }
 
-/// A service with a type of error of its own, that must be made ready for each call.
+/// A service with a custom error type that must be made ready before each call.
 #[derive(Clone, Default)]
 struct Own {
     ready: bool,
@@ -79,7 +79,7 @@ impl Service<()> for Own {
 }
 
 #[tokio::test]
-async fn d01_wraps_a_service_written_by_hand_within_a_stack_of_towers_layers() {
+async fn d01_layer_wraps_a_custom_service_in_a_tower_stack() {
     let own = Own::default();
     let layer = RateLimitLayer::new(two())
         .classify(|(): &()| Classified::new("k", Cost::new()))
@@ -92,6 +92,6 @@ async fn d01_wraps_a_service_written_by_hand_within_a_stack_of_towers_layers() {
         .concurrency_limit(1)
         .map_err(BoxError::from)
         .service(own.clone());
-    assert_eq!(let_in(stack, || ()).await, 2);
+    assert_eq!(admitted_of_three(stack, || ()).await, 2);
     assert_eq!(own.calls.load(Ordering::Relaxed), 2);
 }

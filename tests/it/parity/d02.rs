@@ -22,7 +22,7 @@ fn tokens(estimate: &Estimate) -> u64 {
 }
 
 #[test]
-fn d02_a_request_is_read_for_its_model_its_prompt_and_what_it_may_generate() {
+fn d02_request_is_read_for_model_prompt_and_max_output() {
     let chat = OPENAI.read_request("/v1/chat/completions", CHAT.as_bytes());
     assert_eq!((chat.model.as_deref(), tokens(&chat)), (Some("gpt-4o"), 57));
     assert_eq!((chat.max_output, chat.stream, chat.exact), (Some(50), true, true));
@@ -33,7 +33,7 @@ fn d02_a_request_is_read_for_its_model_its_prompt_and_what_it_may_generate() {
 }
 
 #[test]
-fn d02_more_text_costs_more_and_so_does_a_larger_bound() {
+fn d02_more_text_or_larger_bound_costs_more() {
     let read = |words: usize, max_tokens: u64| {
         let content = "word ".repeat(words);
         let messages = serde_json::json!([{"role": "user", "content": content}]);
@@ -50,7 +50,7 @@ fn d02_more_text_costs_more_and_so_does_a_larger_bound() {
 }
 
 #[test]
-fn d02_what_cannot_be_read_is_guessed_from_its_size_and_says_so() {
+fn d02_unreadable_request_is_estimated_from_size() {
     for body in [&b"no JSON at all, just some bytes."[..], b"\xff\xfe\x00\x01"] {
         let estimate = OPENAI.read_request("/v1/chat/completions", body);
         assert!(!estimate.exact);
@@ -58,7 +58,7 @@ fn d02_what_cannot_be_read_is_guessed_from_its_size_and_says_so() {
     }
 }
 
-/// What the layer has charged for a request by the time that it is sent.
+/// Returns the tokens charged by the layer when the request is sent.
 async fn charged<B>(body: B) -> u64
 where
     B: tollgate::middleware::PeekBody + Send + 'static,
@@ -78,7 +78,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn d02_the_layer_does_so_for_every_request_in_memory_before_it_is_sent() {
+async fn d02_layer_estimates_requests_in_memory_before_sending() {
     assert_eq!(charged(CHAT.to_owned()).await, 57);
     assert_eq!(charged(Bytes::from(CHAT)).await, 57);
     assert_eq!(charged(CHAT.as_bytes().to_vec()).await, 57);

@@ -10,7 +10,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 const S: Duration = Duration::from_secs(1);
 
-/// Requests are a number of tokens each, all of one key with these limits.
+/// Returns a service whose requests are a number of tokens of one key with these limits.
 fn service(
     quota: Quota,
 ) -> (Limiter, impl Clone + Service<u64, Response = u64, Error = RateLimitError>) {
@@ -29,46 +29,46 @@ async fn is_ready<S: Service<u64>>(service: &mut S) -> bool {
     poll_fn(|cx| Poll::Ready(service.poll_ready(cx).is_ready())).await
 }
 
-/// Sends two, and says after how long the service is ready for a third.
+/// Sends two requests and returns the time until the service is ready for a third.
 async fn ready_after(quota: Quota, tokens: u64) -> Duration {
     let (limiter, mut service) = service(quota);
     for _ in 0..2 {
         assert!(is_ready(&mut service).await);
-        service.call(tokens).await.unwrap_or_else(|_| panic!("it fits"));
+        service.call(tokens).await.unwrap_or_else(|_| panic!("the request fits"));
     }
     assert!(!is_ready(&mut service).await);
     let begin = limiter.now();
     assert!(service.ready().await.is_ok());
     let waited = limiter.now() - begin;
-    // It is let in as soon as it is ready.
+    // Once ready, the request is admitted immediately.
     assert!(service.call(tokens).await.is_ok());
     assert_eq!(limiter.now() - begin, waited);
     waited
 }
 
 #[tokio::test(start_paused = true)]
-async fn d03_pending_while_requests_a_minute_are_used_up() {
+async fn d03_pending_while_requests_per_minute_are_used_up() {
     assert_eq!(ready_after(Quota::new().rpm(2).tpm(1_000).rpd(99), 10).await, 30 * S);
 }
 
 #[tokio::test(start_paused = true)]
-async fn d03_pending_while_tokens_a_minute_lack_the_room_for_a_typical_request() {
+async fn d03_pending_while_tokens_per_minute_are_below_typical() {
     assert_eq!(ready_after(Quota::new().rpm(99).tpm(60).rpd(99), 30).await, 30 * S);
 }
 
 #[tokio::test(start_paused = true)]
-async fn d03_pending_while_requests_a_day_are_used_up() {
+async fn d03_pending_while_requests_per_day_are_used_up() {
     assert_eq!(ready_after(Quota::new().rpm(99).tpm(1_000).rpd(2), 10).await, 43_200 * S);
 }
 
 #[tokio::test(start_paused = true)]
-async fn d03_the_bucket_with_the_longest_wait_binds() {
+async fn d03_bucket_with_longest_wait_decides() {
     assert_eq!(ready_after(Quota::new().rpm(2).tpm(60).rpd(2), 30).await, 43_200 * S);
     assert_eq!(ready_after(Quota::new().rpm(2).tpm(40).rpd(99), 20).await, 30 * S);
 }
 
 #[tokio::test(start_paused = true)]
-async fn d03_readiness_takes_nothing() {
+async fn d03_readiness_reserves_zero() {
     let (limiter, service) = service(Quota::new().rpm(1).tpm(10).rpd(1));
     for _ in 0..100 {
         assert!(is_ready(&mut service.clone()).await);

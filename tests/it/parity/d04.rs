@@ -1,4 +1,4 @@
-//! What a request really used is read from its response.
+//! The actual usage is read from the response.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -20,10 +20,10 @@ use super::rig::{builder, held, used};
 const CHAT: &str = r#"{"model": "m", "max_tokens": 500,
     "messages": [{"role": "user", "content": "Say this is a test"}]}"#;
 
-/// 12 tokens in, 9 out.
+/// 12 input and 9 output tokens.
 const USAGE: &str = r#"{"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 21}"#;
 
-/// A body of these frames.
+/// A body of given frames.
 struct Frames(VecDeque<Bytes>);
 
 impl Body for Frames {
@@ -44,7 +44,7 @@ fn limiter(profile: Profile) -> Limiter {
     limiter.build().unwrap()
 }
 
-/// Sends a request that is answered by `body` in pieces of so many bytes; what the client reads.
+/// Sends a request that is answered by `body` in chunks of this size; returns the body received.
 async fn send(limiter: &Limiter, kind: &'static str, body: &str, piece: usize) -> Bytes {
     let frames: VecDeque<_> = body.as_bytes().chunks(piece).map(Bytes::copy_from_slice).collect();
     let inner = service_fn(move |_: Request<String>| {
@@ -55,12 +55,12 @@ async fn send(limiter: &Limiter, kind: &'static str, body: &str, piece: usize) -
     let request = Request::post("/v1/chat/completions").body(CHAT.to_owned()).unwrap();
     let client = RateLimitLayer::new(limiter.clone()).layer(inner);
     let response = client.oneshot(request).await.unwrap();
-    assert!(held(limiter, "m")[1] >= 500, "reserved until its usage is known");
+    assert!(held(limiter, "m")[1] >= 500, "held until the usage is known");
     response.collect().await.unwrap().to_bytes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn d04_usage_in_a_json_body_takes_the_place_of_the_estimate() {
+async fn d04_usage_in_json_body_replaces_estimate() {
     let body = format!(r#"{{"id": "1", "choices": [{{"text": "Hi"}}], "usage": {USAGE}}}"#);
     for piece in [1, 2, 7, 64, 4_096] {
         let limiter = limiter(COMPATIBLE_USAGE);
@@ -71,7 +71,7 @@ async fn d04_usage_in_a_json_body_takes_the_place_of_the_estimate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d04_so_does_usage_in_a_stream_of_events_whose_bytes_pass_unchanged() {
+async fn d04_usage_in_event_stream_replaces_estimate() {
     let events = format!(
         "data: {{\"choices\": [{{\"delta\": {{\"content\": \"Hi\"}}}}], \"usage\": null}}\n\n\
          data: {{\"choices\": [], \"usage\": {USAGE}}}\n\ndata: [DONE]\n\n"
@@ -85,7 +85,7 @@ async fn d04_so_does_usage_in_a_stream_of_events_whose_bytes_pass_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d04_a_response_that_tells_no_usage_keeps_the_estimate() {
+async fn d04_response_without_usage_keeps_estimate() {
     let limiter = limiter(COMPATIBLE_USAGE);
     send(&limiter, "application/json", r#"{"choices": []}"#, 64).await;
     let used = used(&limiter, "m");
@@ -95,7 +95,7 @@ async fn d04_a_response_that_tells_no_usage_keeps_the_estimate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d04_headers_tell_limits_and_what_is_used_of_them() {
+async fn d04_headers_report_limits_and_usage() {
     let limiter = builder().provider(OPENAI).clock(TokioClock::new()).build().unwrap();
     let inner = service_fn(|_: Request<String>| {
         let response = Response::builder()

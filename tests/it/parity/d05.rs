@@ -1,5 +1,5 @@
-//! d05: the layer wraps LLM HTTP clients: `examples/hyper_client.rs` and `examples/async_openai.rs`,
-//! as they are (`examples/reqwest_client.rs` is run beside the layer's own tests).
+//! d05: the layer wraps LLM HTTP clients. Runs `examples/hyper_client.rs` and
+//! `examples/async_openai.rs`; `examples/reqwest_client.rs` is run next to the tests of the layer.
 #![cfg(feature = "reqwest")]
 
 use async_openai::error::OpenAIError;
@@ -22,14 +22,14 @@ async fn bind(settings: Settings) -> (SimulatedServer, String) {
     (server, base)
 }
 
-/// Admitted and refused.
+/// Returns the numbers of admitted and refused requests.
 async fn end(server: SimulatedServer) -> (u64, u64) {
     let total = server.shutdown().await.unwrap().total;
     (total.admitted, total.refused)
 }
 
 #[tokio::test]
-async fn d05_hyper_utils_client_meets_no_429() {
+async fn d05_hyper_util_client_receives_no_429() {
     let (server, base) = bind(hyper_client::provider()).await;
     let bytes = hyper_client::send_all(&format!("{base}/chat/completions")).await.unwrap();
     assert!(bytes > 20 * 100);
@@ -37,7 +37,7 @@ async fn d05_hyper_utils_client_meets_no_429() {
 }
 
 #[tokio::test]
-async fn d05_async_openai_meets_no_429_with_json_and_streams() {
+async fn d05_async_openai_receives_no_429_with_json_and_streams() {
     let (server, base) = bind(async_openai_client::provider()).await;
     let limiter = async_openai_client::limiter().unwrap();
     let client = async_openai_client::within(limiter, super::reqwest_client(), &base);
@@ -48,7 +48,7 @@ async fn d05_async_openai_meets_no_429_with_json_and_streams() {
 }
 
 #[tokio::test]
-async fn d05_a_stream_of_async_openai_settles_by_its_usage() {
+async fn d05_async_openai_stream_settles_by_usage() {
     use futures_util::TryStreamExt;
     let (_server, base) = bind(Settings::default().with_output(OutputSize::Fixed(9))).await;
     let quota = Quota::new().tpm(10_000);
@@ -69,7 +69,7 @@ async fn d05_a_stream_of_async_openai_settles_by_its_usage() {
 }
 
 #[tokio::test]
-async fn d05_a_refusal_of_ours_comes_out_of_async_openai_as_it_was() {
+async fn d05_refusal_keeps_error_type_through_async_openai() {
     let (server, base) = bind(Settings::default()).await;
     let quota = Quota::new().tpm(100);
     let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build().unwrap();

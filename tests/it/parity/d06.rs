@@ -1,4 +1,4 @@
-//! Protection of an axum server, over real connections.
+//! Protection of an axum server over real connections.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ fn text<'a>(response: &'a Response, field: &str) -> Option<&'a str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d06_of_forty_at_once_exactly_five_reach_the_handler() {
+async fn d06_forty_concurrent_requests_reach_handler_five_times() {
     let reached = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&reached);
     let handler = async move || {
@@ -79,7 +79,7 @@ async fn d06_of_forty_at_once_exactly_five_reach_the_handler() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d06_streams_pass_frame_by_frame_and_hold_their_place_until_they_end() {
+async fn d06_streams_pass_frame_by_frame_and_hold_concurrency() {
     let (frames, receiver) = mpsc::channel::<Bytes>(1);
     let receiver = Arc::new(Mutex::new(Some(receiver)));
     let handler = async move || match receiver.lock().take() {
@@ -92,7 +92,7 @@ async fn d06_streams_pass_frame_by_frame_and_hold_their_place_until_they_end() {
     let client = client();
     let mut streamed = client.get(&url).send().await.unwrap();
     assert_eq!(streamed.content_length(), None);
-    // Each is read before the next is sent.
+    // Each part is read before the next is sent.
     for part in ["data: 1\n\n", "data: 2\n\n"] {
         frames.send(part.into()).await.unwrap();
         assert_eq!(streamed.chunk().await.unwrap().unwrap(), part);
@@ -104,7 +104,7 @@ async fn d06_streams_pass_frame_by_frame_and_hold_their_place_until_they_end() {
     assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
 }
 
-/// A body of whatever is received.
+/// A body of the received parts.
 struct Received(mpsc::Receiver<Bytes>);
 
 impl http_body::Body for Received {
@@ -120,7 +120,7 @@ impl http_body::Body for Received {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d06_errors_of_the_service_pass_as_they_are_and_count() {
+async fn d06_service_errors_pass_unchanged_and_count() {
     let handler = async || (StatusCode::BAD_GATEWAY, [("x-cause", "upstream")], "it is not well");
     let limit = RateLimitLayer::new(limiter("service", Quota::new().rpm(2))).respond();
     let url = serve(Router::new().route("/", get(handler)).layer(limit)).await;
@@ -143,8 +143,8 @@ async fn d06_errors_of_the_service_pass_as_they_are_and_count() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d06_endpoints_are_protected_by_tokens_for_each_api_key() {
-    // A handler that takes as many tokens as its request has bytes; 40 are reserved.
+async fn d06_endpoints_are_limited_by_tokens_per_api_key() {
+    // The handler uses one token per byte of the request; 40 are reserved.
     let handler = async |body: Bytes| {
         let cost = Cost::new().tokens(body.len() as u64);
         (axum::Extension(Charge::of(cost)), "done")

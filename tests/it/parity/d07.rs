@@ -1,5 +1,5 @@
-//! d07: the layer in a chain of reqwest-middleware, with retries and tracing:
-//! `examples/reqwest_middleware.rs`, as it is, and a 429 that the chain answers.
+//! d07: the layer in a chain of reqwest-middleware with retries and tracing. Runs
+//! `examples/reqwest_middleware.rs`, and a chain that retries a 429.
 #![cfg(feature = "reqwest-middleware")]
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ async fn bind(settings: Settings) -> (SimulatedServer, String) {
 }
 
 #[tokio::test]
-async fn d07_a_chain_with_retries_and_tracing_meets_no_429() {
+async fn d07_chain_with_retries_and_tracing_receives_no_429() {
     let (server, url) = bind(example::provider()).await;
     let client = example::chain(super::reqwest_client()).unwrap();
     example::send_all(&client, &url).await.unwrap();
@@ -39,7 +39,7 @@ async fn d07_a_chain_with_retries_and_tracing_meets_no_429() {
     assert_eq!((total.admitted, total.failed, total.refused), (20, 2, 0));
 }
 
-/// A link that counts the attempts that pass it.
+/// A middleware that counts attempts.
 #[derive(Clone, Default)]
 struct Attempts(Arc<AtomicU64>);
 
@@ -57,8 +57,8 @@ impl Middleware for Attempts {
 }
 
 #[tokio::test]
-async fn d07_each_attempt_is_charged_and_a_429_is_answered_by_one_more() {
-    // One request fits, and the next two seconds later: somebody else sends it first.
+async fn d07_each_attempt_is_charged_and_a_429_is_retried() {
+    // The provider admits one request per two seconds; another client takes the first.
     let settings = Settings::default().with_rpm(30).with_burst(Duration::from_secs(2));
     let (server, url) = bind(settings).await;
     let body = r#"{"model": "gpt-4o", "max_tokens": 9, "messages": []}"#;

@@ -1,9 +1,9 @@
-//! The packages that were asked for, each where it belongs.
+//! The required packages are used in their modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crate, how its use reads in the sources, and the room of the library that it belongs to.
+/// Crate, its use in the sources, and the module that must use it.
 const PACKAGES: [(&str, &str, &str); 7] = [
     ("http", "http::", "src/provider"),
     ("tokio", "tokio::", "src/limiter"),
@@ -23,7 +23,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// Whether a line of code (comments left out) in this folder names it.
+/// Returns true if a line of code in this folder, without comments, contains the name.
 fn is_used(folder: &str, name: &str) -> bool {
     sources(&root().join(folder)).iter().any(|path| {
         let text = fs::read_to_string(path).unwrap();
@@ -32,7 +32,7 @@ fn is_used(folder: &str, name: &str) -> bool {
     })
 }
 
-/// The lines of the sections of the manifest with this name.
+/// Returns the lines of the sections with this name in the manifest.
 fn section(name: &str) -> Vec<String> {
     section_of("Cargo.toml", name)
 }
@@ -50,21 +50,21 @@ fn section_of(manifest: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn d08_each_package_is_a_dependency_and_used_in_its_room() {
+fn d08_each_package_is_a_dependency_and_used_in_module() {
     let dependencies = section("[dependencies]");
-    for (package, name, room) in PACKAGES {
+    for (package, name, module) in PACKAGES {
         let line = format!("{package} = ");
         assert!(
             dependencies.iter().any(|l| l.starts_with(&line)),
             "{package} is not in Cargo.toml"
         );
-        assert!(is_used(room, name), "{name} is not used in {room}");
+        assert!(is_used(module, name), "{name} is not used in {module}");
     }
 }
 
-/// The server's own dependencies.
+/// Dependencies of the server.
 #[test]
-fn d08_those_of_the_server_are_used_there() {
+fn d08_server_packages_are_used_in_the_server() {
     let dependencies = section_of("crates/serve/Cargo.toml", "[dependencies]");
     for (package, name) in
         [("pin-project", "pin_project::pin_project"), ("tower-http", "tower_http::")]
@@ -76,16 +76,16 @@ fn d08_those_of_the_server_are_used_there() {
 }
 
 #[test]
-fn d08_the_engine_and_the_values_use_none_of_them() {
+fn d08_engine_and_quota_use_none_of_the_packages() {
     for (_, name, _) in PACKAGES {
-        for room in ["src/engine", "src/quota"] {
-            assert!(!is_used(room, name), "{name} in {room}");
+        for module in ["src/engine", "src/quota"] {
+            assert!(!is_used(module, name), "{name} in {module}");
         }
     }
 }
 
 #[test]
-fn d08_tower_itself_is_what_the_layer_is_tried_in() {
+fn d08_tower_is_a_dev_dependency_used_by_tests() {
     let tower = |section: &[String]| section.iter().any(|line| line.starts_with("tower = "));
     assert!(tower(&section("[target.'cfg(not(shuttle))'.dev-dependencies]")));
     assert!(is_used("tests/it/middleware", "tower::"));

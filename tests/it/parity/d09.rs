@@ -1,4 +1,4 @@
-//! What stands at the top level.
+//! Files and folders at the top level.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ fn top(name: &str) -> PathBuf {
 }
 
 #[test]
-fn d09_the_files_that_were_asked_for_are_there_and_not_empty() {
-    let asked = ["Cargo.toml", "README.md"];
+fn d09_required_files_exist_and_are_not_empty() {
+    let required = ["Cargo.toml", "README.md"];
     let more = ["Cargo.lock", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
-    for file in asked.into_iter().chain(more) {
+    for file in required.into_iter().chain(more) {
         let text = fs::read_to_string(top(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(!text.trim().is_empty(), "{file} is empty");
     }
 }
 
 #[test]
-fn d09_the_folders_that_were_asked_for_hold_rust_sources() {
+fn d09_required_folders_contain_rust_sources() {
     for folder in ["src", "tests/it", "examples", "benches"] {
         let entries = fs::read_dir(top(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
         let rust = |path: PathBuf| path.extension().is_some_and(|extension| extension == "rs");
@@ -31,7 +31,7 @@ fn d09_the_folders_that_were_asked_for_hold_rust_sources() {
 }
 
 #[test]
-fn d09_the_manifest_names_the_readme_and_both_licences() {
+fn d09_manifest_names_readme_and_both_licences() {
     let manifest = fs::read_to_string(top("Cargo.toml")).unwrap();
     assert!(manifest.contains("readme = \"README.md\""));
     assert!(manifest.contains("license = \"MIT OR Apache-2.0\""));

@@ -1,4 +1,4 @@
-//! Several buckets checked in one atomic step, under limits that come with the call.
+//! Several buckets checked in one atomic step, with limits given per call.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::rig::{builder, tokens, used};
 
-/// The key of an entity and an operation.
+/// Returns the key of an entity and an operation.
 fn key(entity: &str, operation: &str) -> String {
     format!("{entity}:{operation}")
 }
@@ -17,7 +17,7 @@ fn limiter() -> Limiter {
 }
 
 #[test]
-fn f01_one_call_takes_what_it_costs_of_every_bucket() {
+fn f01_one_call_charges_every_bucket() {
     let limiter = limiter();
     let (key, limits) = (key("openai-key", "call"), Quota::new().rpm(10_000).tpm(2_000_000));
     for done in 1..=3 {
@@ -27,7 +27,7 @@ fn f01_one_call_takes_what_it_costs_of_every_bucket() {
 }
 
 #[test]
-fn f01_a_bucket_that_refuses_leaves_every_other_as_it_was() {
+fn f01_bucket_that_refuses_leaves_others_unchanged() {
     let orders = [Quota::new().rpm(10).tpm(100), Quota::new().tpm(100).rpm(10)];
     for limits in orders {
         let limiter = limiter();
@@ -39,14 +39,14 @@ fn f01_a_bucket_that_refuses_leaves_every_other_as_it_was() {
             assert_eq!(refused.dimension, Some(Dimension::Tokens));
         }
         assert_eq!((limiter.stats("k"), limiter.state().snapshot()), before);
-        // All nine requests that are left are still there for who needs fewer tokens.
+        // The nine remaining requests are available at a lower cost.
         (0..9).for_each(|_| attempt(&Cost::new()).unwrap());
         assert_eq!(attempt(&Cost::new()).unwrap_err().code, Code::RpmExceeded);
     }
 }
 
 #[test]
-fn f01_threads_that_race_for_two_buckets_leave_both_with_the_same_count() {
+fn f01_racing_threads_count_equally_in_two_buckets() {
     let limiter = limiter();
     let limits = Quota::new().rpm(1_000).tpm(7 * 600);
     std::thread::scope(|scope| {
@@ -63,7 +63,7 @@ fn f01_threads_that_race_for_two_buckets_leave_both_with_the_same_count() {
 }
 
 #[test]
-fn f01_each_entity_and_operation_has_buckets_of_its_own() {
+fn f01_each_entity_and_operation_has_separate_buckets() {
     let limiter = limiter();
     let limits = Quota::new().rpm(1);
     let attempt =
@@ -75,7 +75,7 @@ fn f01_each_entity_and_operation_has_buckets_of_its_own() {
 }
 
 #[test]
-fn f01_asking_takes_nothing_and_leaves_nothing_behind() {
+fn f01_decide_reserves_zero_and_creates_no_key() {
     let limiter = limiter();
     let limits = Quota::new().rpm(1).tpm(100);
     for _ in 0..5 {
@@ -89,7 +89,7 @@ fn f01_asking_takes_nothing_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn f01_metadata_goes_to_the_events_granted_or_denied() {
+fn f01_metadata_is_passed_to_granted_and_denied_events() {
     let limiter = limiter();
     let mut events = limiter.subscribe();
     let metadata: Metadata = Arc::from([("trace".to_owned(), "t-7".to_owned())]);

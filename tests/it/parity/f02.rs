@@ -1,4 +1,4 @@
-//! An error names the bucket that was exceeded.
+//! An error names the exceeded bucket.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tollgate::quota::{Cost, Dimension, Quota};
 use super::rig::{buckets, limit, manual, tokens};
 
 #[test]
-fn f02_a_refusal_names_the_dimension_that_was_exceeded_whichever_it_is() {
+fn f02_refusal_names_the_exceeded_dimension() {
     let images = Dimension::custom("images");
     let hour = Duration::from_secs(3_600);
     let quota = || {
@@ -32,13 +32,13 @@ fn f02_a_refusal_names_the_dimension_that_was_exceeded_whichever_it_is() {
         assert_eq!(refused.dimension, Some(dimension.clone()));
         let wait = if code == Code::LimitExceeded { hour } else { Duration::from_secs(60) };
         assert_eq!(refused.retry_after(), Some(wait));
-        let Ok(Event::Denied { dimension: told, .. }) = events.try_recv() else { panic!() };
-        assert_eq!(told, Some(dimension));
+        let Ok(Event::Denied { dimension: reported, .. }) = events.try_recv() else { panic!() };
+        assert_eq!(reported, Some(dimension));
     }
 }
 
 #[test]
-fn f02_of_several_that_are_exceeded_it_names_the_one_that_takes_longest() {
+fn f02_refusal_names_dimension_with_longest_wait() {
     let (limiter, _) = manual(buckets(Quota::new().rpm(60).tpm(60)));
     drop(limiter.try_acquire("k", &Cost::new().requests(60).tokens(60)).unwrap());
     let binding = |cost: &Cost| limiter.try_acquire("k", cost).unwrap_err().dimension.unwrap();
@@ -47,7 +47,7 @@ fn f02_of_several_that_are_exceeded_it_names_the_one_that_takes_longest() {
 }
 
 #[tokio::test]
-async fn f02_a_wait_in_vain_names_it_too() {
+async fn f02_deadline_error_names_the_dimension() {
     let (limiter, _) = manual(Quota::new().rpm(10).tpm(100));
     drop(limiter.try_acquire("k", &tokens(100)).unwrap());
     let late = limiter.acquire("k", &tokens(1)).max_wait(Duration::from_secs(59)).await;

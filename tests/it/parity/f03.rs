@@ -1,4 +1,4 @@
-//! A cost without a limit is the caller's mistake, on every path.
+//! A cost without a limit is an error of the caller, for every call.
 
 use tollgate::limiter::{Code, ManualClock};
 use tollgate::quota::{Cost, Dimension, Quota};
@@ -9,7 +9,7 @@ fn missing(cost: &Cost, limits: &Quota) -> Option<Dimension> {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let decision = limiter.acquire("k", cost).limits(limits).decide();
     assert!(limiter.state().keys().is_empty(), "a decision adds no key");
-    // The waiting path refuses before it waits.
+    // Acquiring waiting path refuses before it waits.
     let waited = limiter.acquire("k", cost).limits(limits).arrive().expect("ends immediately");
     match waited {
         Ok(_) => assert_eq!(decision.refused(), None),
@@ -23,7 +23,7 @@ fn missing(cost: &Cost, limits: &Quota) -> Option<Dimension> {
 }
 
 #[test]
-fn f03_a_cost_in_a_dimension_without_a_limit_is_an_error_that_names_it() {
+fn f03_cost_without_limit_is_an_error_naming_dimension() {
     let limits = Quota::new().rpm(10);
     let named = [
         (tokens(1), Dimension::Tokens),
@@ -39,7 +39,7 @@ fn f03_a_cost_in_a_dimension_without_a_limit_is_an_error_that_names_it() {
 }
 
 #[test]
-fn f03_of_custom_dimensions_only_the_one_that_was_given_counts() {
+fn f03_custom_dimension_needs_a_limit_of_the_same_name() {
     let day = std::time::Duration::from_secs(86_400);
     let limits = Quota::new().limit(limit(Dimension::custom("pages"), 10, day));
     let cost = Cost::new().custom("pages", 1).custom("images", 1);
@@ -48,14 +48,14 @@ fn f03_of_custom_dimensions_only_the_one_that_was_given_counts() {
 }
 
 #[test]
-fn f03_nothing_is_missing_for_what_costs_nothing_or_for_the_one_request() {
+fn f03_zero_cost_and_implicit_request_need_no_limit() {
     assert_eq!(missing(&tokens(9), &Quota::new().tpm(10)), None);
     assert_eq!(missing(&tokens(0).custom("images", 0), &Quota::new().rpm(10)), None);
     assert_eq!(missing(&Cost::new(), &Quota::new()), None);
 }
 
 #[test]
-fn f03_the_message_says_what_to_do() {
+fn f03_missing_limit_error_names_the_dimension() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let acquire = limiter.acquire("k", &tokens(5)).limits(&Quota::new().rpm(1));
     let advice = "add such a limit, or state the cost in dimensions that are limited";

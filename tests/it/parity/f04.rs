@@ -1,4 +1,4 @@
-//! Checking and waiting: until the last of the buckets has room, then all is taken.
+//! Checking and waiting: a request waits until all buckets have capacity, then reserves in all.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn limiter() -> Limiter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f04_what_fits_does_not_wait() {
+async fn f04_request_that_fits_does_not_wait() {
     let limiter = limiter();
     let (begin, limits) = (limiter.now(), Quota::new().rpm(3).tpm(30));
     for _ in 0..3 {
@@ -23,8 +23,8 @@ async fn f04_what_fits_does_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f04_it_waits_for_the_slowest_of_the_buckets_and_then_takes_of_all() {
-    // After all is used up: 5 requests take 5 s, 12 tokens 12 s, 3 input tokens 3 s.
+async fn f04_request_waits_for_slowest_bucket_then_charges_all() {
+    // After full use: 5 requests take 5 s, 12 tokens 12 s, 3 input tokens 3 s.
     let limits = buckets(Quota::new().rpm(60).tpm(60).itpm(60));
     let all = Cost::new().requests(60).tokens(60).input_tokens(60);
     let cost = Cost::new().requests(5).tokens(12).input_tokens(3);
@@ -37,7 +37,7 @@ async fn f04_it_waits_for_the_slowest_of_the_buckets_and_then_takes_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f04_a_herd_that_waits_is_let_in_as_the_limit_allows_and_no_faster() {
+async fn f04_hundred_waiters_are_admitted_at_the_rate_of_limit() {
     let limiter = limiter();
     let limits = Quota::new().rpm(10).tpm(1_000);
     let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
@@ -55,14 +55,14 @@ async fn f04_a_herd_that_waits_is_let_in_as_the_limit_allows_and_no_faster() {
     let granted = granted.lock();
     assert_eq!(granted.len(), 100);
     for pair in granted.windows(11) {
-        assert!(pair[10] - pair[0] >= 60 * S, "eleven in a minute: {pair:?}");
+        assert!(pair[10] - pair[0] >= 60 * S, "eleven grants in a minute: {pair:?}");
     }
-    // And not slower: ten each minute. Tokio's timer ticks in milliseconds.
+    // Nor slower: ten per minute. Tokio's timer ticks in milliseconds.
     assert_eq!(granted[99].as_secs(), 540);
 }
 
 #[tokio::test(start_paused = true)]
-async fn f04_a_cost_above_a_limit_is_refused_at_once_and_not_let_in_after_a_while() {
+async fn f04_cost_above_limit_is_refused_immediately() {
     let limiter = limiter();
     let (begin, limits) = (limiter.now(), Quota::new().rpm(10).tpm(100));
     let error = limiter.acquire("k", &tokens(101)).limits(&limits).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Buckets of any name and any window.
+//! Buckets with any name and window.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn refused(limiter: &Limiter, cost: &Cost) -> (String, Duration) {
 }
 
 #[test]
-fn f05_buckets_have_names_and_windows_of_the_callers_own() {
+fn f05_buckets_have_custom_names_and_windows() {
     let quota = Quota::new()
         .limit(limit(Dimension::custom("gpu_seconds"), 3, 250 * MS))
         .limit(limit(Dimension::custom("images"), 5, 1_500 * MS));
@@ -33,7 +33,7 @@ fn f05_buckets_have_names_and_windows_of_the_callers_own() {
 }
 
 #[test]
-fn f05_they_can_come_with_the_call() {
+fn f05_custom_buckets_can_be_given_per_call() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let limits = Quota::new().limit(limit(Dimension::custom("pages"), 40, 77 * MS));
     let cost = Cost::new().custom("pages", 40);
@@ -43,7 +43,7 @@ fn f05_they_can_come_with_the_call() {
 }
 
 #[test]
-fn f05_one_dimension_may_have_several_windows() {
+fn f05_dimension_may_have_several_windows() {
     let requests = |amount, window| limit(Dimension::Requests, amount, window);
     let (limiter, clock) =
         manual(Quota::new().limit(requests(2, 10 * MS)).limit(requests(3, 1_000 * MS)));
@@ -56,7 +56,7 @@ fn f05_one_dimension_may_have_several_windows() {
 }
 
 #[test]
-fn f05_windows_go_from_a_millisecond_to_366_days_and_others_are_refused() {
+fn f05_windows_are_limited_to_a_millisecond_and_366_days() {
     let days = |days: u64| Duration::from_secs(86_400 * days);
     for window in [MS, days(30), days(366)] {
         let (limiter, clock) = manual(Quota::new().limit(limit(Dimension::Requests, 1, window)));

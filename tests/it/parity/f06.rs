@@ -1,5 +1,5 @@
-//! Telemetry of a call under several limits: `request_denied{bucket}` and
-//! `backpressure_wait{duration_ms}`, with the entity and the operation.
+//! Telemetry of a call with several limits: `request_denied{bucket}` and
+//! `backpressure_wait{duration_ms}`, with entity and operation.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use tollgate::telemetry::Metrics;
 use tracing::Level;
 
 use super::rig::{buckets, builder, tokens};
-use crate::telemetry::{Figures, Log};
+use crate::telemetry::{Log, MetricsExporter};
 
 const KEY: &str = "openai-key:call";
 
-/// Under the names that the calls give: none has a quota of its own.
-fn rig() -> (Limiter, Figures, Metadata) {
+/// Returns a limiter whose metrics use the names of the keys, although no key has a quota.
+fn rig() -> (Limiter, MetricsExporter, Metadata) {
     let limiter = builder().clock(TokioClock::new()).build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new().with_names(|key| Some(key.into())));
+    let exporter = MetricsExporter::of(&limiter, Metrics::new().with_names(|key| Some(key.into())));
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    (limiter, figures, Arc::new([pair("entity", "openai-key"), pair("operation", "call")]))
+    (limiter, exporter, Arc::new([pair("entity", "openai-key"), pair("operation", "call")]))
 }
 
 #[tokio::test(start_paused = true)]
-async fn f06_a_denied_request_is_told_with_its_bucket_entity_and_operation() {
+async fn f06_denied_request_reports_bucket_entity_and_operation() {
     let (log, _guard) = Log::at(Level::DEBUG);
-    let (limiter, figures, metadata) = rig();
+    let (limiter, exporter, metadata) = rig();
     let mut events = limiter.subscribe();
     let limits = Quota::new().rpm(100).tpm(50);
     let attempt = |cost: Cost| {
@@ -43,16 +43,16 @@ async fn f06_a_denied_request_is_told_with_its_bucket_entity_and_operation() {
     for (name, value) in expected {
         assert_eq!(lines[0].field(name), Some(value), "{name}");
     }
-    let page = figures.page();
+    let page = exporter.page();
     let labels = [("key", KEY), ("dimension", "tokens")];
     assert_eq!(page.sum("tollgate_denied_total", &labels), 3.0);
     assert_eq!(page.sum("tollgate_denied_total", &[]), 3.0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn f06_a_wait_is_told_with_its_duration_entity_and_operation() {
+async fn f06_wait_reports_duration_entity_and_operation() {
     let (log, _guard) = Log::at(Level::DEBUG);
-    let (limiter, figures, metadata) = rig();
+    let (limiter, exporter, metadata) = rig();
     let limits = buckets(Quota::new().rpm(60).tpm(60));
     let all = Cost::new().requests(60).tokens(60);
     limiter.acquire(KEY, &all).limits(&limits).try_now().unwrap().settle(&all);
@@ -69,20 +69,20 @@ async fn f06_a_wait_is_told_with_its_duration_entity_and_operation() {
     for (name, value) in [("key", KEY), ("entity", "openai-key"), ("operation", "call")] {
         assert_eq!(lines[0].field(name), Some(value), "{name}");
     }
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(page.sum("tollgate_wait_seconds_count", &[("key", KEY)]), 2.0);
     let seconds = page.sum("tollgate_wait_seconds_sum", &[("key", KEY)]);
     assert!((10.0..10.1).contains(&seconds), "{seconds}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn f06_an_entity_whose_name_nobody_vouches_for_is_counted_under_other() {
+async fn f06_key_without_quota_is_counted_as_other() {
     let limiter = builder().clock(TokioClock::new()).build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new());
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
     for _ in 0..2 {
         let acquire = limiter.acquire(KEY, &Cost::new()).limits(&Quota::new().rpm(1));
         let _ = acquire.try_now();
     }
     let labels = [("key", "other"), ("dimension", "requests")];
-    assert_eq!(figures.page().sum("tollgate_denied_total", &labels), 1.0);
+    assert_eq!(exporter.page().sum("tollgate_denied_total", &labels), 1.0);
 }

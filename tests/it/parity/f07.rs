@@ -1,4 +1,4 @@
-//! The status of each bucket: how much was counted, and the time until it starts again.
+//! The status of each bucket: the count and the time until its reset.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::rig::{builder, limit, manual, tokens};
 
-/// Count and seconds to reset of each limit.
+/// Returns count and seconds to reset of each limit.
 fn status(limiter: &Limiter) -> Vec<(u64, u64)> {
     let now = limiter.now();
     let limits = limiter.stats("k").limits;
@@ -15,17 +15,17 @@ fn status(limiter: &Limiter) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn f07_count_and_time_to_reset_of_each_bucket_however_it_is_counted() {
-    // When three of ten were used 20 s ago: a bucket of 10 a minute has refilled all of them.
+fn f07_status_has_count_and_reset_for_each_algorithm() {
+    // Three of ten, used now and 20 s ago: a bucket of 10 per minute has refilled them after 20 s.
     let cases = [
         (Algorithm::SlidingWindow, [(3, 60), (3, 40)]),
         (Algorithm::FixedWindow, [(3, 60), (3, 40)]),
         (Algorithm::TokenBucket, [(3, 18), (0, 0)]),
     ];
-    for (algorithm, [at_once, after_20_s]) in cases {
+    for (algorithm, [immediately, after_20_s]) in cases {
         let (limiter, clock) = manual(Quota::new().rpm(10).rpd(100).with_algorithm(algorithm));
         (0..3).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
-        assert_eq!(status(&limiter)[0], at_once, "{algorithm:?}");
+        assert_eq!(status(&limiter)[0], immediately, "{algorithm:?}");
         clock.advance(Duration::from_secs(20));
         assert_eq!(status(&limiter)[0], after_20_s, "{algorithm:?}");
         assert_eq!(status(&limiter)[1].0, 3, "{algorithm:?}");
@@ -33,7 +33,7 @@ fn f07_count_and_time_to_reset_of_each_bucket_however_it_is_counted() {
 }
 
 #[test]
-fn f07_at_the_time_of_its_reset_nothing_is_counted_and_a_nanosecond_before_something_is() {
+fn f07_count_becomes_zero_exactly_at_reset() {
     for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TokenBucket] {
         let (limiter, clock) = manual(Quota::new().rpm(7).with_algorithm(algorithm));
         (0..5).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
@@ -45,7 +45,7 @@ fn f07_at_the_time_of_its_reset_nothing_is_counted_and_a_nanosecond_before_somet
 }
 
 #[test]
-fn f07_what_came_with_the_call_has_a_status_as_well_and_asking_for_it_changes_nothing() {
+fn f07_limits_given_per_call_have_a_status() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     assert!(limiter.stats("k").limits.is_empty());
     assert!(limiter.state().keys().is_empty());

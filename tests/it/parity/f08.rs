@@ -1,4 +1,4 @@
-//! Never above the limit, whoever calls at the same time: not by one.
+//! The limit is never exceeded by concurrent callers.
 
 use std::collections::VecDeque;
 use std::sync::Barrier;
@@ -12,7 +12,8 @@ use super::rig::{S, manual, paused, tokens, used};
 
 const CALLERS: usize = 50;
 
-/// What fifty threads that start at the same moment are granted, each trying so many times.
+/// Runs fifty threads from the same moment with this many attempts each; returns the number
+/// granted.
 fn rush(limiter: &Limiter, cost: &Cost, tries: usize) -> usize {
     let start = Barrier::new(CALLERS);
     let caller = || {
@@ -26,7 +27,7 @@ fn rush(limiter: &Limiter, cost: &Cost, tries: usize) -> usize {
 }
 
 #[test]
-fn f08_fifty_callers_at_once_are_granted_exactly_the_limit() {
+fn f08_fifty_concurrent_callers_are_granted_the_limit() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         for limit in [1, 49, 50, 51, 777] {
             let (limiter, _) = manual(Quota::new().rpm(limit).with_algorithm(algorithm));
@@ -39,10 +40,10 @@ fn f08_fifty_callers_at_once_are_granted_exactly_the_limit() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Rush after rush at any times: in no minute more than the limit, and never one less than
-    /// there was room for.
+    /// Concurrent rushes at random times: no minute exceeds the limit, and no capacity is left
+    /// unused.
     #[test]
-    fn f08_no_minute_sees_more_than_the_limit_and_no_room_is_left(
+    fn f08_each_minute_grants_exactly_the_available_capacity(
         limit in 1_u64..300,
         cost in 1_u64..9,
         rushes in prop::collection::vec((0_u64..45, 1_usize..8), 1..5),
@@ -63,7 +64,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f08_fifty_callers_that_wait_pass_at_the_rate_of_the_limit() {
+async fn f08_fifty_waiting_callers_pass_at_rate_of_limit() {
     let limiter = paused(Quota::new().rpm(5));
     let begin = limiter.now();
     let mut callers = tokio::task::JoinSet::new();

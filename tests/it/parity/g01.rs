@@ -8,7 +8,7 @@ use tollgate::quota::{Cost, Dimension, Quota};
 use super::rig::{admitted, builder, limit, manual, tokens};
 
 #[test]
-fn g01_each_model_has_its_own_requests_and_tokens_a_minute_and_requests_a_day() {
+fn g01_each_model_has_separate_rpm_tpm_and_rpd() {
     let limiter = builder()
         .quota("small", Quota::new().rpm(3))
         .quota("wide", Quota::new().tpm(100))
@@ -27,7 +27,7 @@ fn g01_each_model_has_its_own_requests_and_tokens_a_minute_and_requests_a_day() 
 }
 
 #[test]
-fn g01_so_are_input_and_output_tokens_tokens_a_day_requests_in_flight_and_the_callers_own() {
+fn g01_itpm_otpm_tpd_concurrency_and_custom_are_limited() {
     let pages = Dimension::custom("pages");
     let week = Duration::from_secs(7 * 86_400);
     let cost = || Cost::new().tokens(1).input_tokens(1).output_tokens(1);
@@ -47,7 +47,7 @@ fn g01_so_are_input_and_output_tokens_tokens_a_day_requests_in_flight_and_the_ca
 }
 
 #[test]
-fn g01_a_zero_is_unlimited_in_its_dimension_and_in_no_other() {
+fn g01_zero_is_unlimited_in_one_dimension_only() {
     let (limiter, _) = manual(Quota::new().rpm(0).tpm(50).rpd(0));
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 1_000), 1_000);
     assert_eq!(admitted(&limiter, "k", &tokens(10), 1_000), 5);

@@ -1,4 +1,4 @@
-//! May it be sent? An answer, or a reservation that counts from then on.
+//! Decisions without a reservation, and reservations that count from then on.
 
 use tollgate::limiter::Code;
 use tollgate::quota::{Cost, Quota};
@@ -6,7 +6,7 @@ use tollgate::quota::{Cost, Quota};
 use super::rig::{held, manual, tokens, used};
 
 #[test]
-fn g02_asking_answers_and_takes_nothing() {
+fn g02_decide_answers_and_reserves_zero() {
     let (limiter, _) = manual(Quota::new().rpm(1).tpm(100));
     for _ in 0..100 {
         assert!(limiter.decide("k", &tokens(100)).is_allowed());
@@ -18,7 +18,7 @@ fn g02_asking_answers_and_takes_nothing() {
 }
 
 #[test]
-fn g02_the_answer_and_the_reservation_agree() {
+fn g02_decide_and_acquire_agree() {
     let (limiter, _) = manual(Quota::new().rpm(3).tpm(100).concurrency(2));
     let mut in_flight = Vec::new();
     for cost in [60, 50, 40, 1, 101] {
@@ -38,7 +38,7 @@ fn g02_the_answer_and_the_reservation_agree() {
 }
 
 #[test]
-fn g02_calls_in_flight_count_before_anybody_has_said_what_they_used() {
+fn g02_requests_in_flight_count_before_settlement() {
     let (limiter, _) = manual(Quota::new().rpm(10));
     let in_flight: Vec<_> =
         (0..100).filter_map(|_| limiter.try_acquire("k", &Cost::new()).ok()).collect();
@@ -49,7 +49,7 @@ fn g02_calls_in_flight_count_before_anybody_has_said_what_they_used() {
     let second = limiter.try_acquire("k", &tokens(40)).unwrap();
     assert_eq!(limiter.try_acquire("k", &tokens(40)).unwrap_err().code, Code::TpmExceeded);
     assert!(!limiter.decide("k", &tokens(40)).is_allowed());
-    // What they leave over is there for the next.
+    // The unused rest is available to the next request.
     first.settle(&tokens(25));
     second.release();
     assert!(limiter.decide("k", &tokens(75)).is_allowed());

@@ -1,4 +1,4 @@
-//! A decision: its code, its reason, when to come back, and the figures.
+//! Decisions: code, reason, retry time and stats.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn record(limiter: &Limiter, input: u64) {
 }
 
 #[test]
-fn g03_every_code_of_theirs_is_answered_with_the_same_word() {
+fn g03_every_code_of_go_ratelimit_is_answered_equally() {
     let code = |quota: Quota, taken: Cost| {
         let (limiter, _) = manual(quota);
         let _ = limiter.try_acquire("k", &taken);
@@ -39,7 +39,7 @@ fn g03_every_code_of_theirs_is_answered_with_the_same_word() {
 }
 
 #[test]
-fn g03_what_theirs_has_no_word_for_has_one_here() {
+fn g03_codes_beyond_go_ratelimit_are_answered() {
     let cost = Cost::new().tokens(10).input_tokens(10).output_tokens(10);
     let code = |quota: Quota| {
         let (limiter, _) = manual(quota);
@@ -58,7 +58,7 @@ fn g03_what_theirs_has_no_word_for_has_one_here() {
 }
 
 #[test]
-fn g03_a_decision_says_why_when_to_come_back_and_what_is_used() {
+fn g03_decision_has_reason_retry_time_and_usage() {
     let (limiter, clock) = manual(buckets(Quota::new().rpm(10).tpm(6_000)));
     limiter.try_acquire("k", &tokens(5_950)).unwrap().settle(&tokens(5_950));
     let decision = limiter.decide("k", &tokens(100));
@@ -66,8 +66,8 @@ fn g03_a_decision_says_why_when_to_come_back_and_what_is_used() {
     let text = "k: tokens per minute exceeded (needs 100, limit 6000); retry in 0.500 s";
     assert_eq!(reason, text);
     assert_eq!(retry_after(&decision), Some(SECOND / 2));
-    let figures: Vec<_> = decision.stats.limits.iter().map(|l| (l.used, l.limit)).collect();
-    assert_eq!(figures, [(1, 10), (5_950, 6_000)]);
+    let amounts: Vec<_> = decision.stats.limits.iter().map(|l| (l.used, l.limit)).collect();
+    assert_eq!(amounts, [(1, 10), (5_950, 6_000)]);
     let too_large = limiter.decide("k", &tokens(6_001)).refused().unwrap().to_string();
     let text = "k: the request needs 6001 tokens, the limit allows at most 6000;";
     assert!(too_large.starts_with(text), "{too_large}");
@@ -77,14 +77,13 @@ fn g03_a_decision_says_why_when_to_come_back_and_what_is_used() {
 }
 
 #[test]
-fn g03_the_time_to_come_back_is_exact_though_far_too_much_was_used() {
+fn g03_retry_time_is_exact_after_overuse() {
     let (limiter, clock) = manual(Quota::new().tpm(100));
     for _ in 0..3 {
         record(&limiter, 60);
         clock.advance(10 * SECOND);
     }
-    // Of 60 at 0 s, 10 s and 20 s two have to go before ten more fit: at 70 s, not when the oldest
-    // goes at 60 s.
+    // Of 60 at 0 s, 10 s and 20 s, two must expire before ten more fit: at 70 s, not at 60 s.
     let decision = limiter.decide("k", &tokens(10));
     assert_eq!((decision.code, retry_after(&decision)), (Code::TpmExceeded, Some(40 * SECOND)));
     clock.advance(40 * SECOND - NANO);
@@ -94,7 +93,7 @@ fn g03_the_time_to_come_back_is_exact_though_far_too_much_was_used() {
 }
 
 #[test]
-fn g03_the_same_for_a_bucket_in_debt_and_for_a_window() {
+fn g03_retry_time_is_exact_for_bucket_in_debt_and_window() {
     let cases = [(Algorithm::TokenBucket, 130 * SECOND), (Algorithm::FixedWindow, 60 * SECOND)];
     for (algorithm, wait) in cases {
         let (limiter, clock) = manual(Quota::new().rpm(60).with_algorithm(algorithm));
@@ -109,7 +108,7 @@ fn g03_the_same_for_a_bucket_in_debt_and_for_a_window() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g03_a_cost_above_the_limit_is_told_that_it_never_fits_and_is_not_waited_for() {
+async fn g03_cost_above_limit_never_fits_and_does_not_wait() {
     let limiter = paused(Quota::new().tpm(100));
     let begin = limiter.now();
     let decision = limiter.decide("k", &tokens(101));

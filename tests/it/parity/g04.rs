@@ -10,7 +10,7 @@ fn usage(input: u64, output: u64) -> Usage {
 }
 
 #[test]
-fn g04_a_recorded_request_counts_in_every_limit_with_its_prompt_and_its_output() {
+fn g04_recorded_request_counts_in_every_limit() {
     let quota = Quota::new().rpm(10).tpm(1_000).rpd(100).itpm(1_000).otpm(1_000).tpd(5_000);
     let (limiter, _) = manual(quota);
     limiter.record("k", &usage(120, 30));
@@ -19,7 +19,7 @@ fn g04_a_recorded_request_counts_in_every_limit_with_its_prompt_and_its_output()
 }
 
 #[test]
-fn g04_recording_is_after_the_fact_and_never_refused() {
+fn g04_record_is_never_refused() {
     let (limiter, _) = manual(Quota::new().rpm(2).tpm(100));
     (0..5).for_each(|_| limiter.record("k", &usage(50, 50)));
     assert_eq!(used(&limiter, "k"), [5, 500]);
@@ -27,7 +27,7 @@ fn g04_recording_is_after_the_fact_and_never_refused() {
 }
 
 #[test]
-fn g04_what_a_reserved_request_used_takes_the_place_of_its_estimate() {
+fn g04_actual_usage_replaces_the_estimate() {
     let (limiter, _) = manual(Quota::new().rpm(10).tpm(1_000).rpd(100));
     for (estimate, actual) in [(600, 250), (100, 100), (50, 130), (200, 0)] {
         let before = used(&limiter, "k");
@@ -40,7 +40,7 @@ fn g04_what_a_reserved_request_used_takes_the_place_of_its_estimate() {
 }
 
 #[test]
-fn g04_recording_beside_a_request_in_flight_leaves_its_reservation_alone() {
+fn g04_record_leaves_reservations_in_flight_unchanged() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let permit = limiter.try_acquire("k", &tokens(600)).unwrap();
     limiter.record("k", &usage(100, 0));

@@ -11,7 +11,7 @@ use tollgate::quota::{Cost, Quota};
 
 use super::rig::{buckets, manual, paused, seconds, settle_down, tokens, used};
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -22,7 +22,7 @@ impl Wake for Count {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g05_waiting_ends_when_there_is_capacity_and_takes_none() {
+async fn g05_wait_for_capacity_ends_with_capacity_unreserved() {
     let limiter = paused(buckets(Quota::new().rpm(60).tpm(60)));
     let begin = limiter.now();
     limiter.wait_for_capacity("k", &tokens(60)).await.unwrap();
@@ -30,13 +30,13 @@ async fn g05_waiting_ends_when_there_is_capacity_and_takes_none() {
     limiter.acquire("k", &tokens(60)).await.unwrap().settle(&tokens(60));
     limiter.wait_for_capacity("k", &tokens(25)).await.unwrap();
     assert_eq!((seconds(&limiter, begin), used(&limiter, "k")[1]), (25, 35));
-    // Who wants to be sure waits and takes in one.
+    // `acquire` waits and reserves in one step.
     limiter.acquire("k", &tokens(30)).await.unwrap().settle(&tokens(30));
     assert_eq!((seconds(&limiter, begin), used(&limiter, "k")[1]), (30, 60));
 }
 
 #[test]
-fn g05_nobody_polls_a_wait_is_woken_once_at_its_nanosecond() {
+fn g05_acquire_is_woken_once_at_exact_nanosecond() {
     let (limiter, clock) = manual(Quota::new().rpd(1));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let count = Arc::new(Count::default());
@@ -57,7 +57,7 @@ fn g05_nobody_polls_a_wait_is_woken_once_at_its_nanosecond() {
 }
 
 #[test]
-fn g05_waiting_for_capacity_is_woken_once_too() {
+fn g05_wait_for_capacity_is_woken_once() {
     let (limiter, clock) = manual(Quota::new().rpm(1));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let count = Arc::new(Count::default());
@@ -75,7 +75,7 @@ fn g05_waiting_for_capacity_is_woken_once_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g05_a_deadline_that_cannot_be_met_is_refused_at_once() {
+async fn g05_deadline_that_cannot_be_met_is_refused_immediately() {
     let limiter = paused(buckets(Quota::new().tpm(60)));
     drop(limiter.acquire("k", &tokens(60)).await.unwrap());
     let begin = limiter.now();
@@ -95,7 +95,7 @@ async fn g05_a_deadline_that_cannot_be_met_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g05_a_wait_that_is_cancelled_leaves_nothing_behind() {
+async fn g05_cancelled_wait_leaves_no_trace() {
     let limiter = paused(Quota::new().rpm(1));
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
     let before = limiter.stats("k");

@@ -1,4 +1,4 @@
-//! Which limit an answer names.
+//! The limit named by a decision.
 
 use tollgate::engine::Wait;
 use tollgate::limiter::{Code, ManualClock};
@@ -7,7 +7,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
 use super::rig::{S, buckets, builder, manual};
 
 #[test]
-fn g06_a_used_up_day_comes_before_a_used_up_minute() {
+fn g06_exhausted_day_is_named_before_exhausted_minute() {
     for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TokenBucket] {
         let (limiter, _) = manual(Quota::new().rpm(2).tpm(9).rpd(2).with_algorithm(algorithm));
         drop(limiter.try_acquire("k", &Cost::new().requests(2).tokens(9)).unwrap());
@@ -18,7 +18,7 @@ fn g06_a_used_up_day_comes_before_a_used_up_minute() {
 }
 
 #[test]
-fn g06_the_longest_wait_binds_whatever_its_dimension_and_order() {
+fn g06_longest_wait_is_named_for_any_dimension_and_order() {
     for quota in [Quota::new().rpm(60).tpm(60), Quota::new().tpm(60).rpm(60)] {
         let (limiter, _) = manual(buckets(quota));
         let all = Cost::new().requests(60).tokens(60);
@@ -34,7 +34,7 @@ fn g06_the_longest_wait_binds_whatever_its_dimension_and_order() {
 }
 
 #[test]
-fn g06_an_unlimited_model_is_let_through_before_anything_is_counted() {
+fn g06_unlimited_model_is_allowed_without_counting() {
     let (limiter, _) = manual(Quota::new());
     for _ in 0..1_000 {
         drop(limiter.try_acquire("k", &Cost::new().tokens(u64::MAX)).unwrap());
@@ -45,7 +45,7 @@ fn g06_an_unlimited_model_is_let_through_before_anything_is_counted() {
 }
 
 #[test]
-fn g06_of_several_keys_the_one_that_binds_is_named() {
+fn g06_key_with_longest_wait_is_named() {
     let limiter = builder()
         .quota("tenant", buckets(Quota::new().rpm(60)))
         .quota("model", buckets(Quota::new().rpm(6)))

@@ -1,4 +1,4 @@
-//! A day that starts at the first request, and one that slides.
+//! Days that start at the first request, and days that slide.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn send(limiter: &Limiter, tries: usize) -> usize {
 }
 
 #[test]
-fn g07_a_fixed_day_starts_at_the_first_request_and_resets_by_itself() {
+fn g07_fixed_day_starts_at_first_request_and_resets() {
     let (limiter, clock) = manual(hundred(Algorithm::FixedWindow));
     clock.advance(5 * HOUR);
     let first = limiter.now();
@@ -36,20 +36,20 @@ fn g07_a_fixed_day_starts_at_the_first_request_and_resets_by_itself() {
 }
 
 #[test]
-fn g07_the_next_day_starts_with_the_next_request_and_not_on_a_grid() {
+fn g07_next_fixed_day_starts_with_next_request() {
     let (limiter, clock) = manual(hundred(Algorithm::FixedWindow));
     assert_eq!(send(&limiter, 100), 100);
     clock.advance(30 * HOUR);
     assert_eq!(send(&limiter, 60), 60);
-    // A grid of the first request's would start again at 48 h.
+    // A grid from the first request would restart at 48 h.
     clock.advance(20 * HOUR);
     assert_eq!(send(&limiter, 1_000), 40);
     clock.advance(4 * HOUR);
     assert_eq!(send(&limiter, 1_000), 100);
 }
 
-/// One request, and 99 just before the first day ends: what can be sent just after it, and within
-/// an hour's time of the 99?
+/// Sends one request, 99 just before the first day ends, and returns the number admitted just
+/// after.
 fn across_the_reset(algorithm: Algorithm) -> usize {
     let (limiter, clock) = manual(hundred(algorithm));
     assert_eq!(send(&limiter, 1), 1);
@@ -60,13 +60,13 @@ fn across_the_reset(algorithm: Algorithm) -> usize {
 }
 
 #[test]
-fn g07_a_sliding_day_lets_no_second_hundred_through_across_the_reset() {
+fn g07_sliding_day_prevents_double_quota_across_reset() {
     assert_eq!(across_the_reset(Algorithm::FixedWindow), 100);
     assert_eq!(across_the_reset(Algorithm::SlidingWindow), 1);
 }
 
 #[test]
-fn g07_no_24_hours_of_a_sliding_day_see_more_than_the_limit_and_none_of_it_is_lost() {
+fn g07_sliding_day_grants_exactly_the_limit_per_24_hours() {
     let (limiter, clock) = manual(hundred(Algorithm::SlidingWindow));
     let mut sent = Vec::new();
     for step in 0..240_u32 {
@@ -76,12 +76,12 @@ fn g07_no_24_hours_of_a_sliding_day_see_more_than_the_limit_and_none_of_it_is_lo
     }
     let day = 86_400 * S;
     assert!(sent.windows(101).all(|pair| pair[100] - pair[0] >= day));
-    // Ten days with more demand than there is quota: a thousand.
+    // Ten days with more demand than quota: a thousand requests.
     assert_eq!(sent.len(), 1_000);
 }
 
 #[test]
-fn g07_without_a_profile_or_a_word_a_day_is_the_safe_one() {
+fn g07_day_without_profile_or_algorithm_is_sliding() {
     let (limiter, clock) = manual(Quota::new().rpd(100));
     assert_eq!(send(&limiter, 1), 1);
     clock.advance(24 * HOUR - NANO);

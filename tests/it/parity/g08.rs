@@ -1,4 +1,4 @@
-//! Keys that are as good as new are forgotten, and none that isn't.
+//! Idle keys are pruned, all others are kept.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::rig::{admitted, buckets, builder, tokens, used};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Each key of any name may send a request and 100 tokens a minute.
+/// Returns a limiter in which each key may send one request and 100 tokens per minute.
 fn limiter(max_keys: usize) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
     let each = buckets(Quota::new().rpm(1).tpm(100));
@@ -22,7 +22,7 @@ fn touch(limiter: &Limiter, names: std::ops::Range<usize>) -> usize {
 }
 
 #[test]
-fn g08_pruning_forgets_the_keys_that_are_unused_again() {
+fn g08_prune_drops_keys_without_usage() {
     let (limiter, clock) = limiter(10_000);
     assert_eq!(touch(&limiter, 0..500), 500);
     assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (0, 500));
@@ -35,12 +35,13 @@ fn g08_pruning_forgets_the_keys_that_are_unused_again() {
 }
 
 #[test]
-fn g08_nobody_has_to_prune_idle_keys_go_as_new_ones_come() {
+fn g08_idle_keys_are_pruned_as_new_keys_arrive() {
     let (limiter, clock) = limiter(1_000_000);
     for minute in 0..100 {
         assert_eq!(touch(&limiter, minute * 500..(minute + 1) * 500), 500);
         clock.advance(MINUTE);
-        // How keys fall into shards is chance: in some minutes there are a few more than twice those in use.
+        // Keys are distributed to shards at random, so the count may exceed twice the keys in use
+        // slightly.
         assert!(
             limiter.state().keys().len() <= 1_250,
             "{} in minute {minute}",
@@ -50,25 +51,25 @@ fn g08_nobody_has_to_prune_idle_keys_go_as_new_ones_come() {
 }
 
 #[test]
-fn g08_a_flood_of_keys_stays_within_the_bound_and_pushes_nobody_out() {
+fn g08_flood_of_keys_stays_within_bound_without_eviction() {
     let (limiter, clock) = limiter(100);
     assert_eq!(touch(&limiter, 0..10_000), 100);
     assert_eq!(limiter.state().keys().len(), 100);
     let refused = limiter.try_acquire("user-9999", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::TooManyKeys);
-    // Whoever was there has used its quota, and still has.
+    // The known keys have used their quota and still have.
     assert_eq!(touch(&limiter, 0..100), 0);
     assert!((0..100).all(|i| used(&limiter, &format!("user-{i}"))[0] == 1));
-    // When it has come back, new ones find room.
+    // After the refill, new keys are accepted.
     clock.advance(MINUTE);
     assert_eq!(touch(&limiter, 5_000..5_100), 100);
     assert_eq!(limiter.state().keys().len(), 100);
 }
 
 #[test]
-fn g08_no_debt_is_forgotten_before_it_is_paid() {
+fn g08_debt_is_kept_until_paid() {
     let (limiter, clock) = limiter(10);
-    // Ten minutes' worth.
+    // The quota of ten minutes.
     limiter.record("debtor", &Usage { input: 1_000, ..Usage::default() });
     for minute in 1..10 {
         clock.advance(MINUTE);
@@ -82,7 +83,7 @@ fn g08_no_debt_is_forgotten_before_it_is_paid() {
 }
 
 #[test]
-fn g08_what_is_in_flight_or_cooling_down_is_not_forgotten() {
+fn g08_keys_in_flight_or_cooling_down_are_kept() {
     let (limiter, clock) = limiter(10);
     let permit = limiter.try_acquire("in-flight", &tokens(60)).unwrap();
     let cooling = tollgate::limiter::RateLimited::new(Some(5 * MINUTE));

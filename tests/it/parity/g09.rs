@@ -18,7 +18,7 @@ fn amounts(limiter: &Limiter, model: &str) -> Vec<u64> {
 }
 
 #[test]
-fn g09_the_table_is_built_in_and_dated() {
+fn g09_built_in_quotas_are_complete_and_dated() {
     for (profile, model, limits) in TABLE {
         assert_eq!(amounts(&limiter(*profile), model), *limits, "{model}");
     }
@@ -27,17 +27,17 @@ fn g09_the_table_is_built_in_and_dated() {
 }
 
 #[test]
-fn g09_snapshots_and_families_find_the_quota_of_their_model_and_others_none() {
+fn g09_snapshots_and_families_match_quota_of_model() {
     for (profile, model, limits) in NAMES {
         assert_eq!(amounts(&limiter(*profile), model), *limits, "{model}");
     }
     for profile in [COMPATIBLE, OLLAMA, BEDROCK] {
-        assert!(profile.quotas().is_empty(), "{profile:?} has accounts of its own");
+        assert!(profile.quotas().is_empty(), "{profile:?} has account-specific quotas");
     }
 }
 
 #[test]
-fn g09_nearly_every_recorded_claude_has_a_quota() {
+fn g09_recorded_claude_models_have_a_quota() {
     let Some(entries) = corpus::entries("anthropic.har") else { return };
     let limiter = limiter(ANTHROPIC);
     let limited = |entry: &&corpus::Entry| {
@@ -50,12 +50,12 @@ fn g09_nearly_every_recorded_claude_has_a_quota() {
 }
 
 #[test]
-fn g09_the_table_is_overridden_by_what_the_user_sets() {
+fn g09_user_quota_overrides_built_in() {
     let limiter = builder().provider(GEMINI).quota("gemini-2.5-pro", Quota::new().rpm(5));
     assert_eq!(amounts(&limiter.build().unwrap(), "gemini-2.5-pro"), [5]);
 }
 
-/// The table: requests and tokens a minute, requests a day.
+/// The table: requests and tokens per minute, requests per day.
 const TABLE: &[(Profile, &str, &[u64])] = &[
     (GEMINI, "gemini-3-pro-preview", &[150, 1_000_000, 1_000]),
     (GEMINI, "gemini-3-flash-preview", &[150, 1_000_000, 1_000]),
@@ -73,7 +73,7 @@ const TABLE: &[(Profile, &str, &[u64])] = &[
     (ANTHROPIC, "claude-haiku-3.5", &[50, 50_000]),
 ];
 
-/// Names as they occur in traffic.
+/// Model names that occur in traffic.
 const NAMES: &[(Profile, &str, &[u64])] = &[
     (OPENAI, "gpt-4o-2024-08-06", &[500, 30_000]),
     (OPENAI, "gpt-4o-mini-2024-07-18", &[500, 200_000]),

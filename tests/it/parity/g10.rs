@@ -1,4 +1,4 @@
-//! Which quota a key has: a provider's, unless one was given for it; never one that nobody asked for.
+//! Precedence of quotas: given quotas before a provider's, and no provider unless added.
 
 use tollgate::limiter::{Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, UnknownKey};
 use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI};
@@ -13,7 +13,7 @@ fn rpm(limiter: &Limiter, key: &str) -> Option<u64> {
 }
 
 #[test]
-fn g10_a_quota_that_was_given_wins_over_a_providers_and_leaves_the_others() {
+fn g10_given_quota_overrides_provider_and_keeps_others() {
     let plain = builder().provider(OPENAI).provider(ANTHROPIC).clock(ManualClock::new());
     let given = plain.clone().quota("gpt-4o", Quota::new().rpm(7)).build().unwrap();
     let plain = plain.build().unwrap();
@@ -26,7 +26,7 @@ fn g10_a_quota_that_was_given_wins_over_a_providers_and_leaves_the_others() {
 }
 
 #[test]
-fn g10_no_provider_is_taken_for_granted() {
+fn g10_without_provider_models_are_unknown() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
     let limiter = limiter.build().unwrap();
     for defaults in GEMINI.quotas() {
@@ -38,7 +38,7 @@ fn g10_no_provider_is_taken_for_granted() {
 }
 
 #[test]
-fn g10_a_quota_that_was_kept_never_overrides_one_that_is_configured() {
+fn g10_stored_quota_never_overrides_configured_quota() {
     let kept = [
         NamedQuota::new("gpt-4o", Quota::new().rpm(1), QuotaOrigin::Set),
         NamedQuota::new("gpt-4o-mini", Quota::new().rpm(2), QuotaOrigin::Set),
@@ -52,7 +52,7 @@ fn g10_a_quota_that_was_kept_never_overrides_one_that_is_configured() {
     assert_eq!(rpm(&limiter, "gpt-4o"), Some(7), "configured");
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(2), "set in an earlier run");
     assert_eq!(rpm(&limiter, "claude-opus"), Some(3), "learned in an earlier run");
-    assert_eq!(rpm(&limiter, "o3"), built_in, "configured then, and no more");
+    assert_eq!(rpm(&limiter, "o3"), built_in, "configured in an earlier run only");
     limiter.quotas().configure("gpt-4o-mini", &Quota::new().rpm(9));
     limiter.quotas().restore(&kept);
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(9));

@@ -1,5 +1,6 @@
-//! g10: profiles, then explicit quotas; what is kept never overrides what is configured; none given
-//! is an error.
+//! g10: explicit quotas override profiles, configured quotas override stored ones, and a file
+//! without
+//! quotas and providers is an error.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ fn rpm(limiter: &Limiter, key: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn g10_explicit_quotas_count_before_profiles_and_configured_ones_before_kept_ones() {
+async fn g10_configured_quotas_override_profiles_and_stored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollgate.yaml");
     let store = "store: {yaml: state.yaml}\n";
@@ -19,7 +20,7 @@ async fn g10_explicit_quotas_count_before_profiles_and_configured_ones_before_ke
     let limiter = Limiter::from_config(&path).unwrap();
     assert_eq!((rpm(&limiter, "gpt-4o"), rpm(&limiter, "gpt-4o-mini")), (7, 500));
 
-    // Set while it ran: kept, and for a name that isn't configured back after a restart.
+    // Set at run time: stored, and restored after a restart unless configured.
     limiter.quotas().set("gpt-4o", &Quota::new().rpm(8));
     limiter.quotas().set("mine", &Quota::new().rpm(9));
     assert_eq!(rpm(&limiter, "gpt-4o"), 8);
@@ -30,7 +31,7 @@ async fn g10_explicit_quotas_count_before_profiles_and_configured_ones_before_ke
 }
 
 #[test]
-fn g10_no_provider_is_taken_silently() {
+fn g10_file_without_provider_or_quota_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tollgate.yaml");
     fs::write(&path, "waiting: {max_wait: 5s}\n").unwrap();

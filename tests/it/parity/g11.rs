@@ -1,4 +1,4 @@
-//! Quotas and providers that come while the limiter runs.
+//! Quotas and providers added while the limiter runs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn amounts(limiter: &Limiter, key: &str) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g11_a_quota_that_is_set_limits_from_then_on_and_leaves_others_alone() {
+async fn g11_quota_set_at_run_time_applies_to_matching_keys() {
     let limiter = paused(Quota::new().rpm(7));
     drop(limiter.acquire("new", &tokens(5)).await.unwrap());
     limiter.quotas().set("new", &Quota::new().rpm(3).tpm(90));
@@ -25,7 +25,7 @@ async fn g11_a_quota_that_is_set_limits_from_then_on_and_leaves_others_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g11_a_provider_adds_its_models_and_takes_none_away() {
+async fn g11_provider_added_keeps_existing_quotas() {
     let own = Quota::new().rpm(9);
     let limiter = builder().quota("o1", own).quota("gemini-2.5-pro", Quota::new().rpm(150));
     let limiter = limiter.clock(TokioClock::new()).build().unwrap();
@@ -35,13 +35,13 @@ async fn g11_a_provider_adds_its_models_and_takes_none_away() {
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
     assert_eq!(amounts(&limiter, "gpt-4o-mini"), [500, 200_000]);
     assert_eq!(amounts(&limiter, "gemini-2.5-pro"), [150]);
-    assert_eq!(amounts(&limiter, "o1"), [9], "what was set counts before a default");
+    assert_eq!(amounts(&limiter, "o1"), [9], "a quota that was set precedes a default");
     limiter.quotas().add_provider(OPENAI).unwrap();
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn g11_a_raise_lets_those_who_wait_in_at_once() {
+async fn g11_raised_quota_admits_waiters_immediately() {
     let limiter = paused(Quota::new().rpm(1));
     let begin = limiter.now();
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
@@ -55,7 +55,7 @@ async fn g11_a_raise_lets_those_who_wait_in_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g11_a_cut_moves_those_who_wait_and_refuses_those_who_cannot_fit_any_more() {
+async fn g11_lowered_quota_delays_waiters_or_refuses() {
     let limiter = paused(buckets(Quota::new().tpm(60)));
     let begin = limiter.now();
     limiter.acquire("k", &tokens(60)).await.unwrap().settle(&tokens(60));
@@ -67,12 +67,12 @@ async fn g11_a_cut_moves_those_who_wait_and_refuses_those_who_cannot_fit_any_mor
     assert!(matches!(error, AcquireError::Refused(_)), "{error}");
     assert_eq!(limiter.now(), begin);
     small.await.unwrap().unwrap();
-    // 60 used of 30 a minute: 30 s for each fifteen.
+    // 60 used of 30 per minute: 30 s for every fifteen.
     assert_eq!(seconds(&limiter, begin), 80);
 }
 
 #[tokio::test(start_paused = true)]
-async fn g11_a_provider_that_comes_lets_those_who_wait_in_too() {
+async fn g11_provider_added_admits_waiters() {
     let few = UnknownKey::Quota(Quota::new().rpm(1));
     let limiter = builder().unknown_key(few).clock(TokioClock::new()).build().unwrap();
     let begin = limiter.now();

@@ -1,5 +1,6 @@
-//! State in a YAML file: what is missing or empty is nothing, what is broken is an error, times are
-//! kept to the nanosecond, and folders are made.
+//! State in a YAML file: a missing or empty file is an empty state, a broken one is an error, times
+//! are
+//! kept to the nanosecond, and folders are created.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use tollgate::store::{State, Store, Yaml};
 
 use super::rig::{S, builder, tokens, used};
 
-/// A limiter that goes on where the last one that kept its state here ended.
+/// Returns a limiter that restores the state of the file, and its store.
 fn load(path: &Path, clock: &ManualClock, quota: Quota) -> (Limiter, Yaml) {
     let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
     let mut store = Yaml::new(path);
@@ -28,7 +29,7 @@ fn persist(limiter: &Limiter, store: &mut Yaml) {
 }
 
 #[test]
-fn g12_what_was_used_and_set_is_there_after_a_restart() {
+fn g12_usage_and_quotas_are_restored_after_restart() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/for/it/state.yaml");
@@ -40,7 +41,7 @@ fn g12_what_was_used_and_set_is_there_after_a_restart() {
         persist(&first, &mut store);
         let in_flight = first.try_acquire("k", &tokens(200)).unwrap();
         persist(&first, &mut store);
-        // Killed: neither the permit nor the store says any more.
+        // Killed: neither the permit nor the store is dropped properly.
         std::mem::forget(in_flight);
         drop(store);
 
@@ -55,7 +56,7 @@ fn g12_what_was_used_and_set_is_there_after_a_restart() {
 }
 
 #[test]
-fn g12_a_day_that_was_used_up_stays_used_up_to_the_nanosecond() {
+fn g12_exhausted_day_is_restored_to_the_nanosecond() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.yaml");
     let clock = ManualClock::new();
@@ -75,7 +76,7 @@ fn g12_a_day_that_was_used_up_stays_used_up_to_the_nanosecond() {
 }
 
 #[test]
-fn g12_what_is_missing_or_empty_is_nothing_and_what_is_broken_is_an_error_and_stays() {
+fn g12_missing_file_is_empty_and_broken_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.yaml");
     assert_eq!(Yaml::new(&path).open(ManualClock::START).unwrap(), State::default());

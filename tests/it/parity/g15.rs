@@ -1,4 +1,4 @@
-//! All keys, and all keys with their figures: sorted, each once.
+//! Lists of all keys, with and without stats: sorted and without duplicates.
 
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::quota::{Cost, Quota, Usage};
@@ -22,15 +22,15 @@ fn limiter() -> Limiter {
 const KEYS: [&str; 5] = ["model-a", "model-b", "model-c", "tenant:y", "tenant:z"];
 
 #[test]
-fn g15_keys_that_have_a_quota_and_keys_that_were_used_are_sorted_and_named_once() {
+fn g15_configured_and_used_keys_are_sorted_and_unique() {
     assert_eq!(limiter().state().keys(), KEYS);
 }
 
 #[test]
-fn g15_the_figures_of_all_keys_come_in_the_same_order() {
+fn g15_iter_yields_stats_in_order_of_keys() {
     let limiter = limiter();
     limiter.record("model-c", &Usage::default());
-    let figures: Vec<_> = limiter
+    let amounts: Vec<_> = limiter
         .state()
         .stats()
         .into_iter()
@@ -38,12 +38,12 @@ fn g15_the_figures_of_all_keys_come_in_the_same_order() {
         .collect();
     let used = [Some((0, 1)), None, Some((2, 3)), Some((1, 2)), Some((1, 2))];
     let expected: Vec<_> = KEYS.map(Into::into).into_iter().zip(used).collect();
-    assert_eq!(figures, expected);
+    assert_eq!(amounts, expected);
     assert!(limiter.state().stats().into_iter().all(|(key, stats)| stats == limiter.stats(&key)));
 }
 
 #[test]
-fn g15_a_thousand_keys_over_all_shards_are_sorted_as_well() {
+fn g15_thousand_keys_over_all_shards_are_sorted() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let mut expected: Vec<_> = (0..1_000).map(|i| format!("key-{i}")).collect();
     limiter.quotas().set("key-*", &Quota::new().rpm(1));

@@ -1,4 +1,4 @@
-//! Figures of a key and of all keys, and how to start again.
+//! Stats of one key and of all keys, and resets.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate::quota::{Cost, Quota, Window};
 
 use super::rig::{builder, held, paused, seconds, settle_down, tokens, used, waiter};
 
-/// Keys `a` and `b`, of which some was used.
+/// Returns a limiter with usage of the keys `a` and `b`.
 fn limiter() -> Limiter {
     let quota = Quota::new().rpm(10).tpm(100);
     let limiter = builder().quota("*", quota).clock(ManualClock::new()).build().unwrap();
@@ -18,18 +18,18 @@ fn limiter() -> Limiter {
 }
 
 #[test]
-fn g16_the_figures_of_one_key_and_of_all() {
+fn g16_stats_of_one_key_and_of_all_keys() {
     let limiter = limiter();
     let stats = limiter.stats("a");
-    let figures: Vec<_> =
+    let amounts: Vec<_> =
         stats.limits.iter().map(|l| (l.used, l.limit, l.available, l.window)).collect();
-    assert_eq!(figures, [(1, 10, 9, Window::MINUTE), (30, 100, 70, Window::MINUTE)]);
+    assert_eq!(amounts, [(1, 10, 9, Window::MINUTE), (30, 100, 70, Window::MINUTE)]);
     let all: Vec<_> = limiter.state().stats();
     assert_eq!(all, [("a".into(), stats.clone()), ("b".into(), stats)]);
 }
 
 #[test]
-fn g16_a_reset_of_one_key_leaves_the_others_and_a_reset_of_all_leaves_none() {
+fn g16_reset_of_one_key_or_all_clears_usage() {
     let limiter = limiter();
     limiter.reset("a");
     assert_eq!((used(&limiter, "a"), used(&limiter, "b")), (vec![0, 0], vec![1, 30]));
@@ -38,11 +38,11 @@ fn g16_a_reset_of_one_key_leaves_the_others_and_a_reset_of_all_leaves_none() {
     limiter.reset_all();
     assert_eq!((used(&limiter, "a"), used(&limiter, "b")), (vec![0, 0], vec![0, 0]));
     assert!(limiter.state().snapshot().is_empty());
-    assert_eq!(limiter.stats("b").limits[1].limit, 100, "its quota stays");
+    assert_eq!(limiter.stats("b").limits[1].limit, 100, "the quota is kept");
 }
 
 #[test]
-fn g16_a_reset_ends_a_cool_down_and_keeps_what_is_in_flight() {
+fn g16_reset_ends_cool_down_and_keeps_held_amounts() {
     let limiter = limiter();
     let permit = limiter.try_acquire("a", &tokens(60)).unwrap();
     limiter.feedback().rate_limited("a", &RateLimited::new(Some(Duration::from_secs(600))));
@@ -56,7 +56,7 @@ fn g16_a_reset_ends_a_cool_down_and_keeps_what_is_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g16_a_reset_lets_those_who_wait_in_at_once() {
+async fn g16_reset_admits_waiters_immediately() {
     let limiter = paused(Quota::new().rpm(2));
     let begin = limiter.now();
     drop(limiter.acquire("k", &Cost::new().requests(2)).await.unwrap());
@@ -70,7 +70,7 @@ async fn g16_a_reset_lets_those_who_wait_in_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g16_a_reset_of_all_lets_those_who_wait_for_any_key_in() {
+async fn g16_reset_all_admits_waiters_of_every_key() {
     let limiter = builder().quota("*", Quota::new().rpm(1)).clock(TokioClock::new());
     let limiter = limiter.build().unwrap();
     let begin = limiter.now();

@@ -1,4 +1,4 @@
-//! Tokens that the provider itself counts.
+//! Token counts of the provider.
 
 use axum::Router;
 use axum::extract::Request;
@@ -38,7 +38,7 @@ async fn g17_each_provider_counts_a_prompt() {
 }
 
 #[tokio::test]
-async fn g17_a_refusal_is_read_to_8_kib_and_says_what_it_is() {
+async fn g17_refusal_is_read_to_8_kib_and_reported() {
     let refuse = |request: Request| async move {
         assert_eq!(request.headers()[header::AUTHORIZATION], SECRET);
         let long = "x".repeat(200_000);
@@ -46,10 +46,11 @@ async fn g17_a_refusal_is_read_to_8_kib_and_says_what_it_is() {
         (StatusCode::NOT_FOUND, body).into_response()
     };
     let error = refused(Router::new().fallback(refuse)).await;
-    let SendCountError::Answer(CountTokensError::Refused { status, error: said }) = &error else {
+    let SendCountError::Answer(CountTokensError::Refused { status, error: api_error }) = &error
+    else {
         panic!("{error:?}");
     };
-    assert_eq!((*status, said.code()), (StatusCode::NOT_FOUND, Some("model_not_found")));
+    assert_eq!((*status, api_error.code()), (StatusCode::NOT_FOUND, Some("model_not_found")));
     assert!(error.to_string().starts_with(
         "the provider refused to count tokens: HTTP 404 Not Found: model_not_found: xxx"
     ));
@@ -57,7 +58,7 @@ async fn g17_a_refusal_is_read_to_8_kib_and_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn g17_an_answer_beyond_1_mib_is_given_up() {
+async fn g17_answer_beyond_1_mib_is_an_error() {
     let long = || async { Response::new("[".repeat(count::LONGEST_ANSWER + 1)) };
     let error = refused(Router::new().fallback(long)).await;
     let most = count::LONGEST_ANSWER;
@@ -67,8 +68,8 @@ async fn g17_an_answer_beyond_1_mib_is_given_up() {
 }
 
 #[tokio::test]
-async fn g17_an_error_tells_no_key() {
-    // Nobody listens.
+async fn g17_error_contains_no_api_key() {
+    // No server listens on this port.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -86,12 +87,12 @@ async fn refused(app: Router) -> SendCountError {
 }
 
 async fn ask(profile: Profile, url: &str, body: &str) -> Result<u64, SendCountError> {
-    let mut asked = count::request(profile, url, body.as_bytes()).unwrap();
-    asked.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static(SECRET));
-    count_tokens(&super::reqwest_client(), asked).await
+    let mut request = count::request(profile, url, body.as_bytes()).unwrap();
+    request.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static(SECRET));
+    count_tokens(&super::reqwest_client(), request).await
 }
 
-/// The base URL of a server.
+/// Starts a server and returns its base URL.
 async fn serve(app: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

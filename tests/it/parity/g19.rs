@@ -1,4 +1,4 @@
-//! Sums that saturate, times that lie ahead, clocks that are set back.
+//! Saturating sums, times in the future, and clocks set back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const ALGORITHMS: [Algorithm; 3] =
     [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
 
 #[test]
-fn g19_sums_saturate_and_never_come_round_to_little() {
+fn g19_sums_saturate_without_overflow() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = manual(Quota::new().tpm(100).with_algorithm(algorithm));
         let permit = limiter.try_acquire("k", &tokens(1)).unwrap();
@@ -34,13 +34,13 @@ fn g19_sums_saturate_and_never_come_round_to_little() {
 }
 
 #[test]
-fn g19_a_limit_of_everything_can_be_used_up_and_comes_back() {
+fn g19_limit_of_u64_max_is_exhausted_and_refilled() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = manual(Quota::new().tpm(u64::MAX).with_algorithm(algorithm));
         let all = tokens(u64::MAX);
         limiter.try_acquire("k", &all).unwrap().settle(&all);
         assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?}");
-        // A bucket's rate is rounded down where it takes more than 32 bits.
+        // The rate of a bucket is rounded down if it needs more than 32 bits.
         let fresh_at = limiter.stats("k").limits[0].fresh_at;
         assert!((60..75).contains(&((fresh_at - limiter.now()).as_secs())), "{algorithm:?}");
         clock.advance_to(fresh_at);
@@ -49,7 +49,7 @@ fn g19_a_limit_of_everything_can_be_used_up_and_comes_back() {
 }
 
 #[test]
-fn g19_times_that_lie_ahead_count_as_now() {
+fn g19_saved_times_in_the_future_count_as_now() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = manual(Quota::new().rpm(3).with_algorithm(algorithm));
         let now = limiter.now();
@@ -89,7 +89,7 @@ fn settable(quota: Quota) -> (Limiter, Settable) {
 }
 
 #[test]
-fn g19_a_clock_that_is_set_back_neither_locks_a_key_nor_gives_anything_away() {
+fn g19_clock_set_back_neither_blocks_key_nor_refunds() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5);
@@ -102,7 +102,7 @@ fn g19_a_clock_that_is_set_back_neither_locks_a_key_nor_gives_anything_away() {
 }
 
 #[test]
-fn g19_from_the_beginning_and_the_end_of_time_there_is_a_way_back() {
+fn g19_clock_at_extreme_times_recovers() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
         let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);

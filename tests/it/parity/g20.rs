@@ -1,4 +1,4 @@
-//! Many threads at once, and no operation lost or counted twice.
+//! Many concurrent threads lose and double no operation.
 
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::quota::{Algorithm, Cost, Quota, Usage};
@@ -8,22 +8,25 @@ use tollgate_testing::full::full_or;
 
 const THREADS: usize = 20;
 
-/// Operations of one thread.
-fn each() -> usize {
+/// Returns the operations of one thread.
+fn operations_per_thread() -> usize {
     full_or(50_000, 5_000)
 }
 
-/// Five operations each, of all threads.
-fn fives() -> u64 {
-    (THREADS * each() / 5) as u64
+/// Returns the number of groups of five operations, over all threads.
+fn groups_of_five() -> u64 {
+    (THREADS * operations_per_thread() / 5) as u64
 }
 
-/// Runs `operation` in twenty threads, [`each`] times in each; it is given its number.
+/// Runs `operation` in twenty threads, [`operations_per_thread`] times in operations_per_thread, with a running number.
 fn run(operation: impl Fn(usize) + Sync) {
-    let (operation, each) = (&operation, each());
+    let (operation, operations_per_thread) = (&operation, operations_per_thread());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            scope.spawn(move || (0..each).for_each(|i| operation(thread * each + i)));
+            scope.spawn(move || {
+                (0..operations_per_thread)
+                    .for_each(|i| operation(thread * operations_per_thread + i))
+            });
         }
     });
 }
@@ -32,7 +35,7 @@ fn limiter(quota: Quota) -> Limiter {
     builder().quota("*", quota).clock(ManualClock::new()).build().unwrap()
 }
 
-/// One of five operations in turn; each five take 4 requests and 12 tokens.
+/// Runs one of five operations in turn; five together take 4 requests and 12 tokens.
 fn mixed(limiter: &Limiter, key: &str, number: usize) {
     let acquire = || limiter.try_acquire(key, &tokens(3)).unwrap();
     match number % 5 {
@@ -47,22 +50,26 @@ fn mixed(limiter: &Limiter, key: &str, number: usize) {
 const PLENTY: u64 = 1_000_000_000;
 
 #[test]
-fn g20_a_mix_of_operations_on_one_key_adds_up() {
+fn g20_mixed_operations_on_one_key_add_up() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let quota = Quota::new().rpm(PLENTY).tpm(PLENTY).concurrency(THREADS as u64);
         let limiter = limiter(quota.with_algorithm(algorithm));
         run(|number| mixed(&limiter, "k", number));
-        assert_eq!(used(&limiter, "k")[..2], [4 * fives(), 12 * fives()], "{algorithm:?}");
+        assert_eq!(
+            used(&limiter, "k")[..2],
+            [4 * groups_of_five(), 12 * groups_of_five()],
+            "{algorithm:?}"
+        );
         assert_eq!(held(&limiter, "k"), [0, 0, 0], "{algorithm:?}");
     }
 }
 
 #[test]
-fn g20_a_mix_of_operations_on_several_keys_adds_up_for_each() {
+fn g20_mixed_operations_on_several_keys_add_up() {
     let limiter = limiter(Quota::new().rpm(PLENTY).tpm(PLENTY).rpd(PLENTY));
     let keys: Vec<_> = (0..8).map(|i| format!("key-{i}")).collect();
     run(|number| mixed(&limiter, &keys[number / 5 % 8], number));
-    let part = fives() / 8;
+    let part = groups_of_five() / 8;
     for key in &keys {
         assert_eq!(used(&limiter, key), [4 * part, 12 * part, 4 * part]);
         assert_eq!(held(&limiter, key), [0, 0, 0]);
@@ -70,7 +77,7 @@ fn g20_a_mix_of_operations_on_several_keys_adds_up_for_each() {
 }
 
 #[test]
-fn g20_of_a_million_attempts_exactly_the_limit_is_granted() {
+fn g20_million_attempts_are_granted_exactly_the_limit() {
     let limit = full_or(123_457, 12_347);
     let limiter = limiter(Quota::new().rpm(limit).tpm(PLENTY));
     run(|number| {
@@ -87,14 +94,14 @@ fn g20_of_a_million_attempts_exactly_the_limit_is_granted() {
 }
 
 #[test]
-fn g20_requests_of_several_keys_count_the_same_in_all_of_them() {
+fn g20_requests_of_several_keys_count_in_each_key() {
     let limiter = limiter(Quota::new().rpm(PLENTY).tpm(PLENTY));
     let scopes = [["tenant", "model"], ["model", "tenant"], ["model", "account"]];
     run(|number| {
         let acquire = limiter.acquire_all(&scopes[number % 3], &Cost::new().tokens(2));
         acquire.try_now().unwrap().settle(&Cost::new().tokens(1));
     });
-    let all = 5 * fives();
+    let all = 5 * groups_of_five();
     let without = all / 3;
     assert_eq!(used(&limiter, "model"), [all, all]);
     assert_eq!(used(&limiter, "tenant"), [all - without, all - without]);

@@ -1,4 +1,4 @@
-//! One module for each row of the parity table (tests/PARITY.md), named after its id; so are the tests.
+//! One module per row of the parity table (tests/PARITY.md), named after its id, as are the tests.
 
 mod d01;
 mod d02;
@@ -57,7 +57,7 @@ mod s12;
 mod s13;
 mod table;
 
-/// A client of loopback servers.
+/// Returns a client of loopback servers.
 #[cfg(feature = "reqwest")]
 fn reqwest_client() -> reqwest::Client {
     tollgate_testing::http::client()

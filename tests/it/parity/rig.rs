@@ -1,4 +1,4 @@
-//! Limiters without a margin, on clocks that the tests move, and what they say.
+//! Limiters without a margin on test clocks, and readings of their stats.
 
 use std::time::Duration;
 use tollgate::Timestamp;
@@ -7,26 +7,26 @@ use tollgate::limiter::{
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
-/// Seconds, in nanoseconds.
+/// One second in nanoseconds.
 pub(super) const S: Duration = Duration::from_secs(1);
 
 pub(super) fn builder() -> Builder {
     Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF)
 }
 
-/// One key `k` with this quota, counted as it says or in sliding windows, and a clock that is moved
-/// by hand.
+/// Returns a limiter with one key `k` and this quota, in sliding windows unless the quota states an
+/// algorithm, and its manual clock.
 pub(super) fn manual(quota: Quota) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
     (builder().quota("k", quota).clock(clock.clone()).build().unwrap(), clock)
 }
 
-/// The same on tokio's paused clock.
+/// Like [`manual`], on tokio's paused clock.
 pub(super) fn paused(quota: Quota) -> Limiter {
     builder().quota("k", quota).clock(TokioClock::new()).build().unwrap()
 }
 
-/// The quota in token buckets.
+/// Returns the quota in token buckets.
 pub(super) fn buckets(quota: Quota) -> Quota {
     quota.with_algorithm(Algorithm::TokenBucket)
 }
@@ -39,38 +39,38 @@ pub(super) fn tokens(amount: u64) -> Cost {
     Cost::new().tokens(amount)
 }
 
-/// What counts against each limit of a key, in their order.
+/// Returns the used amount of each limit of a key.
 pub(super) fn used(limiter: &Limiter, key: &str) -> Vec<u64> {
     limiter.stats(key).limits.iter().map(|limit| limit.used).collect()
 }
 
-/// What requests in flight hold of each limit of a key, in their order.
+/// Returns the held amount of each limit of a key.
 pub(super) fn held(limiter: &Limiter, key: &str) -> Vec<u64> {
     limiter.stats(key).limits.iter().map(|limit| limit.held).collect()
 }
 
-/// How many of `tries` requests are let in now, each dropped at once.
+/// Returns the number of `tries` requests admitted now, each dropped immediately.
 pub(super) fn admitted(limiter: &Limiter, key: &str, cost: &Cost, tries: usize) -> usize {
     (0..tries).filter(|_| limiter.try_acquire(key, cost).is_ok()).count()
 }
 
-/// Seconds since `begin`, rounded down.
+/// Returns the seconds since `begin`, rounded down.
 pub(super) fn seconds(limiter: &Limiter, begin: Timestamp) -> u64 {
     (limiter.now() - begin).as_secs()
 }
 
-/// A task that waits for a reservation, keeps the charge and says how it ended.
+/// Spawns a task that waits for a reservation and returns the permit or the error.
 pub(super) fn waiter(
     limiter: &Limiter,
     key: &str,
     cost: &Cost,
 ) -> tokio::task::JoinHandle<Result<Permit, AcquireError>> {
     let mut acquire = limiter.acquire(key, cost);
-    assert!(acquire.arrive().is_none(), "it should have to wait");
+    assert!(acquire.arrive().is_none(), "the request must wait");
     tokio::spawn(acquire)
 }
 
-/// Lets every task that is ready run.
+/// Lets every ready task run.
 pub(super) async fn settle_down() {
     for _ in 0..50 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Acquire, try to acquire, release: rate and in-flight are two things.
+//! Acquire, try to acquire, release: rate and concurrency are separate.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::rig::{admitted, held, limit, manual, paused, seconds, settle_down, us
 const HOUR: Duration = Duration::from_secs(3_600);
 
 #[test]
-fn s01_trying_takes_one_or_says_no_without_waiting() {
+fn s01_try_acquire_grants_or_refuses_without_waiting() {
     let (limiter, _) = manual(Quota::new().rpm(2));
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
@@ -18,7 +18,7 @@ fn s01_trying_takes_one_or_says_no_without_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s01_acquiring_blocks_until_there_is_one_and_a_cancelled_wait_takes_none() {
+async fn s01_acquire_waits_and_cancelled_wait_reserves_zero() {
     let limiter = paused(Quota::new().rpm(1));
     let begin = limiter.now();
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
@@ -33,7 +33,7 @@ async fn s01_acquiring_blocks_until_there_is_one_and_a_cancelled_wait_takes_none
 }
 
 #[test]
-fn s01_ten_thousand_that_each_end_at_once_get_five_of_five_an_hour() {
+fn s01_limit_of_five_per_hour_admits_five_of_ten_thousand() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let hourly = Quota::new().limit(limit(Dimension::Requests, 5, HOUR));
         let (limiter, clock) = manual(hourly.concurrency(3).with_algorithm(algorithm));
@@ -46,7 +46,7 @@ fn s01_ten_thousand_that_each_end_at_once_get_five_of_five_an_hour() {
 }
 
 #[test]
-fn s01_the_end_of_a_permit_frees_its_place_in_flight_and_keeps_its_charge() {
+fn s01_permit_end_frees_concurrency_and_keeps_charge() {
     let (limiter, _) = manual(Quota::new().rpm(100).concurrency(2));
     let first = limiter.try_acquire("k", &Cost::new()).unwrap();
     let second = limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -60,7 +60,7 @@ fn s01_the_end_of_a_permit_frees_its_place_in_flight_and_keeps_its_charge() {
 }
 
 #[test]
-fn s01_only_a_request_that_never_left_gives_its_rate_back() {
+fn s01_release_of_unsent_request_refunds_rate() {
     let (limiter, _) = manual(Quota::new().rpm(1).concurrency(1));
     for _ in 0..100 {
         limiter.try_acquire("k", &Cost::new()).unwrap().release();

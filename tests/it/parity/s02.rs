@@ -1,4 +1,4 @@
-//! Capacities are set, changed and removed while the limiter runs.
+//! Limits are set, changed and removed while the limiter runs.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn available(limiter: &Limiter) -> u64 {
 }
 
 #[test]
-fn s02_a_new_resource_starts_full() {
+fn s02_new_resource_starts_full() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let refuse = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
         let limiter = refuse.build().unwrap();
@@ -23,7 +23,7 @@ fn s02_a_new_resource_starts_full() {
 }
 
 #[test]
-fn s02_a_reduction_caps_what_is_available_and_a_raise_adds_what_it_adds() {
+fn s02_lowered_limit_caps_available_and_raise_adds() {
     let (limiter, clock) = manual(buckets(Quota::new().rpm(60)));
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 10), 10);
     limiter.quotas().set("k", &buckets(Quota::new().rpm(30)));
@@ -37,7 +37,7 @@ fn s02_a_reduction_caps_what_is_available_and_a_raise_adds_what_it_adds() {
 }
 
 #[test]
-fn s02_an_unknown_resource_is_an_error_and_so_is_one_that_was_removed() {
+fn s02_unknown_or_removed_resource_is_an_error() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).quota("k", Quota::new().rpm(9));
     let limiter = limiter.clock(ManualClock::new()).build().unwrap();
     assert_eq!(limiter.try_acquire("other", &Cost::new()).unwrap_err().code, Code::UnknownModel);
@@ -45,19 +45,22 @@ fn s02_an_unknown_resource_is_an_error_and_so_is_one_that_was_removed() {
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     assert!(limiter.quotas().remove("k"));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::UnknownModel);
-    assert!(!limiter.quotas().remove("k"), "it is gone already");
-    assert!(limiter.state().keys().iter().all(|key| key != "other"), "asking makes no resource");
+    assert!(!limiter.quotas().remove("k"), "already removed");
+    assert!(
+        limiter.state().keys().iter().all(|key| key != "other"),
+        "a refused request creates no key"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn s02_an_unknown_resource_is_not_waited_for() {
+async fn s02_unknown_resource_fails_without_waiting() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).clock(TokioClock::new());
     let error = limiter.build().unwrap().acquire("k", &Cost::new()).await.unwrap_err();
     assert_eq!(error.refused().map(|refused| refused.code), Some(Code::UnknownModel));
 }
 
 #[tokio::test(start_paused = true)]
-async fn s02_whoever_waits_for_a_resource_that_is_removed_gets_an_error_at_once() {
+async fn s02_waiters_of_removed_resource_are_rejected() {
     for policy in [UnknownKey::Refuse, UnknownKey::Allow] {
         let limiter = builder().unknown_key(policy).quota("k", Quota::new().rpm(1));
         let limiter = limiter.clock(TokioClock::new()).build().unwrap();
@@ -71,7 +74,7 @@ async fn s02_whoever_waits_for_a_resource_that_is_removed_gets_an_error_at_once(
             assert_eq!(error, AcquireError::Removed { key: "k".into() });
         }
         assert_eq!(limiter.now(), begin);
-        // It can be set again, and works.
+        // The quota can be set again.
         limiter.quotas().set("k", &Quota::new().rpm(5));
         assert!(limiter.acquire("k", &Cost::new()).await.is_ok());
         assert_eq!(seconds(&limiter, begin), 0);

@@ -1,4 +1,4 @@
-//! What is known of a capacity at any moment.
+//! Available amounts, limits and requests in flight at any moment.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate::quota::{Cost, Dimension, Quota, Window};
 use super::rig::{buckets, manual, tokens};
 
 #[test]
-fn s03_available_total_window_and_in_flight() {
+fn s03_stats_report_available_limit_window_and_in_flight() {
     let (limiter, clock) = manual(buckets(Quota::new().rpm(60).concurrency(8)));
     let permits: Vec<_> = (0..3).map(|_| limiter.try_acquire("k", &Cost::new()).unwrap()).collect();
     let stats = limiter.stats("k");
@@ -23,20 +23,20 @@ fn s03_available_total_window_and_in_flight() {
 }
 
 #[test]
-fn s03_tokens_that_are_held_and_those_that_were_used_are_told_apart() {
+fn s03_held_and_used_tokens_are_separate() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let permit = limiter.try_acquire("k", &tokens(300)).unwrap();
-    let figures = || {
+    let amounts = || {
         let stats = limiter.stats("k");
         (stats.limits[0].available, stats.limits[0].held, stats.limits[0].used)
     };
-    assert_eq!(figures(), (700, 300, 0));
+    assert_eq!(amounts(), (700, 300, 0));
     permit.settle(&tokens(250));
-    assert_eq!(figures(), (750, 0, 250));
+    assert_eq!(amounts(), (750, 0, 250));
 }
 
 #[test]
-fn s03_a_resource_that_nobody_has_set_has_no_figures() {
+fn s03_unconfigured_resource_has_no_stats() {
     let (limiter, _) = manual(Quota::new().rpm(60));
     assert!(limiter.stats("other").limits.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Refill at capacity / window, worked out when it is asked for.
+//! Refill at limit / window, computed on demand.
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use super::rig::{admitted, buckets, limit, manual};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is granted in ten seconds to who asks every `poll` for all that there is, after the first
-/// rush has taken what a full bucket holds.
+/// Returns the number granted in ten seconds to a caller that takes all capacity every `poll`,
+/// after
+/// the full bucket was emptied.
 fn polled(limit: Limit, poll: Duration) -> u128 {
     let (limiter, clock) = manual(buckets(Quota::new().limit(limit)));
-    // Bounded: a bucket that never ends must fail, not hang.
+    // Bounded, so that a bucket that never empties fails instead of hanging.
     let rush =
         || (0..100_000).take_while(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
     assert_eq!(rush() as u64, limiter.stats("k").limits[0].limit);
@@ -21,7 +22,7 @@ fn polled(limit: Limit, poll: Duration) -> u128 {
 }
 
 #[test]
-fn s04_a_rate_keeps_its_fractions_however_often_it_is_polled() {
+fn s04_refill_keeps_fractions_for_any_poll_interval() {
     let requests = |amount, window| limit(Dimension::Requests, amount, window);
     assert_eq!(polled(requests(39, SECOND), Duration::from_millis(50)), 390);
     for rate in [1, 7, 39, 333] {
@@ -35,7 +36,7 @@ fn s04_a_rate_keeps_its_fractions_however_often_it_is_polled() {
 }
 
 #[test]
-fn s04_each_unit_is_there_at_its_nanosecond_and_not_before() {
+fn s04_each_unit_is_refilled_at_exact_nanosecond() {
     let quota = Quota::new().limit(limit(Dimension::Requests, 39, SECOND));
     let (limiter, clock) = manual(buckets(quota));
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 100), 39);
@@ -49,7 +50,7 @@ fn s04_each_unit_is_there_at_its_nanosecond_and_not_before() {
 }
 
 #[test]
-fn s04_a_long_idle_time_fills_it_and_not_more() {
+fn s04_idle_bucket_fills_up_to_limit() {
     let (limiter, clock) = manual(buckets(Quota::new().rpm(60)));
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 100), 60);
     clock.advance(Duration::from_secs(86_400));

@@ -1,4 +1,4 @@
-//! A refusal halves the key's capacity, once for a burst of refusals.
+//! A refusal halves the limits of a key, once per burst of refusals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tollgate::quota::{Cost, Quota};
 
 use super::rig::{S, buckets, builder};
 
-/// One key `k` of 100 requests a minute and 1,000 a day, eight of them at once.
+/// Returns a limiter with one key `k`: 100 requests per minute, 1,000 per day, eight concurrent.
 fn limiter(clock: &ManualClock) -> Limiter {
     let quota = buckets(Quota::new().rpm(100).rpd(1_000).concurrency(8));
     let reduction = Reduction::new().spread(Duration::ZERO);
     builder().reduction(reduction).quota("k", quota).clock(clock.clone()).build().unwrap()
 }
 
-/// What each limit is now, and originally.
+/// Returns the current and original amount of each limit.
 pub(super) fn amounts(limiter: &Limiter) -> Vec<(u64, u64)> {
     limiter.stats("k").limits.iter().map(|limit| (limit.limit, limit.original)).collect()
 }
@@ -27,7 +27,7 @@ fn refusal(sent_at: Timestamp) -> RateLimited {
 }
 
 #[test]
-fn s05_a_refusal_halves_rates_and_requests_in_flight_but_no_amount_per_day() {
+fn s05_refusal_halves_rates_and_concurrency_but_not_days() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     limiter.feedback().rate_limited("k", &refusal(limiter.now()));
@@ -36,7 +36,7 @@ fn s05_a_refusal_halves_rates_and_requests_in_flight_but_no_amount_per_day() {
 }
 
 #[test]
-fn s05_a_burst_of_refusals_halves_once_and_one_of_a_later_request_again() {
+fn s05_burst_of_refusals_halves_once_later_refusal_again() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     let sent: Vec<_> = (0..5).map(|_| limiter.try_acquire("k", &Cost::new()).unwrap()).collect();
@@ -54,7 +54,7 @@ fn s05_a_burst_of_refusals_halves_once_and_one_of_a_later_request_again() {
 }
 
 #[test]
-fn s05_a_reduction_that_is_announced_counts_once_in_ten_seconds_and_cools_nothing_down() {
+fn s05_announced_reduction_applies_once_in_ten_seconds() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     let mut events = limiter.subscribe();
@@ -75,7 +75,7 @@ fn s05_a_reduction_that_is_announced_counts_once_in_ten_seconds_and_cools_nothin
 }
 
 #[test]
-fn s05_nothing_falls_below_one() {
+fn s05_reduced_limit_is_at_least_one() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     for _ in 0..20 {
@@ -86,7 +86,7 @@ fn s05_nothing_falls_below_one() {
 }
 
 #[test]
-fn s05_what_is_announced_goes_over_the_bus_once_for_a_burst() {
+fn s05_burst_is_announced_on_bus_once() {
     let (clock, bus) = (ManualClock::new(), Arc::new(LocalBus::new()));
     let (here, there) = (limiter(&clock), limiter(&clock));
     let agent = Agent::join(&here, bus.clone(), "here").unwrap();
@@ -101,6 +101,6 @@ fn s05_what_is_announced_goes_over_the_bus_once_for_a_burst() {
         here.feedback().rate_limited("k", &refusal(here.now()));
     }
     assert_eq!(amounts(&there)[0], (25, 100));
-    assert!(there.try_acquire("k", &Cost::new()).is_err(), "it pauses too");
+    assert!(there.try_acquire("k", &Cost::new()).is_err(), "the other limiter pauses, too");
     assert_eq!(agent.status().announced, 3);
 }

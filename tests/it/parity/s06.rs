@@ -1,4 +1,4 @@
-//! Whoever likes is called when another agent's update was applied, and only then.
+//! Listeners are called for each applied update of another agent, and only then.
 
 use std::sync::Arc;
 
@@ -15,40 +15,40 @@ pub(super) fn limiter() -> Limiter {
 }
 
 #[test]
-fn s06_a_callback_is_called_for_each_update_that_was_applied_and_for_no_other() {
+fn s06_listener_is_called_for_each_applied_update_only() {
     let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-    let (teller, hearer) = (limiter(), limiter());
-    for (limiter, id) in [(&teller, "teller"), (&hearer, "hearer")] {
+    let (sender, receiver) = (limiter(), limiter());
+    for (limiter, id) in [(&sender, "sender"), (&receiver, "receiver")] {
         Agent::join(limiter, Arc::clone(&bus), id).unwrap();
     }
     let updates = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&updates);
-    hearer.listen(move |event| {
+    receiver.listen(move |event| {
         if let Event::Reduced { key, capacity, reason, agent: Some(agent) } = event {
             seen.lock().push(format!("{key} reduced by {agent}: {reason} (new: {capacity})"));
         }
     });
-    teller.feedback().reduce("k", "received 429 response");
-    // One's own is no update, and what isn't lower isn't applied.
-    hearer.feedback().reduce("k", "received 429 response");
-    let not_lower = CapacityUpdate::new("k", "teller", 90, hearer.now());
-    assert!(hearer.feedback().apply(&not_lower, "hearer").is_err());
-    assert_eq!(*updates.lock(), ["k reduced by teller: received 429 response (new: 50)"]);
+    sender.feedback().reduce("k", "received 429 response");
+    // Neither an own update nor one that is not lower is applied.
+    receiver.feedback().reduce("k", "received 429 response");
+    let not_lower = CapacityUpdate::new("k", "sender", 90, receiver.now());
+    assert!(receiver.feedback().apply(&not_lower, "receiver").is_err());
+    assert_eq!(*updates.lock(), ["k reduced by sender: received 429 response (new: 50)"]);
 }
 
 #[test]
-fn s06_a_channel_hears_the_same() {
+fn s06_subscriber_receives_the_same_event() {
     let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-    let (teller, hearer) = (limiter(), limiter());
-    Agent::join(&teller, Arc::clone(&bus), "teller").unwrap();
-    Agent::join(&hearer, bus, "hearer").unwrap();
-    let mut events = hearer.subscribe();
-    teller.feedback().reduce("k", "received 429 response");
+    let (sender, receiver) = (limiter(), limiter());
+    Agent::join(&sender, Arc::clone(&bus), "sender").unwrap();
+    Agent::join(&receiver, bus, "receiver").unwrap();
+    let mut events = receiver.subscribe();
+    sender.feedback().reduce("k", "received 429 response");
     let event = Event::Reduced {
         key: "k".into(),
         capacity: 50,
         reason: "received 429 response".into(),
-        agent: Some("teller".into()),
+        agent: Some("sender".into()),
     };
     assert_eq!(events.try_recv().unwrap(), event);
     assert!(events.try_recv().is_err());

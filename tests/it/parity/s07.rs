@@ -1,4 +1,4 @@
-//! Which updates of other programs are followed.
+//! Updates of other processes: applied or ignored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn amounts(limiter: &Limiter) -> Vec<u64> {
 }
 
 #[test]
-fn s07_a_reduction_elsewhere_reduces_here_in_proportion_and_is_told_of() {
+fn s07_remote_reduction_reduces_in_proportion() {
     let (limiter, _) = limiter();
     let mut events = limiter.subscribe();
     assert_eq!(limiter.feedback().apply(&update(&limiter, "other", 30), "me"), Ok(30));
@@ -42,7 +42,7 @@ fn s07_a_reduction_elsewhere_reduces_here_in_proportion_and_is_told_of() {
 }
 
 #[test]
-fn s07_what_is_ignored_changes_nothing() {
+fn s07_ignored_update_changes_no_limit() {
     let (limiter, _) = limiter();
     let mut events = limiter.subscribe();
     let unknown = CapacityUpdate::new("x", "other", 5, limiter.now());
@@ -62,7 +62,7 @@ fn s07_what_is_ignored_changes_nothing() {
 }
 
 #[test]
-fn s07_only_what_is_below_the_current_capacity_counts() {
+fn s07_update_not_below_current_limit_is_ignored() {
     let (limiter, clock) = limiter();
     limiter.feedback().apply(&update(&limiter, "other", 30), "me").unwrap();
     clock.advance(Duration::from_secs(1));
@@ -74,7 +74,7 @@ fn s07_only_what_is_below_the_current_capacity_counts() {
 }
 
 #[test]
-fn s07_what_is_stale_is_ignored() {
+fn s07_stale_update_is_ignored() {
     let (limiter, clock) = limiter();
     clock.advance(Duration::from_secs(60));
     let at = |timestamp| CapacityUpdate::new("k", "other", 30, timestamp);
@@ -88,7 +88,7 @@ fn s07_what_is_stale_is_ignored() {
 }
 
 #[test]
-fn s07_what_is_malformed_is_ignored_and_what_is_written_in_go_is_not() {
+fn s07_malformed_message_is_ignored_and_go_format_applied() {
     let (limiter, _) = limiter();
     let bus = Arc::new(LocalBus::new());
     let agent = Agent::join(&limiter, bus.clone(), "me").unwrap();

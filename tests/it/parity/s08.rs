@@ -1,4 +1,4 @@
-//! A reduced key recovers step by step, and ends where it began.
+//! A reduced key recovers in steps up to the original limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn limiter(quota: Quota, clock: &ManualClock) -> Limiter {
 }
 
 #[test]
-fn s08_a_tenth_more_every_thirty_seconds_up_to_the_original_and_not_above() {
+fn s08_recovery_adds_a_tenth_every_30_s_up_to_original() {
     let clock = ManualClock::new();
     let limiter = limiter(Quota::new().rpm(100), &clock);
     let mut events = limiter.subscribe();
@@ -34,12 +34,16 @@ fn s08_a_tenth_more_every_thirty_seconds_up_to_the_original_and_not_above() {
     assert!(matches!(events.try_recv(), Ok(Event::Reduced { .. })));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let recovered = Event::Recovered { key: "k".into(), capacity: 100 };
-    let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
-    assert_eq!(told.iter().filter(|event| **event == recovered).count(), 1, "{told:?}");
+    let seen_events: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert_eq!(
+        seen_events.iter().filter(|event| **event == recovered).count(),
+        1,
+        "{seen_events:?}"
+    );
 }
 
 #[test]
-fn s08_small_amounts_recover_by_at_least_one() {
+fn s08_small_limits_recover_by_at_least_one() {
     let clock = ManualClock::new();
     let limiter = limiter(Quota::new().rpm(3).concurrency(4), &clock);
     limiter.feedback().reduce("k", "429");
@@ -51,7 +55,7 @@ fn s08_small_amounts_recover_by_at_least_one() {
 }
 
 #[test]
-fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten() {
+fn s08_unused_key_recovers_and_can_be_pruned() {
     let clock = ManualClock::new();
     let limiter = limiter(Quota::new().rpm(100), &clock);
     limiter.feedback().reduce("k", "429");
@@ -62,7 +66,7 @@ fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten()
 }
 
 #[test]
-fn s08_whoever_followed_another_recovers_as_it_does() {
+fn s08_followers_recover_with_the_sender() {
     let (clock, bus) = (ManualClock::new(), Arc::new(LocalBus::new()));
     let limiters = [(); 3].map(|()| limiter(Quota::new().rpm(3), &clock));
     for (number, limiter) in limiters.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What an agent is configured by: a bus and a name, and the limiter's `Reduction`.
+//! Configuration of an agent: a bus, an id, and the limiter's `Reduction`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use tollgate::quota::Quota;
 use super::rig::{buckets, builder};
 use super::s05::amounts;
 
-/// What a key of 100 requests a minute has, every `interval` after a reduction, until it has
+/// Returns the limit of a key of 100 requests per minute at every `interval` after a reduction,
+/// until
 /// recovered.
 fn steps(reduction: Reduction, interval: Duration) -> Vec<u64> {
     let clock = ManualClock::new();
@@ -23,13 +24,13 @@ fn steps(reduction: Reduction, interval: Duration) -> Vec<u64> {
         clock.advance(interval);
     }
     let recovered = steps.iter().position(|amount| *amount == 100).unwrap();
-    assert!(steps[recovered..].iter().all(|amount| *amount == 100), "never above: {steps:?}");
+    assert!(steps[recovered..].iter().all(|amount| *amount == 100), "above the limit: {steps:?}");
     steps.truncate(recovered + 1);
     steps
 }
 
 #[test]
-fn s09_an_agent_needs_a_name() {
+fn s09_agent_needs_an_id() {
     let limiter = Limiter::builder().build().unwrap();
     for id in ["", " \t"] {
         let error = Agent::join(&limiter, Arc::new(LocalBus::new()), id).unwrap_err();
@@ -40,20 +41,20 @@ fn s09_an_agent_needs_a_name() {
 }
 
 #[test]
-fn s09_by_default_to_half_and_a_tenth_more_every_thirty_seconds_and_never_above() {
+fn s09_default_halves_and_recovers_a_tenth_every_30_s() {
     let steps = steps(Reduction::default(), Duration::from_secs(30));
     assert_eq!(steps, [50, 55, 60, 66, 72, 79, 86, 94, 100]);
 }
 
 #[test]
-fn s09_each_of_them_can_be_set() {
+fn s09_each_parameter_can_be_set() {
     let interval = Duration::from_secs(10);
     let reduction = Reduction::new().factor(0.2).interval(interval).recovery_factor(2.0);
     assert_eq!(steps(reduction, interval), [20, 40, 80, 100]);
 }
 
 #[test]
-fn s09_what_makes_no_sense_is_refused_with_the_range_that_does() {
+fn s09_invalid_reduction_is_refused_with_range() {
     let build = |reduction| Limiter::builder().reduction(reduction).build().unwrap_err();
     let new = Reduction::new();
     let cases = [new.factor(0.0), new.factor(1.0), new.factor(f64::NAN), new.recovery_factor(1.0)];

@@ -1,5 +1,5 @@
-//! The buses: within a process, NATS and Redis. More of the latter two, against real servers that are
-//! killed and frozen: `tests/state/cluster/bus_servers.rs`.
+//! The buses: within a process, NATS and Redis. For NATS and Redis see also
+//! `tests/state/cluster/bus_servers.rs`, against real servers that are killed and frozen.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::s05::amounts;
 use super::s06::limiter;
 
 #[test]
-fn s10_a_bus_within_the_process_carries_a_reduction_to_all() {
+fn s10_local_bus_carries_reduction_to_all_limiters() {
     let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let limiters: Vec<_> = (0..20).map(|_| limiter()).collect();
     for (number, limiter) in limiters.iter().enumerate() {
@@ -17,5 +17,5 @@ fn s10_a_bus_within_the_process_carries_a_reduction_to_all() {
     }
     limiters[7].feedback().reduce("k", "received 429 response");
     assert!(limiters.iter().all(|limiter| amounts(limiter) == [(50, 100)]));
-    assert_eq!(bus.status().published, 1, "nobody repeats it");
+    assert_eq!(bus.status().published, 1, "receivers do not repeat it");
 }

@@ -1,4 +1,4 @@
-//! One typed error for each way to fail.
+//! One typed error per failure.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -13,7 +13,7 @@ use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Margin, Quota, Wind
 use super::rig::{builder, paused, seconds, settle_down, tokens, waiter};
 
 #[tokio::test(start_paused = true)]
-async fn s11_an_unknown_resource_a_used_up_one_and_a_cost_above_it() {
+async fn s11_unknown_exhausted_and_oversized_have_typed_errors() {
     let refused = |result: Result<_, Refused>| result.map(drop).unwrap_err();
     let limiter = paused(Quota::new().tpm(100));
     drop(limiter.acquire("k", &tokens(100)).await.unwrap());
@@ -28,7 +28,7 @@ async fn s11_an_unknown_resource_a_used_up_one_and_a_cost_above_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s11_a_closed_limiter() {
+async fn s11_closed_limiter_has_a_typed_error() {
     let limiter = paused(Quota::new().rpm(9));
     limiter.close().await;
     assert_eq!(limiter.acquire("k", &Cost::new()).await.unwrap_err(), AcquireError::Closed);
@@ -36,7 +36,7 @@ async fn s11_a_closed_limiter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s11_a_deadline_that_passes_and_a_wait_that_is_cancelled() {
+async fn s11_deadline_and_cancellation_have_typed_outcomes() {
     let limiter = paused(Quota::new().rpm(100).concurrency(1));
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let begin = limiter.now();
@@ -49,11 +49,11 @@ async fn s11_a_deadline_that_passes_and_a_wait_that_is_cancelled() {
     assert_eq!(limiter.stats("k").waiting, 0);
     drop(held);
     settle_down().await;
-    assert_eq!(limiter.stats("k").limits[0].used, 1, "neither took anything");
+    assert_eq!(limiter.stats("k").limits[0].used, 1, "neither was charged");
 }
 
 #[test]
-fn s11_an_invalid_capacity_window_or_configuration() {
+fn s11_invalid_limit_window_and_settings_have_typed_errors() {
     assert_eq!(Limit::new(Dimension::Requests, 0, Window::MINUTE), None);
     let error: InvalidWindow = Window::new(Duration::ZERO).unwrap_err();
     assert!(error.to_string().contains("0ns"), "{error}");
@@ -66,7 +66,7 @@ fn s11_an_invalid_capacity_window_or_configuration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s11_every_error_has_words_of_its_own() {
+async fn s11_every_error_has_a_distinct_message() {
     let limiter = builder().quota("k", Quota::new().tpm(10)).max_waiting(0).build().unwrap();
     let mut errors: Vec<Box<dyn Error + Send + Sync>> = vec![
         Box::new(AcquireError::Closed),

@@ -1,4 +1,4 @@
-//! Closing while others wait.
+//! Closing while requests wait.
 
 use tollgate::limiter::{AcquireError, Code, TokioClock};
 use tollgate::quota::{Cost, Quota};
@@ -6,7 +6,7 @@ use tollgate::quota::{Cost, Quota};
 use super::rig::{builder, held, settle_down, used, waiter};
 
 #[tokio::test(start_paused = true)]
-async fn s12_whoever_waits_is_rejected_at_once() {
+async fn s12_close_rejects_waiters_immediately() {
     let keys = ["a", "b", "c"];
     let limiter = builder().quota("*", Quota::new().rpm(1)).clock(TokioClock::new());
     let limiter = limiter.build().unwrap();
@@ -30,7 +30,7 @@ async fn s12_whoever_waits_is_rejected_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s12_newcomers_are_rejected_and_what_is_in_flight_ends_as_it_would_have() {
+async fn s12_close_rejects_newcomers_and_permits_end_normally() {
     let quota = Quota::new().rpm(9).tpm(100).concurrency(1);
     let limiter = builder().quota("k", quota).clock(TokioClock::new()).build().unwrap();
     let cost = Cost::new().tokens(40);

@@ -1,5 +1,5 @@
-//! s13: the patterns of an agent (fallback, 429s, a bounded wait, requests in flight):
-//! `examples/agent_swarm.rs`, as it is.
+//! s13: the patterns of an agent (fallback, 429s, bounded waits, requests in flight). Runs
+//! `examples/agent_swarm.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tollgate::cluster::{Bus, LocalBus};
 #[expect(dead_code, reason = "its main function is not called here")]
 mod agent_swarm;
 
-/// 50 agents with so many tasks each.
+/// Runs 50 agents with this many tasks each.
 async fn run(tasks: u64, way: Way) -> Outcome {
     let outcome = agent_swarm::run(tasks, &way).await.unwrap();
-    assert_eq!(outcome.answered + outcome.fell_back, 50 * tasks, "each task is done once");
-    assert!(outcome.fell_back <= 50 * tasks / 10, "only what is not important falls back");
+    assert_eq!(outcome.answered + outcome.fell_back, 50 * tasks, "each task ends once");
+    assert!(outcome.fell_back <= 50 * tasks / 10, "only unimportant tasks fall back");
     assert!((1..=4).contains(&outcome.in_flight), "{outcome:?}");
     outcome
 }
 
 #[tokio::test(start_paused = true)]
-async fn s13_fifty_agents_on_a_bus_are_refused_less_and_done_sooner_than_each_for_itself() {
+async fn s13_fifty_agents_on_a_bus_are_refused_less_than_alone() {
     let local: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let alone = run(100, Way::ForItself).await;
     let on_a_bus = run(100, Way::OnBuses(vec![local; 50])).await;
@@ -31,10 +31,10 @@ async fn s13_fifty_agents_on_a_bus_are_refused_less_and_done_sooner_than_each_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn s13_with_a_share_each_nobody_is_refused() {
+async fn s13_fifty_agents_with_shares_are_never_refused() {
     let shares = run(100, Way::Shares).await;
     assert_eq!(shares.refused, 0);
     assert!(shares.put_off > 0 && shares.fell_back > 0, "{shares:?}");
-    // 4,550 requests, of which 1,200 go at once, by 20 a second.
+    // 4,550 requests, of which 1,200 are sent immediately, then 20 per second.
     assert!(shares.took < Duration::from_secs(180), "{shares:?}");
 }

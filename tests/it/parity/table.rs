@@ -1,20 +1,20 @@
-//! tests/PARITY.md is the table from rows to tests; this holds it against the sources.
+//! Checks tests/PARITY.md, the table from rows to tests, against the sources.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rows of go-ratelimit, Foundation, the swarm, GoCC, and what was asked for besides.
+/// Rows of go-ratelimit, Foundation, the swarm, GoCC, and further requirements.
 const ROWS: [(char, usize); 5] = [('g', 20), ('f', 9), ('s', 14), ('c', 15), ('d', 9)];
 
-/// Folders of the tests, one for each package that has rows.
+/// Folders of the tests, one per package that has rows.
 const FOLDERS: [&str; 4] = ["tests/it", "tests/state", "crates/serve/tests", "crates/cli/tests"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files of each row, as the table says.
+/// Returns the files of each row of the table.
 fn table() -> BTreeMap<String, Vec<String>> {
     let text = fs::read_to_string(root().join("tests/PARITY.md")).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
@@ -29,7 +29,7 @@ fn sources(folder: PathBuf) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// The rows that tests of a file are named after.
+/// Returns the rows that tests of a file are named after.
 fn rows_of(text: &str) -> Vec<&str> {
     let names = text.split("fn ").skip(1).filter_map(|rest| rest.split('_').next());
     let is_row = |name: &&str| {
@@ -40,7 +40,7 @@ fn rows_of(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_row_has_tests_and_the_table_names_their_files() {
+fn parity_table_lists_every_row_with_existing_tests() {
     let table = table();
     let numbered =
         |&(kind, last): &(char, usize)| (1..=last).map(move |number| format!("{kind}{number:02}"));

@@ -1,4 +1,4 @@
-//! How often what is reserved for a server of which nothing is known covers what it reports.
+//! Reservations for an unknown provider, compared with the recorded usage.
 
 use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Dimension;
@@ -6,7 +6,7 @@ use tollgate::quota::Dimension;
 use super::recordings::{Recorded, entries};
 
 #[test]
-fn the_reservation_covers_the_usage_of_most_recorded_chats() {
+fn reservation_covers_usage_of_most_recorded_chats() {
     let (mut covered, mut count, mut reserved_tokens, mut used) = (0, 0, 0, 0);
     for file in FILES {
         let Some(entries) = entries(file) else { return };
@@ -25,7 +25,7 @@ fn the_reservation_covers_the_usage_of_most_recorded_chats() {
 }
 
 #[test]
-fn usage_is_read_from_servers_that_speak_openai() {
+fn usage_of_openai_compatible_providers_is_read() {
     for file in FILES {
         let Some(entries) = entries(file) else { return };
         for entry in entries.iter().filter(|e| e.url.contains("chat/completions")) {
@@ -36,7 +36,7 @@ fn usage_is_read_from_servers_that_speak_openai() {
     }
 }
 
-/// Providers that answer as OpenAI does.
+/// Recordings of providers with OpenAI's response format.
 const FILES: &[&str] = &[
     "openai.har",
     "groq.har",

@@ -1,22 +1,22 @@
-//! How near the charge is to what OpenAI charged in the recordings.
+//! Estimated charges compared with the charges recorded from OpenAI.
 
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
 use super::recordings::{Entry, Recorded, entries};
 
-/// A recorded charge and ours.
+/// A recorded charge and the estimate.
 struct Charge {
     endpoint: &'static str,
     recent: bool,
     text_only: bool,
     recorded: u64,
-    ours: u64,
+    estimated: u64,
 }
 
 impl Charge {
     fn error(&self) -> u64 {
-        self.recorded.abs_diff(self.ours)
+        self.recorded.abs_diff(self.estimated)
     }
 
     fn is_near(&self) -> bool {
@@ -24,9 +24,9 @@ impl Charge {
     }
 }
 
-/// What a set of charges comes to.
+/// A summary of charge errors.
 #[derive(Debug)]
-struct Figures {
+struct ErrorSummary {
     count: usize,
     median: u64,
     p90: u64,
@@ -38,25 +38,25 @@ struct Figures {
 fn recorded_text_requests_have_the_charge_of_openai() {
     let Some(charges) = charges() else { return };
     report(&charges);
-    let figures =
-        figures(charges.iter().filter(|c| c.recent && c.text_only && c.endpoint != "responses"));
-    assert!(figures.count >= 60, "{figures:?}");
-    assert!(figures.median <= 1, "{figures:?}");
-    assert!(figures.near_percent >= 95, "{figures:?}");
+    let summary =
+        summary(charges.iter().filter(|c| c.recent && c.text_only && c.endpoint != "responses"));
+    assert!(summary.count >= 60, "{summary:?}");
+    assert!(summary.median <= 1, "{summary:?}");
+    assert!(summary.near_percent >= 95, "{summary:?}");
 }
 
 #[test]
-fn every_charge_of_openai_is_met_by_few_percent_in_the_median() {
+fn median_error_of_all_openai_charges_is_a_few_percent() {
     let Some(charges) = charges() else { return };
     let mut percent: Vec<_> = charges.iter().map(|c| c.error() * 100 / c.recorded.max(1)).collect();
     percent.sort_unstable();
     assert!(charges.len() >= 190 && percent[percent.len() / 2] < 5, "{percent:?}");
-    let text = figures(charges.iter().filter(|c| c.text_only && c.endpoint != "responses"));
+    let text = summary(charges.iter().filter(|c| c.text_only && c.endpoint != "responses"));
     assert!(text.count >= 100 && text.median <= 1 && text.near_percent >= 80, "{text:?}");
 }
 
 #[test]
-fn the_charges_of_groq_and_mistral_are_met() {
+fn charges_of_groq_and_mistral_match() {
     for (file, least) in [("groq.har", 5), ("mistral.har", 5)] {
         let Some(entries) = entries(file) else { return };
         let recorded = |entry: &&Entry| entry.expected["charged_tokens"].is_u64();
@@ -66,8 +66,8 @@ fn the_charges_of_groq_and_mistral_are_met() {
     }
 }
 
-/// How far the charge is off once the response is there: what its head states, else what its usage
-/// comes to.
+/// Returns the error of the charge after the response: stated in the head, else computed from the
+/// usage.
 fn final_error(entry: &Entry) -> u64 {
     let recorded = entry.expected["charged_tokens"].as_u64().unwrap_or(0);
     let profile = entry.profile();
@@ -78,14 +78,14 @@ fn final_error(entry: &Entry) -> u64 {
 }
 
 #[test]
-fn recent_responses_are_charged_within_a_few_tokens() {
+fn recent_responses_api_charges_match_within_a_few_tokens() {
     let Some(charges) = charges() else { return };
-    let figures = figures(charges.iter().filter(|c| c.recent && c.endpoint == "responses"));
-    assert!(figures.count >= 15 && figures.median <= 2, "{figures:?}");
+    let summary = summary(charges.iter().filter(|c| c.recent && c.endpoint == "responses"));
+    assert!(summary.count >= 15 && summary.median <= 2, "{summary:?}");
 }
 
 #[test]
-fn most_prompts_of_mere_text_are_estimated_within_a_few_tokens() {
+fn most_text_prompts_are_estimated_within_a_few_tokens() {
     let Some(entries) = entries("openai.har") else { return };
     let plain = |entry: &&Entry| {
         let beyond = ["previous_response_id", "conversation", "\"type\": "];
@@ -112,12 +112,12 @@ fn most_prompts_of_mere_text_are_estimated_within_a_few_tokens() {
 fn tools_and_calls_in_a_chat_are_free() {
     let Some(charges) = charges() else { return };
     let tools = |c: &&Charge| c.recent && !c.text_only && c.endpoint == "chat";
-    let figures = figures(charges.iter().filter(tools));
-    assert!(figures.count >= 20 && figures.median <= 1, "{figures:?}");
+    let summary = summary(charges.iter().filter(tools));
+    assert!(summary.count >= 20 && summary.median <= 1, "{summary:?}");
 }
 
 #[test]
-fn usage_plays_no_part_in_the_charge() {
+fn charge_of_openai_ignores_usage() {
     let reserved = Cost::new().tokens(100).input_tokens(50).output_tokens(50).custom("images", 2);
     let usage = Usage { input: 7, output: 9, cache_read: 3, cache_write: 0 };
     let charge = OPENAI.charge(&reserved, &usage);
@@ -146,14 +146,14 @@ fn charge(entry: &Entry) -> Option<Charge> {
         recent: entry.year.is_some_and(|year| year >= 2_025),
         text_only: !EXTRAS.iter().any(|extra| entry.request.contains(extra)),
         recorded,
-        ours: estimate.cost.amount(&Dimension::Tokens),
+        estimated: estimate.cost.amount(&Dimension::Tokens),
     })
 }
 
 fn report(charges: &[Charge]) {
     let show = |name: &str, keep: &dyn Fn(&&Charge) -> bool| {
-        let Figures { count, median, p90, worst, near_percent } =
-            figures(charges.iter().filter(keep));
+        let ErrorSummary { count, median, p90, worst, near_percent } =
+            summary(charges.iter().filter(keep));
         println!(
             "{name:<36} {count:>4}: off by {median} in the median, {p90} at p90, {worst} at worst; \
              {near_percent} % within max(2, 2 %)"
@@ -169,17 +169,17 @@ fn report(charges: &[Charge]) {
         show(&format!("{endpoint}, 2025 and later"), &|c| c.endpoint == endpoint && c.recent);
     }
     for c in charges.iter().filter(|c| c.recent && !c.is_near()) {
-        println!("far: {} recorded {} ours {}", c.endpoint, c.recorded, c.ours);
+        println!("far: {} recorded {} estimated {}", c.endpoint, c.recorded, c.estimated);
     }
 }
 
-fn figures<'a>(charges: impl Iterator<Item = &'a Charge>) -> Figures {
+fn summary<'a>(charges: impl Iterator<Item = &'a Charge>) -> ErrorSummary {
     let charges: Vec<_> = charges.collect();
     let mut errors: Vec<_> = charges.iter().map(|c| c.error()).collect();
     errors.sort_unstable();
     let at = |percent: usize| errors.get(errors.len() * percent / 100).copied().unwrap_or(0);
     let near = charges.iter().filter(|c| c.is_near()).count();
-    Figures {
+    ErrorSummary {
         count: errors.len(),
         median: at(50),
         p90: at(90),
@@ -188,6 +188,6 @@ fn figures<'a>(charges: impl Iterator<Item = &'a Charge>) -> Figures {
     }
 }
 
-/// What makes a request more than text.
+/// Marks of a request that contains more than text.
 const EXTRAS: &[&str] =
     &["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];

@@ -1,9 +1,9 @@
-//! Recorded traffic: what it says, and what is read of it.
+//! Models and usage read from recorded traffic.
 
 use super::recordings::{Entry, Recorded, all, entries};
 
 #[test]
-fn the_model_is_the_one_that_the_request_names() {
+fn model_of_recorded_request_is_read() {
     let Some(entries) = all() else { return };
     let mut tally = Tally::default();
     for entry in &entries {
@@ -18,7 +18,7 @@ fn the_model_is_the_one_that_the_request_names() {
 }
 
 #[test]
-fn the_usage_is_the_one_that_the_response_states() {
+fn usage_of_recorded_response_is_read() {
     let Some(entries) = all() else { return };
     let mut tally = Tally::default();
     for entry in &entries {
@@ -31,7 +31,7 @@ fn the_usage_is_the_one_that_the_response_states() {
 }
 
 #[test]
-fn binary_event_streams_tell_their_usage_too() {
+fn usage_of_binary_event_streams_is_read() {
     let Some(entries) = entries("bedrock.har") else { return };
     let streams = entries.iter().filter(|entry| entry.usage().is_none());
     let silent: Vec<_> = streams
@@ -42,7 +42,7 @@ fn binary_event_streams_tell_their_usage_too() {
     assert!(streams.count() >= 20 && silent.is_empty(), "{silent:?}");
 }
 
-/// How many were right, by provider.
+/// Numbers of correct readings by provider.
 #[derive(Default)]
 struct Tally {
     total: usize,
@@ -61,9 +61,9 @@ impl Tally {
         }
     }
 
-    fn print(&self, what: &str) {
+    fn print(&self, subject: &str) {
         let right = self.total - self.misses.len();
-        println!("{what}: {right} of {} right", self.total);
+        println!("{subject}: {right} of {} right", self.total);
         for (file, (good, all)) in &self.by_file {
             println!("  {file}: {good} of {all}");
         }

@@ -1,4 +1,4 @@
-//! Questions for a count, and what may come back.
+//! Requests that count tokens, and their answers.
 
 use http::StatusCode;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use tollgate::provider::{ANTHROPIC, COMPATIBLE, GEMINI, OPENAI, Profile, VERTEX}
 fn count_request_omits_unsupported_members() {
     let gemini = json!({"contents": [1], "generationConfig": {"temperature": 1}});
     assert_eq!(
-        asked(
+        count_request(
             GEMINI,
             "https://g/v1beta/models/gemini-2.5-pro:streamGenerateContent?key=k",
             &gemini
@@ -25,7 +25,7 @@ fn count_request_omits_unsupported_members() {
     );
     let vertex = json!({"contents": [1], "tools": [2], "safetySettings": [3]});
     assert_eq!(
-        asked(VERTEX, "https://v/publishers/google/models/m:generateContent", &vertex),
+        count_request(VERTEX, "https://v/publishers/google/models/m:generateContent", &vertex),
         (
             "https://v/publishers/google/models/m:countTokens".to_owned(),
             json!({"contents": [1], "tools": [2]})
@@ -34,7 +34,7 @@ fn count_request_omits_unsupported_members() {
     let messages = json!({"model": "m", "messages": [1], "system": "s", "max_tokens": 5,
         "stream": true, "temperature": 1, "metadata": {}});
     assert_eq!(
-        asked(ANTHROPIC, "https://a/v1/messages?beta=true", &messages),
+        count_request(ANTHROPIC, "https://a/v1/messages?beta=true", &messages),
         (
             "https://a/v1/messages/count_tokens".to_owned(),
             json!({"model": "m", "messages": [1], "system": "s"})
@@ -42,13 +42,13 @@ fn count_request_omits_unsupported_members() {
     );
     let responses = json!({"model": "m", "input": "i", "max_output_tokens": 5, "store": true});
     assert_eq!(
-        asked(OPENAI, "https://o/v1/responses", &responses),
+        count_request(OPENAI, "https://o/v1/responses", &responses),
         ("https://o/v1/responses/input_tokens".to_owned(), json!({"model": "m", "input": "i"}))
     );
 }
 
 #[test]
-fn a_chat_is_asked_for_as_a_response() {
+fn chat_is_converted_to_a_response_for_counting() {
     let chat = json!({"model": "m", "max_tokens": 5, "messages": [
         {"role": "system", "content": "s"},
         {"role": "user", "content": [
@@ -61,7 +61,7 @@ fn a_chat_is_asked_for_as_a_response() {
         {"role": "tool", "tool_call_id": "1", "content": "o"},
         {"role": "assistant", "content": [{"type": "text", "text": "a"}]}
     ], "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]});
-    let (url, body) = asked(OPENAI, "https://o/v1/chat/completions", &chat);
+    let (url, body) = count_request(OPENAI, "https://o/v1/chat/completions", &chat);
     assert_eq!(url, "https://o/v1/responses/input_tokens");
     let expected = json!({"model": "m", "input": [
         {"role": "system", "content": "s"},
@@ -78,15 +78,15 @@ fn a_chat_is_asked_for_as_a_response() {
 
 #[test]
 fn uncountable_requests_state_the_reason() {
-    let why = |profile, url, body: &str| request(profile, url, body.as_bytes()).unwrap_err();
+    let error_of = |profile, url, body: &str| request(profile, url, body.as_bytes()).unwrap_err();
     let none = |provider| CannotCount::NoEndpoint { provider };
-    assert_eq!(why(COMPATIBLE, "https://x/v1/messages", "{}"), none("compatible"));
-    assert_eq!(why(OPENAI, "https://o/v1/embeddings", "{}"), none("openai"));
-    assert_eq!(why(GEMINI, "https://g/v1beta/models", "{}"), none("gemini"));
-    assert_eq!(why(OPENAI, "https://o/v1/responses", "[]"), CannotCount::Unreadable);
-    assert_eq!(why(OPENAI, "ht tp://o/v1/responses", "{}"), CannotCount::InvalidUrl);
+    assert_eq!(error_of(COMPATIBLE, "https://x/v1/messages", "{}"), none("compatible"));
+    assert_eq!(error_of(OPENAI, "https://o/v1/embeddings", "{}"), none("openai"));
+    assert_eq!(error_of(GEMINI, "https://g/v1beta/models", "{}"), none("gemini"));
+    assert_eq!(error_of(OPENAI, "https://o/v1/responses", "[]"), CannotCount::Unreadable);
+    assert_eq!(error_of(OPENAI, "ht tp://o/v1/responses", "{}"), CannotCount::InvalidUrl);
     let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}"#;
-    let error = why(OPENAI, "https://o/v1/chat/completions", audio);
+    let error = error_of(OPENAI, "https://o/v1/chat/completions", audio);
     assert_eq!(
         error.to_string(),
         "content of type `input_audio`: the provider's endpoint can't count it"
@@ -105,13 +105,13 @@ fn count_response_is_bounded() {
     assert!(!answer.is_full());
     assert_eq!(answer.feed(br#"{"error": "m"}"#), Ok(()));
     assert!(answer.is_full());
-    // The error lay behind the bound.
+    // The error came after the bound.
     let error = answer.finish().unwrap_err();
     assert_eq!(error.to_string(), "the provider refused to count tokens: HTTP 403 Forbidden: ");
 }
 
 #[test]
-fn an_answer_without_a_count_is_an_error() {
+fn answer_without_a_count_is_an_error() {
     for body in ["", "{}", "7", r#"{"totalTokens": -1}"#, r#"{"input_tokens": "7"}"#, "<html>"] {
         let mut answer = Answer::new(StatusCode::OK);
         answer.feed(body.as_bytes()).unwrap();
@@ -121,15 +121,15 @@ fn an_answer_without_a_count_is_an_error() {
 
 proptest! {
     #[test]
-    fn any_chat_can_be_asked_for_or_says_why(message in message(), tools in message()) {
+    fn chat_of_any_shape_is_countable_or_unsupported(message in message(), tools in message()) {
         let body = json!({"messages": [message.clone()], "tools": [tools]});
-        let asked = request(OPENAI, "https://o/v1/chat/completions", body.to_string().as_bytes());
-        let unsupported = matches!(asked, Err(CannotCount::Unsupported { .. }));
-        prop_assert!(asked.is_ok() || unsupported);
+        let count_request = request(OPENAI, "https://o/v1/chat/completions", body.to_string().as_bytes());
+        let unsupported = matches!(count_request, Err(CannotCount::Unsupported { .. }));
+        prop_assert!(count_request.is_ok() || unsupported);
     }
 }
 
-/// An object of the members that matter, each of any kind.
+/// Generates an object of the relevant members with values of any kind.
 fn message() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(json!(null)), Just(json!("text")), Just(json!(7)), Just(json!([]))];
     leaf.prop_recursive(4, 24, 4, |inner| {
@@ -144,8 +144,8 @@ fn message() -> impl Strategy<Value = Value> {
     })
 }
 
-fn asked(profile: Profile, url: &str, body: &Value) -> (String, Value) {
-    let asked = request(profile, url, body.to_string().as_bytes()).unwrap();
-    assert_eq!(asked.method(), http::Method::POST);
-    (asked.uri().to_string(), serde_json::from_slice(asked.body()).unwrap())
+fn count_request(profile: Profile, url: &str, body: &Value) -> (String, Value) {
+    let count_request = request(profile, url, body.to_string().as_bytes()).unwrap();
+    assert_eq!(count_request.method(), http::Method::POST);
+    (count_request.uri().to_string(), serde_json::from_slice(count_request.body()).unwrap())
 }

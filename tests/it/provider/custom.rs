@@ -1,4 +1,4 @@
-//! Profiles that are like a built-in one, under a name and at a base URL of their own.
+//! Custom profiles: like a built-in one, with a separate name and base URL.
 
 use tollgate::limiter::Limiter;
 use tollgate::provider::{
@@ -39,7 +39,7 @@ fn like_profile_with_same_name_keeps_default_quotas() {
     assert_eq!((moved.name(), moved.built_in()), ("openai", OPENAI));
     assert_eq!(moved.quotas().len(), OPENAI.quotas().len());
     assert_eq!(Profile::find_among(&[moved], "http://proxy:8080/openai/v1/responses"), moved);
-    assert_eq!(Profile::named_among(&[moved], "openai"), Ok(moved), "it comes before the built-in");
+    assert_eq!(Profile::named_among(&[moved], "openai"), Ok(moved), "it precedes the built-in");
     assert_ne!(moved, OPENAI);
 }
 
@@ -53,7 +53,7 @@ fn like_profile_without_base_url_is_found_by_name() {
 }
 
 #[test]
-fn profiles_are_the_same_by_rules_name_and_base_url() {
+fn profiles_are_equal_by_rules_name_and_base_url() {
     let custom = OPENAI.like("mine", "http://gpu-7:8000").unwrap();
     assert_eq!(custom, OPENAI.like("mine", "http://gpu-7:8000/").unwrap());
     for other in [
@@ -72,7 +72,7 @@ fn like_with_same_arguments_is_kept_once() {
     let first = again();
     for other in ["a", "b", "c"] {
         VLLM.like(other, "http://gpu-7:8000").unwrap();
-        assert!(core::ptr::eq(first.name(), again().name()), "the very same text");
+        assert!(core::ptr::eq(first.name(), again().name()), "the same string");
     }
 }
 
@@ -100,7 +100,7 @@ fn url_below_base_url_finds_the_profile() {
         ("http://gpu-7:8000", "whole"),
         ("http://GPU-7:8000/v1/chat/completions?x=y", "whole"),
         ("gpu-7:8000/v1", "whole"),
-        // Their own paths don't take it from its base URL.
+        // Provider-specific paths do not override the base URL.
         ("http://gpu-7:8000/v1/messages", "whole"),
         ("http://gpu-7:8000/claude/v1/messages", "part"),
         ("http://gpu-7:8000/claudette/v1", "whole"),
@@ -120,11 +120,11 @@ fn url_below_base_url_finds_the_profile() {
     ] {
         assert_eq!(Profile::find_among(&custom, url).name(), name, "{url}");
     }
-    assert_eq!(Profile::find("http://gpu-7:8000"), COMPATIBLE, "others don't know it");
+    assert_eq!(Profile::find("http://gpu-7:8000"), COMPATIBLE, "built-in lookup ignores it");
 }
 
 #[test]
-fn of_two_at_one_base_url_the_first_counts() {
+fn first_of_two_profiles_at_one_base_url_is_found() {
     let at = |name| OPENAI.like(name, "http://gpu-7:8000").unwrap();
     let both = [at("first"), at("second")];
     assert_eq!(Profile::find_among(&both, "http://gpu-7:8000/v1"), both[0]);
@@ -149,7 +149,7 @@ fn limiter_uses_algorithm_of_like_profile() {
 }
 
 #[test]
-fn a_name_that_is_taken_or_no_name_is_refused() {
+fn custom_profile_name_taken_or_invalid_is_refused() {
     let refused = |name: &str| OPENAI.like(name, "http://gpu-7:8000").unwrap_err().to_string();
     assert_eq!(
         refused("Anthropic"),
@@ -185,7 +185,7 @@ fn invalid_base_url_is_refused_without_secrets() {
 }
 
 #[test]
-fn names_are_looked_up_among_custom_profiles_and_built_in_ones() {
+fn profile_names_are_found_among_custom_and_built_in() {
     let custom = [OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap()];
     assert_eq!(Profile::named_among(&custom, "MY-VLLM"), Ok(custom[0]));
     assert_eq!(Profile::named_among(&custom, "Gemini"), Ok(GEMINI));

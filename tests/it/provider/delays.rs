@@ -1,4 +1,4 @@
-//! How long to wait before the next try.
+//! Delays before the next attempt.
 
 use std::time::Duration;
 use tollgate::Timestamp;
@@ -9,7 +9,7 @@ use tollgate::provider::{ANTHROPIC, AZURE, Class, GEMINI, LONGEST_DELAY, OPENAI,
 use super::headers::headers;
 
 #[test]
-fn a_delay_is_read_in_the_order_of_the_official_sdks() {
+fn delay_is_read_in_order_of_official_sdks() {
     let body = br#"{"error":{"message":"Rate limit reached. Please try again in 6m0s. Visit"}}"#;
     for (pairs, millis) in [
         (&[("retry-after-ms", "1500.5"), ("retry-after", "7")][..], 1_500),
@@ -40,7 +40,7 @@ fn delay_to_a_time_is_measured_from_response_date() {
 }
 
 #[test]
-fn a_delay_is_read_out_of_the_text() {
+fn delay_is_read_from_error_text() {
     for (text, nanos) in [
         ("Please try again in 41.724s.", Some(41_724_000_000)),
         ("try again in 6ms", Some(6_000_000)),
@@ -61,7 +61,7 @@ fn a_delay_is_read_out_of_the_text() {
 }
 
 #[test]
-fn a_delay_is_read_out_of_the_details_of_an_error() {
+fn delay_is_read_from_error_details() {
     for (body, millis) in [
         (
             r#"[{"error":{"code":429,"message":"Please retry in 9s.","details":[
@@ -96,7 +96,7 @@ fn exhausted_limit_states_reset() {
 }
 
 #[test]
-fn an_absurd_delay_is_cut_to_a_day() {
+fn excessive_delay_is_capped_at_a_day() {
     for value in ["1e300", "99999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let delay = OPENAI.retry_delay(&headers(&[("retry-after", value)]), b"", NOW);
         assert_eq!(delay, Some(LONGEST_DELAY), "{value}");
@@ -108,7 +108,7 @@ fn an_absurd_delay_is_cut_to_a_day() {
 }
 
 #[test]
-fn a_delay_on_a_success_is_no_refusal() {
+fn delay_header_on_success_is_not_a_refusal() {
     let headers = headers(&[("retry-after", "59")]);
     assert_eq!(ANTHROPIC.classify(StatusCode::OK, &headers, b""), Class::Ok);
 }

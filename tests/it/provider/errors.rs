@@ -1,4 +1,4 @@
-//! What failures mean.
+//! Classes of failures.
 
 use http::{HeaderMap, StatusCode};
 use tollgate::provider::{
@@ -43,7 +43,7 @@ fn status_and_error_determine_the_class() {
 }
 
 #[test]
-fn the_provider_may_say_whether_to_try_again() {
+fn x_should_retry_header_overrides_class() {
     let class = |status, value: &'static str| {
         let headers = [("x-should-retry".parse().unwrap(), value.parse().unwrap())];
         OPENAI.classify(status, &headers.into_iter().collect(), b"")
@@ -130,7 +130,7 @@ fn bedrock_error_type_is_read_from_header_or_member() {
 }
 
 #[test]
-fn a_refusal_names_the_limit_that_was_reached() {
+fn refusal_names_dimension_of_reached_limit() {
     let dimension = |body: &str| ApiError::read(body.as_bytes()).unwrap().dimension();
     let message = |text: &str| dimension(&format!(r#"{{"error":{{"message":"{text}"}}}}"#));
     let images = Some(Dimension::custom("input_images"));
@@ -161,7 +161,7 @@ fn a_refusal_names_the_limit_that_was_reached() {
 }
 
 #[test]
-fn some_errors_stop_the_whole_run() {
+fn account_errors_are_account_wide() {
     let stops = |status, body: &str| {
         let error = ApiError::read(body.as_bytes()).unwrap_or_default();
         OPENAI.is_account_wide(status, &error)
@@ -181,7 +181,7 @@ fn some_errors_stop_the_whole_run() {
 }
 
 #[test]
-fn an_error_in_a_stream_has_a_class() {
+fn error_in_stream_has_a_class() {
     let class = |body: &str| {
         let mut scanner = Scanner::new(OPENAI, None);
         scanner.feed(body.as_bytes());
@@ -194,7 +194,7 @@ fn an_error_in_a_stream_has_a_class() {
         let body = format!(r#"data: {{"error":{{"code":"{at_fault}"}}}}"#);
         assert_eq!(class(&body), Class::Terminal, "{at_fault}");
     }
-    // The request was accepted, and the error doesn't blame it.
+    // The request was accepted, and the error does not blame the request.
     for other in [r#"{"message":"oh"}"#, r#"{"code":"engine_crashed"}"#, r#"{"type":"x"}"#] {
         assert_eq!(class(&format!(r#"data: {{"error":{other}}}"#)), Class::Transient, "{other}");
     }

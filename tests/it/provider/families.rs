@@ -1,4 +1,4 @@
-//! What sets providers apart: where they are found, what they charge, and when.
+//! Differences between providers: lookup, charges and settlement.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate::provider::{
@@ -11,7 +11,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 const USAGE: Usage = Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100 };
 
 #[test]
-fn a_profile_is_found_by_host_by_path_and_behind_a_gateway() {
+fn profile_is_found_by_host_path_or_gateway() {
     for (url, profile) in FOUND {
         assert_eq!(Profile::find(url), *profile, "{url}");
     }
@@ -21,7 +21,7 @@ fn a_profile_is_found_by_host_by_path_and_behind_a_gateway() {
 }
 
 #[test]
-fn the_model_is_read_from_body_path_or_deployment() {
+fn model_is_read_from_body_path_or_deployment() {
     for (url, body, model) in [
         (
             "https://x.openai.azure.com/openai/deployments/mine/chat/completions?api-version=1",
@@ -46,7 +46,7 @@ fn the_model_is_read_from_body_path_or_deployment() {
         let estimate = Profile::find(url).read_request(url, body.as_bytes());
         assert_eq!(estimate.model.as_deref(), Some(model), "{url}");
     }
-    // What the path says wins.
+    // The path takes precedence.
     for (path, body, model) in [
         ("/v1beta/models/m:embedContent", r#"{"model":"models/other"}"#, Some("m")),
         ("/v1beta/interactions", r#"{"model":"models/gemini-3"}"#, Some("gemini-3")),
@@ -59,11 +59,11 @@ fn the_model_is_read_from_body_path_or_deployment() {
     ] {
         assert_eq!(read(COMPATIBLE, path, body).model.as_deref(), model, "{path}");
     }
-    assert_eq!(OPENAI.read_request("/v1/models/gpt-4o", b"").model, None, "it asks for no tokens");
+    assert_eq!(OPENAI.read_request("/v1/models/gpt-4o", b"").model, None, "requests no tokens");
     assert_eq!(BEDROCK.read_request("/model/%ff/converse", b"{}").model, None);
 }
 
-/// Azure's quotas are those of deployments.
+/// Azure has quotas per deployment.
 #[test]
 fn azure_deployment_in_path_is_the_model_of_every_operation() {
     let form = "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nother\r\n--x--\r\n";
@@ -111,7 +111,7 @@ fn anthropic_charge_excludes_cache_reads() {
 }
 
 #[test]
-fn gemini_counts_the_input_alone() {
+fn gemini_counts_input_only() {
     let body = r#"{"systemInstruction":{"parts":[{"text":"1234"}]},"contents":[{"parts":[
                    {"text":"12345678"},{"inlineData":{"mimeType":"image/png","data":"x"}}]}],
                    "generationConfig":{"maxOutputTokens":77,"candidateCount":2}}"#;
@@ -164,7 +164,7 @@ fn cerebras_reserves_the_bound_or_the_context() {
 }
 
 #[test]
-fn bodies_of_every_shape_are_counted() {
+fn text_of_every_body_shape_is_counted() {
     for (path, body, input) in [
         (
             "/v1/chat",
@@ -195,7 +195,7 @@ fn bodies_of_every_shape_are_counted() {
             1,
         ),
     ] {
-        // Without what a conversation takes around its texts.
+        // Subtracts the tokens around the texts of a conversation.
         let estimate = read(VLLM, path, body);
         let framing = VLLM.read_request(path, blank(body).as_bytes());
         let of = |estimate: &Estimate| estimate.cost.amount(&Dimension::InputTokens);
@@ -213,7 +213,7 @@ fn bodies_of_every_shape_are_counted() {
 }
 
 #[test]
-fn images_sounds_and_files_are_never_free() {
+fn images_audio_and_files_have_estimated_tokens() {
     let png =
         "iVBORw0KGgoAAAANSUhEUgAABAAAAAQACAYAAAB/HSuDAAAAAXNSR0IArs4c6QAAAARnQU1BAACxjwv8YQUAAAAJ";
     let image =
@@ -244,7 +244,7 @@ fn images_sounds_and_files_are_never_free() {
 }
 
 #[test]
-fn usage_is_read_in_each_dialect_of_a_provider() {
+fn usage_is_read_in_each_format_of_a_provider() {
     for (profile, body, usage) in [
         (
             ANTHROPIC,
@@ -274,7 +274,7 @@ fn usage_is_read_in_each_dialect_of_a_provider() {
         ),
         (OLLAMA, r#"{"prompt_eval_count":3,"eval_count":9,"done":true}"#, [3, 9, 0, 0]),
         (LLAMA_CPP, r#"{"timings":{"prompt_n":3,"predicted_n":9}}"#, [3, 9, 0, 0]),
-        // Formats of others, on hosts that have a profile of their own.
+        // Formats of other providers on hosts with a separate profile.
         (
             AZURE,
             r#"{"usage":{"input_tokens":3,"cache_read_input_tokens":5,"cache_creation_input_tokens":7,"output_tokens":9}}"#,
@@ -295,7 +295,7 @@ fn usage_is_read_in_each_dialect_of_a_provider() {
             r#"{"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}"#,
             [1, 2, 0, 0],
         ),
-        // A gateway that adds zeros by the names of another format.
+        // A gateway that adds zeros under the names of another format.
         (
             COMPATIBLE,
             r#"{"usage":{"prompt_tokens":3,"completion_tokens":9,"input_tokens":0,"output_tokens":0}}"#,
@@ -306,7 +306,7 @@ fn usage_is_read_in_each_dialect_of_a_provider() {
             r#"{"usage":{"total_input_tokens":10,"total_output_tokens":7,"total_thought_tokens":20,"total_tool_use_tokens":1,"total_cached_tokens":4}}"#,
             [11, 27, 4, 0],
         ),
-        // What the total holds besides is nobody's output.
+        // The rest of the total is not output.
         (
             GEMINI,
             r#"{"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":9,"totalTokenCount":150}}"#,
@@ -328,7 +328,7 @@ fn usage_is_read_in_each_dialect_of_a_provider() {
 }
 
 #[test]
-fn a_whole_usage_takes_the_place_of_all_that_was_stated_before() {
+fn later_complete_usage_replaces_earlier_usage() {
     let mut headers = HeaderMap::new();
     for (name, value) in [("input", "30"), ("output", "51")] {
         let name = format!("x-amzn-bedrock-{name}-token-count");
@@ -340,13 +340,13 @@ fn a_whole_usage_takes_the_place_of_all_that_was_stated_before() {
         scanner.finish().usage.map(|usage| (usage.input, usage.output, usage.cache_read))
     };
     assert_eq!(scanned(BEDROCK, &[r#"{"usage":{"inputTokens":30}}"#]), Some((30, 0, 0)));
-    assert_eq!(scanned(BEDROCK, &[r#"{"usage":{}}"#]), Some((30, 51, 0)), "an empty one is none");
+    assert_eq!(scanned(BEDROCK, &[r#"{"usage":{}}"#]), Some((30, 51, 0)), "empty usage is ignored");
     assert_eq!(scanned(BEDROCK, &[r#"{"inputTextTokenCount":30}"#]), Some((30, 51, 0)));
     let first = r#"{"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":50,"cachedContentTokenCount":3}}"#;
     let last = r#"{"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7}}"#;
     assert_eq!(scanned(GEMINI, &[first, last]), Some((5, 7, 0)));
-    for nothing in [r#"{"usage":{}}"#, r#"{"usage":null}"#, r#"{"usageMetadata":null}"#] {
-        assert_eq!(scanned(GEMINI, &[nothing]), None, "{nothing}");
+    for empty in [r#"{"usage":{}}"#, r#"{"usage":null}"#, r#"{"usageMetadata":null}"#] {
+        assert_eq!(scanned(GEMINI, &[empty]), None, "{empty}");
     }
 }
 
@@ -354,12 +354,12 @@ fn read(profile: Profile, path: &str, body: &str) -> Estimate {
     profile.read_request(path, body.as_bytes())
 }
 
-/// Tokens, input tokens and output tokens.
+/// Returns tokens, input tokens and output tokens.
 fn amounts(cost: &Cost) -> [u64; 3] {
     [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens].map(|d| cost.amount(&d))
 }
 
-/// The body without the digits that are its text.
+/// Returns the body without the digits that make up its text.
 fn blank(body: &str) -> String {
     body.replace("12345678", "").replace("1234", "").replace("5678", "")
 }

@@ -1,4 +1,4 @@
-//! Limits, out of headers.
+//! Limits read from headers.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn limits_of_requests_tokens_and_images_are_read() {
         ("x-ratelimit-reset-input-images", "1ms"),
     ]);
     assert_eq!(
-        said(OPENAI, &headers),
+        readings_of(OPENAI, &headers),
         [
             "requests/60s: 9999 of 10000, full in 6ms",
             "tokens/60s: 0 of 30000, full in 60s",
@@ -39,12 +39,12 @@ fn limits_of_requests_tokens_and_images_are_read() {
 fn openai_window_is_a_day_for_numbers_of_a_daily_bucket() {
     for (limit, remaining, reset, window) in [
         ("10000", "9999", "8.64s", Window::DAY),
-        // Of one request the most is back already.
+        // Most of line request is already refilled.
         ("10000", "9999", "1.2s", Window::DAY),
         ("200", "197", "20m52.666s", Window::DAY),
         ("10000", "9985", "2m7.93s", Window::DAY),
         ("200", "0", "24h0m0s", Window::DAY),
-        // Neither a minute's bucket nor a day's.
+        // Consistent with neither a bucket per minute nor per day.
         ("60000", "59000", "45s", Window::MINUTE),
         ("200", "0", "1h0m0s", Window::MINUTE),
         ("10000", "9994", "1m0s", Window::MINUTE),
@@ -58,7 +58,7 @@ fn openai_window_is_a_day_for_numbers_of_a_daily_bucket() {
     }
 }
 
-/// A fixed window that ends in 45 s: the numbers are no bucket's of a day.
+/// A fixed window that ends in 45 s is not consistent with a daily bucket.
 #[test]
 fn limit_without_stated_window_is_per_minute_for_every_profile() {
     let headers = headers(&[
@@ -71,7 +71,7 @@ fn limit_without_stated_window_is_per_minute_for_every_profile() {
             assert_eq!(reading.window, Window::MINUTE, "{}", profile.name());
         }
     }
-    assert_eq!(said(OPENAI, &headers), ["tokens/60s: 59000 of 60000, full in 45s"]);
+    assert_eq!(readings_of(OPENAI, &headers), ["tokens/60s: 59000 of 60000, full in 45s"]);
 }
 
 #[test]
@@ -83,24 +83,24 @@ fn azure_resets_and_windows_are_read() {
             ("x-ratelimit-reset-tokens", reset),
             ("x-ratelimit-renewalperiod-tokens", period),
         ]);
-        said(AZURE, &headers).join("")
+        readings_of(AZURE, &headers).join("")
     };
-    // Milliseconds where only they can be (so recorded), else seconds (so its pages).
+    // Milliseconds if seconds are impossible (as recorded), else seconds (as documented).
     assert_eq!(azure("120", "119", "500", "60"), "tokens/60s: 119 of 120, full in 500ms");
     assert_eq!(azure("120000", "119986", "7", "60"), "tokens/60s: 119986 of 120000, full in 7ms");
     assert_eq!(azure("120000", "60000", "30", "60"), "tokens/60s: 60000 of 120000, full in 30s");
     assert_eq!(azure("120000", "0", "99999999", "60"), "tokens/60s: 0 of 120000");
     assert_eq!(azure("1000", "900", "1", "10"), "tokens/10s: 900 of 1000, full in 1s");
-    // More was taken than there is.
+    // More was used than the limit.
     assert_eq!(azure("1000", "-250", "60", "soon"), "tokens/60s: 0 of 1000, full in 60s");
     assert_eq!(azure("-1", "-1", "0", "60"), "");
     assert_eq!(azure("1000", "-1", "0", "0"), "tokens/60s: of 1000, full in 0ns");
     let alone = headers(&[("x-ratelimit-remaining-tokens", "119984")]);
-    assert_eq!(said(AZURE, &alone), ["tokens/60s: 119984"]);
+    assert_eq!(readings_of(AZURE, &alone), ["tokens/60s: 119984"]);
 }
 
 #[test]
-fn anthropic_counts_both_directions_and_rounds_to_thousands() {
+fn anthropic_limits_of_both_directions_are_rounded() {
     let mut headers = headers(&[
         ("date", "Sat, 15 Mar 2025 12:57:59 GMT"),
         ("anthropic-ratelimit-requests-limit", "4000"),
@@ -114,7 +114,7 @@ fn anthropic_counts_both_directions_and_rounds_to_thousands() {
         ("anthropic-ratelimit-output-tokens-reset", "2025-03-15T13:58:13.5+01:00"),
     ]);
     assert_eq!(
-        said(ANTHROPIC, &headers),
+        readings_of(ANTHROPIC, &headers),
         [
             "requests/60s: 3999 of 4000, full in 0ns",
             "input_tokens/60s: 126000 of 200000, full in 21s",
@@ -123,7 +123,7 @@ fn anthropic_counts_both_directions_and_rounds_to_thousands() {
     );
     let granularity: Vec<_> = ANTHROPIC.limits(&headers).iter().map(|l| l.granularity).collect();
     assert_eq!(granularity, [1, 1_000, 1_000]);
-    // Without a date nobody knows how far away a time is.
+    // Without a date, the distance to a time is not known.
     headers.remove("date");
     assert!(ANTHROPIC.limits(&headers).iter().all(|limit| limit.reset.is_none()));
     headers.insert("x-ratelimit-limit-requests", HeaderValue::from_static("7"));
@@ -131,7 +131,7 @@ fn anthropic_counts_both_directions_and_rounds_to_thousands() {
 }
 
 #[test]
-fn groq_means_a_day_where_openai_means_a_minute() {
+fn groq_request_limit_is_per_day() {
     let headers = headers(&[
         ("x-ratelimit-limit-requests", "14400"),
         ("x-ratelimit-limit-tokens", "30000"),
@@ -141,7 +141,7 @@ fn groq_means_a_day_where_openai_means_a_minute() {
         ("x-ratelimit-reset-tokens", "261ms"),
     ]);
     assert_eq!(
-        said(GROQ, &headers),
+        readings_of(GROQ, &headers),
         [
             "requests/86400s: 14370 of 14400, full in 179.56s",
             "tokens/60s: 29869 of 30000, full in 261ms",
@@ -150,7 +150,7 @@ fn groq_means_a_day_where_openai_means_a_minute() {
 }
 
 #[test]
-fn names_may_state_the_window() {
+fn header_names_may_state_the_window() {
     let mistral = headers(&[
         ("x-ratelimit-limit-req-10-second", "60"),
         ("x-ratelimit-remaining-req-10-second", "59"),
@@ -161,7 +161,7 @@ fn names_may_state_the_window() {
         ("x-ratelimit-tokens-query-cost", "107"),
     ]);
     assert_eq!(
-        said(MISTRAL, &mistral),
+        readings_of(MISTRAL, &mistral),
         [
             "requests/10s: 59 of 60",
             "tokens/60s: 1999893 of 2000000",
@@ -180,12 +180,12 @@ fn names_may_state_the_window() {
         "requests/86400s: 14399 of 14400, full in 33011.382867s",
         "tokens/60s: 59000 of 60000, full in 11.38s",
     ];
-    assert_eq!(said(CEREBRAS, &cerebras), read);
-    assert_eq!(said(COMPATIBLE, &cerebras), read);
+    assert_eq!(readings_of(CEREBRAS, &cerebras), read);
+    assert_eq!(readings_of(COMPATIBLE, &cerebras), read);
 }
 
 #[test]
-fn names_may_be_missing() {
+fn header_names_may_omit_dimension_and_window() {
     let plain = |profile, reset| {
         let headers = headers(&[
             ("date", "Wed, 21 Oct 2026 07:28:00 GMT"),
@@ -193,26 +193,26 @@ fn names_may_be_missing() {
             ("x-ratelimit-remaining", "0"),
             ("x-ratelimit-reset", reset),
         ]);
-        said(profile, &headers).join("")
+        readings_of(profile, &headers).join("")
     };
     assert_eq!(plain(TOGETHER, "2"), "requests/1s: 0 of 20, full in 2s");
-    // 30 seconds, and 17 hours, after the date: in seconds and in milliseconds.
+    // 30 seconds and 17 hours after the date, in seconds and in milliseconds.
     let minute = "requests/60s: 0 of 20, full in 30s";
     assert_eq!(plain(OPENROUTER, "1792567710"), minute);
     assert_eq!(plain(OPENROUTER, "1792567710000"), minute);
     let day = "requests/86400s: 0 of 20, full in 59520s";
     assert_eq!(plain(OPENROUTER, "1792627200000"), day);
     assert_eq!(plain(COMPATIBLE, "2026-10-21T07:28:30Z"), minute);
-    // Nothing says that it is per hour or per day.
+    // Without a statement per hour or per day.
     assert_eq!(plain(COMPATIBLE, "120"), "requests/60s: 0 of 20, full in 120s");
     assert_eq!(plain(COMPATIBLE, "7200"), "requests/60s: 0 of 20, full in 7200s");
     let draft = headers(&[("ratelimit-limit", "5"), ("ratelimit-remaining", "4")]);
-    assert_eq!(said(COMPATIBLE, &draft), ["requests/60s: 4 of 5"]);
+    assert_eq!(readings_of(COMPATIBLE, &draft), ["requests/60s: 4 of 5"]);
 }
 
 #[test]
-fn a_bucket_refills_slowly_but_a_window_ends_at_once() {
-    // 9,999 of 10,000 left and 50 s to wait: a fixed minute, not a day's bucket.
+fn reset_of_a_bucket_and_of_a_window_are_distinguished() {
+    // 9,999 of 10,000 left and 50 s to wait: a fixed minute, not a daily bucket.
     assert_eq!(requests(COMPATIBLE, "10000", "9999", "50").unwrap().window, Window::MINUTE);
     assert_eq!(requests(OPENAI, "10000", "9994", "50s").unwrap().window, Window::DAY);
 }
@@ -242,15 +242,15 @@ fn unknown_or_invalid_values_are_none() {
 
 #[test]
 fn contradictory_values_are_none() {
-    // More is left than there can be.
+    // The remainder exceeds the limit.
     assert_eq!(requests(OPENAI, "5", "6", "0s").unwrap().remaining, None);
     let mut headers =
         headers(&[("x-ratelimit-limit-requests", "10"), ("x-ratelimit-remaining-requests", "9")]);
     let name = HeaderName::from_static("x-ratelimit-limit-requests");
     headers.append(&name, HeaderValue::from_static("10"));
-    assert_eq!(said(OPENAI, &headers), ["requests/60s: 9 of 10"]);
+    assert_eq!(readings_of(OPENAI, &headers), ["requests/60s: 9 of 10"]);
     headers.append(&name, HeaderValue::from_static("20"));
-    assert_eq!(said(OPENAI, &headers), ["requests/60s: 9"]);
+    assert_eq!(readings_of(OPENAI, &headers), ["requests/60s: 9"]);
 }
 
 #[test]
@@ -260,20 +260,20 @@ fn invalid_value_beside_a_valid_one_is_ignored() {
     for garbage in [&b"\xff"[..], b"", b"req_b176c7aa266e48aa8eff647b6b309bb8"] {
         let name = HeaderName::from_static("x-ratelimit-limit-requests");
         headers.append(name, HeaderValue::from_bytes(garbage).unwrap());
-        assert_eq!(said(OPENAI, &headers), ["requests/60s: 9 of 10"]);
+        assert_eq!(readings_of(OPENAI, &headers), ["requests/60s: 9 of 10"]);
     }
 }
 
-/// `dimension/window: remaining of limit, full in reset`.
-fn said(profile: Profile, headers: &HeaderMap) -> Vec<String> {
+/// Returns the readings as `dimension/window: remaining of limit, full in reset`.
+fn readings_of(profile: Profile, headers: &HeaderMap) -> Vec<String> {
     let number = |n: Option<u64>, before: &str| n.map_or(String::new(), |n| format!("{before}{n}"));
-    let one = |l: &LimitReading| {
+    let line = |l: &LimitReading| {
         let window = l.window.as_duration().as_secs();
         let reset = l.reset.map_or(String::new(), |reset| format!(", full in {reset:?}"));
         let (left, limit) = (number(l.remaining, " "), number(l.limit, " of "));
         format!("{}/{window}s:{left}{limit}{reset}", l.dimension)
     };
-    profile.limits(headers).iter().map(one).collect()
+    profile.limits(headers).iter().map(line).collect()
 }
 
 fn requests(profile: Profile, limit: &str, remaining: &str, reset: &str) -> Option<LimitReading> {
@@ -297,10 +297,10 @@ pub(super) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 #[test]
-fn a_reset_without_a_unit_is_in_seconds() {
+fn reset_without_unit_is_in_seconds() {
     let reset = |text| requests(COMPATIBLE, "5", "4", text).unwrap().reset;
     assert_eq!(reset("12"), Some(Duration::from_secs(12)));
     assert_eq!(reset("59.5"), Some(Duration::from_millis(59_500)));
-    // A time, and no date to measure it by.
+    // A time without a date header.
     assert_eq!(reset("1764000000"), None);
 }

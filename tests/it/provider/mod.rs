@@ -1,4 +1,4 @@
-//! What a provider's bytes mean.
+//! Interpretation of providers' requests, responses and headers.
 
 #[cfg(feature = "requests")]
 mod bounds;

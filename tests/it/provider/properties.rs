@@ -1,4 +1,4 @@
-//! Any bytes at all.
+//! Property tests with arbitrary bytes.
 
 use std::time::Duration;
 use tollgate::Timestamp;
@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(4_000, 400)))]
 
     #[test]
-    fn requests_never_panic_and_unreadable_ones_are_charged(body in json_like()) {
+    fn request_of_any_bytes_never_panics_and_has_a_charge(body in json_like()) {
         for profile in [OPENAI, COMPATIBLE] {
             for path in ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", ""] {
                 let estimate = profile.read_request(path, &body);
@@ -51,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn headers_and_errors_never_panic(
+    fn headers_and_errors_of_any_bytes_never_panic(
         values in prop::collection::vec(header_value(), NAMES.len()),
         body in json_like(),
         status in 100_u16..1_000,
@@ -81,10 +81,10 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_gives_no_reading(
-        limit in nonsense(),
-        remaining in nonsense(),
-        reset in nonsense(),
+    fn invalid_limit_headers_give_no_reading(
+        limit in invalid_number(),
+        remaining in invalid_number(),
+        reset in invalid_number(),
         suffix in prop::sample::select(&["", "-requests", "-tokens", "-tokens-minute"][..]),
     ) {
         let part = |part, value| {
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_scan_is_the_same_however_the_body_is_cut(
+    fn scan_is_independent_of_chunk_boundaries(
         body in json_like(),
         cuts in prop::collection::vec(1_usize..40, 1..20),
         stream: bool,
@@ -112,7 +112,7 @@ proptest! {
         prop_assert_eq!(&scan(OPENAI, content_type, &body, || 1), &whole);
     }
 
-    /// The scanner against a parser that builds the whole tree.
+    /// Compares the scanner with a parser that builds the whole tree.
     #[test]
     fn scanner_agrees_with_parser_on_valid_json(value in json_value()) {
         let body = serde_json::to_vec(&value).unwrap();
@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// Bytes, and words that take a reader further than bytes would.
+/// Generates bytes and words that reach deeper states than random bytes.
 fn json_like() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         3 => prop::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec()),
@@ -167,8 +167,8 @@ fn header_value() -> impl Strategy<Value = HeaderValue> {
     bytes.prop_filter_map("a header value", |bytes| HeaderValue::from_bytes(&bytes).ok())
 }
 
-/// Negative, zero, beyond a u64, or no number at all.
-fn nonsense() -> impl Strategy<Value = HeaderValue> {
+/// Generates negative numbers, zero, numbers beyond a u64, and text.
+fn invalid_number() -> impl Strategy<Value = HeaderValue> {
     let text = prop_oneof!["-[0-9]{1,20}", "0{1,9}", "[1-9][0-9]{19,60}", "[a-z_]{0,9}[0-9]?x"];
     text.prop_map(|text| HeaderValue::from_str(&text).unwrap())
 }

@@ -1,4 +1,4 @@
-//! The built-in quotas, as they are shown.
+//! The table of built-in quotas.
 
 use serde_json::{Value, json};
 use tollgate::provider::{COMPATIBLE, GEMINI, OPENAI, OPENROUTER, Profile, QuotaTable};
@@ -48,7 +48,7 @@ fn every_profile_and_built_in_quota_has_a_row() {
 }
 
 #[test]
-fn the_table_is_values_for_programs_too() {
+fn table_serializes_to_json() {
     let custom = OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap();
     let table = QuotaTable::of(&[OPENROUTER, custom]);
     assert_eq!(
@@ -77,7 +77,7 @@ fn the_table_is_values_for_programs_too() {
 }
 
 #[test]
-fn a_table_of_no_providers_is_empty() {
+fn table_without_providers_is_empty() {
     let table = QuotaTable::of(&[]);
     assert_eq!(table.to_string(), "");
     assert_eq!(serde_json::to_value(&table).unwrap(), Value::Array(Vec::new()));

@@ -1,4 +1,4 @@
-//! What the heads and errors of recorded responses say: `$TOLLGATE_CORPUS` is their folder.
+//! Heads and errors of recorded responses, from the folder `$TOLLGATE_CORPUS`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,22 +17,22 @@ struct Response {
 }
 
 #[test]
-fn every_header_that_states_a_limit_is_read() {
+fn limit_headers_of_recorded_responses_are_all_read() {
     let mut read = 0;
     for response in responses() {
         let stated: usize = response.headers.keys().map(|n| usize::from(is_stated(n))).sum();
         let limits = response.profile.limits(&response.headers);
-        let told = |l: &LimitReading| {
+        let present = |l: &LimitReading| {
             [l.limit.is_some(), l.remaining.is_some(), l.reset.is_some()].map(usize::from)
         };
-        let told: usize = limits.iter().flat_map(told).sum();
-        assert_eq!(told, stated, "{}: {limits:?}", response.place);
-        read += told;
+        let values: usize = limits.iter().flat_map(present).sum();
+        assert_eq!(values, stated, "{}: {limits:?}", response.place);
+        read += values;
     }
     assert!(read == 0 || read > 1_200, "{read} values");
 }
 
-/// reset = used / limit x window, for buckets that refill all the time.
+/// reset = used / limit × window, for buckets that refill continuously.
 #[test]
 fn recorded_resets_equal_refill_of_used_amounts() {
     let mut compared = 0;
@@ -44,13 +44,14 @@ fn recorded_resets_equal_refill_of_used_amounts() {
         for reading in response.profile.limits(&response.headers) {
             let Some((shortest, longest)) = refill(&reading) else { continue };
             let Some(reset) = reading.reset else { continue };
-            // Anthropic's requests were recorded with other resets, too; the combined tokens have
-            // that of input or output.
+            // Anthropic's requests were also recorded with other resets; its combined tokens have
+            // the reset
+            // of input or output.
             let other = [Dimension::Requests, Dimension::Tokens].contains(&reading.dimension);
             if name == "anthropic" && other {
                 continue;
             }
-            // Its times are whole seconds, and those of the answer, which took some.
+            // The times are whole seconds, taken when the answer was written.
             let coarse = Duration::from_secs(if name == "anthropic" { 5 } else { 0 });
             let fits = shortest <= reset + coarse && reset <= longest;
             assert!(fits, "{}: {reading:?}: {shortest:?} to {longest:?}", response.place);
@@ -61,7 +62,7 @@ fn recorded_resets_equal_refill_of_used_amounts() {
 }
 
 #[test]
-fn every_recorded_error_has_a_class() {
+fn recorded_errors_all_have_a_class() {
     let mut classes = Vec::new();
     for response in responses() {
         let Response { place, profile, status, headers, body } = &response;
@@ -72,11 +73,11 @@ fn every_recorded_error_has_a_class() {
         }
         let error = ApiError::read(body.as_bytes()).unwrap_or_else(|| panic!("{place}: {body}"));
         assert!(!error.message().is_empty(), "{place}: {error:?}");
-        // A request that was wrong stays wrong; an upstream that is busy does not stay busy.
+        // An invalid request stays invalid; a busy upstream recovers.
         let expected = match status.as_u16() {
             400 | 404 => Class::Terminal,
             429 => Class::Transient,
-            other => panic!("{place}: {other} is new"),
+            other => panic!("{place}: unexpected status {other}"),
         };
         assert_eq!(class, expected, "{place}: {error}");
         classes.push(class);
@@ -84,9 +85,9 @@ fn every_recorded_error_has_a_class() {
     assert!(classes.is_empty() || classes.len() > 25, "{} errors", classes.len());
 }
 
-/// A filtered prompt, a tool that was not called, a prompt that is too long: no retry mends them.
+/// A filtered prompt, a tool that was not called and a prompt that is too long fail on every retry.
 #[test]
-fn every_error_in_a_recorded_success_is_terminal() {
+fn error_in_recorded_success_is_terminal() {
     let mut errors = 0;
     for response in responses().iter().filter(|response| response.status.is_success()) {
         let mut scanner = Scanner::of(response.profile, &response.headers);
@@ -100,7 +101,7 @@ fn every_error_in_a_recorded_success_is_terminal() {
 }
 
 #[test]
-fn every_recorded_success_without_an_error_is_an_answer() {
+fn recorded_success_without_error_is_a_valid_answer() {
     let (mut answers, mut errors) = (0, 0);
     for response in responses().iter().filter(|response| response.status.is_success()) {
         let Response { place, headers, body, .. } = response;
@@ -113,7 +114,7 @@ fn every_recorded_success_without_an_error_is_an_answer() {
     assert!(answers == 0 || (answers > 100 && errors <= 3), "{errors} of {answers}");
 }
 
-/// The shortest and the longest time to full that a rounded remainder allows.
+/// Returns the shortest and longest time until full that a rounded remainder allows.
 fn refill(reading: &LimitReading) -> Option<(Duration, Duration)> {
     let (limit, remaining) = (u128::from(reading.limit?), u128::from(reading.remaining?));
     let (used, rounding) = (limit.checked_sub(remaining)?, u128::from(reading.granularity));
@@ -131,10 +132,10 @@ fn is_stated(name: &HeaderName) -> bool {
     parts.any(|part| ["limit", "remaining", "reset"].contains(&part))
 }
 
-/// None where no corpus is given.
+/// Returns the recorded responses; none if no corpus is set.
 fn responses() -> Vec<Response> {
     let Some(folder) = std::env::var_os("TOLLGATE_CORPUS").map(PathBuf::from) else {
-        println!("left out: TOLLGATE_CORPUS is not set");
+        println!("skipped: TOLLGATE_CORPUS is not set");
         return Vec::new();
     };
     let files = std::fs::read_dir(&folder)

@@ -1,14 +1,14 @@
-//! Reads recorded traffic: `$TOLLGATE_CORPUS` is the folder of the recordings.
+//! Reads recorded traffic from the folder `$TOLLGATE_CORPUS`.
 
 use tollgate::provider::{Profile, Scanned, Scanner};
 use tollgate::quota::Usage;
 pub(crate) use tollgate_testing::corpus::{Entry, all, entries};
 
-/// Readings of a recorded exchange, and the expected values.
+/// Readings of a recorded exchange and the expected values.
 pub(crate) trait Recorded {
     fn usage(&self) -> Option<Option<Usage>>;
     fn scan(&self, profile: Profile, piece: impl FnMut() -> usize) -> Scanned;
-    /// The profile that the URL tells.
+    /// Returns the profile for the URL.
     fn profile(&self) -> Profile;
     /// Reads the response with its headers.
     fn scan_as_sent(&self) -> Scanned;
@@ -41,7 +41,7 @@ impl Recorded for Entry {
     }
 }
 
-/// Feeds a body in pieces of these sizes.
+/// Feeds a body in chunks of these sizes.
 pub(crate) fn scan(
     profile: Profile,
     content_type: &str,

@@ -1,10 +1,10 @@
-//! What requests are read as.
+//! Estimates read from requests.
 
 use tollgate::provider::{COMPATIBLE, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 #[test]
-fn a_chat_is_charged_by_bytes_messages_and_max_tokens() {
+fn chat_is_charged_by_bytes_messages_and_max_tokens() {
     for (body, tokens) in [
         (r#"{"messages":[{"role":"user","content":"12345678"}]}"#, 2 + 1 + 1),
         (r#"{"messages":[{"role":"user","content":"123456789"}],"max_tokens":50}"#, 3 + 1 + 1 + 50),
@@ -26,7 +26,7 @@ fn a_chat_is_charged_by_bytes_messages_and_max_tokens() {
 }
 
 #[test]
-fn prompts_and_embeddings_are_charged_by_bytes_or_token_numbers() {
+fn prompts_and_embeddings_are_charged_by_bytes_or_token_ids() {
     for (path, body, tokens) in [
         ("/v1/completions", r#"{"prompt":"12345","max_tokens":7}"#, 2 + 7),
         (
@@ -44,7 +44,7 @@ fn prompts_and_embeddings_are_charged_by_bytes_or_token_numbers() {
 }
 
 #[test]
-fn the_bound_of_a_response_is_not_charged() {
+fn max_output_tokens_of_responses_api_is_not_charged() {
     let body = |bound: &str| format!(r#"{{"input":"What is AI?","model":"gpt-4.1"{bound}}}"#);
     let read = |body: String| OPENAI.read_request("/v1/responses", body.as_bytes());
     let (free, bounded) = (read(body("")), read(body(r#","max_output_tokens":1024"#)));
@@ -54,7 +54,7 @@ fn the_bound_of_a_response_is_not_charged() {
 }
 
 #[test]
-fn input_and_output_are_estimated_apart() {
+fn input_and_output_are_estimated_separately() {
     let cost = chat(OPENAI, r#"{"messages":[{"content":"12345678"}],"max_tokens":9,"n":2}"#).cost;
     assert_eq!(cost.amount(&Dimension::InputTokens), 2 + 4 + 3);
     assert_eq!(cost.amount(&Dimension::OutputTokens), 18);
@@ -65,7 +65,7 @@ fn input_and_output_are_estimated_apart() {
 }
 
 #[test]
-fn fields_of_the_wrong_type_or_twice_are_no_reason_to_give_up() {
+fn fields_of_wrong_type_or_duplicates_are_tolerated() {
     let body = r#"{"model":"m","model":7,"stream":"yes","stream":true,"n":-1,"max_tokens":8.0,
                    "max_tokens":null,"tools":{"a":1},"messages":[3,"four",{"content":{"text":"1234"}}]}"#;
     let estimate = chat(OPENAI, body);
@@ -83,7 +83,7 @@ fn numbers_in_strings_are_read_as_numbers() {
 }
 
 #[test]
-fn nesting_of_any_depth_is_survived() {
+fn nesting_of_any_depth_is_accepted() {
     for (open, close) in [("[", "]"), (r#"{"content":"#, "}"), (r#"{"x":"#, "}")] {
         let (open, close) = (open.repeat(100_000), close.repeat(100_000));
         for key in ["messages", "tools", "response_format", "model", "x"] {
@@ -94,7 +94,7 @@ fn nesting_of_any_depth_is_survived() {
 }
 
 #[test]
-fn absurd_numbers_saturate() {
+fn huge_numbers_saturate() {
     let body = r#"{"messages":[],"max_tokens":18446744073709551615,"n":18446744073709551615}"#;
     for profile in [OPENAI, COMPATIBLE] {
         assert_eq!(chat(profile, body).cost.amount(&Dimension::Tokens), u64::MAX);
@@ -115,7 +115,7 @@ fn unreadable_body_is_charged_by_size() {
 }
 
 #[test]
-fn the_model_is_kept_where_the_rest_cannot_be_read() {
+fn model_is_read_from_otherwise_unreadable_body() {
     for body in [
         r#"{"model":"m","messages":[{"role":"user","content":"hel"#,
         "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--b--\r\n",
@@ -125,7 +125,7 @@ fn the_model_is_kept_where_the_rest_cannot_be_read() {
         assert_eq!(estimate.model.as_deref(), Some("m"), "{body}");
         assert!(!estimate.exact, "{body}");
     }
-    // A mark at the start, and half a pair, as of a text that was cut in the middle of an emoji.
+    // A byte order mark, and an unpaired surrogate of a text cut inside an emoji.
     for body in ["\u{feff}{\"model\":\"m\"}", r#"{"model":"m","messages":[{"content":"a\ud83d"}]}"#]
     {
         let read = chat(OPENAI, body);
@@ -141,14 +141,14 @@ fn the_model_is_kept_where_the_rest_cannot_be_read() {
 }
 
 #[test]
-fn no_body_costs_a_request_and_no_tokens() {
+fn request_without_body_costs_one_request_and_no_tokens() {
     let estimate = OPENAI.read_request("/v1/models", b"");
     assert!(estimate.exact);
     assert_eq!(estimate.cost, Cost::new());
 }
 
 #[test]
-fn a_compatible_server_settles_by_usage_at_the_end() {
+fn compatible_usage_provider_settles_by_usage_at_end() {
     let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
     let estimate = chat(COMPATIBLE_USAGE, body);
     let reserved = estimate.cost;
@@ -173,7 +173,7 @@ fn unknown_server_charge_is_at_least_that_of_openai() {
 }
 
 #[test]
-fn dated_snapshots_find_the_quota_of_their_own_model() {
+fn dated_snapshots_match_quota_of_undated_model() {
     for (model, tpm) in [
         ("gpt-4o", 30_000),
         ("gpt-4o-2024-08-06", 30_000),
@@ -200,7 +200,7 @@ fn dated_snapshots_find_the_quota_of_their_own_model() {
 fn profiles_are_found_by_name() {
     assert_eq!(Profile::named("OpenAI"), Some(OPENAI));
     assert_eq!(Profile::named("compatible").map(|profile| profile.name()), Some("compatible"));
-    assert_eq!(Profile::named("nobody"), None);
+    assert_eq!(Profile::named("unknown"), None);
     assert_eq!(format!("{OPENAI:?}"), "Profile(\"openai\")");
 }
 

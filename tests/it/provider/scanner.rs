@@ -1,4 +1,4 @@
-//! Usage and in-band errors, out of bodies in pieces.
+//! Usage and errors read from response bodies in chunks.
 
 use tollgate::provider::{OPENAI, Scanned, Scanner};
 use tollgate::quota::Usage;
@@ -6,7 +6,7 @@ use tollgate::quota::Usage;
 use super::recordings::scan;
 
 #[test]
-fn the_usage_of_each_format_is_read() {
+fn usage_of_each_format_is_read() {
     for (name, content_type, body, expected) in BODIES {
         let scanned = whole(content_type, body);
         assert_eq!(scanned.usage, *expected, "{name}");
@@ -24,7 +24,7 @@ fn format_is_detected_from_the_first_bytes() {
 }
 
 #[test]
-fn a_body_cut_anywhere_gives_the_same_answer() {
+fn scan_is_independent_of_chunk_boundaries() {
     for (name, content_type, body) in
         BODIES.iter().map(|b| (b.0, b.1, b.2)).chain(ERRORS.iter().map(|e| ("error", e.0, e.1)))
     {
@@ -64,14 +64,14 @@ fn usage_is_read_only_at_stated_path() {
 }
 
 #[test]
-fn odd_but_valid_json_is_read() {
+fn unusual_but_valid_json_is_read() {
     let body = "\u{feff} {\"id\" :\"\\\\\\\"\",\r\n\t\"x\":[[{\"}\":\"]\"}],\"\\\"{\"],\"usage\"\n: { \
                 \"prompt_tokens\" :\t12.0 ,\"completion_tokens\":3}} \n";
     assert_eq!(whole("application/json", body).usage, usage(12, 3, 0));
 }
 
 #[test]
-fn a_later_usage_takes_the_place_of_an_earlier_one() {
+fn later_usage_replaces_earlier_usage() {
     let body = "data: {\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1}}\n\n\
                 data: {\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}\n\n\
                 data: {\"usage\":null}\n\ndata: [DONE]\n\n";
@@ -79,14 +79,14 @@ fn a_later_usage_takes_the_place_of_an_earlier_one() {
 }
 
 #[test]
-fn an_event_that_is_not_json_does_not_spoil_the_next() {
+fn invalid_event_does_not_affect_the_next() {
     let body = "data: {\"usage\": {\"prompt_tokens\": 1, nonsense\n\n\
                 data: {\"usage\": {\"prompt_tokens\": 2}}\n\n";
     assert_eq!(whole("text/event-stream", body).usage, usage(2, 0, 0));
 }
 
 #[test]
-fn an_error_in_a_successful_response_is_found() {
+fn error_in_successful_response_is_found() {
     for (content_type, body, code, message) in ERRORS {
         let error = whole(content_type, body).error.unwrap_or_else(|| panic!("{body}"));
         assert_eq!((error.code(), error.message()), (*code, *message), "{body}");
@@ -105,7 +105,7 @@ fn bodies_without_error_have_none() {
 }
 
 #[test]
-fn a_huge_body_is_read_in_bounded_memory() {
+fn huge_body_is_read_in_bounded_memory() {
     let row = format!("{{\"embedding\":[{}-0.5],\"index\":0}},", "-0.0123456789,".repeat(1_536));
     let text = format!("{{\"content\":\"{}\"}},", "a \\\"usage\\\": {\\u00e9} ".repeat(1_000));
     let mut scanner = Scanner::new(OPENAI, Some("application/json"));
@@ -123,7 +123,7 @@ fn a_huge_body_is_read_in_bounded_memory() {
 }
 
 #[test]
-fn events_in_a_steady_state_hold_no_more_than_the_first() {
+fn repeated_events_hold_constant_memory() {
     let event = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"type\":\"delta\",\
                  \"choices\":[{\"delta\":{\"content\":\" hi\"}}],\"usage\":null}\n\n";
     let mut scanner = Scanner::new(OPENAI, Some("text/event-stream"));
@@ -143,7 +143,7 @@ const fn usage(input: u64, output: u64, cache_read: u64) -> Option<Usage> {
     Some(Usage { input, output, cache_read, cache_write: 0 })
 }
 
-/// What a scanner may hold, in bytes.
+/// Maximum of bytes held by a scanner.
 const BOUND: usize = 8 * 1024;
 
 /// Name, content type, body, usage.
@@ -193,18 +193,18 @@ const BODIES: &[(&str, &str, &str, Option<Usage>)] = &[
         usage(5, 6, 1),
     ),
     (
-        "stream without a last empty line",
+        "stream without a final empty line",
         "text/event-stream",
         "data: {\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}",
         usage(3, 4, 0),
     ),
     (
-        "stream that states none",
+        "stream without usage",
         "text/event-stream",
         "data: {\"choices\":[]}\n\ndata: [DONE]\n\n",
         None,
     ),
-    ("nothing", "", "", None),
+    ("empty body", "", "", None),
 ];
 
 /// Content type, body, code, message.

@@ -1,4 +1,4 @@
-//! Every recorded body: cut anyhow, and decoded by other means.
+//! Recorded bodies, scanned in random chunks and compared with independent decoders.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tollgate::quota::Usage;
 use super::recordings::{Recorded, all};
 
 #[test]
-fn every_recorded_body_cut_anyhow_gives_the_same_answer() {
+fn recorded_body_scan_is_independent_of_chunks() {
     let Some(entries) = all() else { return };
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     for entry in &entries {
@@ -50,14 +50,14 @@ fn recorded_event_streams_have_usage_of_last_message() {
             "outputTokenCount",
         ));
         let scanned = entry.scan(BEDROCK, || usize::MAX);
-        // None of them used a cache.
+        // The recorded requests used no cache.
         assert_eq!(scanned.usage, expected, "entry {}", entry.index);
         assert_eq!(scanned.error, None, "entry {}", entry.index);
     }
     assert!(converse > 10 && invoke > 5, "{converse} of converse, {invoke} of invoke");
 }
 
-/// The JSON in the messages of an event stream.
+/// Returns the JSON of the messages of an event stream.
 fn payloads(mut body: &[u8]) -> Vec<Value> {
     let mut payloads = Vec::new();
     while !body.is_empty() {

@@ -1,4 +1,4 @@
-//! A small response of each provider in each of its formats, and what it says.
+//! Small responses in each format of each provider, with expected readings.
 
 use tollgate::quota::Usage;
 
@@ -7,7 +7,7 @@ use super::scanner_messages::{chunk, event, message};
 /// A response body.
 pub(crate) struct Fixture {
     pub(crate) name: &'static str,
-    /// The name of its profile.
+    /// The name of the profile.
     pub(crate) profile: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) body: Vec<u8>,

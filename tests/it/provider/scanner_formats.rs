@@ -1,4 +1,4 @@
-//! Each provider's formats: what they say, whatever the pieces in which they come.
+//! Formats of all providers, scanned whole and in chunks.
 
 use tollgate::provider::{OPENAI, Profile, Scanned, Scanner};
 use tollgate::quota::Usage;
@@ -12,8 +12,8 @@ fn each_format_has_the_expected_usage() {
         let scanned = in_pieces(&fixture, || usize::MAX);
         assert_eq!(scanned.usage, fixture.expected(), "{}", fixture.name);
         let error = scanned.error.as_ref();
-        let said = error.map(|e| (e.code().or(e.kind()).unwrap_or(""), e.message()));
-        assert_eq!(said, fixture.error, "{}", fixture.name);
+        let read = error.map(|e| (e.code().or(e.kind()).unwrap_or(""), e.message()));
+        assert_eq!(read, fixture.error, "{}", fixture.name);
     }
 }
 
@@ -29,7 +29,7 @@ fn each_format_is_detected_without_content_type() {
 }
 
 #[test]
-fn each_format_cut_anywhere_gives_the_same_answer() {
+fn each_format_is_independent_of_chunk_boundaries() {
     for fixture in fixtures() {
         let expected = in_pieces(&fixture, || usize::MAX);
         assert_eq!(in_pieces(&fixture, || 1), expected, "{}", fixture.name);
@@ -42,14 +42,14 @@ fn each_format_cut_anywhere_gives_the_same_answer() {
 }
 
 #[test]
-fn the_last_statement_in_an_array_counts() {
+fn last_usage_in_an_array_is_read() {
     let body = r#"[{"usage":{"prompt_tokens":1,"completion_tokens":1}},
                    {"usage":{"prompt_tokens":1,"completion_tokens":7}}, {"choices":[]}]"#;
     assert_eq!(of_openai(body.as_bytes()).usage, usage(1, 7));
 }
 
 #[test]
-fn only_elements_of_the_outermost_array_are_roots() {
+fn only_elements_of_outermost_array_are_read() {
     for body in [
         r#"[[{"usage":{"prompt_tokens":9}}]]"#,
         r#"[1, [{"usage":{"prompt_tokens":9}}], "{\"usage\":{\"prompt_tokens\":9}}"]"#,
@@ -60,7 +60,7 @@ fn only_elements_of_the_outermost_array_are_roots() {
 }
 
 #[test]
-fn headers_of_every_type_are_passed_over() {
+fn headers_of_every_type_are_skipped() {
     let mut head = Vec::new();
     let values: [(u8, &[u8]); 9] = [
         (0, b""),
@@ -99,7 +99,7 @@ fn empty_message_does_not_affect_the_next() {
 }
 
 #[test]
-fn a_prelude_that_is_wrong_ends_the_reading() {
+fn invalid_prelude_ends_the_scan() {
     let good = event("x", r#"{"usage":{"prompt_tokens":2}}"#);
     for (at, lengths) in [(0, u32::MAX), (0, 0), (0, 15), (4, u32::MAX), (8, 1)] {
         let mut bad = good.clone();
@@ -114,7 +114,7 @@ fn a_prelude_that_is_wrong_ends_the_reading() {
 }
 
 #[test]
-fn fifty_megabytes_of_embeddings_are_read_in_bounded_memory() {
+fn fifty_megabytes_of_embeddings_need_bounded_memory() {
     let numbers = format!("[{}-0.5]", "-0.0123456789,".repeat(1_536));
     let base64 = format!("\"{}\"", "Zm9vYmFy+/9=".repeat(700));
     for (open, row, close, usage) in [
@@ -164,8 +164,8 @@ const fn usage(input: u64, output: u64) -> Option<Usage> {
     Some(Usage { input, output, cache_read: 0, cache_write: 0 })
 }
 
-/// What a scanner may hold, in bytes.
+/// Maximum of bytes held by a scanner.
 const BOUND: usize = 8 * 1024;
 
-/// What a connection reads at once, in bytes.
+/// Bytes read from a connection in one call.
 const PIECE: usize = 16 * 1024;

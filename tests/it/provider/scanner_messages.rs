@@ -1,6 +1,6 @@
-//! Messages of AWS event streams, as a server writes them.
+//! Messages of AWS event streams as sent by a server.
 
-/// One message with these headers, all of them text.
+/// Returns a message with these text headers.
 pub(crate) fn message(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     for (name, value) in headers {
@@ -13,7 +13,7 @@ pub(crate) fn message(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     with_head(&head, payload)
 }
 
-/// One message with headers as they are.
+/// Returns a message with raw headers.
 pub(crate) fn with_head(head: &[u8], payload: &[u8]) -> Vec<u8> {
     let length = (12 + head.len() + payload.len() + 4) as u32;
     let mut message = Vec::from(length.to_be_bytes());
@@ -25,14 +25,14 @@ pub(crate) fn with_head(head: &[u8], payload: &[u8]) -> Vec<u8> {
     message
 }
 
-/// An event of this type.
+/// Returns an event of this type.
 pub(crate) fn event(kind: &str, payload: &str) -> Vec<u8> {
     let headers =
         [(":event-type", kind), (":content-type", "application/json"), (":message-type", "event")];
     message(&headers, payload.as_bytes())
 }
 
-/// An event of `invoke-with-response-stream`, around the JSON of a model's maker.
+/// Returns an event of `invoke-with-response-stream` around a model's JSON.
 pub(crate) fn chunk(json: &str) -> Vec<u8> {
     event("chunk", &format!(r#"{{"p":"abcdefg","bytes":"{}"}}"#, base64(json.as_bytes())))
 }

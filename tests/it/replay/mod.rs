@@ -1,7 +1,7 @@
-//! Production traffic, replayed in virtual time against quotas that are short of it.
+//! Production traffic replayed in virtual time against quotas below its demand.
 //!
-//! Each request arrives when it was recorded, waits for the limiter, travels 0 to 400 ms, and is
-//! judged by the simulated provider in order of arrival there.
+//! Each request arrives at its recorded time, waits for the limiter, travels 0 to 400 ms, and is
+//! admitted or refused by the simulated provider in order of arrival there.
 
 mod trace;
 mod world;
@@ -18,18 +18,19 @@ const TPM: u64 = 450_000;
 /// The traces and their numbers of requests; the short form of a test replays the first.
 const TRACES: [(&str, usize); 2] = [("code", 8_819), ("conversation", 19_366)];
 
-/// Seconds, in nanoseconds.
+/// One second in nanoseconds.
 const S: u64 = 1_000_000_000;
 
 #[tokio::test(start_paused = true)]
-async fn a_token_bucket_is_used_up_while_work_waits_and_never_refuses() {
+async fn token_bucket_is_fully_used_and_never_refused() {
     let setup = known(LimitAlgorithm::TokenBucket);
     for (name, trace) in traces() {
         for seed in 0..full_or(5, 1) {
-            let outcome = judged(name, &trace, &Setup { seed, ..setup.clone() }).await;
+            let outcome =
+                replay_without_refusal(name, &trace, &Setup { seed, ..setup.clone() }).await;
             let utilization = outcome.utilization(TPM);
             assert!((0.99..1.001).contains(&utilization), "{name}: {utilization}");
-            // The margin is 2 % of the burst, 1.2 s of refill; a millisecond is the timer's.
+            // The margin is 2 % of the burst, 1.2 s of refill; the timer adds a millisecond.
             let late = latest(&outcome, &trace, &setup);
             assert!(late <= S * 12 / 10 + S / 500, "{name}: {late} ns behind the ideal client");
         }
@@ -37,29 +38,29 @@ async fn a_token_bucket_is_used_up_while_work_waits_and_never_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sliding_window_never_refuses_and_keeps_up() {
+async fn sliding_window_is_never_refused_and_keeps_up() {
     let setup = known(LimitAlgorithm::SlidingWindow);
     for (name, trace) in traces() {
-        let outcome = judged(name, &trace, &setup).await;
-        // 500 ms of 60 s are the margin: 0.83 %.
+        let outcome = replay_without_refusal(name, &trace, &setup).await;
+        // The margin is 500 ms of 60 s: 0.83 %.
         let late = latest(&outcome, &trace, &setup);
         assert!(late <= outcome.busy / 100, "{name}: {late} ns behind the ideal client");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fixed_window_never_refuses_and_keeps_up() {
+async fn fixed_window_is_never_refused_and_keeps_up() {
     let setup = known(LimitAlgorithm::FixedWindow);
     for (name, trace) in traces() {
-        let outcome = judged(name, &trace, &setup).await;
-        // The ideal client's windows start elsewhere: up to a window is due to that alone.
+        let outcome = replay_without_refusal(name, &trace, &setup).await;
+        // The windows of the ideal client start at other times, which alone costs up to a window.
         let late = latest(&outcome, &trace, &setup);
         assert!(late <= outcome.busy / 100 + 60 * S, "{name}: {late} ns behind the ideal client");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_that_is_only_known_at_the_end_is_never_refused() {
+async fn usage_known_only_at_the_end_is_never_refused() {
     let algorithms = [
         (None, LimitAlgorithm::TokenBucket),
         (None, LimitAlgorithm::SlidingWindow),
@@ -71,8 +72,8 @@ async fn usage_that_is_only_known_at_the_end_is_never_refused() {
         for (ours, theirs) in algorithms {
             for charged in [Charged::AtArrival, Charged::AtEnd] {
                 let setup = usage(ours, theirs, charged);
-                let outcome = judged(name, &trace, &setup).await;
-                // What is held for 5 s at 1.5 times the usage can't be used: about a tenth.
+                let outcome = replay_without_refusal(name, &trace, &setup).await;
+                // The amount held for 5 s at 1.5 times the usage cannot be used: about a tenth.
                 let utilization = outcome.utilization(TPM);
                 assert!(utilization >= 0.8, "{name}, {setup:?}: {utilization}");
             }
@@ -81,7 +82,7 @@ async fn usage_that_is_only_known_at_the_end_is_never_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_judge_refuses_a_client_that_leaves_no_margin() {
+async fn client_without_margin_is_refused() {
     for algorithm in
         [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
     {
@@ -94,7 +95,7 @@ async fn the_judge_refuses_a_client_that_leaves_no_margin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_judge_refuses_a_client_that_takes_usage_for_charged_when_sent() {
+async fn client_that_assumes_charge_at_send_is_refused() {
     for algorithm in
         [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
     {
@@ -107,7 +108,7 @@ async fn the_judge_refuses_a_client_that_takes_usage_for_charged_when_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_judge_refuses_a_client_that_reserves_less_than_the_usage() {
+async fn client_that_reserves_less_than_usage_is_refused() {
     let setup = usage(None, LimitAlgorithm::SlidingWindow, Charged::AtEnd);
     let setup = Setup { reserved: 500..1_001, ..setup };
     for (name, trace) in traces() {
@@ -116,7 +117,7 @@ async fn the_judge_refuses_a_client_that_reserves_less_than_the_usage() {
     }
 }
 
-/// Charges that are known at admission, counted alike on both sides.
+/// Returns a setup with charges known at admission, counted alike on both sides.
 fn known(algorithm: LimitAlgorithm) -> Setup {
     let ours = match algorithm {
         LimitAlgorithm::TokenBucket => quota::Algorithm::TokenBucket,
@@ -135,16 +136,17 @@ fn known(algorithm: LimitAlgorithm) -> Setup {
     }
 }
 
-/// Charges by usage: up to twice of it is reserved, and held until the answer has ended. `ours` is
-/// the profile's algorithm where it is `None`.
+/// Returns a setup with charges by usage: up to twice the usage is reserved and held until the
+/// answer
+/// ends. `ours` defaults to the algorithm of the profile.
 fn usage(ours: Option<quota::Algorithm>, theirs: LimitAlgorithm, charged: Charged) -> Setup {
     let quota = Quota::new().rpm(10_000).tpm(TPM);
     let quota = ours.map_or(quota.clone(), |ours| quota.with_algorithm(ours));
     Setup { profile: COMPATIBLE, quota, reserved: 1_000..2_001, charged, ..known(theirs) }
 }
 
-/// Replays a trace, says how it went, and fails on a refusal.
-async fn judged(name: &str, trace: &[Request], setup: &Setup) -> Outcome {
+/// Replays a trace, prints the outcome and fails on a refusal.
+async fn replay_without_refusal(name: &str, trace: &[Request], setup: &Setup) -> Outcome {
     let outcome = replay(trace, setup).await;
     println!(
         "{name}, {} requests, {}, {:?} at the provider, charged {:?}, seed {}: {} refusals, \
@@ -160,12 +162,12 @@ async fn judged(name: &str, trace: &[Request], setup: &Setup) -> Outcome {
         outcome.utilization(TPM),
         latest(&outcome, trace, setup) as f64 / S as f64,
     );
-    assert!(outcome.waited > trace.len() / 3, "the quota is short of the work");
+    assert!(outcome.waited > trace.len() / 3, "the quota is below the demand");
     assert_eq!(outcome.refusals, [""; 0], "{name}, {setup:?}");
     outcome
 }
 
-/// How long after the ideal client the most delayed request was granted.
+/// Returns the largest delay of a request behind the ideal client.
 fn latest(outcome: &Outcome, trace: &[Request], setup: &Setup) -> u64 {
     let ideal = ideal(trace, &setup.provider);
     let late = outcome.granted.iter().zip(ideal).map(|(ours, ideal)| ours.saturating_sub(ideal));

@@ -1,4 +1,4 @@
-//! Recorded arrivals and sizes: `$TOLLGATE_TRACES` is the folder of the traces.
+//! Recorded arrivals and sizes, from the folder `$TOLLGATE_TRACES`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 /// One request of a trace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
-    /// After the first one of the trace.
+    /// Time since the first request of the trace.
     pub(super) at: Duration,
     /// Input and generated tokens.
     pub(super) tokens: u64,
 }
 
-/// The trace `azure-llm-2023-{name}.csv`, or `None` where no traces are given.
+/// Reads the trace `azure-llm-2023-{name}.csv`; returns `None` if no folder is set.
 pub(super) fn read(name: &str) -> Option<Vec<Request>> {
     let Some(folder) = std::env::var_os("TOLLGATE_TRACES") else {
-        println!("left out: TOLLGATE_TRACES names no folder of traces");
+        println!("skipped: TOLLGATE_TRACES is not set");
         return None;
     };
     let path = PathBuf::from(folder).join(format!("azure-llm-2023-{name}.csv"));
@@ -24,13 +24,13 @@ pub(super) fn read(name: &str) -> Option<Vec<Request>> {
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("TIMESTAMP,ContextTokens,GeneratedTokens"));
     let mut requests: Vec<Request> = lines.map(request).collect();
-    assert!(requests.is_sorted_by_key(|request| request.at), "arrivals are in order");
+    assert!(requests.is_sorted_by_key(|request| request.at), "arrivals are sorted");
     let first = requests[0].at;
     requests.iter_mut().for_each(|request| request.at -= first);
     Some(requests)
 }
 
-/// `2023-11-16 18:15:46.6805900,374,44`: both traces lie within one day.
+/// Parses `2023-11-16 18:15:46.6805900,374,44`. Both traces lie within one day.
 fn request(line: &str) -> Request {
     let fields = || {
         let (time, tokens) = line.split_once(' ')?.1.split_once(',')?;
@@ -43,5 +43,5 @@ fn request(line: &str) -> Request {
         let (input, output): (u64, u64) = (input.parse().ok()?, output.parse().ok()?);
         Some(Request { at, tokens: input + output })
     };
-    fields().unwrap_or_else(|| panic!("no line of a trace: {line}"))
+    fields().unwrap_or_else(|| panic!("invalid line of a trace: {line}"))
 }

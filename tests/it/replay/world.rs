@@ -1,4 +1,4 @@
-//! A trace on its way: through one limiter, over a slow network, to the provider that judges it.
+//! Replays a trace through a limiter and a slow network to the simulated provider.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,52 +15,54 @@ use tollgate_simulate::{Provider, Settings};
 
 use super::trace::Request;
 
-/// Who limits what, and who judges it.
+/// The limiter and the provider of a replay.
 #[derive(Debug, Clone)]
 pub(super) struct Setup {
     pub(super) profile: Profile,
     pub(super) quota: Quota,
     pub(super) margin: Margin,
     pub(super) provider: Settings,
-    /// What is reserved, in thousandths of what a request really takes.
+    /// The reservation in thousandths of the actual cost.
     pub(super) reserved: Range<u64>,
     pub(super) charged: Charged,
-    /// Of the delays, and of what is reserved.
+    /// The seed of the delays and of the reservations.
     pub(super) seed: u64,
 }
 
-/// When the provider takes what a request costs.
+/// The time at which the provider charges a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charged {
     AtArrival,
-    /// When the answer is complete.
+    /// At the end of the answer.
     AtEnd,
 }
 
-/// How a replay went.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) refusals: Vec<String>,
-    /// When each request was granted, in the order of the trace; nanoseconds of the replay.
+    /// The time of each grant, in nanoseconds since the start, in the order of the trace.
     pub(super) granted: Vec<u64>,
-    /// Requests that waited, and what the provider took for them.
+    /// The number of requests that waited, and their charged tokens.
     pub(super) waited: usize,
     pub(super) tokens: u64,
-    /// What was left in the bucket each time a queue formed, in all.
+    /// The total of the amounts that were available each time a queue formed.
     pub(super) left: u64,
-    /// How long somebody waited, in nanoseconds.
+    /// The total time with at least one request waiting, in nanoseconds.
     pub(super) busy: u64,
     waiting: usize,
     busy_since: Timestamp,
 }
 
 impl Outcome {
-    /// Tokens granted to those who waited, over the rate x the time in which somebody waited.
+    /// Returns the tokens granted to waiters, divided by the rate times the time with a queue.
     ///
-    /// The burst is left out: nobody waits while it lasts. What is left of it when a queue forms,
-    /// too little for the first in the queue, is taken off: so this is 1 for a token bucket whose
-    /// every refill is granted at once, and never above. (Where reservations are held it may be:
-    /// what they held too much is refilled already when they end.)
+    /// The burst is left out, since no request waits while it lasts. Its remainder when a queue
+    /// forms,
+    /// too small for the first waiter, is subtracted. So the result is 1 for a token bucket whose
+    /// every
+    /// refill is granted immediately, and never above. (With held reservations it may be above: the
+    /// excess is already refilled when they end.)
     pub(super) fn utilization(&self, tpm: u64) -> f64 {
         let possible = tpm as f64 * self.busy as f64 / 60e9;
         self.tokens.saturating_sub(self.left) as f64 / possible
@@ -84,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// Everything that the requests of a replay share.
+/// State shared by the requests of a replay.
 #[derive(Debug)]
 struct World {
     limiter: Limiter,
@@ -94,7 +96,7 @@ struct World {
     start: Timestamp,
 }
 
-/// Replays a trace on tokio's clock, which should be paused.
+/// Replays a trace on tokio's paused clock.
 pub(super) async fn replay(trace: &[Request], setup: &Setup) -> Outcome {
     let limiter = Limiter::builder()
         .provider(setup.profile)
@@ -110,25 +112,25 @@ pub(super) async fn replay(trace: &[Request], setup: &Setup) -> Outcome {
         outcome: Mutex::new(Outcome { granted: vec![0; trace.len()], ..Outcome::default() }),
         setup: setup.clone(),
     });
-    let mut journeys = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for (number, request) in trace.iter().enumerate() {
         let elapsed = world.limiter.now() - world.start;
         if request.at > elapsed {
             sleep(request.at - elapsed).await;
         }
-        journeys.spawn(Arc::clone(&world).send(number, request.tokens));
+        tasks.spawn(Arc::clone(&world).send(number, request.tokens));
     }
-    while let Some(ended) = journeys.join_next().await {
+    while let Some(ended) = tasks.join_next().await {
         ended.expect("no request panics");
     }
     std::mem::take(&mut world.outcome.lock())
 }
 
 impl World {
-    /// One request from its arrival at the limiter to the end of its answer.
+    /// Sends one request, from its arrival at the limiter to the end of its answer.
     async fn send(self: Arc<Self>, number: usize, tokens: u64) {
         let Setup { seed, charged, reserved, .. } = &self.setup;
-        let draw = |what, range| draw((*seed, number as u64, what), range);
+        let draw = |purpose, range| draw((*seed, number as u64, purpose), range);
         let reserved = tokens * draw(0, reserved.clone()) / 1_000;
         let permit = self.admit(number, reserved, tokens).await;
         sleep(Duration::from_micros(draw(1, NETWORK))).await;
@@ -155,7 +157,7 @@ impl World {
             Some(result) => result,
             None => acquire.await,
         };
-        let permit = result.expect("every request is granted in the end");
+        let permit = result.expect("every request is granted eventually");
         let mut outcome = self.outcome.lock();
         outcome.granted[number] = nanos(permit.granted_at() - self.start);
         if waits {
@@ -164,7 +166,7 @@ impl World {
         permit
     }
 
-    /// The provider takes its charge, now.
+    /// Charges the request at the provider now.
     fn charge(&self, tokens: u64) {
         let now = nanos(self.limiter.now() - self.start);
         if let Err(refusal) = self.provider.lock().admit(now, MODEL, 1, tokens) {
@@ -179,8 +181,9 @@ impl World {
     }
 }
 
-/// When each request of a trace would be granted to a client without a network, who asks the
-/// provider itself: in order of arrival, each the nanosecond it fits.
+/// Returns the grant times of a client without a network that asks the provider directly: in order
+/// of
+/// arrival, each in the nanosecond in which it fits.
 pub(super) fn ideal(trace: &[Request], settings: &Settings) -> Vec<u64> {
     let mut provider = Provider::new(settings.clone());
     let mut now = 0;
@@ -194,10 +197,10 @@ pub(super) fn ideal(trace: &[Request], settings: &Settings) -> Vec<u64> {
     grants.collect()
 }
 
-/// A number of `range` that depends on the seed, the request and what is drawn, and on nothing else.
-fn draw((seed, number, what): (u64, u64, u64), range: Range<u64>) -> u64 {
+/// Returns a number in `range` that depends only on the seed, the request and the purpose.
+fn draw((seed, number, purpose): (u64, u64, u64), range: Range<u64>) -> u64 {
     // SplitMix64.
-    let mut z = (seed << 32 | number << 2 | what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut z = (seed << 32 | number << 2 | purpose).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     range.start + (z ^ (z >> 31)) % (range.end - range.start)
@@ -205,7 +208,7 @@ fn draw((seed, number, what): (u64, u64, u64), range: Range<u64>) -> u64 {
 
 const MODEL: &str = "gpt-4o";
 
-/// One way through the network, and the time that an answer takes to write, in microseconds.
+/// The one-way delay of the network and the duration of an answer, in microseconds.
 const NETWORK: Range<u64> = 0..400_001;
 const ANSWER: Range<u64> = 200_000..8_000_000;
 

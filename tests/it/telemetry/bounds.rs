@@ -1,12 +1,12 @@
-//! However many keys there are, and whatever they hold, there are few labels and no secrets.
+//! Metrics have a bounded number of labels and contain no secrets, for any number of keys.
 
 use tollgate::limiter::Limiter;
 use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
 use tollgate::telemetry::Metrics;
 
-use super::Figures;
+use super::MetricsExporter;
 
-/// Takes one request of each of so many keys, of which every other is refused.
+/// Sends one request for each of this many keys; every other one is refused.
 fn flood(limiter: &Limiter, keys: usize, key: impl Fn(usize) -> String) {
     for number in 0..keys {
         let _ = limiter.try_acquire(&key(number), &Cost::new().tokens(number as u64 % 2));
@@ -14,14 +14,14 @@ fn flood(limiter: &Limiter, keys: usize, key: impl Fn(usize) -> String) {
 }
 
 #[test]
-fn a_hundred_thousand_hostile_keys_make_one_label_for_each_quota() {
+fn hundred_thousand_keys_make_one_label_per_quota() {
     let builder = Limiter::builder().quota("tenant:*", Quota::new().rpm(1));
     let limiter = builder.quota("gpt-4o", Quota::new().rpm(1)).max_keys(2_000_000).build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new());
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
     flood(&limiter, 50_000, |number| format!("tenant:sk-{number}"));
     flood(&limiter, 50_000, |number| format!("sk-proj-\"}}\n{number}"));
     limiter.try_acquire("gpt-4o", &Cost::new()).unwrap();
-    let page = figures.page();
+    let page = exporter.page();
     let keys: Vec<_> = page.values("tollgate_granted_total", "key").into_iter().collect();
     assert_eq!(keys, ["gpt-4o", "other", "tenant:*"]);
     assert_eq!(page.sum("tollgate_granted_total", &[]), 100_001.0);
@@ -29,14 +29,14 @@ fn a_hundred_thousand_hostile_keys_make_one_label_for_each_quota() {
 }
 
 #[test]
-fn keys_with_quotas_of_their_own_are_told_apart_up_to_the_bound() {
+fn keys_with_quotas_have_separate_labels_up_to_max_keys() {
     let builder = (0..1_000).fold(Limiter::builder(), |builder, number| {
         builder.quota(format!("model-{number}"), Quota::new().rpm(10))
     });
     let limiter = builder.build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new().with_max_keys(16));
+    let exporter = MetricsExporter::of(&limiter, Metrics::new().with_max_keys(16));
     flood(&limiter, 1_000, |number| format!("model-{number}"));
-    let page = figures.page();
+    let page = exporter.page();
     for name in ["tollgate_granted_total", "tollgate_capacity", "tollgate_waiting"] {
         assert_eq!(page.values(name, "key").len(), 17, "{name}");
     }
@@ -45,18 +45,18 @@ fn keys_with_quotas_of_their_own_are_told_apart_up_to_the_bound() {
 }
 
 #[test]
-fn names_of_the_callers_own_are_bounded_too() {
+fn names_set_by_caller_are_bounded_by_max_keys() {
     let limiter = Limiter::builder().build().unwrap();
     let metrics = Metrics::new().with_max_keys(8).with_names(|key| Some(key.into()));
-    let figures = Figures::of(&limiter, metrics);
+    let exporter = MetricsExporter::of(&limiter, metrics);
     flood(&limiter, 10_000, |number| format!("job:{number}"));
-    assert_eq!(figures.page().values("tollgate_granted_total", "key").len(), 9);
+    assert_eq!(exporter.page().values("tollgate_granted_total", "key").len(), 9);
 }
 
 #[test]
-fn custom_dimensions_that_come_with_requests_are_bounded() {
+fn custom_dimensions_of_requests_are_bounded() {
     let limiter = Limiter::builder().build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new());
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
     for number in 0..1_000 {
         let limit =
             Limit::new(Dimension::custom(&format!("d{number}")), 1, Window::MINUTE).unwrap();
@@ -64,7 +64,7 @@ fn custom_dimensions_that_come_with_requests_are_bounded() {
         let acquire = limiter.acquire("k", &cost).limits(&Quota::new().limit(limit));
         acquire.try_now().unwrap_err();
     }
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(page.values("tollgate_denied_total", "dimension").len(), 33);
     assert_eq!(page.sum("tollgate_denied_total", &[]), 1_000.0);
 }

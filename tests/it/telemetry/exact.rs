@@ -1,4 +1,4 @@
-//! A listener hears everything, where a slow subscriber loses the oldest.
+//! A listener receives every event, while a slow subscriber loses the oldest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,13 +7,13 @@ use tollgate::limiter::{Event, Limiter};
 use tollgate::quota::{Cost, Quota};
 use tollgate::telemetry::Metrics;
 
-use super::Figures;
+use super::MetricsExporter;
 
 const THREADS: usize = 8;
 const EACH: usize = 5_000;
 const LIMIT: usize = 25_000;
 
-/// Takes what there is, from all threads; says how many were granted.
+/// Acquires from all threads and returns the number of granted requests.
 fn load(limiter: &Limiter) -> usize {
     let cost = Cost::new().tokens(3);
     let granted = AtomicUsize::new(0);
@@ -33,12 +33,12 @@ fn limiter() -> Limiter {
 }
 
 #[test]
-fn figures_are_exact_where_a_slow_subscriber_loses_events() {
+fn metrics_are_exact_while_slow_subscriber_loses_events() {
     let limiter = limiter();
-    let figures = Figures::of(&limiter, Metrics::new());
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
     let mut slow = limiter.subscribe();
     let granted = load(&limiter) as f64;
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(granted, LIMIT as f64);
     assert_eq!(page.sum("tollgate_granted_total", &[("key", "k")]), granted);
     let denied = [("key", "k"), ("dimension", "requests")];
@@ -49,14 +49,14 @@ fn figures_are_exact_where_a_slow_subscriber_loses_events() {
         3.0 * granted
     );
     assert_eq!(page.sum("tollgate_used", &[("dimension", "requests")]), granted);
-    assert!(slow.try_recv().is_err(), "it was to lose some");
+    assert!(slow.try_recv().is_err(), "the slow subscriber loses events");
 }
 
 #[test]
-fn a_listener_may_use_the_limiter_since_it_is_called_under_no_lock() {
+fn listener_may_call_the_limiter() {
     let limiter = limiter();
-    let heard = Arc::new(AtomicUsize::new(0));
-    let (counter, weak) = (Arc::clone(&heard), limiter.downgrade());
+    let received = Arc::new(AtomicUsize::new(0));
+    let (counter, weak) = (Arc::clone(&received), limiter.downgrade());
     limiter.listen(move |event| {
         counter.fetch_add(1, Ordering::Relaxed);
         let limiter = weak.upgrade().unwrap();
@@ -71,27 +71,28 @@ fn a_listener_may_use_the_limiter_since_it_is_called_under_no_lock() {
     limiter.quotas().set("k", &Quota::new().rpm(100));
     limiter.feedback().rate_limited("k", &tollgate::limiter::RateLimited::new(None));
     let _ = limiter.try_acquire("k", &Cost::new()).unwrap_err();
-    // Granted and settled thrice "other"; granted, released, changed, cooling, reduced, denied.
-    assert_eq!(heard.load(Ordering::Relaxed), 3 * 2 + 6);
+    // Three times "other" granted and settled; granted, released, changed, cooling, reduced,
+    // denied.
+    assert_eq!(received.load(Ordering::Relaxed), 3 * 2 + 6);
 }
 
 #[test]
-fn listeners_and_subscribers_hear_the_same_whoever_came_first() {
+fn listeners_and_subscribers_receive_the_same_events() {
     let limiter = limiter();
-    let heard = Arc::new(AtomicUsize::new(0));
+    let received = Arc::new(AtomicUsize::new(0));
     let listen = || {
-        let heard = Arc::clone(&heard);
+        let received = Arc::clone(&received);
         limiter.listen(move |_| {
-            heard.fetch_add(1, Ordering::Relaxed);
+            received.fetch_add(1, Ordering::Relaxed);
         });
     };
     listen();
     drop(limiter.subscribe());
     limiter.try_acquire("k", &Cost::new()).unwrap().release();
-    assert_eq!(heard.load(Ordering::Relaxed), 2);
+    assert_eq!(received.load(Ordering::Relaxed), 2);
     let mut subscriber = limiter.subscribe();
     listen();
     limiter.try_acquire("k", &Cost::new()).unwrap().release();
-    assert_eq!(heard.load(Ordering::Relaxed), 2 + 4);
+    assert_eq!(received.load(Ordering::Relaxed), 2 + 4);
     assert_eq!(std::iter::from_fn(|| subscriber.try_recv().ok()).count(), 2);
 }

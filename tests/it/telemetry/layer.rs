@@ -1,4 +1,4 @@
-//! What the layer tells of requests to a provider: duration and tokens, in OpenTelemetry's names.
+//! Metrics of provider calls, named by OpenTelemetry's conventions.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use tollgate::quota::{Margin, Quota};
 use tollgate::telemetry::Metrics;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::Figures;
+use super::MetricsExporter;
 
 const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
 
-fn rig() -> (Limiter, Figures) {
+fn rig() -> (Limiter, MetricsExporter) {
     let builder = Limiter::builder().margin(Margin::NONE).clock(TokioClock::new());
     let quota = Quota::new().rpm(500).tpm(30_000);
     let limiter = builder.provider(OPENAI).quota("m", quota).build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new());
-    (limiter, figures)
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
+    (limiter, exporter)
 }
 
-/// Sends a chat, whose answer takes two seconds; a status of 0 is a broken connection.
+/// Sends a chat whose answer takes two seconds; a status of 0 is a broken connection.
 async fn send(limiter: &Limiter, model: &str, (status, body): (u16, &'static str)) {
     let answer = move |_: Request<String>| async move {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -41,11 +41,11 @@ async fn send(limiter: &Limiter, model: &str, (status, body): (u16, &'static str
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_and_duration_are_told_in_the_names_of_the_conventions() {
-    let (limiter, figures) = rig();
+async fn token_usage_and_duration_follow_otel_conventions() {
+    let (limiter, exporter) = rig();
     send(&limiter, "m", (200, USAGE)).await;
     send(&limiter, "m", (200, USAGE)).await;
-    let page = figures.page();
+    let page = exporter.page();
     let labels = |kind| {
         let model = ("gen_ai_request_model", "m");
         let (operation, provider) = ("gen_ai_operation_name", "gen_ai_provider_name");
@@ -60,12 +60,12 @@ async fn tokens_and_duration_are_told_in_the_names_of_the_conventions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_has_an_error_type_and_no_tokens() {
-    let (limiter, figures) = rig();
+async fn failed_call_has_error_type_and_no_token_usage() {
+    let (limiter, exporter) = rig();
     send(&limiter, "m", (500, "{}")).await;
     send(&limiter, "m", (0, "")).await;
     send(&limiter, "m", (429, "{}")).await;
-    let page = figures.page();
+    let page = exporter.page();
     let kinds: Vec<_> =
         page.values("gen_ai_client_operation_duration_count", "error_type").into_iter().collect();
     assert_eq!(kinds, ["429", "500", "_OTHER"]);
@@ -74,26 +74,26 @@ async fn what_fails_has_an_error_type_and_no_tokens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_nobody_has_set_a_quota_for_is_no_label() {
-    let (limiter, figures) = rig();
+async fn model_without_quota_is_labelled_other() {
+    let (limiter, exporter) = rig();
     send(&limiter, "sk-hostile", (200, USAGE)).await;
     send(&limiter, "gpt-4o-2024-08-06", (200, USAGE)).await;
-    let page = figures.page();
+    let page = exporter.page();
     let models = page.values("gen_ai_client_operation_duration_count", "gen_ai_request_model");
     assert!(models.contains("other") && models.len() == 2, "{models:?}");
     assert!(!models.contains("sk-hostile"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_no_provider_tells_of_no_exchange() {
-    let (limiter, figures) = rig();
+async fn service_without_provider_records_no_operation() {
+    let (limiter, exporter) = rig();
     let answer = service_fn(|tokens: u64| std::future::ready(Ok::<_, Infallible>(tokens)));
     let client = RateLimitLayer::new(limiter)
         .classify(|_: &u64| tollgate::middleware::Classified::new("m", tollgate::Cost::new()))
         .observe(|_: &u64| None)
         .layer(answer);
     client.oneshot(7).await.unwrap();
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(page.sum("gen_ai_client_operation_duration_count", &[]), 0.0);
     assert_eq!(page.sum("tollgate_granted_total", &[]), 1.0);
 }

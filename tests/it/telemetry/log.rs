@@ -1,4 +1,4 @@
-//! What `tracing` was told, kept.
+//! Records what is logged through `tracing`.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,21 +12,21 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Everything that was logged since this was set.
+/// Spans and events recorded since the subscriber was set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Line>>>);
 
-/// A span, or a line.
+/// A span or an event.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// The span's name, or the line's message.
+    /// The name of the span or the message of the event.
     pub(crate) name: String,
     pub(crate) target: &'static str,
     pub(crate) level: Level,
     pub(crate) fields: BTreeMap<&'static str, String>,
-    /// The name of the span around it.
+    /// The name of the parent span.
     pub(crate) inside: Option<&'static str>,
-    /// Of a span: whether it has ended.
+    /// True for a span that has ended.
     pub(crate) closed: bool,
     id: Option<u64>,
 }
@@ -38,7 +38,7 @@ impl Line {
 }
 
 impl Log {
-    /// Hears of everything down to this level that this thread does while the guard is there.
+    /// Records this thread's spans and events up to this level while the guard is alive.
     pub(crate) fn at(level: Level) -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let filter = tracing_subscriber::filter::LevelFilter::from_level(level);
@@ -50,7 +50,7 @@ impl Log {
         self.0.lock().clone()
     }
 
-    /// The lines and spans of this name.
+    /// Returns the spans and events of this name.
     pub(crate) fn named(&self, name: &str) -> Vec<Line> {
         self.lines().into_iter().filter(|line| line.name == name).collect()
     }

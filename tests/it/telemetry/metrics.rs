@@ -1,31 +1,31 @@
-//! What each figure says.
+//! Values of the metrics.
 
 use std::time::Duration;
 use tollgate::limiter::{Limiter, ManualClock, RateLimited};
 use tollgate::quota::{Cost, Margin, Quota};
 use tollgate::telemetry::Metrics;
 
-use super::Figures;
+use super::MetricsExporter;
 
 const KEY: &[(&str, &str)] = &[("key", "k")];
 
-fn rig(quota: Quota) -> (Limiter, ManualClock, Figures) {
+fn rig(quota: Quota) -> (Limiter, ManualClock, MetricsExporter) {
     let clock = ManualClock::new();
     let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
     let limiter = builder.quota("k", quota).build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new());
-    (limiter, clock, figures)
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
+    (limiter, clock, exporter)
 }
 
 #[test]
-fn what_was_reserved_and_what_it_was_charged_are_told_side_by_side() {
-    let (limiter, _clock, figures) = rig(Quota::new().rpm(10).tpm(1_000));
+fn reserved_and_charged_tokens_are_separate_counters() {
+    let (limiter, _clock, exporter) = rig(Quota::new().rpm(10).tpm(1_000));
     let take = |tokens| limiter.try_acquire("k", &Cost::new().tokens(tokens)).unwrap();
     take(100).settle(&Cost::new().tokens(50));
     take(100).settle(&Cost::new().tokens(400));
     take(100).release();
     drop(take(30));
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(page.sum("tollgate_granted_total", KEY), 4.0);
     assert_eq!(page.sum("tollgate_settled_total", KEY), 3.0);
     assert_eq!(page.sum("tollgate_released_total", KEY), 1.0);
@@ -36,12 +36,12 @@ fn what_was_reserved_and_what_it_was_charged_are_told_side_by_side() {
 }
 
 #[test]
-fn gauges_say_what_the_limiter_says() {
-    let (limiter, _clock, figures) = rig(Quota::new().rpm(10).tpm(1_000).concurrency(4));
+fn gauges_equal_limiter_stats() {
+    let (limiter, _clock, exporter) = rig(Quota::new().rpm(10).tpm(1_000).concurrency(4));
     let permit = limiter.try_acquire("k", &Cost::new().tokens(70)).unwrap();
     let _other = limiter.try_acquire("k", &Cost::new().tokens(30)).unwrap();
     permit.settle(&Cost::new().tokens(70));
-    let page = figures.page();
+    let page = exporter.page();
     let tokens = [("key", "k"), ("dimension", "tokens"), ("window_seconds", "60")];
     let in_flight = [("key", "k"), ("dimension", "concurrency")];
     assert_eq!(page.sum("tollgate_capacity", &tokens), 1_000.0);
@@ -56,61 +56,61 @@ fn gauges_say_what_the_limiter_says() {
 }
 
 #[test]
-fn a_gauge_whose_keys_are_gone_says_nothing_is_left() {
+fn gauges_of_pruned_keys_are_zero() {
     let clock = ManualClock::new();
     let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
     let limiter = builder.quota("tenant:*", Quota::new().rpm(10)).build().unwrap();
-    let figures = Figures::of(&limiter, Metrics::new());
+    let exporter = MetricsExporter::of(&limiter, Metrics::new());
     (0..3).for_each(|n| drop(limiter.try_acquire(&format!("tenant:{n}"), &Cost::new()).unwrap()));
-    assert_eq!(figures.page().sum("tollgate_used", &[("key", "tenant:*")]), 3.0);
-    assert_eq!(figures.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 30.0);
+    assert_eq!(exporter.page().sum("tollgate_used", &[("key", "tenant:*")]), 3.0);
+    assert_eq!(exporter.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 30.0);
     clock.advance(Duration::from_secs(61));
     limiter.state().prune();
-    assert_eq!(figures.page().sum("tollgate_used", &[("key", "tenant:*")]), 0.0);
-    assert_eq!(figures.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 0.0);
+    assert_eq!(exporter.page().sum("tollgate_used", &[("key", "tenant:*")]), 0.0);
+    assert_eq!(exporter.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 0.0);
 }
 
 #[tokio::test]
-async fn those_who_wait_are_a_gauge() {
-    let (limiter, _clock, figures) = rig(Quota::new().rpm(1));
+async fn waiting_requests_are_a_gauge() {
+    let (limiter, _clock, exporter) = rig(Quota::new().rpm(1));
     limiter.try_acquire("k", &Cost::new()).unwrap();
     let mut waiting = [limiter.acquire("k", &Cost::new()), limiter.acquire("k", &Cost::new())];
     waiting.iter_mut().for_each(|acquire| assert!(acquire.arrive().is_none()));
-    assert_eq!(figures.page().sum("tollgate_waiting", KEY), 2.0);
+    assert_eq!(exporter.page().sum("tollgate_waiting", KEY), 2.0);
     drop(waiting);
-    assert_eq!(figures.page().sum("tollgate_waiting", KEY), 0.0);
+    assert_eq!(exporter.page().sum("tollgate_waiting", KEY), 0.0);
 }
 
 #[test]
-fn refusals_reductions_and_recoveries_are_counted_and_capacity_follows() {
-    let (limiter, clock, figures) = rig(Quota::new().rpm(100));
+fn refusals_reductions_and_recoveries_are_counted() {
+    let (limiter, clock, exporter) = rig(Quota::new().rpm(100));
     let refusal = RateLimited::new(Some(Duration::from_secs(1)));
     limiter.feedback().rate_limited("k", &refusal);
     limiter.feedback().rate_limited("k", &refusal);
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(page.sum("tollgate_cooling_down_total", KEY), 2.0);
     assert_eq!(page.sum("tollgate_reduced_total", KEY), 1.0);
     assert_eq!(page.sum("tollgate_capacity", KEY), 50.0);
     clock.advance(Duration::from_secs(3_600));
     limiter.try_acquire("k", &Cost::new()).unwrap();
-    let page = figures.page();
+    let page = exporter.page();
     assert_eq!(page.sum("tollgate_recovered_total", KEY), 1.0);
     assert_eq!(page.sum("tollgate_capacity", KEY), 100.0);
 }
 
 #[test]
-fn a_store_tells_what_it_did_in_all() {
-    let (_limiter, _clock, figures) = rig(Quota::new().rpm(100));
-    figures.meter.store(3, 0);
-    figures.meter.store(5, 2);
-    let page = figures.page();
+fn store_counters_report_totals() {
+    let (_limiter, _clock, exporter) = rig(Quota::new().rpm(100));
+    exporter.meter.store(3, 0);
+    exporter.meter.store(5, 2);
+    let page = exporter.page();
     assert_eq!(page.sum("tollgate_store_flushes_total", &[]), 5.0);
     assert_eq!(page.sum("tollgate_store_failures_total", &[]), 2.0);
     assert_eq!(page.kind("tollgate_store_failures_total"), Some("counter"));
 }
 
 #[test]
-fn the_recorder_of_the_process_is_told_where_no_other_is_given() {
+fn metrics_use_global_recorder_by_default() {
     let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let handle = exporter.handle();
     metrics::with_local_recorder(&exporter, || {

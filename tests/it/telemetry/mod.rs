@@ -1,4 +1,4 @@
-//! Figures through the facade `metrics`, spans and lines of a log through `tracing`.
+//! Metrics through the `metrics` facade; spans and events through `tracing`.
 
 mod bounds;
 mod exact;
@@ -17,13 +17,13 @@ use tollgate::telemetry::{Meter, Metrics};
 pub(crate) use self::log::Log;
 pub(crate) use tollgate_testing::page::Page;
 
-/// A limiter's figures, as Prometheus would see them.
-pub(crate) struct Figures {
+/// The metrics of a limiter as Prometheus would scrape them.
+pub(crate) struct MetricsExporter {
     pub(crate) meter: Meter,
     handle: PrometheusHandle,
 }
 
-impl Figures {
+impl MetricsExporter {
     pub(crate) fn of(limiter: &Limiter, metrics: Metrics) -> Self {
         let exporter = PrometheusBuilder::new().set_buckets(&[0.1, 1.0, 10.0]).unwrap();
         let exporter = exporter.build_recorder();

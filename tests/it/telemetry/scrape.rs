@@ -1,4 +1,4 @@
-//! `examples/prometheus.rs`, as it is, scraped while it runs.
+//! Runs `examples/prometheus.rs` and scrapes it.
 
 #[path = "../../../examples/prometheus.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
@@ -21,7 +21,7 @@ async fn scrape(addr: SocketAddr) -> Page {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_scraped_is_what_the_limiter_the_provider_and_the_answers_say() {
+async fn scraped_metrics_equal_limiter_provider_and_answers() {
     let provider =
         SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
     let limiter = prometheus::limiter().unwrap();
@@ -45,7 +45,7 @@ async fn what_is_scraped_is_what_the_limiter_the_provider_and_the_answers_say() 
     assert_eq!(page.sum("tollgate_granted_total", &key), requests.used as f64);
     assert_eq!(page.sum("tollgate_denied_total", &key), done.refused as f64);
     assert_eq!(page.sum("tollgate_settled_total", &key), done.answers as f64);
-    // Whatever of the minute has passed by now is free again.
+    // The part of the minute that has passed is free again.
     let charged = page.sum("tollgate_charged_tokens_total", &[("dimension", "tokens")]);
     assert!(charged >= tokens.used as f64, "{charged} charged, {} used", tokens.used);
     let admitted = provider.shutdown().await.unwrap().total;
@@ -56,7 +56,7 @@ async fn what_is_scraped_is_what_the_limiter_the_provider_and_the_answers_say() 
 }
 
 #[tokio::test]
-async fn every_figure_of_a_job_is_on_the_page_with_its_kind() {
+async fn every_metric_is_on_the_page_with_kind() {
     let limiter = prometheus::limiter().unwrap();
     let addr = prometheus::serve(&limiter).await.unwrap();
     let _permit = limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).unwrap();

@@ -1,4 +1,4 @@
-//! The span of a request, from its call to the end of its body, and what is logged within it.
+//! The span of a request, from the call to the end of its body, and the events inside.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -35,7 +35,7 @@ fn chat() -> Request<String> {
     request.body(body.to_string()).unwrap()
 }
 
-/// A client whose provider logs a line for each request, and gives this answer.
+/// Returns a client whose provider logs an event per request and gives this answer.
 fn client(
     limiter: &Limiter,
     (status, body): (u16, &'static str),
@@ -52,14 +52,14 @@ fn client(
     RateLimitLayer::new(limiter.clone()).layer(service_fn(answer))
 }
 
-/// The only span.
+/// Returns the only span.
 fn span(log: &Log) -> Line {
     let [span] = &log.named(SPAN)[..] else { panic!("one span: {:?}", log.lines()) };
     span.clone()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_span_lasts_from_the_call_to_the_end_of_the_body_and_has_its_usage() {
+async fn span_covers_call_to_end_of_body_and_has_usage() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000));
     let call = async {
@@ -97,7 +97,7 @@ async fn a_span_lasts_from_the_call_to_the_end_of_the_body_and_has_its_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_in_the_span_and_logged_within_it() {
+async fn wait_is_recorded_in_span_and_logged_inside() {
     let (log, _guard) = Log::at(Level::DEBUG);
     let limiter = limiter(OPENAI, Quota::new().rpm(1));
     let client = client(&limiter, (200, USAGE));
@@ -115,7 +115,7 @@ async fn a_wait_is_in_the_span_and_logged_within_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_429_is_an_error_of_the_span_and_the_cool_down_is_logged_within_it() {
+async fn status_429_is_span_error_and_cool_down_is_logged_inside() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(500));
     let error = r#"{"error": {"code": "rate_limit_exceeded", "message": "slow down"}}"#;
@@ -128,7 +128,7 @@ async fn a_429_is_an_error_of_the_span_and_the_cool_down_is_logged_within_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_a_success_and_a_refusal_of_our_own_are_errors_of_the_span() {
+async fn error_in_success_and_own_refusal_are_span_errors() {
     let in_band = r#"{"error": {"code": "server_error", "message": "oops"}}"#;
     let mut kinds = Vec::new();
     for (rpm, times, body) in [(9, 1, in_band), (1, 2, USAGE)] {
@@ -150,7 +150,7 @@ async fn an_error_in_a_success_and_a_refusal_of_our_own_are_errors_of_the_span()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_given_up_while_it_waits_ends_its_span_as_cancelled() {
+async fn request_dropped_while_waiting_ends_span_as_cancelled() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(1));
     let mut client = client(&limiter, (200, USAGE));
@@ -162,7 +162,7 @@ async fn a_request_that_is_given_up_while_it_waits_ends_its_span_as_cancelled() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn providers_and_operations_have_the_names_of_the_conventions() {
+async fn provider_and_operation_names_follow_otel_conventions() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(GEMINI, Quota::new().rpm(500));
     let request = Request::post("/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
@@ -174,7 +174,7 @@ async fn providers_and_operations_have_the_names_of_the_conventions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_that_was_asked_for_is_told_where_the_key_is_another() {
+async fn span_has_requested_model_next_to_other_key() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(500));
     let answer = service_fn(|_| ready(Ok::<_, Infallible>(Response::new(Full::from(USAGE)))));
@@ -183,15 +183,15 @@ async fn the_model_that_was_asked_for_is_told_where_the_key_is_another() {
     let mut request = chat();
     request.extensions_mut().insert(tollgate::middleware::Ask::new().key("mine"));
     drop(client.oneshot(request).await.unwrap());
-    let told = |line: &Line| {
+    let names = |line: &Line| {
         ["tollgate.key", "gen_ai.request.model"].map(|name| line.field(name).unwrap().to_owned())
     };
-    let told: Vec<_> = log.named(SPAN).iter().map(told).collect();
-    assert_eq!(told, [["account", "m"], ["mine", "m"]]);
+    let names: Vec<_> = log.named(SPAN).iter().map(names).collect();
+    assert_eq!(names, [["account", "m"], ["mine", "m"]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_prompts_nor_headers_nor_answers_are_logged() {
+async fn prompts_headers_and_answers_are_not_logged() {
     let (log, _guard) = Log::at(Level::TRACE);
     let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000));
     for answer in [(200, USAGE), (401, r#"{"error": {"message": "Bad key sk-very-secret"}}"#)] {
@@ -204,7 +204,7 @@ async fn neither_prompts_nor_headers_nor_answers_are_logged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_try_is_within_the_span_of_the_call_wherever_it_is_waited_for() {
+async fn each_attempt_has_a_span_inside_the_span_of_the_caller() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(500));
     let tries = Arc::new(AtomicU16::new(0));

@@ -16,17 +16,17 @@ pub(super) fn reading(dimension: Dimension, remaining: u64) -> LimitReading {
     }
 }
 
-/// Limits of which headers are compared since `START`.
+/// Returns limits that are compared with headers since `START`.
 fn traced(quota: &Quota, margin: Margin) -> (Adapt, Limits) {
     let (mut adapt, mut limits) = (Adapt::default(), limits_with(quota, margin));
     let first = [reading(Dimension::Requests, 1), reading(Dimension::Tokens, 1)];
     let (by_others, _) = adapt.observe(&mut limits, &first, START, START);
-    assert!(by_others.is_empty() && adapt.has_trace(), "the first response only starts");
+    assert!(by_others.is_empty() && adapt.has_trace(), "the first response only starts a trace");
     assert!(limits.is_fresh(START));
     (adapt, limits)
 }
 
-/// Returns the use by others that `remaining` proves, after this cost was reserved at `START + S`.
+/// Returns the use by others that `reading` proves after `cost` was reserved at `START + S`.
 fn proven(quota: &Quota, margin: Margin, cost: &Cost, reading: LimitReading) -> Option<u64> {
     let (mut adapt, mut limits) = traced(quota, margin);
     limits.commit(cost, START + S);
@@ -40,7 +40,7 @@ fn proven(quota: &Quota, margin: Margin, cost: &Cost, reading: LimitReading) -> 
 }
 
 #[test]
-fn use_by_others_is_proven_below_rounding_only() {
+fn use_by_others_below_rounding_is_proven() {
     let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
     let of = |left| proven(&quota, Margin::NONE, &requests(1), reading(Dimension::Requests, left));
     assert_eq!([100, 99, 98].map(of), [None; 3]);
@@ -51,7 +51,7 @@ fn use_by_others_is_proven_below_rounding_only() {
 }
 
 #[test]
-fn use_by_others_is_proven_below_the_amount_held_only() {
+fn use_by_others_below_the_amount_held_is_proven() {
     let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::SlidingWindow);
     let tokens = Cost::new().tokens(10);
     let of = |left| proven(&quota, Margin::NONE, &tokens, reading(Dimension::Tokens, left));
@@ -59,11 +59,11 @@ fn use_by_others_is_proven_below_the_amount_held_only() {
 }
 
 #[test]
-fn use_by_others_is_proven_below_half_of_the_margin_only() {
+fn use_by_others_below_half_of_the_margin_is_proven() {
     let quota = Quota::new().rpm(1_000).with_algorithm(Algorithm::TokenBucket);
     let margin = Margin::new(2, std::time::Duration::ZERO).unwrap();
     let of = |left| proven(&quota, margin, &requests(100), reading(Dimension::Requests, left));
-    // Left are 900; allowed for are 10 and the rounding.
+    // 900 are left; the margin allows for 10 and for rounding.
     assert_eq!((of(889), of(888)), (None, Some(11)));
 }
 
@@ -81,7 +81,7 @@ fn reading_without_limit_or_contradictory_is_ignored() {
 }
 
 #[test]
-fn reading_is_compared_with_the_least_since_its_request() {
+fn reading_is_compared_with_the_least_since_the_request() {
     let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
     let (mut adapt, mut limits) = traced(&quota, Margin::NONE);
     for at in [1, 2] {
@@ -94,14 +94,14 @@ fn reading_is_compared_with_the_least_since_its_request() {
         let readings = [reading(Dimension::Requests, left)];
         !adapt.observe(&mut limits, &readings, granted_at, now).0.is_empty()
     };
-    assert!(!proves(START + S, 79), "80 were left at the least");
-    assert!(!proves(now, 89), "90 are left since the first has expired");
+    assert!(!proves(START + S, 79), "the least amount left was 80");
+    assert!(!proves(now, 89), "90 are left since the first request expired");
     assert!(!proves(START - Duration::from_nanos(1), 0), "granted before the comparison started");
     assert!(proves(now, 88));
 }
 
 #[test]
-fn comparison_after_a_reduction_starts_anew() {
+fn comparison_after_a_reduction_restarts() {
     let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
     let (mut adapt, mut limits) = traced(&quota, Margin::NONE);
     let now = START + 5 * S;
@@ -127,13 +127,13 @@ fn lower_limit_of_the_provider_is_reported_once() {
     let mut other = self::limits(&Quota::new().rpm(100));
     adapt.restart_trace(&other, START);
     let (_, lower) = adapt.observe(&mut other, &[stated(Some(60))], START, START);
-    assert!(lower.is_empty(), "the limit was reported before the comparison started anew");
+    assert!(lower.is_empty(), "the limit was reported before the trace restarted");
 }
 
 proptest! {
     #![proptest_config(config())]
 
-    /// Few notes: exact. Many: never more than the least that was left.
+    /// The result is exact for few notes, and never above the least amount left for many.
     #[test]
     fn trace_returns_the_least_since_a_noted_time(
         mut notes in proptest::collection::vec((0..3_u64, 0..100_u64), 1..80),

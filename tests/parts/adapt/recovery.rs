@@ -1,4 +1,4 @@
-//! How a reduced key recovers, and when a cost fits meanwhile.
+//! Recovery of a reduced key, and the time at which a cost fits meanwhile.
 
 use super::headers::reading;
 use super::*;
@@ -23,7 +23,7 @@ fn faster_pace_brings_the_next_step_forward() {
 struct Reduced {
     quota: Quota,
     reduction: Reduction,
-    /// Seconds that pass before a cost is taken and the limits are reduced.
+    /// Seconds that pass before a cost is charged and the limits are reduced.
     cuts: Vec<(u64, u64)>,
 }
 
@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn recovery_looked_at_late_equals_each_step_in_its_time(
+    fn late_recovery_equals_recovery_in_steps(
         reduced in reduced(),
         after in 0..6_000_u64,
         part in 0..1_000_u64,
@@ -162,7 +162,7 @@ proptest! {
 }
 
 #[test]
-fn check_of_a_cost_that_fits_after_a_step_names_the_step() {
+fn check_of_cost_that_fits_after_a_step_names_the_step() {
     let (mut adapt, mut limits) = (Adapt::default(), limits(&per_hour(100)));
     limits.charge(&requests(45), START);
     adapt.reduce(&mut limits, steady(), START);
@@ -176,16 +176,16 @@ fn check_of_a_cost_that_fits_after_a_step_names_the_step() {
     assert!(adapt.check(&limits, &requests(10), START + 30 * S).is_ok());
 }
 
-/// At the next step the bucket holds all that it can, but then it can hold more.
+/// At the next step the bucket is full, but its limit rises too.
 #[test]
-fn check_of_a_cost_due_at_a_step_counts_the_larger_limit() {
+fn check_of_cost_due_at_a_step_counts_the_raised_limit() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(120)));
     limits.charge(&requests(90), START);
     adapt.reduce(&mut limits, steady(), START);
     let step = START + 30 * S;
     assert_eq!(limits.buckets[0].level(&limits.plan.rules[0], step).available, 60);
     let Wait::At(time) = adapt.check(&limits, &requests(100), START).unwrap_err().wait else {
-        panic!("it fits at some time");
+        panic!("the cost fits at some time");
     };
     // Six more at 66 a minute.
     assert_eq!(time, step + Duration::from_nanos((6 * 60 * 1_000_000_000_u64).div_ceil(66)));
@@ -194,7 +194,7 @@ fn check_of_a_cost_due_at_a_step_counts_the_larger_limit() {
 }
 
 #[test]
-fn check_of_a_cost_beyond_amounts_in_flight_waits_for_them() {
+fn check_of_cost_beyond_amounts_in_flight_has_unknown_wait() {
     let quota = Quota::new().tpm(100).with_algorithm(Algorithm::SlidingWindow);
     let (mut adapt, mut limits) = (Adapt::default(), limits(&quota));
     limits.commit(&Cost::new().tokens(45), START);
@@ -206,9 +206,9 @@ fn check_of_a_cost_beyond_amounts_in_flight_waits_for_them() {
 proptest! {
     #![proptest_config(config())]
 
-    /// The clock is set back: all that was due after a time is due after the same time.
+    /// All times move with a clock that is set back.
     #[test]
-    fn clock_set_back_keeps_all_times_apart(
+    fn clock_set_back_keeps_all_times_relative(
         reduced in reduced(),
         back in 1..900_000_u64,
         after in 0..6_000_u64,
@@ -222,7 +222,7 @@ proptest! {
         };
         let (mut adapt, mut limits, now) = build();
         let (mut moved, mut moved_limits, _) = build();
-        // Whole days, so that the windows of a clock stay where they are.
+        // Whole days, so that the windows of a calendar clock do not move.
         let back = Duration::from_secs(back / 86_400 * 86_400);
         moved.rebase(back);
         moved_limits.rebase(back);

@@ -1,4 +1,4 @@
-//! What other parties report, and what becomes of it.
+//! Changes applied from other parties.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn use_proven_by_headers_is_not_counted_again_for_two_rounds() {
         for &round in rounds {
             party.journal.apply(&mut party.limits, &taken(amount), (round, START));
         }
-        party.figures(START)[1].0
+        party.used_and_held(START)[1].0
     };
     assert_eq!(applied(&[5], 15), 5);
     assert_eq!(applied(&[7], 15), 5);
@@ -34,11 +34,11 @@ fn use_proven_of_one_limit_is_set_off_against_no_other() {
     party.journal.used_by_others(1, 3, 5);
     party.journal.used_by_others(1, 1, 6);
     party.journal.apply(&mut party.limits, &taken(15), (6, START));
-    assert_eq!(party.figures(START)[1].0, 9);
+    assert_eq!(party.used_and_held(START)[1].0, 9);
     party.journal.used_by_others(1, 5, 6);
     party.reset(START);
     party.journal.apply(&mut party.limits, &taken(15), (6, START));
-    assert_eq!(party.figures(START)[1].0, 15, "forgotten with the rest");
+    assert_eq!(party.used_and_held(START)[1].0, 15, "cleared by the reset");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn amount_held_by_others_replaces_the_last_and_is_not_reported() {
     party.reserve(&tokens(5), START);
     for (amount, total) in [(30, 35), (50, 55), (20, 25)] {
         party.journal.apply(&mut party.limits, &held(amount), (0, START));
-        assert_eq!(party.figures(START), [(0, total)]);
+        assert_eq!(party.used_and_held(START), [(0, total)]);
         assert_eq!(party.journal.held_by_others(0), amount);
     }
     assert_eq!(reported(party.collect().as_ref(), &Dimension::Tokens), Some((vec![], 5)));
@@ -61,21 +61,21 @@ fn amount_held_by_others_stays_held_under_another_quota() {
     let quota =
         |quota: Quota, is_held| plan(&quota.with_algorithm(Algorithm::SlidingWindow), is_held, 2);
     party.follow(&quota(Quota::new().tpm(200), true), START);
-    assert_eq!(party.figures(START), [(0, 35)]);
-    // Without the limit it is remembered; with it again it is held again.
+    assert_eq!(party.used_and_held(START), [(0, 35)]);
+    // The amount is remembered without the limit, and held again with it.
     party.follow(&quota(Quota::new().rpm(9), true), START);
-    assert_eq!(party.figures(START), [(0, 0)]);
+    assert_eq!(party.used_and_held(START), [(0, 0)]);
     assert_eq!(reported(party.collect().as_ref(), &Dimension::Tokens).unwrap().0, [(START, 5)]);
     party.journal.apply(&mut party.limits, &held(31), (0, START));
     party.follow(&quota(Quota::new().tpm(300), true), START);
-    assert_eq!(party.figures(START), [(0, 31)]);
-    // Where nothing is held any more, their amounts aren't taken: they report what they take.
+    assert_eq!(party.used_and_held(START), [(0, 31)]);
+    // Under a rule that holds no amounts, those of others are not taken: they report them as taken.
     party.follow(&quota(Quota::new().tpm(300), false), START);
-    assert_eq!(party.figures(START)[0].0, 0);
+    assert_eq!(party.used_and_held(START)[0].0, 0);
 }
 
 #[test]
-fn amount_held_under_a_rule_that_holds_no_longer_is_reported() {
+fn amount_held_is_reported_taken_when_the_rule_stops_holding() {
     let mut party = Party::of(Quota::new().tpm(100), true);
     party.reserve(&tokens(40), START);
     party.collect();
@@ -86,7 +86,7 @@ fn amount_held_under_a_rule_that_holds_no_longer_is_reported() {
 }
 
 #[test]
-fn reset_by_another_keeps_amounts_taken_since() {
+fn reset_by_another_party_keeps_amounts_taken_since() {
     let mut party = Party::of(Quota::new().tpm(100), false);
     party.charge(&tokens(5), START);
     party.charge(&tokens(7), START + 10 * S);
@@ -94,13 +94,13 @@ fn reset_by_another_keeps_amounts_taken_since() {
     party.limits.clear(Arc::new(party.limits.plan.renewed(2)));
     let reset_at = START + 9 * S;
     let until = party.journal.apply_reset(&mut party.limits, reset_at, START + 11 * S);
-    assert_eq!((until, party.figures(START + 11 * S)), (START + 30 * S, vec![(7, 0)]));
+    assert_eq!((until, party.used_and_held(START + 11 * S)), (START + 30 * S, vec![(7, 0)]));
     let expected = (vec![(START + 10 * S, 7)], 0);
     assert_eq!(reported(party.collect().as_ref(), &Dimension::Tokens), Some(expected));
 }
 
 #[test]
-fn clock_set_back_moves_all_times_that_are_collected() {
+fn clock_set_back_moves_all_times_collected() {
     let mut party = Party::of(Quota::new().tpm(100), false);
     let permit = party.reserve(&tokens(40), START);
     party.collect();
@@ -111,7 +111,7 @@ fn clock_set_back_moves_all_times_that_are_collected() {
     party.journal.rebase(back);
     let permit = Permit { at: permit.at - back, ..permit };
     party.end(&permit, Some(&tokens(30)), START + 2 * S - back);
-    // Taken since the last collection, so that the return is off it.
+    // Taken since the last collection, so that the returned amount is deducted from it.
     let permit = party.reserve(&tokens(20), START + 3 * S - back);
     party.end(&permit, Some(&tokens(12)), START + 4 * S - back);
     let changes = party.collect();

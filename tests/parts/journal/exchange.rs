@@ -1,4 +1,4 @@
-//! What is collected makes the same buckets elsewhere.
+//! Collected changes make the same buckets in another party.
 
 use crate::timestamp::Timestamp;
 use proptest::test_runner::TestRunner;
@@ -25,19 +25,20 @@ struct Scheme {
 }
 
 impl Scheme {
-    /// Several quotas to follow.
+    /// Returns one of several quotas to follow.
     fn plan(self, number: usize) -> Plan {
         let more = number as u64 * 10;
         let quota = Quota::new().rpm(500 + more).itpm(9_000 + more).otpm(9_000).concurrency(50);
         plan(&quota.with_algorithm(self.algorithm), self.is_held && number != NEVER_HELD, 1)
     }
 
-    /// Returns whether an action is one that two parties count alike. A bucket that refills gets less
-    /// returned the later that is heard of; a log that has later entries keeps the rest of it.
+    /// Returns whether both parties count an action alike. A token bucket gets less returned the
+    /// later
+    /// it learns of a return; a log with later entries keeps the rest of the amount.
     fn can(self, action: &Action, open: &[Permit], returns: bool) -> bool {
         match *action {
             Action::Release(_) => returns,
-            // A bucket that refills has done so by the old amounts.
+            // A token bucket has refilled by the old amounts.
             Action::Follow(1..) => self.algorithm != Algorithm::TokenBucket,
             Action::Settle(which, amount) if !returns && !self.is_held => {
                 let output = |permit: &Permit| permit.reserved.amount(&Dimension::OutputTokens);
@@ -82,7 +83,7 @@ fn act(party: &mut Party, scheme: Scheme, action: &Action, now: Timestamp) {
     }
 }
 
-/// Parts of a window that pass, the party, and what it does.
+/// The parts of a window that pass, the party, and its action.
 type Step = (u64, usize, Action);
 
 fn steps(parties: usize, has_changes: bool) -> impl Strategy<Value = Vec<Step>> {
@@ -108,16 +109,16 @@ fn schemes(algorithms: &'static [Algorithm]) -> impl Strategy<Value = Scheme> {
         .prop_map(|(algorithm, is_held)| Scheme { algorithm, is_held })
 }
 
-/// Lets both report to each other. Returns whether anything was reported.
+/// Exchanges the changes of both parties.
 fn exchange([one, two]: &mut [Party; 2], now: Timestamp) {
     let changes = [one.collect(), two.collect()];
     assert!(one.collect().is_none() && two.collect().is_none(), "reported twice");
     changes[0].iter().for_each(|changes| two.apply(changes, now));
     changes[1].iter().for_each(|changes| one.apply(changes, now));
-    assert!(one.collect().is_none() && two.collect().is_none(), "use of others reported");
+    assert!(one.collect().is_none() && two.collect().is_none(), "changes of the other reported");
 }
 
-/// Within a minute, so that no window ends in between.
+/// Within a minute, so that no window ends meanwhile.
 #[test]
 fn parties_after_an_exchange_have_the_same_used_and_held() {
     let property = |(scheme, steps): (Scheme, Vec<Step>)| {
@@ -131,7 +132,7 @@ fn parties_after_an_exchange_have_the_same_used_and_held() {
             }
             if let Action::Exchange = action {
                 exchange(&mut parties, now);
-                prop_assert_eq!(parties[0].figures(now), parties[1].figures(now));
+                prop_assert_eq!(parties[0].used_and_held(now), parties[1].used_and_held(now));
             }
         }
         Ok(())
@@ -140,9 +141,9 @@ fn parties_after_an_exchange_have_the_same_used_and_held() {
     TestRunner::new(config()).run(&input, property).unwrap();
 }
 
-/// All algorithms, with resets and other quotas, which both follow.
+/// All algorithms, with resets and quota changes, which both parties follow.
 #[test]
-fn party_that_only_listens_has_the_same_used_and_held() {
+fn receiving_party_has_the_same_used_and_held() {
     let property = |(scheme, steps): (Scheme, Vec<Step>)| {
         let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
         let mut now = START;
@@ -157,7 +158,7 @@ fn party_that_only_listens_has_the_same_used_and_held() {
             }
             if let Action::Exchange = action {
                 exchange(&mut parties, now);
-                prop_assert_eq!(parties[0].figures(now), parties[1].figures(now));
+                prop_assert_eq!(parties[0].used_and_held(now), parties[1].used_and_held(now));
             }
         }
         Ok(())
@@ -166,7 +167,7 @@ fn party_that_only_listens_has_the_same_used_and_held() {
     TestRunner::new(config()).run(&input, property).unwrap();
 }
 
-/// A quota of which no tokens are held.
+/// The number of a quota whose tokens are not held.
 const NEVER_HELD: usize = 2;
 
 const ALGORITHMS: [Algorithm; 4] = [
@@ -176,7 +177,7 @@ const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::ClockWindow,
 ];
 
-/// Amounts taken within such a part of a minute are reported as one.
+/// Amounts taken within such a part of a minute are merged into one report.
 const PART: Duration = Duration::from_nanos(60_000_000_000 / 64);
 
 const LAST: Step = (0, 0, Action::Exchange);

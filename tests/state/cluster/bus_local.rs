@@ -1,4 +1,4 @@
-//! What agents say and follow, over a bus within the process and by clocks that are moved by hand.
+//! Messages between agents over a bus within the process, on manual clocks.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{Ignored, Limiter, ManualClock, RateLimited, Reduction, Regex};
 use tollgate::quota::{Cost, Quota};
 
-use super::bus::{Swarm, builder, capacity, overhear};
+use super::swarm::{Swarm, builder, capacity, subscribe_to};
 
 fn local() -> Arc<dyn Bus> {
     Arc::new(LocalBus::new())
 }
 
-/// An agent with 500 requests a minute for each key, whose pauses are as long as it is told.
+/// Returns an agent with 500 requests per minute for each key and exact pauses.
 fn agent(bus: &Arc<dyn Bus>, id: &str, clock: &ManualClock) -> (Limiter, Agent) {
     let reduction = Reduction::new().spread(Duration::ZERO);
     let limiter = builder().reduction(reduction).clock(clock.clone()).build().unwrap();
@@ -35,7 +35,7 @@ fn capacity_message(resource: &str, agent: &str, capacity: i64, time: &str) -> S
     )
 }
 
-/// The one message that was published.
+/// Returns the only published message.
 fn only(published: &Receiver<Vec<u8>>) -> Value {
     let message = published.try_recv().expect("a message");
     assert!(published.try_recv().is_err(), "only one");
@@ -53,7 +53,7 @@ fn one_of_twenty_announces_and_all_reduce() {
 }
 
 #[test]
-fn what_is_not_followed_is_counted_by_reason() {
+fn ignored_messages_are_counted_by_reason() {
     let (bus, clock) = (local(), ManualClock::new());
     let (limiter, agent) = agent(&bus, "me", &clock);
     clock.advance(Duration::from_secs(60));
@@ -88,7 +88,7 @@ fn what_is_not_followed_is_counted_by_reason() {
 }
 
 #[test]
-fn what_a_go_agent_writes_is_followed() {
+fn message_of_go_agent_is_applied() {
     let (bus, clock) = (local(), ManualClock::new());
     let (limiter, agent) = agent(&bus, "me", &clock);
     let message = br#"{"resource":"gpt-4o","agent_id":"go-1","new_capacity":125,
@@ -99,12 +99,12 @@ fn what_a_go_agent_writes_is_followed() {
 }
 
 #[test]
-fn what_is_published_is_json_with_the_documented_fields_and_no_others() {
+fn published_json_has_exactly_the_documented_fields() {
     let (bus, clock) = (local(), ManualClock::new());
     let (limiter, _agent) = agent(&bus, "agent-\"7\"", &clock);
     clock.advance(Duration::from_nanos(1_000_000_001));
-    let capacities = overhear(&*bus, "ratelimit.capacity");
-    let pauses = overhear(&*bus, "ratelimit.cooldown");
+    let capacities = subscribe_to(&*bus, "ratelimit.capacity");
+    let pauses = subscribe_to(&*bus, "ratelimit.cooldown");
     limiter.feedback().rate_limited("gpt-4o", &refusal(3));
     let expected = serde_json::json!({
         "resource": "gpt-4o",
@@ -125,7 +125,7 @@ fn what_is_published_is_json_with_the_documented_fields_and_no_others() {
 }
 
 #[test]
-fn a_refusal_that_only_pauses_pauses_the_others_too() {
+fn refusal_that_only_pauses_pauses_other_agents() {
     let (bus, clock) = (local(), ManualClock::new());
     let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
     agents[0].0.feedback().rate_limited("gpt-4o", &refusal(3).until_reset());
@@ -138,37 +138,37 @@ fn a_refusal_that_only_pauses_pauses_the_others_too() {
 }
 
 #[test]
-fn a_burst_of_refusals_is_told_of_once_and_one_that_asks_for_longer_again() {
+fn burst_of_refusals_is_announced_once_longer_pause_again() {
     let (bus, clock) = (local(), ManualClock::new());
-    let pauses = overhear(&*bus, "ratelimit.cooldown");
+    let pauses = subscribe_to(&*bus, "ratelimit.cooldown");
     let (limiter, agent) = agent(&bus, "me", &clock);
     for _ in 0..50 {
         limiter.feedback().rate_limited("gpt-4o", &refusal(8));
         clock.advance(Duration::from_millis(10));
     }
     assert_eq!(only(&pauses)["retry_after_ms"], 8_000);
-    assert_eq!(agent.status().announced, 2, "the pause, and that it is reduced");
+    assert_eq!(agent.status().announced, 2, "the pause and the reduction");
     limiter.feedback().rate_limited("gpt-4o", &refusal(20));
     assert_eq!(only(&pauses)["retry_after_ms"], 20_000);
 }
 
 #[test]
-fn how_long_to_wait_is_told_and_not_until_when() {
+fn pause_is_announced_as_a_duration() {
     let bus = local();
     let (here, there) = (ManualClock::new(), ManualClock::new());
     there.advance(Duration::from_secs(20));
-    let (teller, _teller) = agent(&bus, "a", &here);
-    let (hearer, _hearer) = agent(&bus, "b", &there);
-    teller.feedback().rate_limited("gpt-4o", &refusal(5));
+    let (sender, _sender) = agent(&bus, "a", &here);
+    let (receiver, _receiver) = agent(&bus, "b", &there);
+    sender.feedback().rate_limited("gpt-4o", &refusal(5));
     there.advance(Duration::from_nanos(5_000_000_000 - 1));
-    assert!(hearer.try_acquire("gpt-4o", &Cost::new()).is_err());
-    // The window of a sliding one goes on from what is in it: nothing.
+    assert!(receiver.try_acquire("gpt-4o", &Cost::new()).is_err());
+    // The sliding window is empty, so a request fits after the pause.
     there.advance(Duration::from_nanos(1));
-    assert!(hearer.try_acquire("gpt-4o", &Cost::new()).is_ok());
+    assert!(receiver.try_acquire("gpt-4o", &Cost::new()).is_ok());
 }
 
 #[test]
-fn whoever_followed_recovers_to_the_original_in_the_documented_time() {
+fn follower_recovers_to_original_in_documented_time() {
     let (bus, clock) = (local(), ManualClock::new());
     let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
     assert!(agents[0].0.feedback().reduce("gpt-4o", "received 429 response"));
@@ -181,7 +181,7 @@ fn whoever_followed_recovers_to_the_original_in_the_documented_time() {
 }
 
 #[test]
-fn a_small_quota_recovers_everywhere() {
+fn small_quota_recovers_on_every_agent() {
     let (bus, clock) = (local(), ManualClock::new());
     let limiters: Vec<_> = (0..3)
         .map(|number| {
@@ -200,19 +200,19 @@ fn a_small_quota_recovers_everywhere() {
 }
 
 #[test]
-fn what_was_heard_on_one_bus_is_not_repeated_on_another() {
+fn update_from_one_bus_is_not_forwarded_to_another() {
     let (first, second, clock) = (local(), local(), ManualClock::new());
-    let (teller, _teller) = agent(&first, "a", &clock);
+    let (sender, _sender) = agent(&first, "a", &clock);
     let (both, _both) = agent(&first, "b", &clock);
     Agent::join(&both, Arc::clone(&second), "b").unwrap();
-    let heard = overhear(&*second, "ratelimit.capacity");
-    teller.feedback().rate_limited("gpt-4o", &refusal(5));
+    let received = subscribe_to(&*second, "ratelimit.capacity");
+    sender.feedback().rate_limited("gpt-4o", &refusal(5));
     assert_eq!(capacity(&both, "gpt-4o"), 250);
-    assert!(heard.try_recv().is_err());
+    assert!(received.try_recv().is_err());
 }
 
 #[test]
-fn an_agent_ends_with_its_limiter_and_keeps_neither_it_nor_the_bus() {
+fn agent_ends_with_limiter_and_drops_the_bus() {
     let (bus, clock) = (local(), ManualClock::new());
     let (limiter, member) = agent(&bus, "me", &clock);
     let (other, _other) = agent(&bus, "other", &clock);
@@ -223,32 +223,32 @@ fn an_agent_ends_with_its_limiter_and_keeps_neither_it_nor_the_bus() {
     assert_eq!(member.status().applied, 0);
     assert_eq!(member.id(), "me");
     drop((member, other, _other, weak));
-    assert_eq!(Arc::strong_count(&bus), 1, "nobody keeps the bus");
+    assert_eq!(Arc::strong_count(&bus), 1, "the bus is not referenced any more");
 }
 
 #[test]
-fn those_who_wait_learn_of_a_pause_at_once() {
+fn waiter_is_rejected_by_announced_pause_beyond_deadline() {
     let (bus, clock) = (local(), ManualClock::new());
     let (waiter, _agent) = agent(&bus, "me", &clock);
-    let (teller, _teller) = agent(&bus, "other", &clock);
+    let (sender, _sender) = agent(&bus, "other", &clock);
     let taken: Vec<_> =
         std::iter::from_fn(|| waiter.try_acquire("gpt-4o", &Cost::new()).ok()).collect();
     let mut acquire =
         Box::pin(waiter.acquire("gpt-4o", &Cost::new()).max_wait(Duration::from_secs(90)));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(acquire.as_mut().poll(&mut context).is_pending(), "a minute is short enough");
-    teller.feedback().rate_limited("gpt-4o", &refusal(600).until_reset());
-    assert!(acquire.as_mut().poll(&mut context).is_ready(), "ten are not");
+    assert!(acquire.as_mut().poll(&mut context).is_pending(), "a minute is within the deadline");
+    sender.feedback().rate_limited("gpt-4o", &refusal(600).until_reset());
+    assert!(acquire.as_mut().poll(&mut context).is_ready(), "ten minutes are not");
     drop(taken);
 }
 
 #[test]
-fn fields_may_come_in_any_order_and_keys_be_called_anything() {
+fn messages_accept_any_field_order_and_key() {
     let (bus, clock) = (local(), ManualClock::new());
     let (limiter, agent) = agent(&bus, "me", &clock);
     let key = "gpt-\u{1F600} \"quoted\"\n";
-    let (teller, _teller) = self::agent(&bus, "other", &clock);
-    teller.feedback().reduce(key, "received 429 response");
+    let (sender, _sender) = self::agent(&bus, "other", &clock);
+    sender.feedback().reduce(key, "received 429 response");
     assert_eq!((agent.status().applied, capacity(&limiter, key)), (1, 250));
     let message = br#"{"timestamp":"2026-01-01T00:00:00Z","new_capacity":9,"agent_id":"x","resource":"gpt-4o"}"#;
     bus.publish("ratelimit.capacity", message);
@@ -256,7 +256,7 @@ fn fields_may_come_in_any_order_and_keys_be_called_anything() {
 }
 
 #[test]
-fn keys_that_share_their_buckets_are_reduced_and_paused_together() {
+fn keys_with_shared_buckets_are_reduced_and_paused_together() {
     let (bus, clock) = (local(), ManualClock::new());
     let pool = || {
         let quota = Quota::new().rpm(500).shared();
@@ -274,10 +274,10 @@ fn keys_that_share_their_buckets_are_reduced_and_paused_together() {
 }
 
 #[test]
-fn who_panics_ends_the_bus_for_nobody_else() {
+fn panicking_subscriber_does_not_affect_other_subscribers() {
     let bus = LocalBus::new();
-    let heard = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&heard);
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&received);
     bus.subscribe("s", Arc::new(|_: &[u8]| panic!("on purpose")));
     bus.subscribe(
         "s",
@@ -288,5 +288,5 @@ fn who_panics_ends_the_bus_for_nobody_else() {
     );
     bus.publish("s", b"one");
     bus.publish("s", b"two");
-    assert_eq!(heard.load(Ordering::Relaxed), 2);
+    assert_eq!(received.load(Ordering::Relaxed), 2);
 }

@@ -1,4 +1,4 @@
-//! Shared limits and a bus by configuration alone.
+//! Shared limits and a bus, by configuration only.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tollgate::{Cost, Limiter};
 
 use tollgate_testing::servers::{Nats, Redis};
 
-/// Machines that go by the same file.
+/// Machines that use the same configuration file.
 struct Fleet {
     folder: TempDir,
 }
@@ -35,22 +35,22 @@ fn shared(redis: &str, more: &str) -> String {
     format!("cluster: {{redis: '{redis}', account: a, timeout: 2s, {more}}}\n")
 }
 
-/// Takes one request and says whether it was let in.
+/// Sends one request and returns true if it was admitted.
 fn take(limiter: &Limiter) -> bool {
     limiter.try_acquire("m", &Cost::new()).map(|permit| permit.settle(&Cost::new())).is_ok()
 }
 
-/// Until it is so: what comes over a bus has a way to go.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition holds, such as the delivery of a bus message.
+fn until(event: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}: not yet");
+    while !condition() {
+        assert!(Instant::now() < end, "{event}: not within 30 s");
         std::thread::park_timeout(Duration::from_millis(1));
     }
 }
 
 #[tokio::test]
-async fn machines_of_one_file_take_one_limit_together() {
+async fn machines_of_one_file_share_one_limit() {
     for mode in ["mode: exact", "mode: lease", "mode: exact, spread: true"] {
         let redis = Redis::start();
         let text = format!("quotas: {{m: {{rpd: 30}}}}\n{}", shared(&redis.url(), mode));
@@ -60,7 +60,7 @@ async fn machines_of_one_file_take_one_limit_together() {
         for round in 0..30 {
             taken += u32::from(take(&machines[round % 3]));
         }
-        // What others have leased and don't use is theirs for a while: given back at their end.
+        // Closing returns the leased amounts that others have not used.
         let [a, b, c] = machines;
         a.close().await;
         b.close().await;
@@ -68,14 +68,14 @@ async fn machines_of_one_file_take_one_limit_together() {
             taken += 1;
         }
         assert_eq!(taken, 30, "{mode}");
-        assert!(!take(&c), "{mode}: one too many");
+        assert!(!take(&c), "{mode}: the limit is exceeded by one");
         let refused = c.try_acquire("m", &Cost::new()).unwrap_err();
         assert_eq!(refused.code, Code::RpdExceeded, "{mode}");
     }
 }
 
 #[test]
-fn accounts_have_nothing_to_do_with_each_other() {
+fn accounts_have_separate_limits() {
     let redis = Redis::start();
     let of = |account: &str| {
         let cluster =
@@ -87,7 +87,7 @@ fn accounts_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_away_and_no_error() {
+fn unreachable_server_follows_on_failure_policy() {
     let mut redis = Redis::start();
     redis.server().kill();
     let url = redis.url().replace("redis://", "redis://:hunter2@");
@@ -103,7 +103,7 @@ fn a_server_that_is_not_there_is_away_and_no_error() {
 }
 
 #[tokio::test]
-async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once() {
+async fn store_keeps_quotas_and_pauses_but_not_shared_usage() {
     for store in ["sqlite: state.db", "yaml: state.yaml"] {
         let redis = Redis::start();
         let text = format!(
@@ -118,7 +118,7 @@ async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once()
         first.close().await;
         drop(first);
         let second = fleet.machine();
-        assert!(take(&second), "{store}: twice three would be too much");
+        assert!(take(&second), "{store}: counting twice would refuse this request");
         assert_eq!(second.stats("m").limits[0].used, 4, "{store}");
         assert!(take(&second), "{store}");
         assert!(!take(&second), "{store}");
@@ -126,7 +126,7 @@ async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once()
         assert!(second.stats("n").cooling_until.is_some(), "{store}");
         second.close().await;
         drop(second);
-        // Nor does the store know of it, for whoever reads it without the server.
+        // Nor does the store contain the usage when it is read without the server.
         let alone = text.lines().filter(|line| !line.starts_with("cluster")).collect::<Vec<_>>();
         std::fs::write(fleet.path("tollgate.yaml"), alone.join("\n")).unwrap();
         assert_eq!(fleet.machine().stats("m").limits[0].used, 0, "{store}");
@@ -134,18 +134,18 @@ async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once()
 }
 
 #[test]
-fn refusals_go_over_the_bus_of_the_file() {
+fn refusals_are_announced_on_configured_bus() {
     let (redis, nats) = (Redis::start(), Nats::start());
     for bus in [format!("redis: '{}'", redis.url()), format!("nats: '{}'", nats.url())] {
         let fleet = Fleet::of(&format!("quotas: {{'m*': {{rpm: 100}}}}\nbus: {{{bus}}}\n"));
         let (here, there) = (fleet.machine(), fleet.machine());
-        let heard = there.subscribe();
-        // What is said before the others listen is lost.
+        let received = there.subscribe();
+        // Messages published before the subscription are lost.
         let mut keys = (0..).map(|n| format!("m{n}"));
         until(&bus, || {
             let key = keys.next().unwrap();
             here.feedback().rate_limited(&key, &RateLimited::new(Some(Duration::from_secs(60))));
-            !heard.is_empty()
+            !received.is_empty()
         });
         until(&bus, || {
             there.state().stats().iter().any(|(_, stats)| stats.cooling_until.is_some())
@@ -155,7 +155,7 @@ fn refusals_go_over_the_bus_of_the_file() {
 }
 
 #[test]
-fn a_bus_and_shared_limits_go_together() {
+fn bus_and_shared_limits_work_together() {
     let redis = Redis::start();
     let text = format!(
         "quotas: {{m: {{rpm: 100}}}}\nbus: {{redis: '{}'}}\n{}",
@@ -165,16 +165,16 @@ fn a_bus_and_shared_limits_go_together() {
     let fleet = Fleet::of(&text);
     let (here, there) = (fleet.machine(), fleet.machine());
     assert!((0..60).all(|_| take(&here)));
-    until("the reduction is heard", || {
+    until("the reduction is received", || {
         here.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_millis(1))));
         there.stats("m").limits[0].limit == 50
     });
     until("the cool-down ends", || there.stats("m").cooling_until.is_none());
-    assert!(!take(&there), "60 of 50 are used, by whomever");
+    assert!(!take(&there), "60 of 50 are used in total");
 }
 
 #[test]
-fn a_program_has_the_name_that_the_file_gives_it_or_one_of_its_own() {
+fn agent_id_is_configured_or_generated() {
     let redis = Redis::start();
     let text =
         format!("quotas: {{m: {{rpm: 100}}}}\nbus: {{redis: '{}', agent_id: one}}\n", redis.url());
@@ -184,5 +184,5 @@ fn a_program_has_the_name_that_the_file_gives_it_or_one_of_its_own() {
     assert_eq!(agent.id(), "one");
     let unnamed = Config::parse(&text.replace(", agent_id: one", "")).unwrap();
     let agents = [(); 2].map(|()| unnamed.join(&limiter).unwrap().unwrap());
-    assert_ne!(agents[0].id(), agents[1].id(), "without a name each has one of its own");
+    assert_ne!(agents[0].id(), agents[1].id(), "generated ids differ");
 }

@@ -1,4 +1,4 @@
-//! What becomes of decisions while their store is away.
+//! Decisions while the store is unavailable.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,31 +15,31 @@ use super::shared::{admitted, closed, limiter, until};
 use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
 
-/// With the time that is promised.
+/// Returns a shared store with the default timeouts.
 pub(super) fn prompt(url: &str, mode: OnFailure) -> Arc<Shared> {
     Shared::builder(url, "account").on_failure(mode).connect().unwrap()
 }
 
-/// Ten times what is promised (50 ms and 10 ms), as the machine may be busy with other tests.
+/// Ten times the documented 50 ms and 10 ms, as the machine may be busy with other tests.
 const IN_TIME: Duration = Duration::from_millis(600);
 
-/// What is done to a server.
-type Deed = fn(&mut Redis);
+/// An action on a server.
+type ServerAction = fn(&mut Redis);
 
-/// Decisions, and the longest of them.
+/// Numbers of decisions and the longest of them.
 #[derive(Debug, Default)]
-struct Watch {
+struct DecisionTimer {
     admitted: usize,
-    asked: usize,
+    decisions: usize,
     longest: Duration,
 }
 
-impl Watch {
+impl DecisionTimer {
     fn ask(&mut self, limiter: &Limiter) -> bool {
         let begin = Instant::now();
         let answer = limiter.try_acquire("k", &Cost::new());
         self.longest = self.longest.max(begin.elapsed());
-        self.asked += 1;
+        self.decisions += 1;
         self.admitted += usize::from(answer.is_ok());
         answer.is_ok()
     }
@@ -53,8 +53,8 @@ pub(super) fn connected(shared: &Shared) {
     until("the store is back", || shared.status().connected);
 }
 
-/// One command, as a person would type it.
-fn tell(address: SocketAddr, command: &str) -> String {
+/// Sends one inline command.
+fn send_command(address: SocketAddr, command: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
     let mut answer = [0; 256];
@@ -62,21 +62,22 @@ fn tell(address: SocketAddr, command: &str) -> String {
     String::from_utf8_lossy(&answer[..read]).into_owned()
 }
 
-/// A server that goes away and comes back, fifty times, in each mode: every decision in time, and the
-/// bound of the mode kept.
-fn again_and_again(cut: Deed, mend: Deed, what: &str) {
+/// Interrupts a server fifty times in each mode: every decision is in time, and the bound of the
+/// mode
+/// holds.
+fn interrupt_repeatedly(cut: ServerAction, restore: ServerAction, cause: &str) {
     std::thread::scope(|scope| {
         for mode in [OnFailure::Closed, OnFailure::LocalShare, OnFailure::Open] {
-            scope.spawn(move || cut_and_mend(mode, (cut, mend), what));
+            scope.spawn(move || interrupt_in_mode(mode, (cut, restore), cause));
         }
     });
 }
 
-fn cut_and_mend(mode: OnFailure, (cut, mend): (Deed, Deed), what: &str) {
+fn interrupt_in_mode(mode: OnFailure, (cut, restore): (ServerAction, ServerAction), cause: &str) {
     let rounds = full_or(50, 10);
     let limit = 4 * rounds;
     let bound = match mode {
-        // All of the limit, too: what was asked in vain has been undone.
+        // The whole limit as well: reservations without an answer have been undone.
         OnFailure::Closed => limit..=limit,
         OnFailure::LocalShare => limit..=2 * limit,
         _ => limit..=usize::MAX,
@@ -85,46 +86,46 @@ fn cut_and_mend(mode: OnFailure, (cut, mend): (Deed, Deed), what: &str) {
     let two = [prompt(&redis.url(), mode), prompt(&redis.url(), mode)];
     let limiters = two.each_ref().map(|shared| limiter(shared, Quota::new().rpd(limit as u64)));
     until("both are counted", || two.iter().all(|shared| shared.status().members == 2));
-    let (mut watch, mut longest_return) = (Watch::default(), Duration::ZERO);
+    let (mut timer, mut longest_return) = (DecisionTimer::default(), Duration::ZERO);
     for round in 0..rounds {
         for turn in 0..6 {
-            watch.ask(&limiters[turn % 2]);
+            timer.ask(&limiters[turn % 2]);
         }
         cut(&mut redis);
         for turn in 0..6 {
-            let let_in = watch.ask(&limiters[turn % 2]);
-            assert!(mode != OnFailure::Open || let_in, "{what}, round {round}");
+            let granted = timer.ask(&limiters[turn % 2]);
+            assert!(mode != OnFailure::Open || granted, "{cause}, round {round}");
         }
-        mend(&mut redis);
+        restore(&mut redis);
         let begin = Instant::now();
         two.iter().for_each(|shared| connected(shared));
         longest_return = longest_return.max(begin.elapsed());
     }
-    let Watch { admitted, asked, longest } = watch;
+    let DecisionTimer { admitted, decisions, longest } = timer;
     eprintln!(
-        "{what}, {mode:?}: {admitted} of {asked} let in, longest decision {longest:?}, longest \
+        "{cause}, {mode:?}: {admitted} of {decisions} admitted, longest decision {longest:?}, longest \
          return {longest_return:?}, {:?}",
         two[0].status()
     );
-    assert!(longest < IN_TIME, "{what}, {mode:?}: {longest:?}");
-    assert!(bound.contains(&admitted), "{what}, {mode:?}: {admitted}");
-    assert!(degraded(two[0].status()) >= rounds as u64, "{what}, {mode:?}");
-    // What was let in without it was charged.
-    assert!(limiters[0].try_acquire("k", &Cost::new()).is_err(), "{what}, {mode:?}");
+    assert!(longest < IN_TIME, "{cause}, {mode:?}: {longest:?}");
+    assert!(bound.contains(&admitted), "{cause}, {mode:?}: {admitted}");
+    assert!(degraded(two[0].status()) >= rounds as u64, "{cause}, {mode:?}");
+    // Requests admitted during the outages were charged.
+    assert!(limiters[0].try_acquire("k", &Cost::new()).is_err(), "{cause}, {mode:?}");
 }
 
 #[test]
-fn a_server_that_is_killed_again_and_again_delays_nobody_and_gives_nothing_away() {
-    again_and_again(|redis| redis.server().kill(), Redis::restart, "killed");
+fn server_killed_repeatedly_delays_no_decision() {
+    interrupt_repeatedly(|redis| redis.server().kill(), Redis::restart, "killed");
 }
 
 #[test]
-fn a_server_that_stands_still_again_and_again_delays_nobody_and_gives_nothing_away() {
-    again_and_again(|redis| redis.server().freeze(), |redis| redis.server().thaw(), "frozen");
+fn server_frozen_repeatedly_delays_no_decision() {
+    interrupt_repeatedly(|redis| redis.server().freeze(), |redis| redis.server().thaw(), "frozen");
 }
 
 #[tokio::test]
-async fn a_server_that_stands_still_delays_no_task() {
+async fn frozen_server_delays_no_async_task() {
     let mut redis = Redis::start();
     let shared = prompt(&redis.url(), OnFailure::Open);
     let limiter = limiter(&shared, Quota::new().rpd(1_000));
@@ -145,7 +146,7 @@ async fn a_server_that_stands_still_delays_no_task() {
 }
 
 #[test]
-fn an_answer_that_is_lost_after_execution_charges_once() {
+fn answer_lost_after_execution_charges_once() {
     let mut redis = Redis::start();
     let proxy = Proxy::to(redis.server().address, 3);
     let shared = closed(&format!("redis://{}", proxy.address)).connect().unwrap();
@@ -160,7 +161,7 @@ fn an_answer_that_is_lost_after_execution_charges_once() {
             });
         }
     });
-    until("all ends are told", || shared.status().unacknowledged == 0);
+    until("all ends are acknowledged", || shared.status().unacknowledged == 0);
     let status = shared.status();
     eprintln!("{} answers lost: {status:?}", proxy.cut());
     assert_eq!(degraded(status), 0);
@@ -173,7 +174,7 @@ fn an_answer_that_is_lost_after_execution_charges_once() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_at_any_moment_leaves_nothing_held() {
+async fn acquire_dropped_at_any_moment_leaves_zero_held() {
     let redis = Redis::start();
     let shared = closed(&redis.url()).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().concurrency(4));
@@ -188,13 +189,13 @@ async fn whoever_gives_up_at_any_moment_leaves_nothing_held() {
             if polled.is_ready() {
                 break;
             }
-            // Else it would hardly ever be given up before its answer comes.
+            // Without yielding, most drops would come before the answer.
             if round % 2 == 0 {
                 std::thread::yield_now();
             }
         }
     }
-    until("all is undone", || {
+    until("all reservations are undone", || {
         let status = shared.status();
         status.unacknowledged == 0 && status.opened == 0
     });
@@ -203,7 +204,7 @@ async fn whoever_gives_up_at_any_moment_leaves_nothing_held() {
 }
 
 #[test]
-fn a_server_that_refuses_to_write_is_away_until_it_does() {
+fn server_refusing_writes_is_unavailable_until_writable() {
     let mut redis = Redis::start();
     let address = redis.server().address;
     let shared = prompt(&redis.url(), OnFailure::Closed);
@@ -215,66 +216,66 @@ fn a_server_that_refuses_to_write_is_away_until_it_does() {
     ] {
         connected(&shared);
         assert!(limiter.try_acquire("k", &Cost::new()).is_ok(), "before {refuse}");
-        assert!(tell(address, refuse).starts_with("+OK"));
-        let mut watch = Watch::default();
+        assert!(send_command(address, refuse).starts_with("+OK"));
+        let mut timer = DecisionTimer::default();
         for _ in 0..50 {
-            assert!(!watch.ask(&limiter), "{refuse}");
+            assert!(!timer.ask(&limiter), "{refuse}");
         }
-        assert!(watch.longest < IN_TIME, "{refuse}: {:?}", watch.longest);
+        assert!(timer.longest < IN_TIME, "{refuse}: {:?}", timer.longest);
         assert!(!shared.status().connected, "{refuse}");
-        assert!(tell(address, accept).starts_with("+OK"));
+        assert!(send_command(address, accept).starts_with("+OK"));
         let begin = Instant::now();
         connected(&shared);
-        eprintln!("{refuse}: {:?}, back after {:?}", watch.longest, begin.elapsed());
+        eprintln!("{refuse}: {:?}, back after {:?}", timer.longest, begin.elapsed());
     }
 }
 
 #[test]
-fn a_script_that_the_server_has_forgotten_is_sent_again() {
+fn script_flushed_by_server_is_sent_again() {
     let mut redis = Redis::start();
     let shared = closed(&redis.url()).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().rpd(100));
     for _ in 0..5 {
         assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
-        assert!(tell(redis.server().address, "SCRIPT FLUSH").starts_with("+OK"));
+        assert!(send_command(redis.server().address, "SCRIPT FLUSH").starts_with("+OK"));
     }
     assert_eq!(degraded(shared.status()), 0);
 }
 
 #[test]
-fn a_node_of_a_cluster_that_has_no_slots_is_away() {
+fn cluster_node_without_slots_is_unavailable() {
     let redis = Redis::with(&["--cluster-enabled", "yes"]);
     let shared = prompt(&redis.url(), OnFailure::Open);
     let limiter = limiter(&shared, Quota::new().rpd(1));
-    let mut watch = Watch::default();
+    let mut timer = DecisionTimer::default();
     for _ in 0..50 {
-        assert!(watch.ask(&limiter));
+        assert!(timer.ask(&limiter));
     }
-    assert!(watch.longest < IN_TIME, "{:?}", watch.longest);
+    assert!(timer.longest < IN_TIME, "{:?}", timer.longest);
     assert!(!shared.status().connected);
 }
 
 #[test]
-fn a_key_that_the_store_can_not_decide_is_alone_in_that_and_keeps_to_its_share() {
+fn undecidable_key_alone_is_degraded_to_local_share() {
     let mut redis = Redis::start();
     let address = redis.server().address;
     let shared = prompt(&redis.url(), OnFailure::LocalShare);
     let limiter = limiter(&shared, Quota::new().rpd(10));
     connected(&shared);
-    assert!(tell(address, "SET tollgate:{account}:k 1").starts_with("+OK"));
-    let (mut watch, begin) = (Watch::default(), Instant::now());
-    // Over several beats, each of which tries to charge it.
+    assert!(send_command(address, "SET tollgate:{account}:k 1").starts_with("+OK"));
+    let (mut timer, begin) = (DecisionTimer::default(), Instant::now());
+    // Longer than several heartbeats, each of which tries to charge the key.
     while begin.elapsed() < Duration::from_secs(3) {
-        watch.ask(&limiter);
+        timer.ask(&limiter);
         std::thread::park_timeout(Duration::from_millis(1));
     }
-    assert_eq!(watch.admitted, 10);
+    assert_eq!(timer.admitted, 10);
     let decided = shared.status().decided;
     assert!(limiter.try_acquire("another", &Cost::new()).is_ok());
     assert_eq!(shared.status().decided, decided + 1, "{:?}", shared.status());
     assert_eq!(shared.status().outages, 0);
-    assert!(tell(address, "DEL tollgate:{account}:k").starts_with(":1"));
-    until("what was let in is charged", || shared.status().unacknowledged == 0);
+    assert!(send_command(address, "DEL tollgate:{account}:k").starts_with(":1"));
+    until("admitted requests are charged", || shared.status().unacknowledged == 0);
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     assert_eq!(shared.status().decided, decided + 2, "{:?}", shared.status());
 }

@@ -1,4 +1,4 @@
-//! Many processes on one quota: sixteen that share it, and holders of leases that are killed.
+//! Many processes on one quota: run_sixteen that share it, and lease holders that are killed.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -14,21 +14,21 @@ use tollgate_testing::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 use tollgate_testing::servers::Redis;
 
-/// Tells a process that is to be one of a fleet the server, the mode, and for how many milliseconds.
+/// The environment variable with server, mode and duration (milliseconds) for a worker of a fleet.
 const FLEET: &str = "TOLLGATE_TEST_FLEET";
 
-/// The process that others of these tests start; does nothing among them.
+/// The worker process that other tests start; does nothing as a test.
 #[test]
 fn fleet_worker() {
-    let Ok(told) = std::env::var(FLEET) else { return };
-    let told: Vec<&str> = told.split(' ').collect();
-    let mode = if told[1] == "lease" { SharingMode::Lease } else { SharingMode::Exact };
-    // A machine that is busy with other tests is slow, and not away.
-    let failure = if told[1] == "share" { OnFailure::LocalShare } else { OnFailure::Closed };
-    let shared = Shared::builder(told[0], "team").mode(mode).lease(LEASE).on_failure(failure);
+    let Ok(arguments) = std::env::var(FLEET) else { return };
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let mode = if arguments[1] == "lease" { SharingMode::Lease } else { SharingMode::Exact };
+    // A server on a machine busy with other tests is slow, but available.
+    let failure = if arguments[1] == "share" { OnFailure::LocalShare } else { OnFailure::Closed };
+    let shared = Shared::builder(arguments[0], "team").mode(mode).lease(LEASE).on_failure(failure);
     let shared = shared.timeout(Duration::from_millis(250));
     let limiter = limiter(&shared.connect().unwrap());
-    let until = limiter.now() + Duration::from_millis(told[2].parse().unwrap());
+    let until = limiter.now() + Duration::from_millis(arguments[2].parse().unwrap());
     block_on(async {
         let tasks: Vec<_> = (0..4).map(|n| tokio::spawn(send(limiter.clone(), n, until))).collect();
         for task in tasks {
@@ -38,7 +38,7 @@ fn fleet_worker() {
     });
 }
 
-/// Sends one request after the other, and says of each when it left and what it took.
+/// Sends requests one after another and prints time and tokens of each.
 async fn send(limiter: Limiter, task: u64, until: Timestamp) {
     let mut number = task;
     loop {
@@ -54,7 +54,8 @@ async fn send(limiter: Limiter, task: u64, until: Timestamp) {
     }
 }
 
-/// Three buckets: requests by the second bind, tokens in a window nearly do, and a day's are many.
+/// Three buckets: requests per second bind, tokens per window nearly do, requests per day are
+/// ample.
 pub(super) fn quota() -> Quota {
     let limit = |dimension, amount, window| Limit::new(dimension, amount, window).unwrap();
     let ten_seconds = Window::new(Duration::from_secs(10)).unwrap();
@@ -79,64 +80,64 @@ const LEASE: Duration = Duration::from_secs(1);
 /// One process of a fleet.
 pub(super) struct Worker {
     process: Talking,
-    heard: Vec<Sent>,
+    sent: Vec<Sent>,
 }
 
-/// When a request left, in nanoseconds since the epoch, and its tokens.
+/// The time of a request in nanoseconds since the epoch, and its tokens.
 pub(super) type Sent = (Timestamp, u64);
 
 impl Worker {
-    /// The command that is one: of a server, in this mode, for so long.
+    /// Returns the command of a worker for this server, mode and duration.
     pub(super) fn command(url: &str, mode: &str, millis: u64) -> Command {
         role((module_path!(), "fleet_worker"), FLEET, format!("{url} {mode} {millis}"))
     }
 
     pub(super) fn start(command: &mut Command) -> Self {
-        Self { process: Talking::start(command), heard: Vec::new() }
+        Self { process: Talking::start(command), sent: Vec::new() }
     }
 
-    /// Listens until it has sent something at `time` or later: when that was.
+    /// Reads until the worker has sent a request at `time` or later, and returns its time.
     pub(super) fn until(&mut self, time: Timestamp) -> Timestamp {
         loop {
-            let sent = self.hear().expect("it ended before");
+            let sent = self.hear().expect("the worker ended before");
             if sent.0 >= time {
                 return sent.0;
             }
         }
     }
 
-    /// What it sent until it ended.
+    /// Returns all requests sent until the worker ended.
     pub(super) fn rest(mut self) -> Vec<Sent> {
         while self.hear().is_some() {}
         self.process.output();
-        self.heard
+        self.sent
     }
 
-    /// What it had sent by the time that it was killed.
+    /// Kills the worker and returns the requests sent before.
     fn kill(mut self) -> Vec<Sent> {
         self.process.kill();
         self.rest()
     }
 
     fn hear(&mut self) -> Option<Sent> {
-        let said = self.process.hear()?;
-        let (at, tokens) = said.split_once(' ').expect("two numbers");
+        let line = self.process.hear()?;
+        let (at, tokens) = line.split_once(' ').expect("two numbers");
         let at = Timestamp::from_nanos(at.parse().expect("a time"));
         let sent = (at, tokens.parse().expect("tokens"));
-        self.heard.push(sent);
+        self.sent.push(sent);
         Some(sent)
     }
 }
 
-/// By how many requests or tokens a provider of this quota would have been asked for too much.
-pub(super) fn over(sent: &[Sent]) -> u64 {
-    let requests = over_bucket(sent, (RPM, 60_000_000_000), BURST);
-    let day = over_bucket(sent, (RPD, 86_400_000_000_000), RPD);
-    requests.max(day).max(over_window(sent))
+/// Returns the requests or tokens by which a provider's quota would have been exceeded.
+pub(super) fn excess(sent: &[Sent]) -> u64 {
+    let requests = bucket_excess(sent, (RPM, 60_000_000_000), BURST);
+    let day = bucket_excess(sent, (RPD, 86_400_000_000_000), RPD);
+    requests.max(day).max(window_excess(sent))
 }
 
-/// A bucket of the full burst, that refills to the nanosecond: the most that it ever lacked.
-fn over_bucket(sent: &[Sent], (amount, window): (u64, u64), burst: u64) -> u64 {
+/// Returns the largest deficit of a bucket with the full burst and an exact refill.
+fn bucket_excess(sent: &[Sent], (amount, window): (u64, u64), burst: u64) -> u64 {
     let (full, token) = (i128::from(burst) * i128::from(window), i128::from(window));
     let (mut level, mut last, mut worst) = (full, Timestamp::UNIX_EPOCH, 0);
     for &(at, _) in sent {
@@ -148,8 +149,8 @@ fn over_bucket(sent: &[Sent], (amount, window): (u64, u64), burst: u64) -> u64 {
     u64::try_from((-worst).div_euclid(token) + i128::from((-worst).rem_euclid(token) > 0)).unwrap()
 }
 
-/// The most that any window held beyond its tokens.
-fn over_window(sent: &[Sent]) -> u64 {
+/// Returns the largest excess of tokens in any window.
+fn window_excess(sent: &[Sent]) -> u64 {
     let (mut first, mut within, mut worst) = (0, 0, 0);
     for &(at, tokens) in sent {
         within += tokens;
@@ -163,24 +164,24 @@ fn over_window(sent: &[Sent]) -> u64 {
 }
 
 #[test]
-fn the_judge_of_a_fleet_knows_too_much_when_it_sees_it() {
+fn fleet_checker_detects_excess() {
     let at = Timestamp::from_nanos;
     let burst: Vec<_> = (0..BURST).map(|_| (at(1_000_000_000), 10)).collect();
-    assert_eq!(over(&burst), 0);
+    assert_eq!(excess(&burst), 0);
     let more: Vec<_> = burst.iter().copied().chain([(at(1_009_999_999), 10)]).collect();
-    assert_eq!(over(&more), 1);
+    assert_eq!(excess(&more), 1);
     let later: Vec<_> = burst.iter().copied().chain([(at(1_010_000_000), 10)]).collect();
-    assert_eq!(over(&later), 0);
-    assert_eq!(over(&[(at(1), TOKENS), (at(10_000_000_000), 7)]), 7);
-    assert_eq!(over(&[(at(1), TOKENS), (at(10_000_000_001), 7)]), 0);
+    assert_eq!(excess(&later), 0);
+    assert_eq!(excess(&[(at(1), TOKENS), (at(10_000_000_000), 7)]), 7);
+    assert_eq!(excess(&[(at(1), TOKENS), (at(10_000_000_001), 7)]), 0);
 }
 
-fn sixteen(mode: &str) {
+fn run_sixteen(mode: &str) {
     let redis = Redis::start();
     let millis = full_or(60_000, 6_000);
     let start = |_| Worker::start(&mut Worker::command(&redis.url(), mode, millis));
     let workers: Vec<_> = (0..16).map(start).collect();
-    // Each pipe holds more than it says in a minute of its share.
+    // Each pipe holds more than the output of a worker in a minute.
     let sent: Vec<_> = workers.into_iter().map(Worker::rest).collect();
     let each: Vec<_> = sent.iter().map(Vec::len).collect();
     let mut all: Vec<_> = sent.into_iter().flatten().collect();
@@ -191,28 +192,28 @@ fn sixteen(mode: &str) {
     let used = all.len() as f64 / most;
     let (least, greatest) = (each.iter().min().unwrap(), each.iter().max().unwrap());
     println!(
-        "{mode}: {} requests in {seconds:.1} s, {:.1} % of what there was; {least} to {greatest} a process",
+        "{mode}: {} requests in {seconds:.1} s, {:.1} % of the quota; {least} to {greatest} a process",
         all.len(),
         used * 100.0
     );
-    assert_eq!(over(&all), 0, "more than the provider has");
-    assert!(used >= 0.97, "only {:.1} % of it was used", used * 100.0);
-    // Nobody starves.
-    assert!(*least * 4 >= all.len() / 16, "one had {least} of {}", all.len());
+    assert_eq!(excess(&all), 0, "the provider's quota is exceeded");
+    assert!(used >= 0.97, "only {:.1} % of the quota was used", used * 100.0);
+    // No process starves.
+    assert!(*least * 4 >= all.len() / 16, "one process sent {least} of {}", all.len());
 }
 
 #[test]
-fn sixteen_processes_use_one_quota_whole_and_never_more_exactly() {
-    sixteen("exact");
+fn sixteen_processes_use_whole_quota_in_exact_mode() {
+    run_sixteen("exact");
 }
 
 #[test]
-fn sixteen_processes_use_one_quota_whole_and_never_more_by_leases() {
-    sixteen("lease");
+fn sixteen_processes_use_whole_quota_in_lease_mode() {
+    run_sixteen("lease");
 }
 
 #[test]
-fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
+fn killed_lease_holders_exceed_no_limit_and_leases_expire() {
     let redis = Redis::start();
     let start = || Worker::start(&mut Worker::command(&redis.url(), "lease", 600_000));
     let mut workers: VecDeque<_> = (0..4).map(|_| start()).collect();
@@ -220,25 +221,25 @@ fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
     for _ in 0..kills {
         let mut oldest = workers.pop_front().unwrap();
         workers.push_back(start());
-        // It has a lease by then.
+        // The worker holds a lease after its first request.
         oldest.until(Timestamp::UNIX_EPOCH);
         all.extend(oldest.kill());
     }
     all.extend(workers.into_iter().flat_map(Worker::kill));
     all.sort_unstable();
     println!("{} requests of {} processes", all.len(), kills + 4);
-    assert_eq!(over(&all), 0);
+    assert_eq!(excess(&all), 0);
     let shared = Shared::builder(redis.url(), "team").connect().unwrap();
     let limiter = limiter(&shared);
-    // All that was stranded counts as used one lease later, and refills: the whole burst is there
-    // again when that has been so for as long as a bucket takes to fill.
+    // Leases of killed workers count as used until they expire, and then refill: the whole burst is
+    // available again after the time that a bucket takes to fill.
     let again = LEASE + Duration::from_secs(BURST * 60 / RPM + 10);
     let permits: Vec<_> = block_on(async {
         let cost = Cost::new().requests(BURST * 9 / 10);
         let all = limiter.acquire("k", &cost).max_wait(again).await;
         all.into_iter().collect()
     });
-    assert_eq!(permits.len(), 1, "something is stranded: {:?}", limiter.stats("k"));
+    assert_eq!(permits.len(), 1, "a lease was not returned: {:?}", limiter.stats("k"));
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -1,4 +1,4 @@
-//! Leases of a shared limit, by a real server.
+//! Leases of a shared limit on a real server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tollgate::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
 
 use tollgate_testing::servers::Redis;
 
-/// A process's limiter, in lease mode.
+/// Returns a limiter in lease mode.
 pub(super) fn limiter(url: &str, quota: Quota) -> (Limiter, Arc<Shared>) {
     let shared = Shared::builder(url, "team").mode(SharingMode::Lease).lease(LEASE);
-    // A busy machine is no outage.
+    // A busy machine is not an outage.
     let shared = shared.timeout(PATIENCE).connect().unwrap();
     let limiter = Limiter::builder().quota("k*", quota).margin(Margin::NONE);
     let limiter = limiter.backend(Arc::clone(&shared) as _).build().unwrap();
@@ -23,7 +23,7 @@ pub(super) fn hourly(amount: u64) -> Quota {
     Quota::new().limit(Limit::new(Dimension::Requests, amount, Window::HOUR).unwrap())
 }
 
-/// How many are let in until there is nothing for a while.
+/// Returns the number of requests admitted until none is for a while.
 pub(super) fn all(limiter: &Limiter) -> u64 {
     let (mut count, mut last) = (0, limiter.now());
     while limiter.now() - last < 3 * LEASE {
@@ -37,7 +37,7 @@ pub(super) fn all(limiter: &Limiter) -> u64 {
 }
 
 #[test]
-fn two_limiters_take_one_limit_by_leases_and_ask_the_server_seldom() {
+fn two_limiters_share_one_limit_by_leases_with_few_calls() {
     let redis = Redis::start();
     let (one, of_one) = limiter(&redis.url(), hourly(5_000));
     let (two, of_two) = limiter(&redis.url(), hourly(5_000));
@@ -45,8 +45,8 @@ fn two_limiters_take_one_limit_by_leases_and_ask_the_server_seldom() {
         (0..most).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count() as u64
     };
     let early = taken(&one, 1_000) + taken(&two, 1_000);
-    let asked = of_one.status().decided + of_two.status().decided;
-    assert!(early > 1_500 && asked < early / 4, "asked {asked} times for {early}");
+    let calls = of_one.status().decided + of_two.status().decided;
+    assert!(early > 1_500 && calls < early / 4, "{calls} calls for {early} requests");
     let rest = std::thread::scope(|scope| {
         let other = scope.spawn(|| all(&one));
         all(&two) + other.join().unwrap()
@@ -55,7 +55,7 @@ fn two_limiters_take_one_limit_by_leases_and_ask_the_server_seldom() {
 }
 
 #[test]
-fn what_is_held_is_given_back_at_the_end() {
+fn closed_limiter_returns_leased_amount() {
     let redis = Redis::start();
     let (one, _shared) = limiter(&redis.url(), hourly(100));
     let (two, _) = limiter(&redis.url(), hourly(100));
@@ -66,7 +66,7 @@ fn what_is_held_is_given_back_at_the_end() {
 }
 
 #[test]
-fn what_nobody_uses_is_given_back() {
+fn unused_lease_is_returned() {
     let redis = Redis::start();
     let (one, _shared) = limiter(&redis.url(), hourly(60));
     let (two, _) = limiter(&redis.url(), hourly(60));
@@ -75,7 +75,7 @@ fn what_nobody_uses_is_given_back() {
 }
 
 #[test]
-fn a_request_under_several_keys_takes_of_all_leases_or_of_none() {
+fn request_under_several_keys_takes_all_leases_or_none() {
     let redis = Redis::start();
     let (limiter, _shared) = limiter(&redis.url(), hourly(30));
     let both = || limiter.acquire_all(&["k1", "k2"], &Cost::new()).try_now();
@@ -87,7 +87,7 @@ fn a_request_under_several_keys_takes_of_all_leases_or_of_none() {
 }
 
 #[test]
-fn keys_with_a_limit_in_flight_stay_exact() {
+fn keys_with_concurrency_limit_stay_exact() {
     let redis = Redis::start();
     let quota = || hourly(1_000).concurrency(2);
     let (one, of_one) = limiter(&redis.url(), quota());
@@ -100,7 +100,7 @@ fn keys_with_a_limit_in_flight_stay_exact() {
 }
 
 #[test]
-fn a_lease_goes_on_for_its_time_while_the_server_is_away() {
+fn lease_is_used_while_server_is_unavailable() {
     let mut redis = Redis::start();
     let (limiter, shared) = limiter(&redis.url(), hourly(1_000_000));
     let begin = limiter.now();
@@ -108,8 +108,8 @@ fn a_lease_goes_on_for_its_time_while_the_server_is_away() {
         drop(limiter.try_acquire("k", &Cost::new()));
     }
     redis.server().kill();
-    let let_in = (0..10).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
-    assert_eq!(let_in, 10);
+    let granted = (0..10).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
+    assert_eq!(granted, 10);
     assert_eq!(shared.status().degraded_local, 0);
 }
 

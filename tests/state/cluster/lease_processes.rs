@@ -7,22 +7,23 @@ use tollgate_testing::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 use tollgate_testing::servers::Redis;
 
-/// Names the server and the requests an hour to a process that is to be a holder.
+/// The environment variable with requests per hour and server for a lease holder.
 const HOLDER: &str = "TOLLGATE_TEST_LEASE_HOLDER";
 
-/// The process that others of these tests start; does nothing among them. It says of each request
-/// whether it was let in.
+/// The process that other tests start; does nothing as a test. It prints for each request whether
+/// it was
+/// admitted.
 #[test]
 fn holder() {
-    let Ok(told) = std::env::var(HOLDER) else { return };
-    let (amount, url) = told.split_once(' ').unwrap();
+    let Ok(arguments) = std::env::var(HOLDER) else { return };
+    let (amount, url) = arguments.split_once(' ').unwrap();
     let (limiter, _shared) = limiter(url, hourly(amount.parse().unwrap()));
-    say("there");
+    say("ready");
     for line in std::io::stdin().lines() {
         let most: usize = line.unwrap().parse().unwrap();
         for _ in 0..most {
-            let let_in = limiter.try_acquire("k", &Cost::new()).is_ok();
-            say(if let_in { "yes" } else { "no" });
+            let granted = limiter.try_acquire("k", &Cost::new()).is_ok();
+            say(if granted { "yes" } else { "no" });
         }
         say("done");
     }
@@ -32,29 +33,30 @@ struct Holder(Talking);
 
 impl Holder {
     fn start(url: &str, amount: u64) -> Self {
-        let told = format!("{amount} {url}");
-        let mut process = Talking::start(&mut role((module_path!(), "holder"), HOLDER, told));
-        assert_eq!(process.hear().unwrap(), "there");
+        let arguments = format!("{amount} {url}");
+        let mut process = Talking::start(&mut role((module_path!(), "holder"), HOLDER, arguments));
+        assert_eq!(process.hear().unwrap(), "ready");
         Self(process)
     }
 
-    /// Has it ask so often: how many were let in.
+    /// Has the holder send this many requests and returns the number admitted.
     fn take(&mut self, most: u64) -> u64 {
         self.0.tell(&most.to_string());
         let mut count = 0;
-        while let Some(said) = self.0.hear().filter(|said| said != "done") {
-            count += u64::from(said == "yes");
+        while let Some(line) = self.0.hear().filter(|line| line != "done") {
+            count += u64::from(line == "yes");
         }
         count
     }
 
-    /// Has it ask for ever, and kills it after so many answers: how many were let in, with those it
-    /// had no time to be stopped at.
+    /// Has the holder send requests endlessly, kills it after this many answers, and returns the
+    /// number
+    /// admitted, including answers written before the kill.
     fn take_and_die(mut self, after: u64) -> u64 {
         self.0.tell(&u32::MAX.to_string());
         let (mut count, mut answers) = (0, 0);
-        while let Some(said) = self.0.hear() {
-            count += u64::from(said == "yes");
+        while let Some(line) = self.0.hear() {
+            count += u64::from(line == "yes");
             answers += 1;
             if answers == after {
                 self.0.kill();
@@ -65,7 +67,7 @@ impl Holder {
 }
 
 #[test]
-fn holders_that_are_killed_never_let_in_more_than_there_is_and_strand_what_they_held() {
+fn killed_lease_holders_never_exceed_the_limit() {
     const AMOUNT: u64 = 50_000;
     let kills = full_or(200, 20);
     let redis = Redis::start();
@@ -80,12 +82,14 @@ fn holders_that_are_killed_never_let_in_more_than_there_is_and_strand_what_they_
         admitted += steady.take(20);
     }
     drop(steady);
-    // The leases of the dead have run out when the last has nothing for three lease times.
+    // The leases of killed holders have expired when no request is admitted for three lease times.
     let (last, _shared) = limiter(&url, hourly(AMOUNT));
     admitted += all(&last);
     let level = &last.stats("k").limits[0];
     assert!(admitted <= AMOUNT, "{admitted} of {AMOUNT}");
-    // Each may have been killed after it let one in, and before it said so.
-    assert_eq!((level.used, level.held), (AMOUNT, 0), "all of it is accounted for");
-    println!("{kills} killed: {admitted} of {AMOUNT} let in, the rest was held by the dead");
+    // A holder may have been killed between admitting a request and printing it.
+    assert_eq!((level.used, level.held), (AMOUNT, 0), "the whole amount is accounted for");
+    println!(
+        "{kills} killed: {admitted} of {AMOUNT} admitted, the rest was leased by killed holders"
+    );
 }

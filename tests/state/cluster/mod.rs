@@ -1,20 +1,20 @@
 //! State across machines, against real servers.
 #![expect(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
 
-mod bus;
 mod bus_local;
 mod bus_servers;
-mod cluster_servers;
 mod config;
 mod failure;
 mod fleet;
 mod lease;
 mod lease_processes;
-mod machines;
+mod network_namespaces;
 mod outage;
 mod proxy;
 mod redis_cluster;
+mod redis_cluster_server;
 mod shared;
+mod swarm;
 mod tls;
 
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ use std::net::TcpStream;
 use tollgate_testing::servers::{Nats, Redis};
 
 #[test]
-fn a_server_is_started_killed_and_started_again() {
+fn test_servers_start_stop_and_restart() {
     let mut redis = Redis::start();
     redis.server().freeze();
     redis.server().thaw();

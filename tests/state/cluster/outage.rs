@@ -1,4 +1,4 @@
-//! What becomes of requests that are open while their store is away, and of what is let in meanwhile.
+//! Open requests and admissions while the store is unavailable.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::shared::{admitted, closed, limiter, until};
 use tollgate_testing::servers::Redis;
 
 #[test]
-fn what_was_let_in_without_the_store_is_charged_when_it_is_back() {
+fn requests_admitted_in_outage_are_charged_afterwards() {
     let mut redis = Redis::start();
     let shared = prompt(&redis.url(), OnFailure::Open);
     let limiter = limiter(&shared, Quota::new().rpd(20).tpd(10_000));
@@ -25,23 +25,23 @@ fn what_was_let_in_without_the_store_is_charged_when_it_is_back() {
     early.settle(&tokens(500));
     redis.restart();
     connected(&shared);
-    // 1,000 before, 500 and 1,000 meanwhile.
+    // 1,000 before, 500 and 1,000 during the outage.
     assert!(limiter.try_acquire("k", &tokens(7_501)).is_err());
     late.settle(&tokens(3_000));
-    until("what it took beyond is told", || shared.status().unacknowledged == 0);
+    until("the additional usage is acknowledged", || shared.status().unacknowledged == 0);
     assert!(limiter.try_acquire("k", &tokens(5_501)).is_err());
     assert!(limiter.try_acquire("k", &tokens(5_500)).is_ok());
-    assert_eq!(admitted(&limiter, 20).len(), 16, "one before, two meanwhile, one after");
+    assert_eq!(admitted(&limiter, 20).len(), 16, "one before, two during, one after the outage");
 }
 
 #[test]
-fn without_the_store_each_goes_on_with_its_share() {
+fn outage_limits_each_member_to_local_share() {
     let mut redis = Redis::start();
     let three: Vec<_> = (0..3).map(|_| prompt(&redis.url(), OnFailure::LocalShare)).collect();
     until("all are counted", || three.iter().all(|shared| shared.status().members == 3));
     let limiters: Vec<_> =
         three.iter().map(|shared| limiter(shared, Quota::new().rpd(30))).collect();
-    // Each knows what is used.
+    // Each member knows the usage.
     for limiter in &limiters {
         assert_eq!(admitted(limiter, 2).len(), 2);
     }
@@ -49,7 +49,7 @@ fn without_the_store_each_goes_on_with_its_share() {
         limiter.try_acquire("k", &Cost::new().requests(0)).unwrap().release();
     }
     redis.server().kill();
-    // Of the 24 that are left, 8 each.
+    // Of the remaining 24, 8 each.
     for limiter in &limiters {
         assert_eq!(admitted(limiter, 30).len(), 8);
     }
@@ -61,7 +61,7 @@ fn without_the_store_each_goes_on_with_its_share() {
 }
 
 #[test]
-fn a_quota_that_changes_during_an_outage_gives_no_second_share_and_forgets_no_debt() {
+fn quota_changed_in_outage_keeps_share_and_debt() {
     let mut redis = Redis::start();
     let shared = prompt(&redis.url(), OnFailure::LocalShare);
     let limiter = limiter(&shared, Quota::new());
@@ -78,11 +78,11 @@ fn a_quota_that_changes_during_an_outage_gives_no_second_share_and_forgets_no_de
     connected(&shared);
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     limiter.quotas().set("k", &Quota::new().rpd(12));
-    assert_eq!(admitted(&limiter, 20).len(), 1, "all of it was charged");
+    assert_eq!(admitted(&limiter, 20).len(), 1, "all admissions were charged");
 }
 
 #[tokio::test]
-async fn who_closes_while_the_store_is_away_for_a_moment_has_told_it_all() {
+async fn close_during_brief_outage_reports_all_usage() {
     let mut redis = Redis::start();
     let shared = prompt(&redis.url(), OnFailure::Open);
     let one = limiter(&shared, Quota::new().rpd(100));
@@ -100,7 +100,7 @@ async fn who_closes_while_the_store_is_away_for_a_moment_has_told_it_all() {
 }
 
 #[test]
-fn what_is_open_is_kept_and_what_nobody_renews_is_let_go() {
+fn open_reservation_is_renewed_and_abandoned_one_expires() {
     let mut redis = Redis::start();
     let connect = |url: &str| {
         let builder = closed(url).reservation_ttl(Duration::from_secs(1));
@@ -115,18 +115,18 @@ fn what_is_open_is_kept_and_what_nobody_renews_is_let_go() {
     let kept = one.try_acquire("k", &Cost::new().tokens(10)).unwrap();
     let _lost = other.try_acquire("k", &Cost::new().tokens(30)).unwrap();
     proxy.cut_off();
-    assert!(one.try_acquire("k", &Cost::new()).is_err(), "two are open");
-    // One is let go after a second, with what it held as used; the other isn't.
-    until("one is let go", || one.try_acquire("k", &Cost::new()).is_ok());
+    assert!(one.try_acquire("k", &Cost::new()).is_err(), "two reservations are open");
+    // The abandoned reservation expires after a second, its held amount counts as used.
+    until("the abandoned reservation expires", || one.try_acquire("k", &Cost::new()).is_ok());
     assert!(one.try_acquire("k", &Cost::new().tokens(61)).is_err());
     kept.settle(&Cost::new().tokens(0));
-    until("the end is told", || shared.status().unacknowledged == 0);
+    until("the end is acknowledged", || shared.status().unacknowledged == 0);
     assert!(one.try_acquire("k", &Cost::new().tokens(71)).is_err());
     assert!(one.try_acquire("k", &Cost::new().tokens(70)).is_ok());
 }
 
 #[tokio::test]
-async fn who_waits_while_the_store_is_away_is_let_in_when_it_is_back() {
+async fn waiter_during_outage_is_admitted_when_store_returns() {
     let mut redis = Redis::start();
     let shared = prompt(&redis.url(), OnFailure::Closed);
     let limiter = limiter(&shared, Quota::new().rpd(5));

@@ -1,4 +1,4 @@
-//! A way to a server on which answers get lost.
+//! A TCP proxy that loses answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Passes all on, but cuts a connection instead of every so-manieth answer of the script: by then it
-/// has been carried out.
+/// Forwards all bytes, but cuts the connection instead of every n-th answer to the script, after
+/// its
+/// execution.
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
     cut: Arc<AtomicU64>,
-    /// What passes; `None` once nothing does any more.
+    /// The open streams; `None` after the cut.
     open: Arc<Mutex<Option<Vec<TcpStream>>>>,
 }
 
@@ -48,14 +49,14 @@ impl Proxy {
         Self { address, cut, open }
     }
 
-    /// Nothing passes any more.
+    /// Closes all connections and accepts no more.
     pub(super) fn cut_off(&self) {
         for stream in self.open.lock().unwrap().take().into_iter().flatten() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// How many answers got lost, with all that were on their way beside them.
+    /// Returns the number of lost answers.
     pub(super) fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
     }

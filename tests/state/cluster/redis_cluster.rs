@@ -1,4 +1,4 @@
-//! Shared limits in a Redis Cluster: slots that move, and masters that die.
+//! Shared limits in a Redis Cluster: slots that move, and masters that are killed.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tollgate::cluster::{OnFailure, Shared, SharedBuilder};
 use tollgate::limiter::{Backend, Code, Limiter};
 use tollgate::quota::{Cost, Margin, Quota};
 
-use super::cluster_servers::RedisCluster;
+use super::redis_cluster_server::RedisCluster;
 use super::shared::{closed, limiter, until};
 
-/// One limit and three machines, each with requests under several keys.
+/// Returns three machines with one shared limit, for requests under several keys.
 fn machines(builder: &SharedBuilder) -> [(Limiter, Arc<Shared>); 3] {
     [(); 3].map(|()| {
         let shared = builder.clone().connect().unwrap();
@@ -23,7 +23,8 @@ fn machines(builder: &SharedBuilder) -> [(Limiter, Arc<Shared>); 3] {
     })
 }
 
-/// Takes until the limit says no; how much that was. What a server that is away refuses is asked again.
+/// Sends requests until the limit is exceeded and counts them. Requests refused for an unavailable
+/// server are retried.
 fn take_all(limiter: &Limiter, taken: &AtomicUsize) {
     for round in 0.. {
         let model = format!("model-{}", round % 3);
@@ -39,7 +40,7 @@ fn take_all(limiter: &Limiter, taken: &AtomicUsize) {
 }
 
 #[test]
-fn a_slot_that_moves_while_requests_go_on_changes_no_decision() {
+fn slot_moved_during_requests_changes_no_decision() {
     for spread in [false, true] {
         let cluster = RedisCluster::start();
         let builder = closed(&cluster.url());
@@ -69,25 +70,25 @@ fn a_slot_that_moves_while_requests_go_on_changes_no_decision() {
             mover.join().unwrap();
         });
         assert_eq!(taken.into_inner() as u64, LIMIT, "spread: {spread}, {moves} moves");
-        assert!(moves > 1, "it moved while requests went on");
+        assert!(moves > 1, "the slot moved during requests");
         let statuses = machines.each_ref().map(|(_, shared)| shared.status());
         println!("spread: {spread}: {moves} moves, {statuses:?}");
     }
 }
 
 #[test]
-fn a_host_that_swallows_all_that_is_sent_to_it_hides_no_other() {
+fn unresponsive_host_does_not_hide_the_others() {
     let cluster = RedisCluster::start();
     let hole = TcpListener::bind("127.0.0.1:0").unwrap();
     let hosts = cluster.url().replace("redis-cluster://", "");
     let url = format!("redis-cluster://{},{hosts}", hole.local_addr().unwrap());
     let shared = closed(&url).connect().unwrap();
-    until("it is found", || shared.status().connected);
+    until("the cluster is found", || shared.status().connected);
     assert!(limiter(&shared, Quota::new().rpd(1)).try_acquire("k", &Cost::new()).is_ok());
 }
 
 #[test]
-fn a_dead_master_takes_only_the_accounts_whose_slots_it_had() {
+fn dead_master_affects_only_accounts_of_own_slots() {
     let mut cluster = RedisCluster::start();
     let master = |account: &str| cluster.master_of(cluster.slot(&format!("{{{account}}}")));
     let dead = master("account");
@@ -101,17 +102,21 @@ fn a_dead_master_takes_only_the_accounts_whose_slots_it_had() {
     assert!(limiters.iter().all(|limiter| take(limiter).is_ok()));
     cluster.kill(dead);
     assert_eq!(take(&limiters[0]).unwrap_err().code, Code::Unavailable);
-    let let_in = (0..).take_while(|_| take(&limiters[1]).is_ok()).count();
-    assert_eq!((let_in as u64, there.status().degraded_closed), (LIMIT - 1, 0), "not one was hurt");
+    let granted = (0..).take_while(|_| take(&limiters[1]).is_ok()).count();
+    assert_eq!(
+        (granted as u64, there.status().degraded_closed),
+        (LIMIT - 1, 0),
+        "the other account works"
+    );
     cluster.restart(dead);
-    until("it is back", || take(&limiters[0]).is_ok());
-    // One was taken before, one just now; the server knows of neither unless it was told again.
-    let let_in = (0..).take_while(|_| take(&limiters[0]).is_ok()).count();
-    assert_eq!(let_in as u64, LIMIT - 2, "it came back empty, and no quota was given away");
+    until("the master is back", || take(&limiters[0]).is_ok());
+    // One was taken before and one just now; the server knows only what the limiter reports again.
+    let granted = (0..).take_while(|_| take(&limiters[0]).is_ok()).count();
+    assert_eq!(granted as u64, LIMIT - 2, "the master returned empty without granting quota twice");
 }
 
 #[test]
-fn a_replica_goes_on_where_the_master_was() {
+fn replica_continues_with_usage_of_master() {
     let mut cluster = RedisCluster::with_replicas();
     let slot = cluster.slot("{account}");
     let master = cluster.master_of(slot);
@@ -122,9 +127,9 @@ fn a_replica_goes_on_where_the_master_was() {
     cluster.wait_for_replica(master, "{account}:last");
     cluster.kill(master);
     cluster.wait_for_failover(master);
-    until("its place is taken", take);
+    until("the replica has taken over", take);
     let rest = (0..).take_while(|_| take()).count();
-    assert_eq!(rest as u64, LIMIT / 2 - 1, "what was used is known to the replica");
+    assert_eq!(rest as u64, LIMIT / 2 - 1, "the replica knows the usage");
 }
 
 const LIMIT: u64 = 300;

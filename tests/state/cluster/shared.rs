@@ -10,8 +10,8 @@ use tollgate::quota::{Cost, Margin, Quota};
 
 use tollgate_testing::servers::Redis;
 
-/// Closed while the store is away, so that nothing but its own answers can let anybody in; and
-/// patient, as the machine may be busy with other tests.
+/// Returns a builder that refuses requests while the store is unavailable, so that only its answers
+/// admit, with a timeout for a machine that is busy with other tests.
 pub(super) fn closed(url: &str) -> SharedBuilder {
     let builder = Shared::builder(url, "account").on_failure(OnFailure::Closed);
     builder.timeout(Duration::from_secs(2))
@@ -23,38 +23,38 @@ pub(super) fn limiter(shared: &Arc<Shared>, quota: Quota) -> Limiter {
     builder.backend(backend).build().unwrap()
 }
 
-/// Until something is so that comes about by itself.
-pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
+/// Waits until a condition holds.
+pub(super) fn until(event: &str, condition: impl Fn() -> bool) {
     let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+    while !condition() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{event}: not within 20 s");
         std::thread::park_timeout(Duration::from_millis(1));
     }
 }
 
-/// How many requests are let in now, one after the other; each stays open.
+/// Returns the permits of the requests admitted now, one after another.
 pub(super) fn admitted(limiter: &Limiter, most: usize) -> Vec<tollgate::limiter::Permit> {
     std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).take(most).collect()
 }
 
 #[test]
-fn two_limiters_on_one_account_take_one_limit() {
+fn two_limiters_on_one_account_share_one_limit() {
     let redis = Redis::start();
     let quota = || Quota::new().rpd(10);
     let (one, other) =
         (closed(&redis.url()).connect().unwrap(), closed(&redis.url()).connect().unwrap());
     let (one, other) = (limiter(&one, quota()), limiter(&other, quota()));
-    let mut let_in = 0;
+    let mut granted = 0;
     for round in 0..20 {
         let limiter = if round % 2 == 0 { &one } else { &other };
-        let_in += usize::from(limiter.try_acquire("k", &Cost::new()).is_ok());
+        granted += usize::from(limiter.try_acquire("k", &Cost::new()).is_ok());
     }
-    assert_eq!(let_in, 10);
-    assert!(one.try_acquire("another", &Cost::new()).is_ok(), "another key has a limit of its own");
+    assert_eq!(granted, 10);
+    assert!(one.try_acquire("another", &Cost::new()).is_ok(), "another key has a separate limit");
 }
 
 #[test]
-fn two_accounts_take_two_limits() {
+fn two_accounts_have_separate_limits() {
     let redis = Redis::start();
     let one = limiter(&closed(&redis.url()).connect().unwrap(), Quota::new().rpd(3));
     let other = Shared::builder(redis.url(), "other").connect().unwrap();
@@ -64,7 +64,7 @@ fn two_accounts_take_two_limits() {
 }
 
 #[test]
-fn a_request_under_several_keys_takes_of_all_or_of_none() {
+fn request_under_several_keys_reserves_all_or_none() {
     for spread in [false, true] {
         let redis = Redis::start();
         let builder = closed(&redis.url());
@@ -82,16 +82,16 @@ fn a_request_under_several_keys_takes_of_all_or_of_none() {
         for _ in 0..5 {
             assert!(both().is_err());
         }
-        until("what was given back is told", || shared.status().unacknowledged == 0);
+        until("the refund is acknowledged", || shared.status().unacknowledged == 0);
         drop(first);
-        until("the end is told", || shared.status().unacknowledged == 0);
+        until("the end is acknowledged", || shared.status().unacknowledged == 0);
         let wide = std::iter::from_fn(|| limiter.try_acquire("wide", &Cost::new()).ok());
         assert_eq!(wide.take(20).count(), 8, "spread: {spread}");
     }
 }
 
 #[test]
-fn what_one_settles_and_releases_the_other_may_use() {
+fn amount_settled_or_released_is_available_to_other_limiter() {
     let redis = Redis::start();
     let quota = || Quota::new().tpd(1_000);
     let shared = closed(&redis.url()).connect().unwrap();
@@ -102,13 +102,13 @@ fn what_one_settles_and_releases_the_other_may_use() {
     assert!(other.try_acquire("k", &Cost::new().tokens(1)).is_err());
     first.settle(&Cost::new().tokens(100));
     second.release();
-    until("both ends are told", || shared.status().unacknowledged == 0);
+    until("both ends are acknowledged", || shared.status().unacknowledged == 0);
     assert!(other.try_acquire("k", &Cost::new().tokens(901)).is_err());
     assert!(other.try_acquire("k", &Cost::new().tokens(900)).is_ok());
 }
 
 #[tokio::test]
-async fn who_waits_is_let_in_when_another_process_ends() {
+async fn waiter_is_admitted_when_permit_elsewhere_ends() {
     let redis = Redis::start();
     let quota = || Quota::new().concurrency(1);
     let one = limiter(&closed(&redis.url()).connect().unwrap(), quota());
@@ -125,22 +125,22 @@ async fn who_waits_is_let_in_when_another_process_ends() {
 }
 
 #[test]
-fn a_server_that_comes_back_empty_gives_nothing_away() {
+fn server_restarted_empty_grants_no_quota_twice() {
     let mut redis = Redis::start();
     let shared = closed(&redis.url()).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().rpd(10).concurrency(100));
     let permits = admitted(&limiter, 7);
     assert_eq!(permits.len(), 7);
     redis.restart();
-    until("the connection is noticed to be gone", || {
+    until("the lost connection is noticed", || {
         limiter.try_acquire("another", &Cost::new()).is_err() || shared.status().outages > 0
     });
-    until("it is back", || shared.status().connected);
+    until("the server is back", || shared.status().connected);
     assert_eq!(admitted(&limiter, 20).len(), 3);
 }
 
 #[test]
-fn what_is_in_flight_counts_again_in_a_server_that_came_back_empty() {
+fn requests_in_flight_are_restored_in_empty_server() {
     let mut redis = Redis::start();
     let builder = || closed(&redis.url()).reservation_ttl(Duration::from_secs(1));
     let (shared, others) = (builder().connect().unwrap(), builder().connect().unwrap());
@@ -150,33 +150,33 @@ fn what_is_in_flight_counts_again_in_a_server_that_came_back_empty() {
     redis.restart();
     let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     let connection = RefCell::new(connection);
-    until("it is put back", || {
+    until("the reservation is restored", || {
         let exists = redis::cmd("EXISTS").arg("tollgate:{account}:k").to_owned();
         exists.query(&mut *connection.borrow_mut()).unwrap()
     });
     until("the other is connected", || others.status().connected);
     let decided = others.status().decided;
     assert!(other.try_acquire("k", &Cost::new()).is_err());
-    assert!(others.status().decided > decided, "the store has said so");
+    assert!(others.status().decided > decided, "the decision is the store's");
     drop(permit);
-    until("the end is told", || shared.status().unacknowledged == 0);
+    until("the end is acknowledged", || shared.status().unacknowledged == 0);
     assert!(other.try_acquire("k", &Cost::new()).is_ok());
 }
 
 #[test]
-fn plain_threads_need_no_runtime() {
+fn threads_without_runtime_can_use_shared_limits() {
     let redis = Redis::start();
     let limiter = limiter(&closed(&redis.url()).connect().unwrap(), Quota::new().rpd(100));
-    let let_in: usize = std::thread::scope(|scope| {
+    let granted: usize = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..8).map(|_| scope.spawn(|| admitted(&limiter, 50).len())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    assert_eq!(let_in, 100);
+    assert_eq!(granted, 100);
 }
 
 #[test]
-fn members_are_counted_while_they_live() {
+fn members_are_counted_while_connected() {
     let redis = Redis::start();
     let connect = || closed(&redis.url()).connect().unwrap();
     let (one, other) = (connect(), connect());
@@ -187,7 +187,7 @@ fn members_are_counted_while_they_live() {
 }
 
 #[tokio::test]
-async fn a_limiter_that_is_closed_has_told_how_its_requests_ended() {
+async fn closed_limiter_has_reported_all_ends() {
     let redis = Redis::start();
     let shared = closed(&redis.url()).connect().unwrap();
     let one = limiter(&shared, Quota::new().concurrency(50));
@@ -201,19 +201,19 @@ async fn a_limiter_that_is_closed_has_told_how_its_requests_ended() {
 }
 
 #[test]
-fn a_server_that_is_not_there_yet_is_no_error() {
+fn server_unavailable_at_start_is_connected_later() {
     let mut redis = Redis::start();
     redis.server().kill();
     let shared = closed(&redis.url()).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().rpd(10));
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     redis.restart();
-    until("it is found", || shared.status().connected);
+    until("the server is found", || shared.status().connected);
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
 }
 
 #[test]
-fn an_address_that_can_not_be_meant_is_told_without_its_password() {
+fn invalid_url_is_an_error_without_password() {
     for url in [
         "redis:/secret@h",
         "http://u:secret@h",

@@ -1,4 +1,4 @@
-//! Servers that speak TLS: by cryptography that is chosen for these connections alone.
+//! Servers with TLS, by a crypto provider chosen for these connections only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tollgate::cluster::{NatsBus, RedisBus, Shared};
 
-/// A server whose certificate nobody has signed; it says `greeting` in plain text first.
+/// Starts a server with a self-signed certificate that sends `greeting` in plain text first.
 async fn server(greeting: &str) -> (String, impl Future<Output = String>) {
     let own = generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
@@ -29,8 +29,8 @@ async fn server(greeting: &str) -> (String, impl Future<Output = String>) {
         let (mut stream, _) = listener.accept().await.expect("a connection");
         stream.write_all(greeting.as_bytes()).await.expect("a greeting");
         let handshake = TlsAcceptor::from(Arc::new(config)).accept(stream).await;
-        // The client's side speaks here: it takes part in a handshake until it reads the certificate.
-        handshake.expect_err("a certificate that nobody has signed").to_string()
+        // TLS alert of the client: it takes part in the handshake until it reads the certificate.
+        handshake.expect_err("the certificate is not trusted").to_string()
     };
     (address, async {
         tokio::time::timeout(Duration::from_secs(20), refused).await.expect("a handshake")
@@ -38,7 +38,7 @@ async fn server(greeting: &str) -> (String, impl Future<Output = String>) {
 }
 
 #[tokio::test]
-async fn a_redis_by_tls_needs_no_provider_of_the_process_and_installs_none() {
+async fn redis_tls_neither_needs_nor_installs_process_provider() {
     let (address, refused) = server("").await;
     let bus = RedisBus::connect(&format!("rediss://{address}")).expect("a URL");
     assert_eq!(refused.await, UNKNOWN);
@@ -53,7 +53,7 @@ async fn a_redis_by_tls_needs_no_provider_of_the_process_and_installs_none() {
 }
 
 #[tokio::test]
-async fn a_nats_by_tls_needs_no_provider_of_the_process_and_installs_none() {
+async fn nats_tls_neither_needs_nor_installs_process_provider() {
     let (address, refused) = server(INFO).await;
     let bus = NatsBus::connect(&format!("tls://{address}")).expect("a URL");
     assert_eq!(refused.await, UNKNOWN);

@@ -1,4 +1,4 @@
-//! g13: state in SQLite, which several processes share.
+//! g13: state in SQLite, shared by several processes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate::limiter::ManualClock;
 use tollgate::store::{Persistence, Sqlite};
 use tollgate::{Cost, Limiter, Quota};
 
-/// A limiter of a process of its own, as far as the database can tell.
+/// Returns a limiter with a separate store connection, as in a separate process.
 fn kept(path: &std::path::Path, clock: &ManualClock) -> (Limiter, Persistence) {
     let quota = Quota::new().rpm(100).tpm(1_000).rpd(10);
     let limiter = Limiter::builder().quota("gpt-4o", quota).clock(clock.clone()).build().unwrap();
@@ -21,7 +21,7 @@ fn used(limiter: &Limiter) -> Vec<u64> {
 }
 
 #[test]
-fn g13_what_was_used_is_there_after_a_restart() {
+fn g13_usage_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("not/there/yet/state.db");
     let clock = ManualClock::new();
@@ -33,7 +33,7 @@ fn g13_what_was_used_is_there_after_a_restart() {
 }
 
 #[test]
-fn g13_processes_add_to_what_others_wrote_and_never_write_over_it() {
+fn g13_processes_add_to_usage_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     let clock = ManualClock::new();
@@ -52,7 +52,7 @@ fn g13_processes_add_to_what_others_wrote_and_never_write_over_it() {
 }
 
 #[test]
-fn g13_the_database_is_in_wal_mode_and_versioned() {
+fn g13_database_is_in_wal_mode_and_versioned() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     let (_limiter, _keeping) = kept(&path, &ManualClock::new());

@@ -1,4 +1,4 @@
-//! State is taken over from YAML into SQLite and back, any number of times.
+//! g14: state is migrated from YAML to SQLite and back, repeatedly.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn migrate(from: &Path, to: &Path) -> MigrateSummary {
     store::migrate(from, to, MigrateOptions::default(), NOW, None).unwrap()
 }
 
-/// A limiter that goes on with a state.
+/// Returns a limiter that continues with a state.
 fn limiter(state: &State) -> Limiter {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     limiter.quotas().restore(&state.quotas);
@@ -26,21 +26,21 @@ fn limiter(state: &State) -> Limiter {
 }
 
 #[test]
-fn g14_a_limiter_goes_on_where_go_ratelimit_has_stopped() {
+fn g14_limiter_continues_with_state_of_go_ratelimit() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("ratelimits.yaml"), FILE).unwrap();
     migrate(&at("ratelimits.yaml"), &at("state.db"));
     let state = Sqlite::new(at("state.db")).open(NOW).unwrap();
     let limiter = limiter(&state);
-    assert_eq!(used(&limiter, MODEL), [2, 2_200, 42], "what is older than a minute is past");
+    assert_eq!(used(&limiter, MODEL), [2, 2_200, 42], "entries older than a minute have expired");
     let amounts = limiter.stats(MODEL).limits.iter().map(|l| l.limit).collect::<Vec<_>>();
     assert_eq!(amounts, [150, 1_000_000, 1_000]);
-    assert!(limiter.stats("gemini-2.0-flash-lite").limits.is_empty(), "0 is no limit");
+    assert!(limiter.stats("gemini-2.0-flash-lite").limits.is_empty(), "0 is unlimited");
 }
 
 #[test]
-fn g14_yaml_to_sqlite_any_number_of_times_is_the_same() {
+fn g14_yaml_to_sqlite_repeated_gives_the_same_state() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("ratelimits.yaml"), FILE).unwrap();
@@ -53,7 +53,7 @@ fn g14_yaml_to_sqlite_any_number_of_times_is_the_same() {
 }
 
 #[test]
-fn g14_both_ways_and_from_its_database_too() {
+fn g14_migrates_both_ways_and_from_go_database() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("ratelimits.yaml"), FILE).unwrap();

@@ -1,4 +1,4 @@
-//! Rows of the parity table: see tests/PARITY.md.
+//! Rows of the parity table, see tests/PARITY.md.
 
 mod g13;
 mod g14;

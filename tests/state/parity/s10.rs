@@ -15,7 +15,7 @@ fn amounts(limiter: &Limiter) -> Vec<(u64, u64)> {
     limiter.stats("k").limits.iter().map(|limit| (limit.limit, limit.original)).collect()
 }
 
-/// A port that nobody listens at.
+/// Returns the address of a port without a listener.
 fn nowhere() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -31,13 +31,13 @@ fn reduces_without(bus: Arc<dyn Bus>) {
 }
 
 #[test]
-fn s10_the_local_reduction_holds_while_nats_is_down() {
+fn s10_local_reduction_holds_while_nats_is_down() {
     let url = format!("nats://{}", nowhere());
     reduces_without(Arc::new(tollgate::cluster::NatsBus::connect(&url).unwrap()));
 }
 
 #[test]
-fn s10_the_local_reduction_holds_while_redis_is_down() {
+fn s10_local_reduction_holds_while_redis_is_down() {
     let url = format!("redis://{}", nowhere());
     reduces_without(Arc::new(tollgate::cluster::RedisBus::connect(&url).unwrap()));
 }

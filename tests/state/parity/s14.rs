@@ -1,4 +1,4 @@
-//! Many agents take one limit together.
+//! s14: many agents share one limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tollgate::quota::{Cost, Quota};
 use super::rig::builder;
 use tollgate_testing::servers::Redis;
 
-/// An agent of its own, as in a process of its own: they share nothing but the server.
+/// Returns an agent that shares only the server with others, as in a separate process.
 fn agent(redis: &Redis, quota: &Quota) -> Limiter {
     let shared = Shared::builder(redis.url(), "swarm").on_failure(OnFailure::Closed);
     let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
@@ -18,7 +18,7 @@ fn agent(redis: &Redis, quota: &Quota) -> Limiter {
 }
 
 #[test]
-fn s14_agents_take_one_limit_together_and_not_one_each() {
+fn s14_agents_share_one_limit() {
     let redis = Redis::start();
     let agents: Vec<_> = (0..12).map(|_| agent(&redis, &Quota::new().rpd(100))).collect();
     let taken = std::thread::scope(|scope| {
@@ -32,7 +32,7 @@ fn s14_agents_take_one_limit_together_and_not_one_each() {
 }
 
 #[test]
-fn s14_what_one_agent_has_in_flight_the_others_see() {
+fn s14_requests_in_flight_of_one_agent_count_for_others() {
     let redis = Redis::start();
     let quota = Quota::new().rpd(100).concurrency(1);
     let (one, other) = (agent(&redis, &quota), agent(&redis, &quota));
@@ -40,9 +40,9 @@ fn s14_what_one_agent_has_in_flight_the_others_see() {
     let refused = other.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::ConcurrencyExceeded);
     permit.settle(&Cost::new());
-    // Its end is told without waiting.
+    // The end is reported without waiting.
     let end = other.now() + Duration::from_nanos(30_000_000_000);
     while other.try_acquire("k", &Cost::new()).is_err() {
-        assert!(other.now() < end, "it has ended");
+        assert!(other.now() < end, "the end is not reported");
     }
 }

@@ -1,4 +1,4 @@
-//! Files of state, whichever kind they are of.
+//! State files of any kind.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn filled(mut store: impl Store) {
     store.close(START).unwrap();
 }
 
-fn is_peeked_and_reset(path: &Path) {
+fn assert_peek_and_reset(path: &Path) {
     assert_eq!(taken(&store::peek(path, START, None).unwrap(), "a"), [(START, 3)]);
     store::reset(path, Some("a"), START, None).unwrap();
     let state = store::peek(path, START, None).unwrap();
@@ -25,17 +25,17 @@ fn is_peeked_and_reset(path: &Path) {
 }
 
 #[test]
-fn a_file_is_known_by_its_content_whatever_its_name() {
+fn file_kind_is_detected_by_content() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (folder.path().join("one.state"), folder.path().join("other.db"));
     filled(Sqlite::new(&one));
-    is_peeked_and_reset(&one);
+    assert_peek_and_reset(&one);
     filled(Yaml::new(&other));
-    is_peeked_and_reset(&other);
+    assert_peek_and_reset(&other);
 }
 
 #[test]
-fn a_file_of_go_ratelimit_is_to_be_migrated() {
+fn go_ratelimit_file_must_be_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ratelimits.yaml");
     let text = "quotas:\n  gpt-4o:\n    max_rpm: 500\n    max_tpm: 30000\n    max_rpd: 0\n";
@@ -47,7 +47,7 @@ fn a_file_of_go_ratelimit_is_to_be_migrated() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_not_made() {
+fn missing_file_is_not_created() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["state.db", "state.yaml", "state"] {
         let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! State of go-ratelimit, taken over from its YAML file and from its SQLite database.
+//! State of go-ratelimit, imported from its YAML file and its SQLite database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(crate) const FILE: &str = include_str!("fixtures/ratelimits.yaml");
 pub(crate) const SCHEMA: &str = include_str!("fixtures/ratelimits.sql");
 
-/// What a file with this text becomes.
-fn taken_over(text: &str) -> Result<(State, MigrateSummary), String> {
-    taken_over_from("ratelimits.yaml", |path| fs::write(path, text).unwrap())
+/// Imports a file with this text.
+fn imported(text: &str) -> Result<(State, MigrateSummary), String> {
+    imported_from("ratelimits.yaml", |path| fs::write(path, text).unwrap())
 }
 
-/// What a database becomes in which these statements were run.
-fn taken_over_sqlite(statements: &str) -> Result<(State, MigrateSummary), String> {
-    taken_over_from("ratelimits.db", |path| database(path, statements))
+/// Imports a database after these statements.
+fn imported_from_sqlite(statements: &str) -> Result<(State, MigrateSummary), String> {
+    imported_from("ratelimits.db", |path| database(path, statements))
 }
 
 pub(crate) fn database(path: &Path, statements: &str) {
@@ -37,15 +37,12 @@ pub(crate) fn database(path: &Path, statements: &str) {
     db.close().unwrap();
 }
 
-fn taken_over_from(
-    name: &str,
-    make: impl FnOnce(&Path),
-) -> Result<(State, MigrateSummary), String> {
+fn imported_from(name: &str, make: impl FnOnce(&Path)) -> Result<(State, MigrateSummary), String> {
     let (_folder, old, new) = files(name);
     make(&old);
     let before = fs::read(&old).unwrap();
     let summary = store::migrate(&old, &new, MigrateOptions::default(), NOW, None);
-    assert_eq!(fs::read(&old).unwrap(), before, "the source stays as it is");
+    assert_eq!(fs::read(&old).unwrap(), before, "the source is unchanged");
     assert_eq!(fs::exists(&new).unwrap(), summary.is_ok());
     let summary = summary.map_err(|error| error.to_string())?;
     Ok((Yaml::peek(&new, NOW, None).unwrap(), summary))
@@ -57,10 +54,10 @@ fn files(name: &str) -> (TempDir, PathBuf, PathBuf) {
     (folder, old, new)
 }
 
-/// Dimension, window, and what was taken of them and when.
+/// Dimension, window, and the amounts with times.
 type Used<'a> = (Dimension, Window, &'a [(Timestamp, u64)]);
 
-/// What was used of the only key.
+/// Returns the usage of the only key.
 fn used(state: &State) -> Vec<Used<'_>> {
     assert!(state.keys.len() <= 1);
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
@@ -92,18 +89,18 @@ fn check(state: &State, summary: &MigrateSummary) {
 }
 
 #[test]
-fn its_yaml_is_taken_over_with_quotas_times_and_days() {
-    let (state, summary) = taken_over(FILE).unwrap();
+fn go_yaml_is_imported_with_quotas_times_and_days() {
+    let (state, summary) = imported(FILE).unwrap();
     assert_eq!((summary.from, summary.to), (FileKind::GoYaml, FileKind::Yaml));
     check(&state, &summary);
 }
 
 #[test]
-fn its_database_is_taken_over_the_same() {
+fn go_database_is_imported_like_yaml() {
     let (first, second) = (NOW - 30 * S + Duration::from_nanos(123_456_789), NOW - 15 * S + S / 2);
     let (first, second) = (first.as_nanos(), second.as_nanos());
     let model = "gemini-3-pro-preview";
-    let (state, summary) = taken_over_sqlite(&format!(
+    let (state, summary) = imported_from_sqlite(&format!(
         "INSERT INTO quotas VALUES ('{model}', 150, 1000000, 1000), ('claude-opus-4', 50, 40000, 0),
              ('gemini-2.0-flash-lite', 0, 0, 0);
          INSERT INTO requests VALUES ('{model}', {}), ('{model}', {second}), ('{model}', {first});
@@ -118,19 +115,19 @@ fn its_database_is_taken_over_the_same() {
 }
 
 #[test]
-fn its_database_is_read_while_it_is_in_use() {
+fn go_database_in_use_is_read_with_write_ahead_log() {
     let (_folder, old, new) = files("ratelimits.db");
     database(&old, "");
     let db = Connection::open(&old).unwrap();
     db.execute_batch(&format!("INSERT INTO requests VALUES ('m', {})", NOW.as_nanos())).unwrap();
-    assert!(old.with_extension("db-wal").exists(), "what was written is in the log alone");
+    assert!(old.with_extension("db-wal").exists(), "the row is in the write-ahead log only");
     store::migrate(&old, &new, MigrateOptions::default(), NOW, None).unwrap();
     let state = Yaml::peek(&new, NOW, None).unwrap();
     assert_eq!(used(&state), [(Dimension::Requests, Window::MINUTE, &[(NOW, 1)][..])]);
 }
 
 #[test]
-fn nothing_is_left_beside_its_database() {
+fn go_database_import_leaves_no_extra_files() {
     let (folder, old, new) = files("ratelimits.db");
     database(&old, "");
     let options = MigrateOptions { dry_run: true };
@@ -140,16 +137,16 @@ fn nothing_is_left_beside_its_database() {
 }
 
 #[test]
-fn what_no_longer_counts_is_left_out_and_counted() {
+fn expired_entries_are_skipped_and_counted() {
     let text = "state:\n  m:\n    requests: [2025-12-31T23:58:58Z, 0001-01-01T00:00:00Z]\n    \
                 tokens: [{time: 1969-12-31T23:59:59Z, count: 9}]\n    \
                 day_start: 2025-12-30T23:59:00Z\n    day_count: 9\n";
-    let (state, summary) = taken_over(text).unwrap();
+    let (state, summary) = imported(text).unwrap();
     assert_eq!((used(&state), summary.skipped.past), (Vec::new(), 4));
-    let told = summary.to_string();
-    assert!(told.contains("skipped: 4 expired entries"), "{told}");
+    let text = summary.to_string();
+    assert!(text.contains("skipped: 4 expired entries"), "{text}");
     let zero = i64::MIN;
-    let (state, summary) = taken_over_sqlite(&format!(
+    let (state, summary) = imported_from_sqlite(&format!(
         "INSERT INTO requests VALUES ('m', {zero}), ('m', {}); INSERT INTO daily VALUES ('m', {}, 9)",
         (NOW - 62 * S).as_nanos(),
         (NOW - DAY - 2 * S).as_nanos()
@@ -159,10 +156,10 @@ fn what_no_longer_counts_is_left_out_and_counted() {
 }
 
 #[test]
-fn times_yet_to_come_count_as_now() {
+fn times_in_the_future_count_as_now() {
     let text = "quotas: {}\nstate:\n  m:\n    requests: [2036-01-01T00:00:00Z, 9999-12-30T00:00:00Z]\n    \
                 day_start: 2026-01-01T00:00:00.000000001Z\n    day_count: 9\n";
-    let (state, summary) = taken_over(text).unwrap();
+    let (state, summary) = imported(text).unwrap();
     let expected = [
         (Dimension::Requests, Window::MINUTE, &[(NOW, 2)][..]),
         (Dimension::Requests, Window::DAY, &[(NOW, 9)]),
@@ -174,7 +171,7 @@ fn times_yet_to_come_count_as_now() {
         i64::MAX,
         NOW.as_nanos()
     );
-    let (state, summary) = taken_over_sqlite(&insert).unwrap();
+    let (state, summary) = imported_from_sqlite(&insert).unwrap();
     let most = i64::MAX.unsigned_abs();
     let [(_, _, &[(NOW, sum)])] = used(&state)[..] else { panic!("{state:?}") };
     assert!((most..=most + 1).contains(&sum), "amounts saturate: {sum}");
@@ -182,37 +179,37 @@ fn times_yet_to_come_count_as_now() {
 }
 
 #[test]
-fn amounts_of_less_than_nothing_are_left_out_and_counted() {
+fn negative_amounts_are_skipped_and_counted() {
     let text = "state:\n  m:\n    tokens: [{time: 2026-01-01T00:00:00Z, count: -5}, {time: 2026-01-01T00:00:00Z, count: 0}]\n    \
                 day_start: 2026-01-01T00:00:00Z\n    day_count: -1\n";
-    let (state, summary) = taken_over(text).unwrap();
+    let (state, summary) = imported(text).unwrap();
     assert_eq!((used(&state), summary.skipped.negative), (Vec::new(), 2));
     assert!(summary.to_string().contains("skipped: 2 entries with a negative amount"), "{summary}");
 }
 
 #[test]
-fn a_quota_of_less_than_nothing_is_an_error_and_not_unlimited() {
-    let error = taken_over("quotas:\n  a:\n    max_rpm: 5\n  b:\n    max_rpm: -5\n").unwrap_err();
+fn negative_quota_is_an_error() {
+    let error = imported("quotas:\n  a:\n    max_rpm: 5\n  b:\n    max_rpm: -5\n").unwrap_err();
     assert!(error.contains("quotas.b: negative limit -5"), "{error}");
     assert!(error.contains("line 5"), "{error}");
-    let error = taken_over_sqlite("INSERT INTO quotas VALUES ('b', 1, -5, 0)").unwrap_err();
+    let error = imported_from_sqlite("INSERT INTO quotas VALUES ('b', 1, -5, 0)").unwrap_err();
     assert!(error.contains(r#"quota "b": negative limit (max_rpm 1, max_tpm -5"#), "{error}");
 }
 
 #[test]
-fn values_of_another_type_are_errors_that_say_where() {
-    let error = taken_over("state:\n  m:\n    requests:\n    - yesterday\n").unwrap_err();
+fn values_of_wrong_type_are_errors_with_position() {
+    let error = imported("state:\n  m:\n    requests:\n    - yesterday\n").unwrap_err();
     assert!(error.contains("invalid time `yesterday`") && error.contains("line 4"), "{error}");
-    let error = taken_over("quotas:\n  m:\n    max_tpm: 1.5\n").unwrap_err();
+    let error = imported("quotas:\n  m:\n    max_tpm: 1.5\n").unwrap_err();
     assert!(error.contains("quotas.m.max_tpm") && error.contains("line 3"), "{error}");
-    let error = taken_over("state: {m: {day_count: 99999999999999999999}}\n").unwrap_err();
+    let error = imported("state: {m: {day_count: 99999999999999999999}}\n").unwrap_err();
     assert!(error.contains("line 1, column 24"), "{error}");
-    let error = taken_over_sqlite("INSERT INTO requests VALUES ('m', 'noon')").unwrap_err();
+    let error = imported_from_sqlite("INSERT INTO requests VALUES ('m', 'noon')").unwrap_err();
     assert!(error.contains("cannot be read"), "{error}");
 }
 
 #[test]
-fn what_go_writes_for_nothing_is_nothing() {
+fn go_null_values_are_empty() {
     for text in [
         "quotas: {}\nstate: {}\n",
         "quotas: null\nstate: {}\n",
@@ -227,7 +224,7 @@ fn what_go_writes_for_nothing_is_nothing() {
 }
 
 #[test]
-fn its_files_are_never_taken_for_ours() {
+fn go_ratelimit_file_is_not_opened_as_state_file() {
     let (_folder, old, _) = files("ratelimits.yaml");
     fs::write(&old, FILE).unwrap();
     for error in [Yaml::peek(&old, NOW, None).unwrap_err(), Yaml::new(&old).open(NOW).unwrap_err()]

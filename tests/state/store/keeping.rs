@@ -1,4 +1,4 @@
-//! A limiter that is kept: across restarts, beside others, and while its store is away.
+//! A limiter with a store: across restarts, next to others, and while the store is unavailable.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tollgate::{Cost, Limiter, Quota};
 use super::sqlite::{START, folder};
 use super::sqlite_owners::total;
 
-/// As good as never: these tests say when.
+/// Longer than any test; the tests flush explicitly.
 const NEVER: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -29,13 +29,13 @@ fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Persistence) {
     (limiter, keeping)
 }
 
-/// How many requests are let in before one is refused; each has ended.
+/// Returns the number of requests admitted before a refusal; each ends immediately.
 fn admit(limiter: &Limiter) -> usize {
     std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).count()
 }
 
 #[test]
-fn a_daily_limit_that_is_used_up_stays_used_up_across_a_restart() {
+fn exhausted_daily_limit_survives_restart() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (limiter, _keeping) = kept(&path, &clock);
@@ -53,31 +53,31 @@ fn a_daily_limit_that_is_used_up_stays_used_up_across_a_restart() {
 }
 
 #[test]
-fn a_clock_set_back_or_forward_between_runs_gives_nothing_away_and_locks_nobody_out() {
+fn clock_changed_between_runs_neither_refunds_nor_locks() {
     let day = 24 * HOUR;
     let up =
         |by: Duration| Boot::new(7, Duration::from_nanos(u64::try_from(by.as_nanos()).unwrap()));
-    // Between the runs lies an hour, by the machine; the clock says something else.
-    for says in [Duration::ZERO, 5 * day, 10 * day + HOUR, 40 * day] {
+    // By the uptime, one hour passes between the runs; the clock differs.
+    for clock_step in [Duration::ZERO, 5 * day, 10 * day + HOUR, 40 * day] {
         let (_folder, path) = folder();
         let clock = ManualClock::with_boot(up(100 * day));
         clock.advance(10 * day);
         let (limiter, _keeping) = kept(&path, &clock);
         assert_eq!(admit(&limiter), 5);
         drop(limiter);
-        let clock = ManualClock::with_boot(up(110 * day + HOUR - says));
-        clock.advance(says);
+        let clock = ManualClock::with_boot(up(110 * day + HOUR - clock_step));
+        clock.advance(clock_step);
         let (limiter, _keeping) = kept(&path, &clock);
-        assert_eq!(admit(&limiter), 0, "{says:?}");
+        assert_eq!(admit(&limiter), 0, "{clock_step:?}");
         drop(limiter);
         clock.advance(day);
         let (limiter, _keeping) = kept(&path, &clock);
-        assert_eq!(admit(&limiter), 5, "{says:?}");
+        assert_eq!(admit(&limiter), 5, "{clock_step:?}");
     }
 }
 
 #[test]
-fn what_is_used_after_the_machine_has_slept_is_of_today_for_others() {
+fn usage_after_suspend_counts_today_for_other_limiters() {
     let (_folder, path) = folder();
     let up =
         |by: Duration| Boot::new(7, Duration::from_nanos(u64::try_from(by.as_nanos()).unwrap()));
@@ -85,18 +85,18 @@ fn what_is_used_after_the_machine_has_slept_is_of_today_for_others() {
     let (slept, slept_kept) = kept(&path, &clock);
     assert!(slept.try_acquire("k", &Cost::new()).is_ok());
     slept_kept.flush_now().unwrap();
-    // It goes on at the time at which it fell asleep.
+    // The limiter's clock resumes at the time of the suspend.
     clock.suspend(30 * HOUR);
     (0..2).for_each(|_| drop(slept.try_acquire("k", &Cost::new()).unwrap()));
     slept_kept.flush_now().unwrap();
     let clock = ManualClock::with_boot(up(HOUR));
     clock.advance(30 * HOUR);
     let (fresh, _keeping) = kept(&path, &clock);
-    assert_eq!(admit(&fresh), 3, "of five two are used today, and one was yesterday");
+    assert_eq!(admit(&fresh), 3, "of five, two are used today and one was used yesterday");
 }
 
 #[test]
-fn a_clock_that_was_years_ahead_locks_nobody_out_for_longer_than_a_window() {
+fn clock_years_ahead_locks_key_for_one_window_at_most() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     clock.advance(10_000 * 24 * HOUR);
@@ -116,7 +116,7 @@ fn a_clock_that_was_years_ahead_locks_nobody_out_for_longer_than_a_window() {
 }
 
 #[test]
-fn limiters_that_share_a_store_count_what_each_other_takes_and_holds() {
+fn limiters_sharing_a_store_count_usage_and_holds_of_others() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (one, one_kept) = kept(&path, &clock);
@@ -125,7 +125,7 @@ fn limiters_that_share_a_store_count_what_each_other_takes_and_holds() {
     one_kept.flush_now().unwrap();
     two_kept.flush_now().unwrap();
     let third = two.try_acquire("k", &Cost::new()).unwrap();
-    assert!(two.try_acquire("k", &Cost::new()).is_err(), "three are in flight");
+    assert!(two.try_acquire("k", &Cost::new()).is_err(), "three requests are in flight");
     drop((in_flight, third));
     for keeping in [&one_kept, &two_kept, &one_kept, &two_kept] {
         keeping.flush_now().unwrap();
@@ -138,7 +138,7 @@ fn limiters_that_share_a_store_count_what_each_other_takes_and_holds() {
 }
 
 #[test]
-fn a_reset_of_one_is_a_reset_of_all() {
+fn reset_of_one_limiter_resets_all() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (one, one_kept) = kept(&path, &clock);
@@ -155,7 +155,7 @@ fn a_reset_of_one_is_a_reset_of_all() {
 }
 
 #[test]
-fn quotas_that_were_set_come_back_and_configured_ones_win() {
+fn set_quotas_are_restored_and_configured_ones_override() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (one, keeping) = kept(&path, &clock);
@@ -169,7 +169,7 @@ fn quotas_that_were_set_come_back_and_configured_ones_win() {
 }
 
 #[tokio::test]
-async fn a_close_writes_everything_down_and_what_ends_later_too() {
+async fn close_writes_all_usage_and_drop_writes_later_usage() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (limiter, keeping) = kept(&path, &clock);
@@ -185,7 +185,7 @@ async fn a_close_writes_everything_down_and_what_ends_later_too() {
 }
 
 #[test]
-fn a_thread_writes_down_what_nobody_asks_for() {
+fn background_thread_flushes_at_interval() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (one, two) = (limiter(&clock), limiter(&clock));
@@ -197,7 +197,7 @@ fn a_thread_writes_down_what_nobody_asks_for() {
     }
 }
 
-/// A store that is away when it is told to be, and remembers what it was told.
+/// A store that fails on demand and records its calls.
 #[derive(Debug, Clone, Default)]
 struct Flaky(Arc<Mutex<Flakes>>);
 
@@ -215,7 +215,7 @@ impl Flaky {
 
     fn went(&self) -> Result<(), StoreError> {
         self.0.lock().away.map_or(Ok(()), |reason| {
-            // An error of its own kind: its constructor isn't public.
+            // `StoreError` has no public constructor.
             let mut error = Sqlite::peek(Path::new("nowhere.db"), START, None).unwrap_err();
             (error.path, error.reason) = (PathBuf::from("flaky.db"), reason.to_owned());
             Err(error)
@@ -247,7 +247,7 @@ impl Store for Flaky {
 }
 
 #[test]
-fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
+fn store_failure_keeps_changes_until_written() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), Flaky::default());
     let keeping = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
@@ -258,7 +258,7 @@ fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
         clock.advance(SECOND);
         let status = keeping.status();
         assert_eq!(status.pending_keys, pending);
-        assert_eq!(status.flushes, 1, "that of the start");
+        assert_eq!(status.flushes, 1, "the flush at the start");
         assert_eq!(status.trouble.unwrap().reason, "the disk is full");
     }
     store.fail(None);
@@ -271,11 +271,11 @@ fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
     let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
     assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
     drop(limiter);
-    assert!(store.0.lock().closed, "closed");
+    assert!(store.0.lock().closed, "the store is closed");
 }
 
 #[test]
-fn what_could_not_be_written_before_the_end_is_written_at_the_end() {
+fn unwritten_changes_are_written_on_drop() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), Flaky::default());
     let keeping = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
@@ -292,7 +292,7 @@ fn what_could_not_be_written_before_the_end_is_written_at_the_end() {
 }
 
 #[test]
-fn a_store_that_cannot_be_opened_leaves_the_limiter_as_it_is() {
+fn store_that_fails_to_open_leaves_limiter_unchanged() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), Flaky::default());
     store.fail(Some("is damaged"));

@@ -1,4 +1,4 @@
-//! The end of a limiter that is kept: whoever drops it has everything written down.
+//! The end of a limiter with a store: dropping it writes all changes.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, ThreadId};
@@ -13,10 +13,10 @@ use super::sqlite::folder;
 
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// A store that says when it is asked and by whom, and goes on when it is told.
+/// A store that reports each call with its thread and waits for permission.
 #[derive(Debug)]
 struct Gated {
-    asked: Sender<(i64, ThreadId)>,
+    calls: Sender<(i64, ThreadId)>,
     go: Receiver<()>,
 }
 
@@ -33,7 +33,7 @@ impl Store for Gated {
     ) -> Result<Vec<KeyChanges>, StoreError> {
         let taken = changes.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
         let taken = taken.map(|(_, amount)| amount).sum();
-        let _ = self.asked.send((taken, thread::current().id()));
+        let _ = self.calls.send((taken, thread::current().id()));
         let _ = self.go.recv();
         Ok(Vec::new())
     }
@@ -44,31 +44,31 @@ impl Store for Gated {
 }
 
 #[test]
-fn the_last_clone_is_dropped_only_when_everything_is_written_though_a_flush_is_under_way() {
-    let ((asked, told), (go, wait)) = (channel(), channel());
+fn drop_of_last_clone_waits_for_flush_and_writes_the_rest() {
+    let ((calls, received), (go, wait)) = (channel(), channel());
     let limiter = Limiter::builder().quota("k", Quota::new().rpd(50)).build().unwrap();
     go.send(()).unwrap();
-    let keeping = Persistence::start(&limiter, Gated { asked, go: wait }, NEVER).unwrap();
-    assert_eq!(told.recv().unwrap().0, 0);
+    let keeping = Persistence::start(&limiter, Gated { calls, go: wait }, NEVER).unwrap();
+    assert_eq!(received.recv().unwrap().0, 0);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let flushing = keeping.clone();
     let flush = thread::spawn(move || flushing.flush_now());
-    assert_eq!(told.recv().unwrap(), (1, flush.thread().id()), "the flush is under way");
+    assert_eq!(received.recv().unwrap(), (1, flush.thread().id()), "the flush is in progress");
     for _ in 0..2 {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     }
     let end = thread::spawn(move || drop(limiter));
     go.send(()).unwrap();
-    let last = told.recv().unwrap();
-    assert_eq!(last, (2, end.thread().id()), "whoever drops it writes what came meanwhile");
+    let last = received.recv().unwrap();
+    assert_eq!(last, (2, end.thread().id()), "the dropping thread writes the later changes");
     go.send(()).unwrap();
     end.join().unwrap();
     flush.join().unwrap().unwrap();
-    assert!(keeping.flush_now().is_ok() && told.try_recv().is_err(), "nothing comes after the end");
+    assert!(keeping.flush_now().is_ok() && received.try_recv().is_err(), "no call after the end");
 }
 
 #[test]
-fn a_quota_that_was_set_right_before_the_end_comes_back() {
+fn quota_set_right_before_drop_is_restored() {
     let (_folder, path) = folder();
     let start = || {
         let limiter = Limiter::builder().build().unwrap();

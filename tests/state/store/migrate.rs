@@ -1,4 +1,4 @@
-//! State taken over from one store into another.
+//! Migration of state from one store to another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn peek(path: &Path) -> State {
     if sqlite { Sqlite::peek(path, NOW, None) } else { Yaml::peek(path, NOW, None) }.unwrap()
 }
 
-/// Tokens a minute of a key.
+/// Returns the snapshot of a key with a limit of tokens per minute.
 fn tokens(key: &str, taken: &[(Timestamp, u64)], held: u64) -> KeySnapshot {
     let saved = Saved { taken: taken.to_vec(), held };
     KeySnapshot::new(key, vec![BucketSnapshot::new(Dimension::Tokens, Window::MINUTE, saved)])
@@ -51,7 +51,7 @@ fn state(quotas: &[(&str, u64)], keys: Vec<KeySnapshot>) -> State {
 }
 
 #[test]
-fn what_was_held_and_never_settled_is_taken_over_once() {
+fn held_amount_of_source_is_imported_once() {
     let (_folder, at) = folder();
     Yaml::replace(&at("a.yaml"), &state(&[], vec![tokens("a", &[], 70)]), NOW, None).unwrap();
     let file = fs::File::options().write(true).open(at("a.yaml")).unwrap();
@@ -73,7 +73,7 @@ fn what_was_held_and_never_settled_is_taken_over_once() {
 }
 
 #[test]
-fn each_of_four_kinds_becomes_either_of_ours() {
+fn each_of_four_kinds_migrates_to_each_own_kind() {
     let (_folder, at) = folder();
     fs::write(at("go.txt"), FILE).unwrap();
     database(&at("go.bin"), "INSERT INTO quotas VALUES ('m', 5, 0, 0)");
@@ -90,7 +90,7 @@ fn each_of_four_kinds_becomes_either_of_ours() {
         for (name, to) in [("yaml", FileKind::Yaml), ("db", FileKind::Sqlite)] {
             let destination = at(&format!("{source}.{name}"));
             let summary = migrate(&at(source), &destination).unwrap();
-            assert_eq!((summary.from, summary.to), (from, to), "by content, whatever the name");
+            assert_eq!((summary.from, summary.to), (from, to), "detected by content");
             let state = peek(&destination);
             assert_eq!(state.quotas.len(), summary.quotas, "{source} to {name}");
             assert!(!state.quotas.is_empty(), "{source} to {name}");
@@ -102,7 +102,7 @@ fn each_of_four_kinds_becomes_either_of_ours() {
 }
 
 #[test]
-fn the_second_time_changes_nothing() {
+fn repeated_migration_changes_no_state() {
     let (_folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
     for name in ["new.yaml", "new.db"] {
@@ -118,9 +118,9 @@ fn the_second_time_changes_nothing() {
 }
 
 #[test]
-fn the_second_time_changes_nothing_though_times_were_joined() {
+fn repeated_migration_with_merged_times_changes_no_state() {
     let (_folder, at) = folder();
-    // Many within one of 256 parts of a minute, which stores join.
+    // Many entries within 1/256 of a minute, which stores merge.
     let many: Vec<_> =
         (0..40).map(|i| (NOW - 30 * S + Duration::from_nanos(i * 10_000_000), 1)).collect();
     Sqlite::replace(&at("a.db"), &state(&[], vec![tokens("a", &many, 0)]), NOW, None).unwrap();
@@ -134,7 +134,7 @@ fn the_second_time_changes_nothing_though_times_were_joined() {
 }
 
 #[test]
-fn nothing_of_the_destination_is_lost() {
+fn migration_keeps_state_of_the_destination() {
     let (_folder, at) = folder();
     let kept = state(
         &[("a", 1), ("own", 2)],
@@ -164,7 +164,7 @@ fn nothing_of_the_destination_is_lost() {
 }
 
 #[test]
-fn what_was_in_flight_counts_as_taken_when_the_source_was_last_used_and_once() {
+fn held_amount_counts_once_at_last_use_of_source() {
     let (_folder, at) = folder();
     let mut held = tokens("a", &[(NOW - 9 * S, 5)], 70);
     let saved = Saved { taken: Vec::new(), held: 3 };
@@ -181,7 +181,7 @@ fn what_was_in_flight_counts_as_taken_when_the_source_was_last_used_and_once() {
 }
 
 #[test]
-fn a_cool_down_goes_along_and_is_never_shortened() {
+fn cool_down_is_migrated_and_never_shortened() {
     let (_folder, at) = folder();
     let cooling = |until| {
         let mut key = tokens("a", &[(NOW, 5)], 0);
@@ -205,13 +205,13 @@ fn a_cool_down_goes_along_and_is_never_shortened() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
+fn dry_run_reports_changes_and_writes_no_file() {
     let (folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
     let options = MigrateOptions { dry_run: true };
     for name in ["new.yaml", "new.db"] {
         let dry = store::migrate(&at("go.yaml"), &at(name), options, NOW, None).unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no file was created");
         assert!(dry.to_string().contains("(dry run: nothing was written)"), "{dry}");
         assert_eq!((dry.quotas, dry.keys, dry.entries, dry.new_keys), (3, 1, 6, 1));
     }
@@ -225,7 +225,7 @@ fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
 }
 
 #[test]
-fn a_summary_is_for_programs_too() {
+fn summary_serializes_to_json() {
     let (_folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
     let summary = migrate(&at("go.yaml"), &at("new.db")).unwrap();
@@ -238,7 +238,7 @@ fn a_summary_is_for_programs_too() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_is_not_taken_over_into_itself() {
+fn migration_of_a_file_into_the_same_file_is_refused() {
     let (_folder, at) = folder();
     Yaml::replace(&at("a.yaml"), &State::default(), NOW, None).unwrap();
     std::os::unix::fs::symlink(at("a.yaml"), at("link.yaml")).unwrap();
@@ -252,7 +252,7 @@ fn a_file_is_not_taken_over_into_itself() {
 }
 
 #[test]
-fn files_that_cannot_be_read_or_written_are_refused_and_stay() {
+fn unreadable_or_unwritable_files_are_refused_unchanged() {
     let (_folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
     let refused = |from: &str, to: &str, reason: &str| {
@@ -281,7 +281,7 @@ fn files_that_cannot_be_read_or_written_are_refused_and_stay() {
 }
 
 #[test]
-fn a_yaml_file_in_use_is_refused() {
+fn yaml_file_in_use_is_refused() {
     let (_folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
     let mut store = Yaml::new(at("state.yaml"));
@@ -291,7 +291,7 @@ fn a_yaml_file_in_use_is_refused() {
 }
 
 #[test]
-fn a_database_in_use_hears_of_what_is_taken_over() {
+fn database_in_use_receives_migrated_state() {
     let (_folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
     let mut store = Sqlite::new(at("state.db"));
@@ -306,7 +306,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_state_that_goes_to_sqlite_and_back_is_the_same(state in states::at_rest()) {
+    fn state_migrated_to_sqlite_and_back_is_unchanged(state in states::at_rest()) {
         let (_folder, at) = folder();
         let migrate = |from: &str, to: &str| {
             store::migrate(&at(from), &at(to), MigrateOptions::default(), states::NOW, None).unwrap();

@@ -1,4 +1,4 @@
-//! State across restarts, and between processes.
+//! State across restarts and between processes.
 
 mod files;
 pub(crate) mod go_ratelimit;

@@ -12,19 +12,19 @@ use super::sqlite_owners::total;
 use tollgate_testing::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 
-/// Names the database, the flush interval in milliseconds, and the requests a day, to a process that
-/// is to be a worker.
+/// The environment variable with flush interval (milliseconds), requests per day and database for a
+/// worker process.
 const WORKER: &str = "TOLLGATE_TEST_WORKER";
 
-/// The process that others of these tests start; does nothing among them.
+/// The worker process that other tests start; does nothing as a test.
 #[test]
 fn worker() {
-    let Ok(told) = std::env::var(WORKER) else { return };
-    let told: Vec<&str> = told.splitn(3, ' ').collect();
-    let quota = Quota::new().rpd(told[1].parse().unwrap());
+    let Ok(arguments) = std::env::var(WORKER) else { return };
+    let arguments: Vec<&str> = arguments.splitn(3, ' ').collect();
+    let quota = Quota::new().rpd(arguments[1].parse().unwrap());
     let limiter = Limiter::builder().quota("k", quota).build().unwrap();
-    let flush = Duration::from_millis(told[0].parse().unwrap());
-    let keeping = Persistence::start(&limiter, Sqlite::new(told[2]), flush).unwrap();
+    let flush = Duration::from_millis(arguments[0].parse().unwrap());
+    let keeping = Persistence::start(&limiter, Sqlite::new(arguments[2]), flush).unwrap();
     say(&format!("used {}", used(&limiter)));
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
@@ -50,7 +50,7 @@ fn used(limiter: &Limiter) -> u64 {
     limiter.stats("k").limits[0].used
 }
 
-/// Admits for ever, and says of each when it was, and until when all had been written down by then.
+/// Admits requests endlessly and prints for each its time and the time up to which all are written.
 fn report(limiter: &Limiter, keeping: &Persistence) {
     loop {
         let kept_at = keeping.status().kept_at.unwrap_or_default().as_nanos();
@@ -61,22 +61,22 @@ fn report(limiter: &Limiter, keeping: &Persistence) {
 
 struct Worker {
     process: Talking,
-    /// What it had counted as used when it had opened the database.
+    /// The usage read from the database at the start.
     found: u64,
 }
 
 impl Worker {
     fn start(path: &Path, flush: u64, limit: u64) -> Self {
-        let told = format!("{flush} {limit} {}", path.display());
-        let process = Talking::start(&mut role((module_path!(), "worker"), WORKER, told));
+        let arguments = format!("{flush} {limit} {}", path.display());
+        let process = Talking::start(&mut role((module_path!(), "worker"), WORKER, arguments));
         let mut worker = Self { process, found: 0 };
         worker.found = worker.number();
         worker
     }
 
     fn number(&mut self) -> u64 {
-        let said = self.process.hear().unwrap();
-        said.rsplit(' ').next().unwrap().parse().unwrap()
+        let line = self.process.hear().unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
     fn ask(&mut self, line: &str) -> u64 {
@@ -91,7 +91,7 @@ impl Worker {
 }
 
 #[test]
-fn two_processes_see_what_each_other_takes() {
+fn two_processes_see_usage_of_each_other() {
     let (_folder, path) = folder();
     let mut one = Worker::start(&path, 20, 10);
     let mut two = Worker::start(&path, 20, 10);
@@ -109,16 +109,16 @@ fn two_processes_see_what_each_other_takes() {
 }
 
 #[test]
-fn what_processes_admit_is_what_is_stored_and_beyond_the_limit_only_what_nobody_had_heard_of() {
+fn processes_exceed_limit_only_by_unflushed_batches() {
     const WORKERS: u64 = 4;
     const LIMIT: u64 = 400;
-    const AT_ONCE: u64 = 5;
+    const BATCH: u64 = 5;
     let (_folder, path) = folder();
     let workers: Vec<_> = (0..WORKERS).map(|_| Worker::start(&path, 20, LIMIT)).collect();
     let race = |mut worker: Worker| {
         let mut admitted = 0;
         loop {
-            let more = worker.ask(&format!("admit {AT_ONCE}"));
+            let more = worker.ask(&format!("admit {BATCH}"));
             worker.process.tell("flush");
             worker.process.hear().unwrap();
             admitted += more;
@@ -132,17 +132,17 @@ fn what_processes_admit_is_what_is_stored_and_beyond_the_limit_only_what_nobody_
     let threads: Vec<_> = threads.collect();
     let admitted: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     assert_eq!(total(&path, "k").unsigned_abs(), admitted);
-    assert!((LIMIT..=LIMIT + (WORKERS - 1) * AT_ONCE).contains(&admitted), "{admitted}");
+    assert!((LIMIT..=LIMIT + (WORKERS - 1) * BATCH).contains(&admitted), "{admitted}");
 }
 
 #[test]
-fn a_process_that_is_killed_loses_only_what_it_did_since_the_last_flush_and_never_the_file() {
+fn killed_process_loses_only_unflushed_usage() {
     const FLUSH: u64 = 20;
     let (_folder, path) = folder();
     let (mut stored, mut losses, mut random) = (0, Vec::new(), 0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..full_or(50, 10) {
         let worker = Worker::start(&path, FLUSH, 1_000_000_000);
-        assert_eq!(worker.found, stored, "the day goes on where it stopped");
+        assert_eq!(worker.found, stored, "the day continues with the stored usage");
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (times, kept_at) = kill_after(worker, random >> 51);
         let db = Connection::open(&path).unwrap();
@@ -150,11 +150,11 @@ fn a_process_that_is_killed_loses_only_what_it_did_since_the_last_flush_and_neve
         assert_eq!(check, "ok");
         let written = total(&path, "k").unsigned_abs() - stored;
         stored += written;
-        // One may have been admitted, written down, and not yet said.
+        // One request may have been admitted and written, but not printed.
         let written = usize::try_from(written).unwrap();
         assert!(written <= times.len() + 1, "{written} of {}", times.len());
         let flushed = times.partition_point(|at| *at < kept_at);
-        assert!(written >= flushed, "{written} of {flushed} that had been flushed");
+        assert!(written >= flushed, "{written} of {flushed} flushed");
         let since = times.get(written).map_or(0, |at| times[times.len() - 1] - at);
         losses.push((times.len().saturating_sub(written), since / 1_000));
     }
@@ -162,14 +162,14 @@ fn a_process_that_is_killed_loses_only_what_it_did_since_the_last_flush_and_neve
     println!("lost (admissions, microseconds of them): {losses:?}");
 }
 
-/// Kills a worker after it has admitted so many, and some more; says when each was admitted, and
-/// until when it knew them to be written down.
+/// Kills a worker after this many admissions or slightly more; returns the times of admissions, and
+/// the time up to which they were known to be written.
 fn kill_after(worker: Worker, admitted: u64) -> (Vec<u64>, u64) {
     let mut process = worker.process;
     process.tell("report");
     let (mut times, mut kept_at, mut count) = (Vec::new(), 0, 0);
-    while let Some(said) = process.hear() {
-        let mut words = said.split(' ').skip(1).map(|word| word.parse().unwrap());
+    while let Some(line) = process.hear() {
+        let mut words = line.split(' ').skip(1).map(|word| word.parse().unwrap());
         times.push(words.next().unwrap());
         kept_at = words.next().unwrap();
         count += 1;

@@ -1,4 +1,4 @@
-//! What a limiter that is kept may still send after a restart: what it could have sent without one.
+//! Requests admitted after a restart: as many as without the restart.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::sqlite::folder;
 const NEVER: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A limiter that is kept in a file of this name, of a limit of requests a minute.
+/// Returns a limiter with this limit and a store in a file of this name.
 fn kept(folder: &Path, file: &str, limit: &Limit, clock: &ManualClock) -> (Limiter, Persistence) {
     let quota = Quota::new().limit(limit.clone());
     let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
@@ -36,7 +36,7 @@ fn requests(amount: u64, algorithm: Algorithm) -> Limit {
 }
 
 #[test]
-fn a_limit_that_is_used_up_all_the_time_stays_used_up() {
+fn limit_in_constant_use_stays_exhausted_after_restart() {
     for file in ["state.db", "state.yaml"] {
         for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow]
         {
@@ -62,7 +62,7 @@ fn a_limit_that_is_used_up_all_the_time_stays_used_up() {
 }
 
 #[test]
-fn a_window_that_starts_at_its_first_use_ends_when_it_would_have() {
+fn fixed_window_ends_at_original_time_after_restart() {
     for file in ["state.db", "state.yaml"] {
         let (folder, _) = folder();
         let limit = requests(10, Algorithm::FixedWindow);
@@ -88,7 +88,7 @@ fn a_window_that_starts_at_its_first_use_ends_when_it_would_have() {
 }
 
 #[test]
-fn debt_is_still_owed() {
+fn debt_survives_restarts() {
     for file in ["state.db", "state.yaml"] {
         let (folder, _) = folder();
         let limit = requests(10, Algorithm::TokenBucket);
@@ -107,7 +107,7 @@ fn debt_is_still_owed() {
 }
 
 #[test]
-fn what_is_taken_after_a_reset_counts_though_it_was_written_before_the_reset() {
+fn usage_after_a_reset_counts_though_reset_arrives_later() {
     let (folder, _) = folder();
     let limit = requests(5, Algorithm::SlidingWindow);
     let clock = ManualClock::new();
@@ -117,7 +117,7 @@ fn what_is_taken_after_a_reset_counts_though_it_was_written_before_the_reset() {
     two_kept.flush_now().unwrap();
     clock.advance(SECOND);
     one.reset("k");
-    // The other hears of that only later: it has used up its limit, and takes more all the same.
+    // The other limiter receives the reset later: its limit is exhausted, and it records more.
     clock.advance(SECOND);
     (0..3).for_each(|_| two.record("k", &Usage::default()));
     two_kept.flush_now().unwrap();
@@ -130,7 +130,7 @@ fn what_is_taken_after_a_reset_counts_though_it_was_written_before_the_reset() {
 }
 
 #[test]
-fn a_reset_from_outside_ends_the_cool_down_of_those_who_run() {
+fn external_reset_ends_cool_down_of_running_limiter() {
     let (folder, path) = folder();
     let clock = ManualClock::new();
     let limit = requests(5, Algorithm::SlidingWindow);

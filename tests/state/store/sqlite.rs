@@ -1,4 +1,4 @@
-//! What one limiter writes down, it finds again and others hear of.
+//! State written by one limiter is restored and passed on to other limiters.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn booted(path: &Path, now: Timestamp, boot: u128, uptime: Duration) -> (Sqlite,
     (store, state)
 }
 
-/// Requests a day of a key: what was taken, and what is held.
+/// Returns changes of a key's requests per day.
 pub(crate) fn change(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyChanges {
     let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken.to_vec(), held);
     let mut change = KeyChanges::new(key);
@@ -41,7 +41,7 @@ pub(crate) fn change(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyCha
     change
 }
 
-/// What was taken of a key's requests a day, by a state.
+/// Returns the entries of a key's requests per day in a state.
 pub(crate) fn taken(state: &State, key: &str) -> Vec<(Timestamp, u64)> {
     let key = state.keys.iter().find(|kept| kept.key == key);
     key.map_or_else(Vec::new, |key| key.buckets[0].saved.taken.clone())
@@ -52,7 +52,7 @@ pub(crate) fn sync(store: &mut Sqlite, changes: &[KeyChanges], now: Timestamp) -
 }
 
 #[test]
-fn what_was_taken_is_there_after_a_restart() {
+fn usage_survives_a_restart() {
     let (_folder, path) = folder();
     let (mut store, state) = opened(&path, START);
     assert_eq!(state, State::default());
@@ -76,7 +76,7 @@ fn what_was_taken_is_there_after_a_restart() {
 }
 
 #[test]
-fn others_hear_of_what_was_taken_once_and_nobody_of_its_own() {
+fn other_stores_receive_changes_once() {
     let (_folder, path) = folder();
     let (mut one, _) = opened(&path, START);
     let (mut other, _) = opened(&path, START);
@@ -98,7 +98,7 @@ fn others_hear_of_what_was_taken_once_and_nobody_of_its_own() {
 }
 
 #[test]
-fn what_others_hold_is_told_when_it_changes_down_to_nothing() {
+fn held_amount_of_others_is_reported_until_zero() {
     let (_folder, path) = folder();
     let (mut one, _) = opened(&path, START);
     let (mut two, _) = opened(&path, START);
@@ -115,7 +115,7 @@ fn what_others_hold_is_told_when_it_changes_down_to_nothing() {
 }
 
 #[test]
-fn what_was_held_at_the_close_is_taken() {
+fn held_amount_at_close_counts_as_used() {
     let (_folder, path) = folder();
     let (mut one, _) = opened(&path, START);
     let (mut two, _) = opened(&path, START);
@@ -131,7 +131,7 @@ fn what_was_held_at_the_close_is_taken() {
 }
 
 #[test]
-fn a_reset_is_heard_by_others_and_what_was_taken_before_stays_forgotten() {
+fn reset_is_received_by_others_and_drops_earlier_usage() {
     let (_folder, path) = folder();
     let (mut one, _) = opened(&path, START);
     let (mut two, _) = opened(&path, START);
@@ -139,13 +139,13 @@ fn a_reset_is_heard_by_others_and_what_was_taken_before_stays_forgotten() {
     let mut reset = change("a", &[(START + Duration::from_nanos(5), 1)], 0);
     reset.reset_at = Some(START + Duration::from_nanos(5));
     sync(&mut one, &[reset.clone()], START + Duration::from_nanos(6));
-    // This one took it before the reset, and says so only now.
-    let heard = sync(
+    // This store reports usage from before the reset afterwards.
+    let received = sync(
         &mut two,
         &[change("a", &[(START + Duration::from_nanos(4), 8)], 0)],
         START + Duration::from_nanos(7),
     );
-    assert_eq!(heard, [reset]);
+    assert_eq!(received, [reset]);
     assert_eq!(sync(&mut one, &[], START + Duration::from_nanos(8)), []);
     assert_eq!(
         taken(&opened(&path, START + Duration::from_nanos(9)).1, "a"),
@@ -154,7 +154,7 @@ fn a_reset_is_heard_by_others_and_what_was_taken_before_stays_forgotten() {
 }
 
 #[test]
-fn a_cool_down_is_heard_by_others_and_kept() {
+fn cool_down_is_received_by_others_and_stored() {
     let (_folder, path) = folder();
     let (mut one, _) = opened(&path, START);
     let (mut two, _) = opened(&path, START);
@@ -168,7 +168,7 @@ fn a_cool_down_is_heard_by_others_and_kept() {
 }
 
 #[test]
-fn a_shorter_cool_down_does_not_end_a_longer_one() {
+fn shorter_cool_down_does_not_end_longer_one() {
     let (_folder, path) = folder();
     let (mut one, _) = opened(&path, START);
     let (mut two, _) = opened(&path, START);
@@ -182,7 +182,7 @@ fn a_shorter_cool_down_does_not_end_a_longer_one() {
 }
 
 #[test]
-fn a_wrong_clock_locks_no_key_for_longer_than_its_window() {
+fn wrong_clock_locks_key_for_one_window_at_most() {
     let (_folder, path) = folder();
     let far = START + 400 * DAY;
     let (mut store, _) = opened(&path, far);
@@ -195,14 +195,14 @@ fn a_wrong_clock_locks_no_key_for_longer_than_its_window() {
     assert_eq!(state.keys[0].cooling_until, Some(START + 30 * SECOND));
     store.close(START).unwrap();
     let (_store, state) = opened(&path, START + SECOND);
-    assert_eq!(taken(&state, "a"), [(START, 3)], "and not of now again");
+    assert_eq!(taken(&state, "a"), [(START, 3)], "the time is not moved again");
     assert_eq!(state.keys[0].cooling_until, Some(START + 30 * SECOND));
     let (_store, state) = opened(&path, START + 2 * DAY);
     assert_eq!(state.keys, []);
 }
 
 #[test]
-fn a_clock_that_was_set_between_two_runs_moves_what_was_taken_with_it() {
+fn clock_changed_between_runs_moves_stored_times() {
     for is_back in [true, false] {
         let (_folder, path) = folder();
         let (mut store, _) = booted(&path, START, 1, 100 * SECOND);
@@ -218,7 +218,7 @@ fn a_clock_that_was_set_between_two_runs_moves_what_was_taken_with_it() {
 }
 
 #[test]
-fn quotas_are_kept_with_their_origin_and_those_of_others_stay() {
+fn quotas_are_stored_with_origin_and_per_owner() {
     let (_folder, path) = folder();
     let day = Calendar::new(Period::Day, "America/Los_Angeles").unwrap();
     let quota = Quota::new().rpm(5).on_calendar(Dimension::Tokens, 9, &day);
@@ -234,13 +234,13 @@ fn quotas_are_kept_with_their_origin_and_those_of_others_stay() {
         let state = Sqlite::peek(&path, START, None).unwrap();
         state.quotas.into_iter().map(|quota| quota.name).collect()
     };
-    assert_eq!(names(), ["b", "c"], "the second took `a` over, and has removed it");
+    assert_eq!(names(), ["b", "c"], "the second store took over `a` and removed it");
     one.sync(&[], Some(&[configured("d")]), START).unwrap();
     assert_eq!(names(), ["c", "d"]);
 }
 
 #[test]
-fn a_quota_that_another_has_set_since_is_not_overwritten() {
+fn quota_set_by_another_store_is_not_overwritten() {
     let (_folder, path) = folder();
     let set = |name: &str, rpm| NamedQuota::new(name, Quota::new().rpm(rpm), QuotaOrigin::Set);
     let (mut one, _) = opened(&path, START);
@@ -258,7 +258,7 @@ fn a_quota_that_another_has_set_since_is_not_overwritten() {
 
 #[cfg(unix)]
 #[test]
-fn a_database_in_use_is_read_as_it_is_through_a_link_too() {
+fn database_in_use_is_readable_through_a_link() {
     let (folder, path) = folder();
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -268,7 +268,7 @@ fn a_database_in_use_is_read_as_it_is_through_a_link_too() {
 }
 
 #[test]
-fn peeking_makes_nothing_and_tells_what_is_held() {
+fn peek_creates_no_file_and_reports_held_amounts() {
     let (folder, path) = folder();
     assert!(Sqlite::peek(&path, START, None).is_err());
     assert!(Sqlite::reset(&path, None, START, None).is_err());
@@ -287,24 +287,27 @@ fn peeking_makes_nothing_and_tells_what_is_held() {
 }
 
 #[test]
-fn a_reset_from_outside_is_heard_by_those_who_run() {
+fn external_reset_is_received_by_running_store() {
     let (_folder, path) = folder();
     let (mut store, _) = opened(&path, START);
     let both = [change("a", &[(START, 3)], 0), change("b", &[(START, 3)], 1)];
     sync(&mut store, &both, START);
     Sqlite::reset(&path, Some("a"), START + Duration::from_nanos(1), None).unwrap();
-    let heard = sync(&mut store, &[], START + Duration::from_nanos(2));
-    assert_eq!(heard.len(), 1);
-    assert_eq!((&*heard[0].key, heard[0].reset_at), ("a", Some(START + Duration::from_nanos(1))));
+    let received = sync(&mut store, &[], START + Duration::from_nanos(2));
+    assert_eq!(received.len(), 1);
+    assert_eq!(
+        (&*received[0].key, received[0].reset_at),
+        ("a", Some(START + Duration::from_nanos(1)))
+    );
     Sqlite::reset(&path, None, START + Duration::from_nanos(3), None).unwrap();
     assert_eq!(sync(&mut store, &[], START + Duration::from_nanos(4)).len(), 2);
     let state = Sqlite::peek(&path, START + Duration::from_nanos(5), None).unwrap();
     assert_eq!(taken(&state, "b"), []);
-    assert_eq!(state.keys[0].buckets[0].saved.held, 1, "what is in flight stays held");
+    assert_eq!(state.keys[0].buckets[0].saved.held, 1, "requests in flight stay held");
 }
 
 #[test]
-fn replacing_twice_is_replacing_once() {
+fn replace_twice_equals_replace_once() {
     let (_folder, path) = folder();
     let (mut store, _) = opened(&path, START);
     sync(&mut store, &[change("x", &[(START, 1)], 0), change("a", &[(START, 3)], 0)], START);
@@ -316,6 +319,6 @@ fn replacing_twice_is_replacing_once() {
         Sqlite::replace(&path, &wanted, START, None).unwrap();
         assert_eq!(Sqlite::peek(&path, START, None).unwrap(), wanted);
     }
-    let heard = sync(&mut store, &[], START);
-    assert_eq!(heard.iter().filter(|key| key.reset_at.is_some()).count(), 2);
+    let received = sync(&mut store, &[], START);
+    assert_eq!(received.iter().filter(|key| key.reset_at.is_some()).count(), 2);
 }

@@ -1,4 +1,4 @@
-//! Files that can't be used: a clear error with their name, and nothing overwritten.
+//! Unusable files: an error with the file name, and no file is overwritten.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tollgate::store::{Sqlite, Store, StoreError};
 
 use super::sqlite::{START, change, folder, opened, sync};
 
-/// Opening, peeking and resetting all fail, say so, and leave the file as it was.
+/// Asserts that opening, peeking and resetting fail with this reason and leave the file unchanged.
 fn refuses(path: &Path, reason: &str) {
     let before = fs::read(path).ok();
     let errors: [StoreError; 3] = [
@@ -23,7 +23,7 @@ fn refuses(path: &Path, reason: &str) {
     assert_eq!(fs::read(path).ok(), before);
 }
 
-/// A database of ours that was closed, with some pages in it.
+/// Creates a closed database with several pages.
 fn filled(path: &Path) {
     let (mut store, _) = opened(path, START);
     let changes: Vec<_> =
@@ -33,7 +33,7 @@ fn filled(path: &Path) {
 }
 
 #[test]
-fn what_is_no_database_is_left_as_it_is() {
+fn file_of_another_format_is_refused_unchanged() {
     let (_folder, path) = folder();
     fs::write(&path, "model: gpt-4o\nrequests: [1, 2, 3]\n").unwrap();
     refuses(&path, "not a SQLite database");
@@ -42,14 +42,14 @@ fn what_is_no_database_is_left_as_it_is() {
 }
 
 #[test]
-fn a_folder_is_refused() {
+fn directory_is_refused() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
     refuses(&path, "is a directory");
 }
 
 #[test]
-fn a_database_of_go_ratelimit_is_to_be_migrated() {
+fn go_ratelimit_database_must_be_migrated() {
     let (_folder, path) = folder();
     let db = Connection::open(&path).unwrap();
     db.execute_batch(
@@ -62,14 +62,14 @@ fn a_database_of_go_ratelimit_is_to_be_migrated() {
 }
 
 #[test]
-fn another_programs_database_is_left_as_it_is() {
+fn database_of_another_program_is_refused_unchanged() {
     let (_folder, path) = folder();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
     refuses(&path, "another program");
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_left_as_it_is() {
+fn database_of_newer_version_is_refused_unchanged() {
     let (_folder, path) = folder();
     filled(&path);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
@@ -77,7 +77,7 @@ fn a_database_of_a_newer_version_is_left_as_it_is() {
 }
 
 #[test]
-fn a_damaged_header_is_found() {
+fn damaged_header_is_detected() {
     let (_folder, path) = folder();
     filled(&path);
     let mut bytes = fs::read(&path).unwrap();
@@ -87,7 +87,7 @@ fn a_damaged_header_is_found() {
 }
 
 #[test]
-fn a_truncated_file_is_found() {
+fn truncated_file_is_detected() {
     let (_folder, path) = folder();
     filled(&path);
     let bytes = fs::read(&path).unwrap();
@@ -98,7 +98,7 @@ fn a_truncated_file_is_found() {
 }
 
 #[test]
-fn a_damaged_page_in_the_middle_is_found() {
+fn damaged_page_in_the_middle_is_detected() {
     let (_folder, path) = folder();
     filled(&path);
     let mut bytes = fs::read(&path).unwrap();
@@ -109,7 +109,7 @@ fn a_damaged_page_in_the_middle_is_found() {
 }
 
 #[test]
-fn missing_folders_are_made_and_those_that_cannot_be_are_named() {
+fn missing_directories_are_created_or_named_in_error() {
     let (folder, path) = folder();
     let deep = folder.path().join("a/b/c/state.db");
     opened(&deep, START);
@@ -120,21 +120,21 @@ fn missing_folders_are_made_and_those_that_cannot_be_are_named() {
 }
 
 #[test]
-fn an_empty_file_becomes_a_database() {
+fn empty_file_becomes_a_database() {
     let (_folder, path) = folder();
     fs::write(&path, "").unwrap();
     filled(&path);
 }
 
 #[test]
-fn a_store_that_is_not_open_says_so() {
+fn sync_of_store_that_is_not_open_is_an_error() {
     let (_folder, path) = folder();
     let error = Sqlite::new(&path).sync(&[], None, START).unwrap_err();
     assert!(error.to_string().contains("not open"), "{error}");
 }
 
 #[test]
-fn who_waits_for_a_lock_too_long_is_told_and_loses_nothing() {
+fn lock_timeout_is_an_error_and_loses_no_change() {
     let (_folder, path) = folder();
     let (mut store, _) = opened(&path, START);
     let lock = Connection::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of what somebody held who died, or was only asleep.
+//! Held amounts of owners that have exited or were suspended.
 
 use rusqlite::Connection;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tollgate::store::{Sqlite, Store};
 
 use super::sqlite::{SECOND, START, change, folder, opened, sync, taken};
 
-/// The sum over all time of what was taken of a key's requests a day.
+/// Returns the sum of all entries of a key's requests per day.
 pub(crate) fn total(path: &std::path::Path, key: &str) -> i64 {
     let db = Connection::open(path).unwrap();
     let sql = "SELECT coalesce(sum(total), 0) FROM buckets \
@@ -17,22 +17,22 @@ pub(crate) fn total(path: &std::path::Path, key: &str) -> i64 {
 }
 
 #[test]
-fn what_a_dead_owner_held_is_taken_when_it_was_last_seen() {
+fn held_amount_of_dead_owner_counts_at_last_heartbeat() {
     let (_folder, path) = folder();
     let (mut dead, _) = opened(&path, START);
     sync(&mut dead, &[change("a", &[(START, 1)], 3)], START + SECOND);
     let (mut alive, _) = opened(&path, START + SECOND);
     assert_eq!(sync(&mut alive, &[], START + 5 * SECOND), [change("a", &[], 3)]);
-    // Ten seconds without a word are enough where it writes every second.
-    let heard = sync(&mut alive, &[], START + 12 * SECOND);
-    assert_eq!(heard, [change("a", &[(START + SECOND, 3)], 0)]);
+    // Ten seconds of silence are enough if the owner writes every second.
+    let received = sync(&mut alive, &[], START + 12 * SECOND);
+    assert_eq!(received, [change("a", &[(START + SECOND, 3)], 0)]);
     let (_third, state) = opened(&path, START + 13 * SECOND);
     assert_eq!(taken(&state, "a"), [(START, 1), (START + SECOND, 3)]);
     assert_eq!(total(&path, "a"), 4);
 }
 
 #[test]
-fn requests_in_flight_end_with_a_dead_owner() {
+fn requests_in_flight_end_with_dead_owner() {
     let (_folder, path) = folder();
     let (mut dead, _) = opened(&path, START);
     let mut change = KeyChanges::new("a");
@@ -44,7 +44,7 @@ fn requests_in_flight_end_with_a_dead_owner() {
 }
 
 #[test]
-fn an_owner_of_another_boot_is_dead_at_once() {
+fn owner_from_another_boot_is_dead_immediately() {
     let (_folder, path) = folder();
     let mut dead = Sqlite::new(&path);
     dead.set_boot(Some(Boot::new(1, 50 * SECOND)));
@@ -57,20 +57,20 @@ fn an_owner_of_another_boot_is_dead_at_once() {
 }
 
 #[test]
-fn an_owner_that_was_only_asleep_takes_back_what_it_holds_and_loses_nothing() {
+fn suspended_owner_reclaims_held_amount() {
     let (_folder, path) = folder();
     let (mut sleeper, _) = opened(&path, START);
     sync(&mut sleeper, &[change("a", &[(START, 1)], 3)], START);
     let (mut other, _) = opened(&path, START);
     sync(&mut other, &[], START);
     let later = START + 60 * SECOND;
-    let heard = sync(&mut other, &[change("a", &[(later, 10)], 0)], later);
-    assert_eq!(heard, [change("a", &[(START, 3)], 0)], "buried");
-    // It wakes, and one of its requests has ended meanwhile.
+    let received = sync(&mut other, &[change("a", &[(later, 10)], 0)], later);
+    assert_eq!(received, [change("a", &[(START, 3)], 0)], "reaped");
+    // The owner resumes after one of its requests has ended.
     let ended = change("a", &[(START + Duration::from_nanos(2), 1)], 2);
     assert_eq!(sync(&mut sleeper, &[ended], later), [change("a", &[(later, 10)], 0)]);
-    let heard = sync(&mut other, &[], later);
-    assert_eq!(heard, [change("a", &[(START, -3), (START + Duration::from_nanos(2), 1)], 2)]);
+    let received = sync(&mut other, &[], later);
+    assert_eq!(received, [change("a", &[(START, -3), (START + Duration::from_nanos(2), 1)], 2)]);
     assert_eq!(sync(&mut sleeper, &[], later), []);
     assert_eq!(total(&path, "a"), 12);
     sync(&mut sleeper, &[change("a", &[(START + Duration::from_nanos(3), 2)], 0)], later);
@@ -88,7 +88,7 @@ fn an_owner_that_was_only_asleep_takes_back_what_it_holds_and_loses_nothing() {
 }
 
 #[test]
-fn a_sleeper_that_others_have_forgotten_goes_on() {
+fn suspended_owner_deleted_by_others_resumes() {
     let (_folder, path) = folder();
     let (mut sleeper, _) = opened(&path, START);
     sync(&mut sleeper, &[change("a", &[], 3)], START);

@@ -1,4 +1,4 @@
-//! The file stays small, and nothing is lost or told twice by that.
+//! The file stays small, without losing or repeating changes.
 
 use super::sqlite::{DAY, SECOND, START, change, folder, opened, sync, taken};
 use super::sqlite_owners::total;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use tollgate::Timestamp;
 
 #[test]
-fn the_file_stays_small_whatever_is_taken() {
+fn file_size_stays_bounded() {
     let (_folder, path) = folder();
     let (mut store, _) = opened(&path, START);
     let mut largest = [0, 0];
-    // Three days of a request every ten seconds under ten keys, synced every ten minutes.
+    // Three days of one request every ten seconds under ten keys, synced every ten minutes.
     let keys: Vec<String> = (0..10).map(|n| format!("model-{n}")).collect();
     for round in 0..3 * 144_u64 {
         let from = START + Duration::from_secs(round * 600);
@@ -26,19 +26,19 @@ fn the_file_stays_small_whatever_is_taken() {
     assert!(largest[1] < largest[0] * 3 / 2, "{largest:?} bytes");
     let end = START + 3 * DAY;
     let kept: u64 = taken(&opened(&path, end).1, "model-0").iter().map(|(_, n)| n).sum();
-    // A day, and what is kept beyond it.
+    // One day and the entries kept beyond.
     assert!((8_640..=8_640 + 8_640 / 10).contains(&kept), "{kept}");
 }
 
 #[test]
-fn who_lags_behind_hears_of_everything_once_though_entries_become_fewer() {
+fn lagging_store_receives_each_change_once_despite_merging() {
     let (_folder, path) = folder();
     let (mut slow, _) = opened(&path, START);
     let (mut quick, _) = opened(&path, START);
-    let (mut heard, mut took) = (0, 0);
-    let mut listen = |slow: &mut _, now: Timestamp| {
+    let (mut received, mut took) = (0, 0);
+    let mut receive = |slow: &mut _, now: Timestamp| {
         for key in sync(slow, &[change("a", &[(now, 1)], 0)], now) {
-            heard += key.buckets[0].taken.iter().map(|(_, amount)| amount).sum::<i64>();
+            received += key.buckets[0].taken.iter().map(|(_, amount)| amount).sum::<i64>();
         }
     };
     for round in 0..200_u64 {
@@ -47,11 +47,11 @@ fn who_lags_behind_hears_of_everything_once_though_entries_become_fewer() {
         took += 100;
         sync(&mut quick, &[change("a", &times, 0)], now);
         if round % 7 == 3 {
-            listen(&mut slow, now);
+            receive(&mut slow, now);
         }
     }
-    listen(&mut slow, START + 200 * SECOND);
-    assert_eq!(heard, took);
+    receive(&mut slow, START + 200 * SECOND);
+    assert_eq!(received, took);
     let all: u64 = taken(&opened(&path, START + 201 * SECOND).1, "a").iter().map(|(_, n)| n).sum();
     assert_eq!(all, took.unsigned_abs() + 30);
     assert_eq!(total(&path, "a"), took + 30);

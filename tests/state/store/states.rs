@@ -1,4 +1,5 @@
-//! Random states, as a store gives them back: everything in order, each time once, nothing past.
+//! Random states in the form that a store returns: sorted, without duplicate times or expired
+//! entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub(super) fn state() -> impl Strategy<Value = State> {
     })
 }
 
-/// What keys are called, and what a file's format may trip over.
+/// Generates key names, including ones that resemble YAML syntax.
 fn name() -> impl Strategy<Value = String> {
     let traps = ["", "~", "null", "1", "1e3", "yes", "a: b", "- a", "...", "---", "#", "\n...\n"];
     let dates = ["2026-01-01", "2026-01-01T00:00:00Z", "0x1f", "!tag", "&a", "*a", "{", "\u{85}"];
@@ -81,7 +82,7 @@ fn buckets() -> impl Strategy<Value = Vec<BucketSnapshot>> {
     })
 }
 
-/// Times within the window, each once.
+/// Returns distinct times within the window.
 fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(Timestamp, u64)> {
     let at = |ago: u64| NOW - Duration::from_nanos(ago % window.as_nanos());
     let distinct: BTreeMap<_, _> =
@@ -131,7 +132,7 @@ fn limit() -> impl Strategy<Value = Limit> {
         .prop_map(|(limit, debt)| if debt { limit.with_debt() } else { limit })
 }
 
-/// States that nobody uses: nothing is held, and what was taken within 1/256 of a window is one entry.
+/// Generates states with zero held, and one entry per 1/256 of a window.
 pub(super) fn at_rest() -> impl Strategy<Value = State> {
     state().prop_map(|mut state| {
         for key in &mut state.keys {

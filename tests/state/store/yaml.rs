@@ -1,4 +1,4 @@
-//! A file of state between runs of one process.
+//! A state file between runs of one process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn file() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What was taken of a key's tokens a minute.
+/// Returns changes of a key's tokens per minute.
 pub(super) fn used(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyChanges {
     used_of(key, Dimension::Tokens, Window::MINUTE, taken, held)
 }
@@ -37,7 +37,7 @@ fn used_of(
     changes
 }
 
-/// Key, and what was taken of its first bucket.
+/// Returns each key with the entries of its first bucket.
 fn taken(state: &State) -> Vec<(&str, &[(Timestamp, u64)])> {
     state.keys.iter().map(|key| (&*key.key, &*key.buckets[0].saved.taken)).collect()
 }
@@ -50,7 +50,7 @@ fn written(path: &Path, changes: &[KeyChanges], now: Timestamp) {
 }
 
 #[test]
-fn what_was_taken_is_there_at_the_next_start_to_the_nanosecond() {
+fn usage_is_restored_to_the_nanosecond() {
     let (_folder, path) = file();
     let at = NOW + Duration::from_nanos(123_456_789);
     written(&path, &[used("a", &[(NOW, 7), (at, 1_500)], 0), used("b", &[(at, 2)], 0)], at);
@@ -58,13 +58,13 @@ fn what_was_taken_is_there_at_the_next_start_to_the_nanosecond() {
     assert_eq!(
         taken(&state),
         [("a", &[(at, 1_507)][..]), ("b", &[(at, 2)][..])],
-        "what lies within 1/256 of a minute is one entry"
+        "entries within 1/256 of a minute are merged"
     );
     assert_eq!(Yaml::peek(&path, at + Duration::from_nanos(1), None).unwrap(), state);
 }
 
 #[test]
-fn a_file_is_for_people_to_read() {
+fn file_content_is_readable_yaml() {
     let (_folder, path) = file();
     let at = NOW + Duration::from_nanos(1);
     let mut store = Yaml::new(&path);
@@ -92,7 +92,7 @@ fn a_file_is_for_people_to_read() {
 }
 
 #[test]
-fn the_format_in_the_documentation_is_what_is_read() {
+fn format_in_the_documentation_is_accepted() {
     let source = include_str!("../../../src/store/yaml/store.rs");
     let (_, rest) = source.split_once("/// ```yaml\n").unwrap();
     let (text, _) = rest.split_once("/// ```\n").unwrap();
@@ -111,7 +111,7 @@ fn the_format_in_the_documentation_is_what_is_read() {
 }
 
 #[test]
-fn folders_that_are_missing_are_made() {
+fn missing_directories_are_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("some/where/state.yaml");
     written(&path, &[used("a", &[(NOW, 7)], 0)], NOW);
@@ -119,7 +119,7 @@ fn folders_that_are_missing_are_made() {
 }
 
 #[test]
-fn a_file_that_is_missing_or_empty_is_a_state_of_nothing() {
+fn missing_or_empty_file_is_an_empty_state() {
     let (_folder, path) = file();
     assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
     fs::write(&path, " \n").unwrap();
@@ -128,7 +128,7 @@ fn a_file_that_is_missing_or_empty_is_a_state_of_nothing() {
 }
 
 #[test]
-fn a_file_that_is_missing_is_neither_looked_at_nor_reset_and_none_is_made() {
+fn missing_file_is_neither_peeked_nor_reset_nor_created() {
     let (folder, path) = file();
     let error = Yaml::peek(&path, NOW, None).unwrap_err().to_string();
     assert!(error.contains("cannot be read: No such file"), "{error}");
@@ -137,7 +137,7 @@ fn a_file_that_is_missing_is_neither_looked_at_nor_reset_and_none_is_made() {
 }
 
 #[test]
-fn a_file_is_written_only_if_something_has_changed() {
+fn file_is_written_only_after_changes() {
     let (_folder, path) = file();
     let mut store = Yaml::new(&path);
     store.open(NOW).unwrap();
@@ -153,7 +153,7 @@ fn a_file_is_written_only_if_something_has_changed() {
 }
 
 #[test]
-fn what_no_window_counts_any_more_is_forgotten() {
+fn expired_entries_are_dropped() {
     let (_folder, path) = file();
     let day = used_of("a", Dimension::Requests, Window::DAY, &[(NOW, 3)], 0);
     written(&path, &[used("a", &[(NOW, 7)], 0), day], NOW);
@@ -168,7 +168,7 @@ fn what_no_window_counts_any_more_is_forgotten() {
 }
 
 #[test]
-fn what_a_killed_process_held_counts_as_taken() {
+fn held_amount_of_killed_process_counts_as_used() {
     let (_folder, path) = file();
     let in_flight = used_of("a", Dimension::Concurrency, Window::MINUTE, &[], 3);
     let mut store = Yaml::new(&path);
@@ -179,11 +179,11 @@ fn what_a_killed_process_held_counts_as_taken() {
     drop(store);
     let state = Yaml::new(&path).open(NOW + S).unwrap();
     assert_eq!(taken(&state), [("a", &[(NOW, 7), (NOW + S, 500)][..])]);
-    assert_eq!(state.keys[0].buckets.len(), 1, "nothing is in flight any more");
+    assert_eq!(state.keys[0].buckets.len(), 1, "no request is in flight any more");
 }
 
 #[test]
-fn what_is_held_at_the_close_counts_as_taken() {
+fn held_amount_at_close_counts_as_used() {
     let (_folder, path) = file();
     written(&path, &[used("a", &[(NOW, 7)], 500)], NOW);
     let state = Yaml::peek(&path, NOW, None).unwrap();
@@ -192,7 +192,7 @@ fn what_is_held_at_the_close_counts_as_taken() {
 }
 
 #[test]
-fn a_reset_forgets_what_was_taken_before_and_keeps_what_came_after() {
+fn reset_drops_earlier_usage_and_keeps_later_usage() {
     let (_folder, path) = file();
     let mut first = used("a", &[(NOW, 7)], 0);
     first.cooling_until = Some(NOW + 30 * S);
@@ -208,7 +208,7 @@ fn a_reset_forgets_what_was_taken_before_and_keeps_what_came_after() {
 }
 
 #[test]
-fn a_file_can_be_reset_by_key_or_whole_and_keeps_its_quotas() {
+fn file_can_be_reset_by_key_or_whole_and_keeps_quotas() {
     let (_folder, path) = file();
     let mut store = Yaml::new(&path);
     store.open(NOW).unwrap();
@@ -228,7 +228,7 @@ fn a_file_can_be_reset_by_key_or_whole_and_keeps_its_quotas() {
 }
 
 #[test]
-fn a_cool_down_goes_on_and_can_be_taken_back() {
+fn cool_down_is_restored_and_can_be_cancelled() {
     let (_folder, path) = file();
     let cooling = |until| {
         let mut changes = KeyChanges::new("a");
@@ -246,7 +246,7 @@ fn a_cool_down_goes_on_and_can_be_taken_back() {
 }
 
 #[test]
-fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
+fn changed_clock_neither_refunds_nor_locks_a_key() {
     let (_folder, path) = file();
     let boot = |uptime| Some(Boot::new(0xabc, uptime));
     let mut store = Yaml::new(&path);
@@ -255,18 +255,18 @@ fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     let day = used_of("a", Dimension::Requests, Window::DAY, &[(NOW, 3)], 0);
     store.sync(&[day], None, NOW).unwrap();
     drop(store);
-    // A minute later by the machine; its clock was set.
+    // One minute later by the uptime; the clock was changed.
     for now in [NOW - 400 * DAY, NOW + 400 * DAY] {
         let state = Yaml::peek(&path, now, boot(160 * S)).unwrap();
         assert_eq!(taken(&state), [("a", &[(now - 60 * S, 3)][..])]);
     }
-    // Another start of the machine: what lies ahead is now.
+    // After another boot, times in the future count as now.
     let state = Yaml::peek(&path, NOW - 400 * DAY, Some(Boot::new(2, S))).unwrap();
     assert_eq!(taken(&state), [("a", &[(NOW - 400 * DAY, 3)][..])]);
 }
 
 #[test]
-fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
+fn usage_moved_at_start_is_not_moved_again() {
     let (_folder, path) = file();
     let open = |uptime, now| {
         let mut store = Yaml::new(&path);
@@ -279,7 +279,7 @@ fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
         .sync(&[used_of("a", Dimension::Requests, Window::DAY, &[(NOW, 3)], 0)], None, NOW)
         .unwrap();
     drop(store);
-    // An hour ahead.
+    // The clock is an hour ahead.
     let now = NOW + 3_600 * S;
     let (mut store, _) = open(101 * S, now + S);
     store.sync(&[used("b", &[(now, 1)], 0)], None, now + S).unwrap();
@@ -289,7 +289,7 @@ fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
 }
 
 #[test]
-fn a_state_takes_the_place_of_another_and_old_quotas_go_with_it() {
+fn replace_removes_previous_state_and_quotas() {
     let (_folder, path) = file();
     written(&path, &[used("old", &[(NOW, 7)], 0)], NOW);
     let mut state = State::default();
@@ -306,7 +306,7 @@ fn a_state_takes_the_place_of_another_and_old_quotas_go_with_it() {
 }
 
 #[test]
-fn a_store_that_is_not_open_says_so() {
+fn sync_of_store_that_is_not_open_is_an_error() {
     let (_folder, path) = file();
     let mut store = Yaml::new(&path);
     let error = store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap_err().to_string();
@@ -317,7 +317,7 @@ fn a_store_that_is_not_open_says_so() {
 
 #[cfg(unix)]
 #[test]
-fn permissions_stay_and_a_link_is_followed() {
+fn permissions_are_kept_and_links_followed() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let (folder, path) = file();
     let target = folder.path().join("elsewhere.yaml");
@@ -328,7 +328,7 @@ fn permissions_stay_and_a_link_is_followed() {
     assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(Yaml::peek(&target, NOW, None).unwrap().keys.len(), 2);
-    // Two names of one file are one lock.
+    // Two paths of one file share one lock.
     let mut store = Yaml::new(&path);
     store.open(NOW).unwrap();
     assert!(Yaml::new(&target).open(NOW).is_err());

@@ -1,4 +1,4 @@
-//! Files that are not what they should be, and disks that don't take what is written.
+//! Invalid files, and write errors.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::yaml::{file, used};
 
 const NOW: Timestamp = ManualClock::START;
 
-/// The error of a file with this text, which stays as it is whatever is tried.
+/// Returns the error for a file with this text; no operation changes the file.
 fn refused(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
     let (_folder, path) = file();
@@ -25,53 +25,53 @@ fn refused(text: impl AsRef<[u8]>) -> String {
     assert!(Yaml::replace(&path, &State::default(), NOW, None).is_err());
     assert_eq!(fs::read(&path).unwrap(), text);
     let prefix = format!("{}: ", path.display());
-    peeked.strip_prefix(&prefix).unwrap_or_else(|| panic!("{peeked} names the file")).to_owned()
+    peeked.strip_prefix(&prefix).unwrap_or_else(|| panic!("{peeked} lacks the path")).to_owned()
 }
 
 #[track_caller]
-fn says(text: impl AsRef<[u8]>, parts: &[&str]) {
+fn assert_refused(text: impl AsRef<[u8]>, parts: &[&str]) {
     let error = refused(text);
     for part in parts {
         assert!(error.contains(part), "{part:?} is not in {error:?}");
     }
-    assert!(error.contains("move it aside"), "{error:?} says what to do");
+    assert!(error.contains("move it aside"), "{error:?} lacks the advice");
 }
 
 const WHOLE: &str = include_str!("fixtures/state.yaml");
 
 #[test]
-fn a_file_that_is_no_yaml_is_refused_with_its_line() {
-    says("version: 1\nkeys: {a: [}\n...\n", &["line 2"]);
-    says("quotas:\n\t- x\n", &["line 2"]);
-    says([0u8; 64], &["not a tollgate state file"]);
-    says([0xff, 0xfe, 0x00, 0x01], &["invalid UTF-8"]);
+fn invalid_yaml_is_refused_with_line() {
+    assert_refused("version: 1\nkeys: {a: [}\n...\n", &["line 2"]);
+    assert_refused("quotas:\n\t- x\n", &["line 2"]);
+    assert_refused([0u8; 64], &["not a tollgate state file"]);
+    assert_refused([0xff, 0xfe, 0x00, 0x01], &["invalid UTF-8"]);
 }
 
 #[test]
-fn a_file_of_somebody_else_is_refused() {
-    says("- 1\n- 2\n", &["not a tollgate state file"]);
-    says("hello\n", &["not a tollgate state file"]);
-    says("name: x\n", &["not a tollgate state file: it has no `version`"]);
-    says("version: '3.9'\nservices: {}\n", &["not a tollgate state file"]);
+fn file_of_another_program_is_refused() {
+    assert_refused("- 1\n- 2\n", &["not a tollgate state file"]);
+    assert_refused("hello\n", &["not a tollgate state file"]);
+    assert_refused("name: x\n", &["not a tollgate state file: it has no `version`"]);
+    assert_refused("version: '3.9'\nservices: {}\n", &["not a tollgate state file"]);
 }
 
 #[test]
-fn a_file_of_another_version_is_refused() {
+fn file_of_another_version_is_refused() {
     let error = refused(WHOLE.replace("version: 1", "version: 2"));
     assert!(error.contains("unsupported version 2; this tollgate reads version 1"), "{error}");
 }
 
 #[test]
-fn a_file_of_go_ratelimit_is_not_taken_silently() {
+fn go_ratelimit_file_is_refused_with_advice() {
     let error = refused("quotas:\n  a:\n    max_rpm: 5\nstate: {}\n");
     assert!(error.contains("`tollgate migrate`"), "{error}");
     assert!(refused("state: {}\n").contains("`tollgate migrate`"));
 }
 
 #[test]
-fn a_file_that_was_cut_short_anywhere_is_refused() {
+fn truncated_file_is_refused() {
     let (_folder, path) = file();
-    // Cut within the title it is an empty document, as if nobody had written any.
+    // Cut within the title comment, it is an empty document.
     let body = WHOLE.find("version").unwrap();
     for end in (body + 1..WHOLE.trim_end().len()).filter(|end| WHOLE.is_char_boundary(*end)) {
         fs::write(&path, &WHOLE[..end]).unwrap();
@@ -79,49 +79,55 @@ fn a_file_that_was_cut_short_anywhere_is_refused() {
         assert!(read.is_err(), "{:?}", &WHOLE[..end]);
     }
     let lines: Vec<_> = WHOLE.lines().collect();
-    says(lines[..lines.len() - 2].join("\n"), &["truncated", "ends at line 32 without `...`"]);
+    assert_refused(
+        lines[..lines.len() - 2].join("\n"),
+        &["truncated", "ends at line 32 without `...`"],
+    );
 }
 
 #[test]
-fn a_value_that_is_none_is_refused_with_its_line_and_what_is_allowed() {
+fn invalid_value_is_refused_with_line_and_expected_values() {
     let with = |from: &str, to: &str| {
         assert!(WHOLE.contains(from), "{from}");
         WHOLE.replacen(from, to, 1)
     };
-    says(with("held: 80", "held: -80"), &["line 31", "held"]);
-    says(with("held: 80", "hold: 80"), &["line 31", "unknown field `hold`"]);
-    says(with(": 1500", ": many"), &["line 33", "many"]);
-    says(
+    assert_refused(with("held: 80", "held: -80"), &["line 31", "held"]);
+    assert_refused(with("held: 80", "hold: 80"), &["line 31", "unknown field `hold`"]);
+    assert_refused(with(": 1500", ": many"), &["line 33", "many"]);
+    assert_refused(
         with("2026-01-01T00:00:00.000000001Z: 1500", "noon: 1500"),
         &["line 33", "invalid time `noon`"],
     );
-    says(
+    assert_refused(
         with("2026-01-01T00:00:00.000000001Z: 1500", "1969-01-01T00:00:00Z: 1"),
         &["expected 1970 to 2554"],
     );
-    says(with("dimension: tokens", "dimension: token"), &["line 29", "expected requests, tokens"]);
-    says(with("window: 1m\n", "window: soon\n"), &["invalid duration `soon`"]);
-    says(with("window: 1m\n", "window: 400h 500h\n"), &["invalid duration"]);
-    says(with("window: 1m\n", "window: 9000h\n"), &["1ms to 366 days"]);
-    says(with("America/Los_Angeles", "America/Atlantis"), &["line", "Atlantis"]);
-    says(
+    assert_refused(
+        with("dimension: tokens", "dimension: token"),
+        &["line 29", "expected requests, tokens"],
+    );
+    assert_refused(with("window: 1m\n", "window: soon\n"), &["invalid duration `soon`"]);
+    assert_refused(with("window: 1m\n", "window: 400h 500h\n"), &["invalid duration"]);
+    assert_refused(with("window: 1m\n", "window: 9000h\n"), &["1ms to 366 days"]);
+    assert_refused(with("America/Los_Angeles", "America/Atlantis"), &["line", "Atlantis"]);
+    assert_refused(
         with("window: day", "window: year"),
         &["unknown period `year`; with `zone`, use day, week or month"],
     );
-    says(
+    assert_refused(
         with("algorithm: token_bucket", "algorithm: leaky"),
         &["line 15", "leaky", "token_bucket"],
     );
-    says(
+    assert_refused(
         with("algorithm: token_bucket", "algorithm: fixed_window"),
         &["only allowed with `algorithm: token_bucket`"],
     );
-    says(with("limit: 30", "limit: 0"), &["limit: must be at least 1"]);
-    says(with("origin: learned", "origin: guessed"), &["line 9", "guessed"]);
+    assert_refused(with("limit: 30", "limit: 0"), &["limit: must be at least 1"]);
+    assert_refused(with("origin: learned", "origin: guessed"), &["line 9", "guessed"]);
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_file_is_refused() {
+fn directory_at_path_of_the_file_is_refused() {
     let (_folder, path) = file();
     fs::create_dir(&path).unwrap();
     let error = Yaml::new(&path).open(NOW).unwrap_err().to_string();
@@ -130,7 +136,7 @@ fn a_folder_in_the_place_of_the_file_is_refused() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_folder_is_refused() {
+fn file_at_path_of_the_directory_is_refused() {
     let (_folder, path) = file();
     fs::write(&path, "").unwrap();
     let error = Yaml::new(path.join("state.yaml")).open(NOW).unwrap_err().to_string();
@@ -138,13 +144,13 @@ fn a_file_in_the_place_of_the_folder_is_refused() {
 }
 
 #[test]
-fn what_could_not_be_written_is_not_taken_twice_when_it_can() {
+fn changes_are_written_once_after_failed_writes() {
     let (folder, path) = file();
     let mut store = Yaml::new(&path);
     store.open(NOW).unwrap();
     store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap();
     let before = fs::read(&path).unwrap();
-    // A folder in the place of the temporary file: it can't be made, as on a disk that is read-only.
+    // A directory at the path of the temporary file makes writing fail, as on a read-only disk.
     let temporary = folder.path().join("state.yaml.tollgate-tmp");
     fs::create_dir(&temporary).unwrap();
     let changes = [used("a", &[(NOW + Duration::from_nanos(1), 5)], 0)];
@@ -161,7 +167,7 @@ fn what_could_not_be_written_is_not_taken_twice_when_it_can() {
 }
 
 #[test]
-fn what_a_killed_process_left_beside_is_cleaned_up() {
+fn temporary_file_of_killed_process_is_removed() {
     let (folder, path) = file();
     let temporary = folder.path().join("state.yaml.tollgate-tmp");
     fs::write(&temporary, "version: 1\nkeys").unwrap();
@@ -170,7 +176,7 @@ fn what_a_killed_process_left_beside_is_cleaned_up() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_file_and_what_to_do() {
+fn file_in_use_is_refused_with_process_and_advice() {
     let (_folder, path) = file();
     let mut first = Yaml::new(&path);
     first.open(NOW).unwrap();
@@ -180,7 +186,7 @@ fn a_second_process_is_told_who_has_the_file_and_what_to_do() {
         format!("in use by process {}, which holds {}.lock", std::process::id(), path.display());
     assert!(error.contains(&holds), "{error}");
     assert!(error.contains("use a SQLite database"), "{error}");
-    assert!(Yaml::peek(&path, NOW, None).is_ok(), "reading is free");
+    assert!(Yaml::peek(&path, NOW, None).is_ok(), "reading is allowed");
     first.close(NOW).unwrap();
     assert!(Yaml::new(&path).open(NOW).is_ok());
 }

@@ -1,4 +1,4 @@
-//! A limiter that is kept in a YAML file.
+//! A limiter with a store in a YAML file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tollgate::{Cost, Limiter, Quota};
 
 use super::yaml::file;
 
-/// As good as never: these tests say when.
+/// Longer than any test; the tests flush explicitly.
 const NEVER: Duration = Duration::from_secs(86_400);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -20,13 +20,13 @@ fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Result<Persistence, Store
     (limiter, keeping)
 }
 
-/// How many requests are let in before one is refused; each has ended.
+/// Returns the number of requests admitted before a refusal; each ends immediately.
 fn admit(limiter: &Limiter) -> usize {
     std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).count()
 }
 
 #[test]
-fn a_daily_limit_that_is_used_up_stays_used_up_across_restarts() {
+fn exhausted_daily_limit_survives_restarts() {
     let (_folder, path) = file();
     let clock = ManualClock::new();
     for admitted in [5, 0, 0] {
@@ -42,7 +42,7 @@ fn a_daily_limit_that_is_used_up_stays_used_up_across_restarts() {
 }
 
 #[test]
-fn what_never_left_is_given_back_in_the_file_too() {
+fn release_after_flush_is_refunded_in_the_file() {
     let (_folder, path) = file();
     let clock = ManualClock::new();
     let (limiter, keeping) = kept(&path, &clock);
@@ -60,7 +60,7 @@ fn what_never_left_is_given_back_in_the_file_too() {
 }
 
 #[test]
-fn a_second_limiter_is_told_who_has_the_file_and_goes_on_without() {
+fn second_limiter_on_one_file_runs_without_store() {
     let (_folder, path) = file();
     let clock = ManualClock::new();
     let (first, keeping) = kept(&path, &clock);
@@ -71,19 +71,19 @@ fn a_second_limiter_is_told_who_has_the_file_and_goes_on_without() {
 }
 
 #[test]
-fn what_is_used_after_the_machine_has_slept_is_of_today_after_a_restart() {
+fn usage_after_suspend_counts_today_after_restart() {
     let (_folder, path) = file();
     let hour = 3_600_000_000_000;
     let clock = ManualClock::with_boot(Boot::new(7, Duration::from_nanos(hour)));
     let (slept, keeping) = kept(&path, &clock);
     assert!(slept.try_acquire("k", &Cost::new()).is_ok());
     keeping.unwrap().flush_now().unwrap();
-    // It goes on at the time at which it fell asleep.
+    // The limiter's clock resumes at the time of the suspend.
     clock.suspend(30 * HOUR);
     (0..2).for_each(|_| drop(slept.try_acquire("k", &Cost::new()).unwrap()));
     drop(slept);
     let clock = ManualClock::with_boot(Boot::new(7, Duration::from_nanos(hour)));
     clock.advance(30 * HOUR);
     let (fresh, _keeping) = kept(&path, &clock);
-    assert_eq!(admit(&fresh), 3, "of five two are used today, and one was yesterday");
+    assert_eq!(admit(&fresh), 3, "of five, two are used today and one was used yesterday");
 }

@@ -1,4 +1,4 @@
-//! Real processes that are killed while they write, or whose disk is full.
+//! Real processes that are killed while writing, or whose disk is full.
 
 use std::env;
 use std::fs;
@@ -15,26 +15,27 @@ use tollgate_testing::process::{self, Running, on_a_full_disk};
 
 const NOW: Timestamp = ManualClock::START;
 const KEYS: u64 = 20;
-/// Names the file to a process that this test starts: the same test, in another role.
+/// The environment variable with the file for a process started by these tests: the same test in
+/// another role.
 const ROLE: &str = "TOLLGATE_TEST_YAML_FILE";
 
 #[test]
-fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
+fn process_killed_while_writing_leaves_a_complete_file() {
     if let Some(path) = env::var_os(ROLE) {
-        return write_for_ever(Path::new(&path));
+        return write_endlessly(Path::new(&path));
     }
     let (folder, path) = file();
     let (mut written, kills) = (0, full_or(30, 10));
     for round in 0..kills {
-        const NAME: &str = "a_process_that_is_killed_while_it_writes_leaves_a_whole_file";
+        const NAME: &str = "process_killed_while_writing_leaves_a_complete_file";
         let mut running = Running::start(&mut role(NAME, &path));
-        // Killed at another moment each time: after so many reads of the file, all of them whole.
+        // Killed after a different number of reads each time, all of complete files.
         let mut reads = 0;
         let before = written;
         while written == before || reads < round * 3 {
             written = rounds(&path, written);
             reads += 1;
-            assert!(running.child().try_wait().unwrap().is_none(), "it writes for ever");
+            assert!(running.child().try_wait().unwrap().is_none(), "the process writes endlessly");
         }
         drop(running);
         written = rounds(&path, written);
@@ -45,10 +46,10 @@ fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
     let mut left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["state.yaml", "state.yaml.lock"], "and nothing beside it");
+    assert_eq!(left, ["state.yaml", "state.yaml.lock"], "no other file is left");
 }
 
-/// How often every key was written down; as often each, and never less often than before.
+/// Returns the number of writes of every key: equal for all keys, and not lower than before.
 fn rounds(path: &Path, before: u64) -> u64 {
     if !path.exists() {
         return before;
@@ -62,19 +63,19 @@ fn rounds(path: &Path, before: u64) -> u64 {
     used(first)
 }
 
-fn write_for_ever(path: &Path) {
+fn write_endlessly(path: &Path) {
     let mut store = Yaml::new(path);
     store.open(NOW).unwrap();
     let changes: Vec<_> = (0..KEYS).map(|key| used(&format!("k{key}"), &[(NOW, 1)], 0)).collect();
-    // Ends with its parent, whatever becomes of that.
+    // Ends when the parent process has ended.
     while std::os::unix::process::parent_id() != 1 {
         store.sync(&changes, None, NOW).unwrap();
     }
 }
 
 #[test]
-fn a_full_disk_leaves_the_file_as_it_was() {
-    const NAME: &str = "a_full_disk_leaves_the_file_as_it_was";
+fn full_disk_leaves_the_file_unchanged() {
+    const NAME: &str = "full_disk_leaves_the_file_unchanged";
     if let Some(path) = env::var_os(ROLE) {
         return write_too_much(Path::new(&path));
     }
@@ -82,7 +83,7 @@ fn a_full_disk_leaves_the_file_as_it_was() {
     let output = on_a_full_disk(&role(NAME, &path)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let state = Yaml::peek(&path, NOW, None).unwrap();
-    assert_eq!(state.keys.len(), 1, "the last that could be written");
+    assert_eq!(state.keys.len(), 1, "the last successful write");
     assert!(!folder.path().join("state.yaml.tollgate-tmp").exists());
 }
 
@@ -99,10 +100,10 @@ fn write_too_much(path: &Path) {
 }
 
 #[test]
-fn the_lock_of_a_process_that_was_killed_is_free() {
-    const NAME: &str = "the_lock_of_a_process_that_was_killed_is_free";
+fn lock_of_killed_process_is_free() {
+    const NAME: &str = "lock_of_killed_process_is_free";
     if let Some(path) = env::var_os(ROLE) {
-        return write_for_ever(Path::new(&path));
+        return write_endlessly(Path::new(&path));
     }
     let (_folder, path) = file();
     let mut running = Running::start(&mut role(NAME, &path));
@@ -116,7 +117,7 @@ fn the_lock_of_a_process_that_was_killed_is_free() {
     assert!(Yaml::new(&path).open(NOW).is_ok());
 }
 
-/// This very program, as one of its tests.
+/// Returns a command that runs this program as one of its tests.
 fn role(test: &str, path: &Path) -> Command {
     let mut command = process::role((module_path!(), test), ROLE, path);
     command.stdout(Stdio::null());

@@ -1,4 +1,4 @@
-//! Any state comes back as it was written.
+//! Property test: any state is restored as it was written.
 
 use proptest::prelude::*;
 use tollgate::store::Yaml;
@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(256, 64)))]
 
     #[test]
-    fn any_state_comes_back_as_it_was_written(state in state()) {
+    fn written_state_is_restored_unchanged(state in state()) {
         let (_folder, path) = file();
         Yaml::replace(&path, &state, NOW, None).unwrap();
         prop_assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), state);

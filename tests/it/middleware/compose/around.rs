@@ -1,4 +1,4 @@
-//! Tower's layers around ours.
+//! Tower's layers around the rate-limit layer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,15 +21,15 @@ use tower::util::{BoxCloneSyncService, MapErrLayer};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use tower_test::mock;
 
-use super::{Again, flaky, gated, seconds_since, send};
+use super::{RetryPolicy, flaky, gated, seconds_since, send};
 use crate::middleware::inner::Strict;
 use crate::middleware::{available, builder, echo, held, limiter, tokens};
 
 const MINUTE: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
-async fn load_shed_sheds_what_would_wait_at_the_gate_and_takes_nothing() {
+async fn load_shed_rejects_requests_that_would_wait_at_gate() {
     let limiter = limiter(Quota::new().rpm(1));
     let mut service = LoadShed::new(gated(&limiter).layer(echo()));
     for _ in 0..3 {
@@ -43,7 +43,7 @@ async fn load_shed_sheds_what_would_wait_at_the_gate_and_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn load_shed_sheds_nothing_where_requests_wait_after_the_call() {
+async fn load_shed_without_gate_rejects_no_request() {
     let limiter = limiter(Quota::new().rpm(1));
     let begin = limiter.now();
     let mut service = LoadShed::new(tokens(&limiter).layer(echo()));
@@ -54,7 +54,7 @@ async fn load_shed_sheds_nothing_where_requests_wait_after_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn buffer_keeps_the_order_and_those_that_are_dropped_take_nothing() {
+async fn buffer_keeps_order_and_dropped_requests_are_free() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();
@@ -76,10 +76,10 @@ async fn buffer_keeps_the_order_and_those_that_are_dropped_take_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn timeout_ends_a_wait_after_the_call_which_takes_nothing() {
+async fn timeout_ends_wait_after_call_without_charge() {
     let limiter = limiter(Quota::new().rpm(1));
     let begin = limiter.now();
-    let mut service = Timeout::new(tokens(&limiter).layer(echo()), PATIENCE);
+    let mut service = Timeout::new(tokens(&limiter).layer(echo()), TIMEOUT);
     send(&mut service).await.unwrap();
     for waited in [10, 20, 30] {
         assert!(send(&mut service).await.unwrap_err().is::<tower::timeout::error::Elapsed>());
@@ -90,10 +90,10 @@ async fn timeout_ends_a_wait_after_the_call_which_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn timeout_does_not_count_the_wait_at_the_gate() {
+async fn timeout_excludes_wait_at_gate() {
     let limiter = limiter(Quota::new().rpm(1));
     let begin = limiter.now();
-    let mut service = Timeout::new(gated(&limiter).layer(echo()), PATIENCE);
+    let mut service = Timeout::new(gated(&limiter).layer(echo()), TIMEOUT);
     for minute in 0..3 {
         send(&mut service).await.unwrap();
         assert_eq!(seconds_since(&limiter, begin), 60 * minute);
@@ -101,24 +101,24 @@ async fn timeout_does_not_count_the_wait_at_the_gate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_has_each_attempt_charged_and_waiting_for_its_turn() {
+async fn retry_charges_each_attempt_and_waits_for_quota() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(2));
         let begin = limiter.now();
         let inner = flaky(3);
         let calls = Arc::clone(&inner.calls);
-        let policy = Again(9, |error: &RateLimitError| error.refused().is_none());
+        let policy = RetryPolicy(9, |error: &RateLimitError| error.refused().is_none());
         Retry::new(policy, layer(&limiter).layer(inner)).oneshot(1).await.unwrap();
-        // Two at once, and one each 30 s.
+        // Two immediately, then one every 30 s.
         assert_eq!((calls.load(Ordering::Relaxed), seconds_since(&limiter, begin)), (4, 60));
         assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![0], vec![0]));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_can_tell_a_refusal_from_an_error_of_the_service() {
+async fn retry_policy_can_distinguish_refusal_from_service_error() {
     let limiter = limiter(Quota::new().rpm(1));
-    let policy = Again(9, |error: &RateLimitError| error.refused().is_none());
+    let policy = RetryPolicy(9, |error: &RateLimitError| error.refused().is_none());
     let mut service = Retry::new(policy, tokens(&limiter).reject().layer(echo()));
     service.ready().await.unwrap().call(1).await.unwrap();
     let begin = limiter.now();
@@ -127,13 +127,13 @@ async fn retry_can_tell_a_refusal_from_an_error_of_the_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn balance_sends_to_whoever_has_quota() {
+async fn balance_prefers_endpoint_with_quota() {
     let quota = |rpm| Quota::new().rpm(rpm).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("a", quota(1)).quota("b", quota(3)).build().unwrap();
     let begin = limiter.now();
     let endpoint = |key| Constant::new(tokens(&limiter).key(key).layer(echo()), 1_u32);
     let mut service = Balance::new(ServiceList::new(["a", "b"].map(endpoint)));
-    // All that both have at first, then one of `b` each 20 s; at 60 s `a` has one too.
+    // All requests of both first, then one of `b` every 20 s; at 60 s `a` has one, too.
     for expected in [0, 0, 0, 0, 20, 40, 60, 60] {
         send(&mut service).await.unwrap();
         assert_eq!(seconds_since(&limiter, begin), expected);
@@ -152,13 +152,13 @@ async fn call_all_sends_and_answers_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_all_unordered_sends_in_order_all_the_same() {
+async fn call_all_unordered_sends_in_order() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();
         let sent = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&sent);
-        // The first answer is the last to come.
+        // The first answer arrives last.
         let inner = Strict::new(move |number: u64| {
             log.lock().push(number);
             let late = if number == 0 { 600 } else { 0 };
@@ -175,13 +175,13 @@ async fn call_all_unordered_sends_in_order_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn oneshot_that_is_dropped_while_it_waits_takes_nothing_and_hands_on() {
+async fn oneshot_dropped_while_waiting_wakes_next_without_charge() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();
         layer(&limiter).layer(echo()).oneshot(1).await.unwrap();
         let dropped = layer(&limiter).layer(echo()).oneshot(1);
-        let next = tokio::spawn(async { tokio::time::timeout(PATIENCE, dropped).await });
+        let next = tokio::spawn(async { tokio::time::timeout(TIMEOUT, dropped).await });
         let behind = tokio::spawn(layer(&limiter).layer(echo()).oneshot(1));
         let _: Elapsed = next.await.unwrap().unwrap_err();
         behind.await.unwrap().unwrap();
@@ -190,7 +190,7 @@ async fn oneshot_that_is_dropped_while_it_waits_takes_nothing_and_hands_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrency_limit_keeps_its_place_for_a_request_that_waits_for_quota() {
+async fn concurrency_limit_counts_request_waiting_for_quota() {
     let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("scarce", quota).build().unwrap();
     let begin = limiter.now();
@@ -208,7 +208,7 @@ async fn concurrency_limit_keeps_its_place_for_a_request_that_waits_for_quota() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn boxed_clones_are_one_limit() {
+async fn boxed_clones_share_one_limit() {
     let limiter = limiter(Quota::new().rpm(5));
     let service = BoxCloneSyncService::new(gated(&limiter).reject().layer(echo()));
     let mut sent = 0;
@@ -219,7 +219,7 @@ async fn boxed_clones_are_one_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_optional_layer_limits_where_there_is_one() {
+async fn option_layer_limits_only_if_present() {
     let limiter = limiter(Quota::new().rpm(1));
     let errors = MapErrLayer::new(BoxError::from as fn(RateLimitError) -> BoxError);
     let reject = (errors, tokens(&limiter).reject());
@@ -235,13 +235,13 @@ async fn an_optional_layer_limits_where_there_is_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_service_builder_what_comes_first_is_around_what_follows() {
+async fn service_builder_first_layer_is_outermost() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tokens(&limiter);
-    let mut around = ServiceBuilder::new().timeout(PATIENCE).layer(layer.clone()).service(echo());
+    let mut around = ServiceBuilder::new().timeout(TIMEOUT).layer(layer.clone()).service(echo());
     send(&mut around).await.unwrap();
     assert!(send(&mut around).await.unwrap_err().is::<tower::timeout::error::Elapsed>());
-    // Only the sending counts here.
-    let mut inside = ServiceBuilder::new().layer(layer).timeout(PATIENCE).service(echo());
+    // Inside the layer, the timeout counts only the inner call.
+    let mut inside = ServiceBuilder::new().layer(layer).timeout(TIMEOUT).service(echo());
     send(&mut inside).await.unwrap();
 }

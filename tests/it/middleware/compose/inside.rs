@@ -1,4 +1,4 @@
-//! Tower's layers inside ours. For `ConcurrencyLimit` see `call.rs`.
+//! Tower's layers inside the rate-limit layer. For `ConcurrencyLimit` see `call.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,59 +18,59 @@ use tower::util::BoxCloneService;
 use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
-use super::{Again, flaky, gated, seconds_since};
+use super::{RetryPolicy, flaky, gated, seconds_since};
 use crate::middleware::inner::{Oops, Strict};
 use crate::middleware::{available, echo, held, limiter, settle_down, tokens};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn is<E: std::error::Error + 'static>(error: RateLimitError) -> bool {
     error.into_inner::<E>().is_ok()
 }
 
 #[tokio::test(start_paused = true)]
-async fn timeout_counts_only_the_sending_and_the_charge_is_kept() {
+async fn timeout_inside_layer_excludes_wait_and_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(1).tpm(60).concurrency(2));
     let begin = limiter.now();
     let silent = Strict::<u64, u64>::new(|_| std::future::pending());
-    let service = tokens(&limiter).layer(Timeout::new(silent, PATIENCE));
+    let service = tokens(&limiter).layer(Timeout::new(silent, TIMEOUT));
     for ended in [10, 70] {
         let error = service.clone().oneshot(20).await.unwrap_err();
         assert!(is::<tower::timeout::error::Elapsed>(error));
         assert_eq!(seconds_since(&limiter, begin), ended);
         assert_eq!(held(&limiter, "k"), [0, 0, 0]);
     }
-    // The second one was charged when it ended, just now.
+    // The second request was charged when it ended, just now.
     assert_eq!(available(&limiter, "k")[1..], [40, 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn load_shed_is_an_error_of_the_service_which_keeps_the_charge() {
+async fn load_shed_inside_layer_is_inner_error_and_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60));
-    let busy = echo().readying(|| Poll::Pending);
+    let busy = echo().with_readiness(|| Poll::Pending);
     let error = tokens(&limiter).layer(LoadShed::new(busy)).oneshot(20).await.unwrap_err();
     assert!(is::<Overloaded>(error));
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40], vec![0, 0]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_makes_attempts_that_the_limit_does_not_see() {
+async fn retry_inside_layer_is_charged_once() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60));
     let inner = flaky(3);
     let calls = Arc::clone(&inner.calls);
-    let service = tokens(&limiter).layer(Retry::new(Again(9, |_: &Oops| true), inner));
+    let service = tokens(&limiter).layer(Retry::new(RetryPolicy(9, |_: &Oops| true), inner));
     assert_eq!(service.oneshot(20).await.unwrap(), 20);
     assert_eq!(calls.load(Ordering::Relaxed), 4);
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40], vec![0, 0]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn buffer_is_not_filled_by_those_that_wait_for_quota() {
+async fn buffer_inside_layer_holds_no_request_that_waits_for_quota() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();
         let (inner, mut provider) = mock::pair::<u64, u64>();
-        // One place: whoever held it while waiting would keep all others out.
+        // A buffer of one: a request that occupied it while waiting would block all others.
         let buffer = Buffer::new(inner, 1);
         let service = layer(&limiter).layer(buffer.clone());
         let waiting: Vec<_> = (0..3).map(|n| tokio::spawn(service.clone().oneshot(n))).collect();
@@ -94,7 +94,7 @@ async fn buffer_is_not_filled_by_those_that_wait_for_quota() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn balance_goes_into_a_buffer_since_it_is_no_clone() {
+async fn balance_inside_layer_needs_a_buffer_to_clone() {
     let limiter = limiter(Quota::new().rpm(2));
     let begin = limiter.now();
     let endpoints = [echo(), echo()];
@@ -110,7 +110,7 @@ async fn balance_goes_into_a_buffer_since_it_is_no_clone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_boxed_service_is_limited_as_any_other() {
+async fn boxed_service_inside_layer_is_limited() {
     let limiter = limiter(Quota::new().rpm(1));
     let begin = limiter.now();
     let mut service = gated(&limiter).layer(BoxCloneService::new(echo()));

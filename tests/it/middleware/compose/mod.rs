@@ -1,4 +1,4 @@
-//! The layer among tower's own: every line of `src/middleware/composition.md`.
+//! The layer combined with tower's own: every line of `src/middleware/composition.md`.
 
 mod around;
 mod inside;
@@ -15,7 +15,7 @@ use super::inner::{Oops, Strict};
 use super::{Tokens, tokens};
 
 #[test]
-fn every_line_of_the_page_names_tests_that_exist() {
+fn composition_page_names_existing_tests_in_every_line() {
     let page = include_str!("../../../../src/middleware/composition.md");
     let tests = [
         include_str!("around.rs"),
@@ -43,12 +43,12 @@ fn every_line_of_the_page_names_tests_that_exist() {
     assert!(named >= 20);
 }
 
-/// A layer that waits in `poll_ready`.
+/// Returns a layer that waits in `poll_ready`.
 fn gated(limiter: &Limiter) -> Tokens {
     tokens(limiter).key("k")
 }
 
-/// Makes the service ready and sends one request through it.
+/// Waits until the service is ready and sends one request through it.
 async fn send<S>(service: &mut S) -> Result<u64, BoxError>
 where
     S: Service<u64, Response = u64, Error: Into<BoxError>>,
@@ -57,21 +57,21 @@ where
     ready.call(1).await.map_err(Into::into)
 }
 
-/// Seconds since `begin`.
+/// Returns the seconds since `begin`.
 fn seconds_since(limiter: &Limiter, begin: Timestamp) -> u64 {
     (limiter.now() - begin).as_secs()
 }
 
-/// Tries errors of this kind again, so many times.
-struct Again<E>(usize, fn(&E) -> bool);
+/// Retries errors of this kind a number of times.
+struct RetryPolicy<E>(usize, fn(&E) -> bool);
 
-impl<E> Clone for Again<E> {
+impl<E> Clone for RetryPolicy<E> {
     fn clone(&self) -> Self {
         Self(self.0, self.1)
     }
 }
 
-impl<E> Policy<u64, u64, E> for Again<E> {
+impl<E> Policy<u64, u64, E> for RetryPolicy<E> {
     type Future = Ready<()>;
 
     fn retry(&mut self, _: &mut u64, result: &mut Result<u64, E>) -> Option<Ready<()>> {
@@ -87,7 +87,7 @@ impl<E> Policy<u64, u64, E> for Again<E> {
     }
 }
 
-/// A service that fails so many times before it answers.
+/// Returns a service that fails a number of times before it answers.
 fn flaky(failures: usize) -> Strict<u64, u64> {
     let left = std::sync::atomic::AtomicUsize::new(failures);
     Strict::new(move |tokens| {

@@ -1,4 +1,4 @@
-//! Responses on their way through, and what their requests are charged.
+//! Responses passed through server mode, and the charges of their requests.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -29,8 +29,8 @@ async fn status_frames_trailers_and_errors_pass_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn size_and_end_are_those_of_the_inner_body() {
-    let known = || Frames::from("12345").knowing_its_end().into_response();
+async fn size_hint_and_end_equal_inner_body() {
+    let known = || Frames::from("12345").with_known_end().into_response();
     let limiter = limiter(Quota::new().rpm(9));
     let mut body = send(&mut guarded(&limiter, known), get(&[])).await.into_body();
     assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(5), false));
@@ -39,7 +39,7 @@ async fn size_and_end_are_those_of_the_inner_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inner_error_passes_as_it_is_and_keeps_the_charge() {
+async fn inner_error_passes_unchanged_and_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).concurrency(1));
     let broken = Strict::<Request<String>, Response<Frames>>::new(|_| async { Err(Oops) });
     let error: Oops =
@@ -49,7 +49,7 @@ async fn an_inner_error_passes_as_it_is_and_keeps_the_charge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrency_is_taken_until_the_body_ends_fails_or_is_dropped() {
+async fn concurrency_is_held_until_body_ends_fails_or_is_dropped() {
     let limiter = limiter(Quota::new().concurrency(9));
     let in_flight = || held(&limiter, "k")[0];
     let mut service = guarded(&limiter, || Frames::from("a").error().into_response());
@@ -64,7 +64,7 @@ async fn concurrency_is_taken_until_the_body_ends_fails_or_is_dropped() {
     assert_eq!(in_flight(), 0);
 }
 
-/// What is left of 100 tokens after a request of 60 that ended with this response.
+/// Returns the tokens left of 100 after a request of 60 that ended with this response.
 async fn left(answer: fn() -> Response<Frames>) -> u64 {
     let limiter = limiter(Quota::new().tpm(100));
     let layer = respond(&limiter).scope("k").cost(|_| Cost::new().tokens(60)).charge(|parts| {
@@ -78,13 +78,13 @@ async fn left(answer: fn() -> Response<Frames>) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_response_says_what_was_really_taken() {
+async fn charge_stated_by_response_settles() {
     assert_eq!(left(hello).await, 40);
     let in_header = || with(hello(), |parts| drop(parts.headers.insert("x-tokens", 7.into())));
     assert_eq!(left(in_header).await, 93);
     assert_eq!(left(|| hello_with(Charge::of(Cost::new().tokens(30)))).await, 70);
     assert_eq!(left(|| hello_with(Charge::new())).await, 40);
-    // Nothing is read out of bodies: they are the service's own.
+    // Bodies are not read: their format is the service's own.
     let like_a_provider = || Frames::from(super::super::USAGE).into_response();
     assert_eq!(left(like_a_provider).await, 40);
 }
@@ -103,7 +103,7 @@ fn with(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_may_say_it_as_late_as_its_last_frame() {
+async fn charge_set_during_stream_settles_at_last_frame() {
     let limiter = limiter(Quota::new().tpm(100));
     let charge = Charge::new();
     let answer = charge.clone();
@@ -118,19 +118,19 @@ async fn a_stream_may_say_it_as_late_as_its_last_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_gets_what_a_layer_further_out_asks_for() {
+async fn ask_from_outer_layer_sets_key_cost_and_deadline() {
     let limiter = builder().quota("vip", Quota::new().rpm(1).tpm(100)).build().unwrap();
     limiter.quotas().set("k", &Quota::new().rpm(0));
     let mut service = guarded(&limiter, hello);
-    let mut asked = get(&[]);
+    let mut request = get(&[]);
     let minute = limiter.now() + 61 * S;
     let ask = Ask::new().key("vip").cost(Cost::new().tokens(30)).deadline(minute);
-    asked.extensions_mut().insert(ask);
+    request.extensions_mut().insert(ask);
     let begin = limiter.now();
-    drop(send(&mut service, asked.clone()).await);
+    drop(send(&mut service, request.clone()).await);
     assert_eq!(available(&limiter, "vip"), [0, 70]);
-    // It may wait, though others would be refused at once.
-    assert_eq!(send(&mut service, asked.clone()).await.status(), 200);
+    // The deadline allows a wait; without one, the request would be refused immediately.
+    assert_eq!(send(&mut service, request.clone()).await.status(), 200);
     assert!(limiter.now() - begin >= 60 * S);
-    assert_eq!(send(&mut service, asked).await.status(), 429);
+    assert_eq!(send(&mut service, request).await.status(), 429);
 }

@@ -1,4 +1,4 @@
-//! `examples/axum_server.rs`, as it is, over real connections.
+//! Runs `examples/axum_server.rs` over real connections.
 
 #[path = "../../../../examples/axum_server.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
@@ -21,7 +21,7 @@ async fn serve(client: Scope) -> String {
     url
 }
 
-/// Sends forty at once; how many were let in, and how many refused.
+/// Sends forty concurrent requests; returns the numbers of admitted and refused requests.
 async fn forty(url: &str, api_key: &'static str, name: &'static str) -> [usize; 2] {
     let client = crate::middleware::reqwest::client();
     let mut answers = JoinSet::new();
@@ -57,14 +57,14 @@ async fn forty(url: &str, api_key: &'static str, name: &'static str) -> [usize; 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_forty_at_once_exactly_five_are_let_in() {
+async fn forty_concurrent_requests_admit_exactly_five() {
     let url = serve(Scope::peer()).await;
     assert_eq!(forty(&url, "any", "peer").await, [5, 35]);
     assert_eq!(forty(&url, "other", "peer").await, [0, 40]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_api_key_has_five_of_its_own() {
+async fn api_keys_have_separate_limits() {
     let url = serve(Scope::header(HeaderName::from_static("x-api-key"))).await;
     for api_key in ["s3cr3t-1", "s3cr3t-2"] {
         assert_eq!(forty(&url, api_key, "x-api-key").await, [5, 35]);
@@ -72,16 +72,16 @@ async fn each_api_key_has_five_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn texts_are_charged_by_what_they_really_took() {
+async fn summaries_are_charged_actual_usage() {
     let url = format!("{}summary", serve(Scope::peer()).await);
     let client = crate::middleware::reqwest::client();
     let ask = async |text: String| client.post(&url).body(text).send().await.unwrap();
     let text = |length: usize| format!("{:.<length$}", "One sentence.");
-    // Of 10,000 tokens, 6,000 and 1,000 for the summary are reserved, and 6,000 and 4 used.
+    // Reserves 6,000 and 1,000 for the summary out of 10,000 tokens; uses 6,004.
     let answer = ask(text(24_000)).await;
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.text().await.unwrap(), "One sentence.");
-    // What is left is 3,996: what of it may be reserved tells to the token.
+    // Of the remaining 3,996, a request that reserves one token more is refused.
     let refused = ask(text(4 * 2_997)).await;
     assert_eq!(refused.status(), 429);
     assert_eq!(problem(&refused.bytes().await.unwrap())["code"], "tpm_exceeded");

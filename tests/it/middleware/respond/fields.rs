@@ -1,4 +1,4 @@
-//! The RateLimit fields, as a parser of structured fields reads them.
+//! The RateLimit fields, read by a parser of structured fields.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tower::Layer;
 
 use super::*;
 
-/// The members of a list: the name of each, and its parameters in order.
+/// Returns the members of a list: names with parameters in order.
 fn members(headers: &HeaderMap, name: &str) -> Vec<(String, Vec<(String, String)>)> {
     let list: List = Parser::new(field(headers, name)).parse().unwrap();
     let shown = |value: &BareItem| match value {
@@ -29,7 +29,7 @@ fn members(headers: &HeaderMap, name: &str) -> Vec<(String, Vec<(String, String)
     list.into_iter().map(read).collect()
 }
 
-/// The same in one line each.
+/// Returns the members of a list in one line each.
 fn lines(headers: &HeaderMap, name: &str) -> Vec<String> {
     let line = |(name, params): (String, Vec<(String, String)>)| {
         let params = params.iter().map(|(key, value)| format!(" {key}={value}"));
@@ -41,7 +41,7 @@ fn lines(headers: &HeaderMap, name: &str) -> Vec<String> {
 const POLICY: &str = "ratelimit-policy";
 
 #[tokio::test(start_paused = true)]
-async fn each_limit_is_a_policy_and_a_service_limit_of_the_same_name() {
+async fn each_limit_is_a_policy_and_service_limit_of_same_name() {
     let second = Limit::new(Dimension::custom("im\"ages"), 7, Window::SECOND).unwrap();
     let short = Window::new(Duration::from_millis(250)).unwrap();
     let short = Limit::new(Dimension::Requests, 90, short).unwrap();
@@ -71,7 +71,7 @@ async fn each_limit_is_a_policy_and_a_service_limit_of_the_same_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_is_never_told_at_more_than_the_pace_of_its_limit() {
+async fn remaining_never_exceeds_pace_of_limit() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let quota = Quota::new().rpm(10).with_algorithm(algorithm);
         let limiter = builder().quota("k", quota).build().unwrap();
@@ -88,7 +88,7 @@ async fn what_is_left_is_never_told_at_more_than_the_pace_of_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_tells_the_wait_as_the_window_of_what_fell_short() {
+async fn refusal_reports_wait_as_window_of_exceeded_limit() {
     let limiter = limiter(Quota::new().rpm(10).rpd(1_000));
     let mut service = guarded(&limiter, hello);
     for _ in 0..10 {
@@ -97,12 +97,13 @@ async fn a_refusal_tells_the_wait_as_the_window_of_what_fell_short() {
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let (status, headers, _) = ask(&mut service).await;
     assert_eq!((status, field(&headers, "retry-after")), (429, "5"));
-    // 1,000 a day is one in 86.4 s: 10 in 864, of which 1.5 have passed; and 990 left is a pace.
+    // 1,000 per day is one in 86.4 s: 10 in 864 s, of which 1.5 s have passed; 990 left is within
+    // the pace.
     assert_eq!(lines(&headers, "ratelimit"), ["k-rpm r=0 t=5", "k-rpd r=990 t=85536"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn scopes_are_told_apart_by_name_as_far_as_it_may_be_shown() {
+async fn scopes_are_named_without_showing_secrets() {
     let quota = Quota::new().rpm(10).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("*", quota).build().unwrap();
     let other = Scope::header(HeaderName::from_static("x-other")).named("x-api-key");
@@ -128,7 +129,7 @@ async fn scopes_are_told_apart_by_name_as_far_as_it_may_be_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_the_service_itself_stay() {
+async fn ratelimit_fields_of_inner_service_are_kept() {
     let limiter = limiter(Quota::new().rpm(10));
     let with_fields = || {
         let mut response = hello();
@@ -142,13 +143,13 @@ async fn fields_of_the_service_itself_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_where_nothing_is_limited() {
+async fn response_without_limits_has_no_fields() {
     let (status, headers, _) = ask(&mut guarded(&builder().build().unwrap(), hello)).await;
     assert_eq!((status, headers.len()), (200, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn policies_after_a_change_of_limits_tell_the_new_ones() {
+async fn policies_follow_changed_limits() {
     let builder = builder().quota("k", Quota::new().rpm(10)).reduction(Reduction::default());
     let limiter = builder.build().unwrap();
     let mut service = guarded(&limiter, hello);
@@ -158,7 +159,7 @@ async fn policies_after_a_change_of_limits_tell_the_new_ones() {
         let expected = format!("k-rpm q={rpm} w=60");
         assert_eq!((status, lines(&headers, POLICY)), (200, vec![expected]));
     }
-    // A refusal by the provider reduces the limit, which then recovers in steps.
+    // A provider refusal reduces the limit, which then recovers in steps.
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
     let mut seen = Vec::new();
     for seconds in [0, 2, 40, 40, 400] {
@@ -174,7 +175,7 @@ async fn policies_after_a_change_of_limits_tell_the_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn policies_of_many_names_under_one_quota_have_each_their_own() {
+async fn policies_of_many_keys_under_one_quota_have_separate_names() {
     let limiter = builder().quota("*", Quota::new().rpm(1)).build().unwrap();
     let named = |request: &Request<String>| {
         Classified::new(ScopeKey::public(&request.uri().path()[1..]), Cost::new())
@@ -195,7 +196,7 @@ async fn policies_of_many_names_under_one_quota_have_each_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusal_of_several_keys_tells_the_limits_of_each() {
+async fn refusal_of_several_keys_reports_limits_of_each() {
     let build = || {
         let builder = builder().quota("a", Quota::new().rpm(9)).quota("b", Quota::new().rpm(1));
         builder.quota("c", Quota::new().tpm(7)).build().unwrap()

@@ -23,7 +23,7 @@ use super::{S, available, builder, held, limiter, settle_down};
 
 type Guarded<C = Scopes> = Respond<Strict<Request<String>, Response<Frames>>, C>;
 
-/// Server mode around a service that answers like this, for the key `k`.
+/// Returns server mode for the key `k` around a service with this answer.
 fn guarded(limiter: &Limiter, answer: fn() -> Response<Frames>) -> Guarded {
     respond(limiter).scope("k").layer(answering(answer))
 }
@@ -40,7 +40,7 @@ fn hello() -> Response<Frames> {
     Frames::from("hello").into_response()
 }
 
-/// A request with these header fields, in this order.
+/// Returns a request with these header fields, in order.
 fn get(fields: &[(&'static str, &str)]) -> Request<String> {
     let mut request = Request::new(String::new());
     for (name, value) in fields {
@@ -60,13 +60,13 @@ where
     service.ready().await.unwrap().call(request).await.unwrap()
 }
 
-/// Sends a plain request and reads its body: status, header fields, body.
+/// Sends a plain request and returns status, header fields and body.
 async fn ask(service: &mut Guarded) -> (u16, HeaderMap, Bytes) {
     let (parts, body) = send(service, get(&[])).await.into_parts();
     (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
 }
 
-/// The only line of this field.
+/// Returns the only value of this field.
 fn field<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     assert_eq!(headers.get_all(name).iter().count(), 1, "{name}: {headers:?}");
     headers[name].to_str().unwrap()
@@ -76,7 +76,7 @@ fn problem(body: &[u8]) -> serde_json::Value {
     serde_json::from_slice(body).unwrap()
 }
 
-/// A scope of API keys.
+/// Returns a scope of API keys.
 fn api_key() -> Scope {
     Scope::header(HeaderName::from_static("x-api-key"))
 }

@@ -1,4 +1,4 @@
-//! Where a request comes from.
+//! Peer addresses as keys.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use tower::{Layer, ServiceExt};
 
 use super::*;
 
-/// The key of a request from this address, with these header fields.
+/// Returns the key of a request from this address with these header fields.
 async fn key(scope: Scope, from: &str, fields: &[(&'static str, &str)]) -> String {
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
     let service = respond(&limiter).scope(scope).layer(answering(hello));
@@ -24,7 +24,7 @@ async fn key(scope: Scope, from: &str, fields: &[(&'static str, &str)]) -> Strin
 const XFF: &str = "x-forwarded-for";
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_is_an_address_and_in_ipv6_a_64() {
+async fn peer_key_is_ipv4_address_or_ipv6_64_prefix() {
     for (from, expected) in [
         ("203.0.113.7", "peer:203.0.113.7"),
         ("::ffff:203.0.113.7", "peer:203.0.113.7"),
@@ -37,7 +37,7 @@ async fn a_peer_is_an_address_and_in_ipv6_a_64() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_no_proxy_is_not_believed() {
+async fn forwarded_fields_from_untrusted_client_are_ignored() {
     let spoofed = [(XFF, "198.51.100.9"), ("forwarded", "for=198.51.100.9")];
     assert_eq!(key(Scope::peer(), "203.0.113.7", &spoofed).await, "peer:203.0.113.7");
     for proxies in [Proxies::x_forwarded_for(["10.0.0.0/8"]), Proxies::forwarded(["10.0.0.0/8"])] {
@@ -47,24 +47,24 @@ async fn a_client_that_is_no_proxy_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_nearest_address_that_is_no_proxy_counts() {
+async fn nearest_untrusted_address_is_the_peer() {
     let behind = || {
         let proxies = Proxies::x_forwarded_for(["10.0.0.0/8", "192.0.2.1", "2001:db8:f::/48"]);
         Scope::peer_behind(proxies.unwrap())
     };
     for (lines, expected) in [
         (&["203.0.113.7"][..], "203.0.113.7"),
-        // What stands further left, the client made up.
+        // Addresses further left are set by the client.
         (&["1.1.1.1, 203.0.113.7"], "203.0.113.7"),
         (&["1.1.1.1", "203.0.113.7 , 10.2.3.4", "192.0.2.1,2001:db8:f::1"], "203.0.113.7"),
         (&["203.0.113.7:4711"], "203.0.113.7"),
         (&["::ffff:203.0.113.7"], "203.0.113.7"),
         (&["[2001:db8:1:2::9]:4711"], "2001:db8:1:2::/64"),
         (&["2001:db8:1:2::9"], "2001:db8:1:2::/64"),
-        // Only proxies: the first of them is who asks.
+        // Only proxies: the leftmost is the client.
         (&["10.9.9.9, 10.2.3.4"], "10.9.9.9"),
         (&[], "10.0.0.1"),
-        // What can't be read ends the reading.
+        // An unreadable entry ends the search.
         (&["203.0.113.7, unknown"], "10.0.0.1"),
         (&["203.0.113.7, evil, 10.2.3.4"], "10.2.3.4"),
         (&["203.0.113.7,"], "10.0.0.1"),
@@ -74,24 +74,24 @@ async fn the_nearest_address_that_is_no_proxy_counts() {
         let expected = format!("peer:{expected}");
         assert_eq!(key(behind(), "10.0.0.1", &fields).await, expected, "{lines:?}");
     }
-    // The other field isn't theirs.
+    // The proxies do not set the other field.
     let other = [("forwarded", "for=198.51.100.9")];
     assert_eq!(key(behind(), "10.0.0.1", &other).await, "peer:10.0.0.1");
 }
 
 #[tokio::test(start_paused = true)]
-async fn forwarded_is_read_as_rfc_7239_writes_it() {
+async fn forwarded_field_is_parsed_by_rfc_7239() {
     let behind = || Scope::peer_behind(Proxies::forwarded(["10.0.0.0/8"]).unwrap());
     for (lines, expected) in [
         (&["for=203.0.113.7"][..], "203.0.113.7"),
         (&["For=\"203.0.113.7:4711\";proto=https;by=10.0.0.1"], "203.0.113.7"),
         (&["proto=https; for = \"[2001:db8:1:2::9]:4711\""], "2001:db8:1:2::/64"),
         (&["for=1.1.1.1, for=203.0.113.7;by=10.0.0.1", "for=10.2.3.4"], "203.0.113.7"),
-        // Hidden ones, and none.
+        // Obfuscated, unknown and missing identifiers.
         (&["for=203.0.113.7, for=_hidden"], "10.0.0.1"),
         (&["for=203.0.113.7, for=unknown"], "10.0.0.1"),
         (&["for=203.0.113.7, proto=https"], "10.0.0.1"),
-        // A quote that a client left open swallows nothing that a proxy wrote.
+        // A quote left open by a client does not hide entries of a proxy.
         (&["for=1.1.1.1;x=\", for=203.0.113.7"], "203.0.113.7"),
         (&["for=\"203.0.113.7"], "10.0.0.1"),
     ] {
@@ -102,7 +102,7 @@ async fn forwarded_is_read_as_rfc_7239_writes_it() {
 }
 
 #[test]
-fn what_is_no_network_is_refused() {
+fn invalid_network_is_refused() {
     for text in ["proxy.example", "10.0.0.0/33", "", "10.0.0"] {
         let error: InvalidNetwork = Proxies::forwarded([text]).unwrap_err();
         assert_eq!(error.text, text);

@@ -1,4 +1,4 @@
-//! What a refused client is told.
+//! Responses to refused clients.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::*;
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 #[tokio::test(start_paused = true)]
-async fn a_request_over_the_limit_is_refused_at_once_with_a_problem_document() {
+async fn request_over_limit_is_refused_with_problem_document() {
     let limiter = limiter(Quota::new().rpm(2));
     let mut service = guarded(&limiter, hello);
     for _ in 0..2 {
@@ -37,25 +37,25 @@ async fn a_request_over_the_limit_is_refused_at_once_with_a_problem_document() {
         "retry_after": 30,
     });
     assert_eq!(problem(&body), expected);
-    // It took nothing, so that what was said comes true.
+    // The refusal reserved zero, so the stated wait is exact.
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(ask(&mut service).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_is_rounded_up_to_whole_seconds() {
-    for (passed, told) in [(0, "30"), (1, "30"), (999, "30"), (1_000, "29"), (29_999, "1")] {
+async fn retry_after_is_rounded_up_to_whole_seconds() {
+    for (passed, expected) in [(0, "30"), (1, "30"), (999, "30"), (1_000, "29"), (29_999, "1")] {
         let limiter = limiter(Quota::new().rpm(2));
         let mut service = guarded(&limiter, hello);
         ask(&mut service).await;
         ask(&mut service).await;
         tokio::time::sleep(Duration::from_millis(passed)).await;
-        assert_eq!(field(&ask(&mut service).await.1, "retry-after"), told, "{passed} ms");
+        assert_eq!(field(&ask(&mut service).await.1, "retry-after"), expected, "{passed} ms");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_policy_that_falls_short_is_named() {
+async fn problem_document_names_every_violated_policy() {
     let quota = Quota::new().rpm(9).tpm(100).tpd(150);
     let limiter = limiter(quota);
     let layer = respond(&limiter).scope("k").cost(|_| Cost::new().tokens(80));
@@ -68,7 +68,7 @@ async fn every_policy_that_falls_short_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_nobody_knows_is_told_as_a_second() {
+async fn unknown_wait_is_reported_as_one_second() {
     let limiter = limiter(Quota::new().concurrency(1));
     let mut service = guarded(&limiter, hello);
     let first = send(&mut service, get(&[])).await;
@@ -81,7 +81,7 @@ async fn a_wait_that_nobody_knows_is_told_as_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_fit_is_not_told_to_come_back() {
+async fn cost_above_limit_has_no_retry_after() {
     let limiter = limiter(Quota::new().tpm(100));
     let layer = respond(&limiter).scope("k").cost(|_| Cost::new().tokens(101));
     let (status, headers, body) = ask(&mut layer.layer(answering(hello))).await;
@@ -103,7 +103,7 @@ async fn what_can_never_fit_is_not_told_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_limiter_answers_503() {
+async fn closed_limiter_answers_503() {
     let limiter = limiter(Quota::new().rpm(2));
     let mut service = guarded(&limiter, hello);
     limiter.close().await;
@@ -114,7 +114,7 @@ async fn a_closed_limiter_answers_503() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_too_many_is_503() {
+async fn key_above_max_keys_answers_503() {
     let quota = Quota::new().rpm(9);
     let limiter = builder().quota("x-api-key:*", quota).max_keys(1).build().unwrap();
     let mut service = respond(&limiter).scope(api_key()).layer(answering(hello));
@@ -125,7 +125,7 @@ async fn a_key_too_many_is_503() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_cools_down_is_refused_for_as_long() {
+async fn cooling_key_is_refused_for_remaining_cool_down() {
     let limiter = limiter(Quota::new().rpm(9));
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     let (status, headers, body) = ask(&mut guarded(&limiter, hello)).await;
@@ -134,7 +134,7 @@ async fn a_key_that_cools_down_is_refused_for_as_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_may_wait_for_as_long_as_it_is_let() {
+async fn request_waits_up_to_max_wait_of_layer() {
     let limiter = limiter(Quota::new().rpm(2));
     let layer = respond(&limiter).scope("k").max_wait(Duration::from_secs(45));
     let mut service = layer.layer(answering(hello));
@@ -143,8 +143,9 @@ async fn a_request_may_wait_for_as_long_as_it_is_let() {
         assert_eq!(ask(&mut service).await.0, 200);
         assert_eq!(limiter.now() - begin, Duration::from_secs(seconds));
     }
-    // The next has 30 s to wait, and the one behind it 60: that is known at once only for the first
-    // in the queue.
+    // The next waits 30 s and the one behind it 60 s, which is known immediately only for the first
+    // in
+    // the queue.
     let (mut first, mut second) = (service.clone(), service.clone());
     let first = tokio::spawn(async move { ask(&mut first).await.0 });
     settle_down().await;
@@ -153,13 +154,13 @@ async fn a_request_may_wait_for_as_long_as_it_is_let() {
     let (status, headers, body) = second.await.unwrap();
     assert_eq!((status, field(&headers, "retry-after")), (429, "30"));
     assert_eq!(problem(&body)["code"], "rpm_exceeded");
-    // The layer's own bound is kept, whichever was said first.
+    // The max wait of the layer is kept, whichever was set first.
     let layer = tollgate::RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(45));
     assert_eq!(ask(&mut layer.key("k").respond().layer(answering(hello))).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_is_refused() {
+async fn full_queue_is_refused() {
     let quota = Quota::new().concurrency(1);
     let limiter = builder().quota("k", quota).max_waiting(1).build().unwrap();
     let layer = respond(&limiter).scope("k").max_wait(Duration::from_secs(9));
@@ -177,7 +178,7 @@ async fn a_full_queue_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_knows_its_length_and_its_end() {
+async fn refusal_body_has_exact_size_and_end() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).build().unwrap();
     let mut body = send(&mut guarded(&limiter, hello), get(&[])).await.into_body();
     let length = body.size_hint().exact().unwrap();
@@ -188,13 +189,13 @@ async fn the_answer_knows_its_length_and_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readiness_never_waits_for_quota() {
+async fn readiness_waits_for_inner_service_but_not_for_quota() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tollgate::RateLimitLayer::new(limiter.clone()).key("k").respond();
     let mut service = layer.max_wait(Duration::from_secs(3_600)).layer(answering(hello));
     ask(&mut service).await;
     assert!(crate::middleware::is_ready(&mut service).await);
-    // But for the inner service it does.
-    let busy = answering(hello).readying(|| std::task::Poll::Pending);
+    // Readiness of the inner service is awaited.
+    let busy = answering(hello).with_readiness(|| std::task::Poll::Pending);
     assert!(!crate::middleware::is_ready(&mut respond(&limiter).layer(busy)).await);
 }

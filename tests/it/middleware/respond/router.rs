@@ -12,7 +12,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use super::{limiter, respond};
 
-/// What `Router::layer` asks of a layer.
+/// Checks the bounds of `Router::layer`.
 fn fits<L, S>(_: &L)
 where
     L: Layer<S> + Clone + Send + Sync + 'static,
@@ -22,7 +22,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_a_layer_without_a_wrapper_on_routers_routes_and_handlers() {
+async fn respond_layer_fits_routers_routes_and_handlers() {
     let limiter = limiter(Quota::new().rpm(6));
     let layer = respond(&limiter).scope("k");
     fits::<RespondLayer, axum::routing::Route>(&layer);
@@ -41,7 +41,7 @@ async fn it_is_a_layer_without_a_wrapper_on_routers_routes_and_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closure_may_classify_instead_of_scopes() {
+async fn classify_closure_replaces_scopes() {
     let limiter = limiter(Quota::new().tpm(10));
     let layer = respond(&limiter).classify(|request: &Request<Body>| {
         let tokens = http_body::Body::size_hint(request.body()).lower();

@@ -1,4 +1,4 @@
-//! Whose request it is.
+//! Scopes: the client that a request is counted for.
 
 use axum::extract::MatchedPath;
 use http::HeaderName;
@@ -9,7 +9,7 @@ use tower::{Layer, ServiceExt};
 
 use super::*;
 
-/// The keys that a request is charged to.
+/// Returns the keys that a request is charged to.
 async fn keys(
     layer: impl Fn(RespondLayer) -> RespondLayer,
     request: Request<String>,
@@ -26,7 +26,7 @@ async fn key(scope: &Scope, request: Request<String>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_scope_all_requests_are_one_key() {
+async fn requests_without_scope_share_one_key() {
     assert_eq!(keys(|layer| layer, get(&[])).await, ["service"]);
     assert_eq!(key(&Scope::fixed("team"), get(&[])).await, "team");
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
@@ -36,7 +36,7 @@ async fn without_a_scope_all_requests_are_one_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_key_is_kept_as_the_beginning_of_its_sha_256() {
+async fn api_key_is_stored_as_sha_256_prefix() {
     // echo -n sk-1 | sha256sum
     let hashed = "x-api-key:0f2c10bf3d128c719c6bfa4ecbae94b7";
     assert_eq!(key(&api_key(), get(&[("x-api-key", "sk-1")])).await, hashed);
@@ -46,12 +46,12 @@ async fn an_api_key_is_kept_as_the_beginning_of_its_sha_256() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_is_kept_as_it_is_where_that_is_asked_for() {
+async fn plain_header_scope_stores_value_unhashed() {
     let tenant = Scope::header(HeaderName::from_static("x-tenant")).plain();
     assert_eq!(key(&tenant, get(&[("x-tenant", "acme")])).await, "x-tenant:acme");
     let tenant = tenant.named("tenant");
     assert_eq!(key(&tenant, get(&[("x-tenant", "acme")])).await, "tenant:acme");
-    // What is too long for a key, or no text, is kept as its hash all the same.
+    // A value that is too long, or invalid UTF-8, is stored as its hash.
     let long = key(&tenant, get(&[("x-tenant", &"a".repeat(129))])).await;
     assert_eq!(long.len(), "tenant:".len() + 32);
     let mut odd = get(&[]);
@@ -60,7 +60,7 @@ async fn a_tenant_is_kept_as_it_is_where_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_that_do_not_say_share_a_key_that_the_same_quota_covers() {
+async fn requests_without_value_share_a_key_under_same_quota() {
     for request in [get(&[]), get(&[("x-api-key", "")])] {
         assert_eq!(key(&api_key(), request).await, "x-api-key:");
     }
@@ -77,7 +77,7 @@ async fn requests_that_do_not_say_share_a_key_that_the_same_quota_covers() {
 struct User(&'static str);
 
 #[tokio::test(start_paused = true)]
-async fn paths_extensions_and_closures_are_keys_too() {
+async fn path_extension_and_closure_scopes_build_keys() {
     let mut request = get(&[]);
     *request.uri_mut() = "/v1/users/42?secret=1".parse().unwrap();
     request.extensions_mut().insert(User("ann"));
@@ -90,7 +90,7 @@ async fn paths_extensions_and_closures_are_keys_too() {
 }
 
 #[tokio::test]
-async fn a_route_is_what_the_router_found() {
+async fn route_scope_uses_matched_path_of_router() {
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
     let app = axum::Router::new()
         .route(
@@ -107,7 +107,7 @@ async fn a_route_is_what_the_router_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_shows_a_secret() {
+async fn debug_output_and_refusals_show_no_secret() {
     const SECRET: &str = "s3cr3t";
     let limiter = builder().quota("*", Quota::new().rpm(1)).build().unwrap();
     let mut events = limiter.subscribe();

@@ -1,4 +1,4 @@
-//! What can be sent again, and what is handed out in the end, byte for byte.
+//! Requests and answers kept for retries, byte for byte.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::super::inner::{Frames, Oops, Strict};
 use super::super::{S, chat};
-use super::{Script, answer, ok, refused, roomy};
+use super::{Script, ample, answer, ok, refused};
 
-/// What comes out of a failure that is not sent again in time: its frames, trailers and error.
+/// Returns the frames, trailers and error of a failure that is not retried.
 async fn frames_of(body: Frames) -> (Vec<Bytes>, Option<HeaderMap>, Option<Oops>) {
-    let limiter = roomy();
+    let limiter = ample();
     let script = Script::new(&limiter, [answer(400, &[], body)]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(1));
     let mut body = client.oneshot(chat("gpt-4o")).await.unwrap().into_body();
@@ -35,7 +35,7 @@ async fn frames_of(body: Frames) -> (Vec<Bytes>, Option<HeaderMap>, Option<Oops>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_answer_comes_out_as_it_came_in() {
+async fn failed_answer_passes_unchanged() {
     let long: Bytes = (0..100_000_u32).map(|n| n as u8).collect();
     for cuts in [vec![0], vec![1, 16_383], vec![65_536], vec![9_000, 70_000, 99_999]] {
         let mut cuts = cuts;
@@ -45,17 +45,17 @@ async fn a_failed_answer_comes_out_as_it_came_in() {
         let body = frames.iter().fold(Frames::default(), |body, data| body.data(data.clone()));
         let trailers: HeaderMap =
             [("x-end".parse().unwrap(), "1".parse().unwrap())].into_iter().collect();
-        let (data, told, error) = frames_of(body.trailers(trailers.clone())).await;
-        assert_eq!((data, told, error), (frames, Some(trailers), None));
+        let (data, end, error) = frames_of(body.trailers(trailers.clone())).await;
+        assert_eq!((data, end, error), (frames, Some(trailers), None));
     }
     let (data, _, error) = frames_of(Frames::from("half").error()).await;
     assert_eq!((data, error), (vec![Bytes::from("half")], Some(Oops)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_much_is_to_come_is_known_as_before() {
-    let limiter = roomy();
-    let body = Frames::default().data("x".repeat(17_000)).data("yz").knowing_its_end();
+async fn size_hint_of_failed_answer_is_exact() {
+    let limiter = ample();
+    let body = Frames::default().data("x".repeat(17_000)).data("yz").with_known_end();
     let script = Script::new(&limiter, [answer(400, &[], body)]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(1));
     let mut body = client.oneshot(chat("gpt-4o")).await.unwrap().into_body();
@@ -66,7 +66,7 @@ async fn how_much_is_to_come_is_known_as_before() {
     assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
 }
 
-/// A body that can be looked at, and sent only once.
+/// A body that can be peeked but not cloned.
 struct Single(&'static str);
 
 impl PeekBody for Single {
@@ -76,8 +76,8 @@ impl PeekBody for Single {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_can_be_sent_only_once_is_sent_once() {
-    let limiter = roomy();
+async fn body_without_replay_is_sent_once() {
+    let limiter = ample();
     let inner = Strict::new(|_: Request<Single>| std::future::ready(Ok(refused("1"))));
     let calls = std::sync::Arc::clone(&inner.calls);
     let client = RateLimitLayer::new(limiter).retry(3).layer(inner);
@@ -86,7 +86,7 @@ async fn a_body_that_can_be_sent_only_once_is_sent_once() {
     assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
-/// A stream of a body, of one frame.
+/// A body stream of one frame.
 struct Stream(Option<&'static str>);
 
 impl Body for Stream {
@@ -102,9 +102,9 @@ impl Body for Stream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_was_buffered_whole_is_sent_again_and_a_longer_one_is_not() {
+async fn stream_buffered_whole_is_retried_and_longer_one_is_not() {
     for (bound, tries) in [(1_000, 2), (10, 1)] {
-        let limiter = roomy();
+        let limiter = ample();
         let script = Script::new(&limiter, [refused("1"), ok()]);
         let provider = script.service();
         let client = ServiceBuilder::new()
@@ -127,7 +127,7 @@ async fn a_stream_that_was_buffered_whole_is_sent_again_and_a_longer_one_is_not(
 }
 
 #[test]
-fn a_replayed_request_has_everything_of_the_first() {
+fn replayed_request_equals_original() {
     let request = Request::put("http://h/p?q=1")
         .version(http::Version::HTTP_2)
         .header("x-a", "1")

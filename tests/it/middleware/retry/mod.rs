@@ -1,4 +1,4 @@
-//! What is sent again, when, and what the caller gets in the end.
+//! Retries: conditions, delays and the final response.
 
 mod bodies;
 mod queue;
@@ -22,8 +22,7 @@ use tower::Layer;
 use super::builder;
 use super::inner::{Frames, Oops, Strict};
 
-/// A provider that gives these answers one after the other, and notes when each was asked for and
-/// what for.
+/// A provider that gives these answers in order and records the time and body of each request.
 #[derive(Clone)]
 struct Script {
     limiter: Limiter,
@@ -58,27 +57,28 @@ impl Script {
             let at = script.limiter.now() - begin;
             script.calls.lock().push((at, request.into_body()));
             let answer = script.answers.lock().pop_front();
-            std::future::ready(answer.expect("it is asked no more often than the test says"))
+            std::future::ready(answer.expect("no more requests than scripted"))
         })
     }
 
-    /// Asserts when it was asked, in milliseconds, and within the second that a cool-down is spread
-    /// over.
-    fn assert_asked(&self, at: &[u64]) {
-        let asked = self.asked();
-        assert_eq!(asked.len(), at.len(), "{asked:?}");
-        let near = |(asked, at): (&u64, &u64)| (*at..*at + 1_000).contains(asked);
-        assert!(asked.iter().zip(at).all(near), "{asked:?} instead of {at:?}");
+    /// Asserts the times of the requests in milliseconds, within the second over which a cool-down
+    /// is
+    /// spread.
+    fn assert_call_times(&self, at: &[u64]) {
+        let times = self.call_times();
+        assert_eq!(times.len(), at.len(), "{times:?}");
+        let near = |(time, at): (&u64, &u64)| (*at..*at + 1_000).contains(time);
+        assert!(times.iter().zip(at).all(near), "{times:?} instead of {at:?}");
     }
 
-    /// When it was asked, in milliseconds.
-    fn asked(&self) -> Vec<u64> {
+    /// Returns the times of the requests in milliseconds.
+    fn call_times(&self) -> Vec<u64> {
         self.calls.lock().iter().map(|(at, _)| u64::try_from(at.as_millis()).unwrap()).collect()
     }
 }
 
-/// Much quota, in buckets that can be looked at.
-fn roomy() -> Limiter {
+/// Returns a limiter with ample quota in token buckets.
+fn ample() -> Limiter {
     let quota = Quota::new().rpm(600).tpm(60_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(OPENAI).quota("gpt-4o", quota.clone()).quota("o1", quota).build().unwrap()
 }
@@ -96,7 +96,7 @@ fn ok() -> Response<Frames> {
     answer(200, &[], super::USAGE.into())
 }
 
-/// Refused for `seconds`.
+/// Returns a refusal with a delay of `seconds`.
 fn refused(seconds: &str) -> Response<Frames> {
     answer(429, &[("retry-after", seconds)], LIMITED.into())
 }

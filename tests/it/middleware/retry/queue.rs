@@ -1,4 +1,4 @@
-//! A request that is sent again waits in the queue as any other.
+//! A retried request waits in the queue like any other.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tollgate::quota::{Algorithm, Quota};
 use tower::{Service, ServiceExt};
 
 use super::super::{S, available, builder, chat, read, settle_down};
-use super::{Script, answer, ok, refused, roomy};
+use super::{Script, ample, answer, ok, refused};
 
 #[tokio::test(start_paused = true)]
-async fn siblings_of_a_refused_request_wait_too_and_others_do_not() {
-    let limiter = roomy();
+async fn siblings_of_refused_request_wait_and_other_keys_do_not() {
+    let limiter = ample();
     let script = Script::new(&limiter, [refused("7"), ok(), ok(), ok()]);
     let mut client = script.client(&RateLimitLayer::new(limiter).retry(1));
     let first = tokio::spawn(client.ready().await.unwrap().call(chat("gpt-4o")));
@@ -21,7 +21,7 @@ async fn siblings_of_a_refused_request_wait_too_and_others_do_not() {
     client.ready().await.unwrap().call(chat("o1")).await.unwrap();
     client.oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
-    script.assert_asked(&[0, 0, 7_000, 7_000]);
+    script.assert_call_times(&[0, 0, 7_000, 7_000]);
 }
 
 fn slow(rpm: u64) -> Limiter {
@@ -30,7 +30,7 @@ fn slow(rpm: u64) -> Limiter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_for_quota_behind_those_who_came_before() {
+async fn retry_waits_for_quota_behind_earlier_requests() {
     let limiter = slow(1);
     let failed = answer(500, &[], "oh".into());
     let script = Script::new(&limiter, [failed, ok(), ok()]);
@@ -42,18 +42,18 @@ async fn it_waits_for_quota_behind_those_who_came_before() {
     settle_down().await;
     client.oneshot(chat("gpt-4o")).await.unwrap();
     first.await.unwrap().unwrap();
-    assert_eq!(script.asked(), [0, 60_000, 120_000]);
+    assert_eq!(script.call_times(), [0, 60_000, 120_000]);
     assert!(journey.facts().waited > Duration::from_secs(119));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_misses_the_deadline_hands_the_answer_out_at_once() {
+async fn delay_beyond_deadline_returns_answer_immediately() {
     for (first, late) in [
         (refused("7"), 6),
         (answer(500, &[("retry-after", "7")], "oh".into()), 6),
         (answer(500, &[], "oh".into()), 0),
     ] {
-        let limiter = roomy();
+        let limiter = ample();
         let (status, begin) = (first.status(), limiter.now());
         let script = Script::new(&limiter, [first]);
         let layer = RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(late));
@@ -64,18 +64,18 @@ async fn a_delay_that_misses_the_deadline_hands_the_answer_out_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_is_that_of_the_call_over_all_tries() {
-    let limiter = roomy();
+async fn deadline_of_call_covers_all_attempts() {
+    let limiter = ample();
     let script = Script::new(&limiter, [refused("7"), refused("7")]);
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(Ask::new().deadline(limiter.now() + 10 * S));
     let client = script.client(&RateLimitLayer::new(limiter).retry(9));
     assert_eq!(client.oneshot(request).await.unwrap().status(), 429);
-    script.assert_asked(&[0, 7_000]);
+    script.assert_call_times(&[0, 7_000]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_turns_out_too_long_hands_the_answer_out() {
+async fn expected_wait_beyond_max_wait_returns_answer() {
     let limiter = slow(1);
     let script = Script::new(&limiter, [answer(500, &[], "oh".into())]);
     let layer = RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(30)).retry(3);
@@ -90,7 +90,7 @@ async fn a_queue_that_turns_out_too_long_hands_the_answer_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_try_before_one_that_is_refused_on_arrival_stays_the_last() {
+async fn attempt_before_refused_retry_stays_the_last() {
     let limiter = slow(2);
     let failed = [answer(500, &[], "one".into()), answer(502, &[], "two".into())];
     let script = Script::new(&limiter, failed);
@@ -109,7 +109,7 @@ async fn the_try_before_one_that_is_refused_on_arrival_stays_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limiter_that_is_closed_meanwhile_hands_the_answer_out() {
+async fn limiter_closed_before_retry_returns_answer() {
     let limiter = slow(1);
     let script = Script::new(&limiter, [refused("7")]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(3));
@@ -118,14 +118,14 @@ async fn a_limiter_that_is_closed_meanwhile_hands_the_answer_out() {
     request.extensions_mut().insert(journey.clone());
     let waiting = tokio::spawn(client.oneshot(request));
     settle_down().await;
-    assert_eq!(journey.facts().granted_at, None, "it waits once more");
+    assert_eq!(journey.facts().granted_at, None, "the retry waits");
     limiter.close().await;
     assert_eq!(waiting.await.unwrap().unwrap().status(), 429);
     assert_eq!(journey.facts().tries(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_while_it_waits_to_be_sent_again_it_leaves_the_queue() {
+async fn retry_dropped_while_waiting_leaves_queue() {
     for (first, queued) in [(refused("7"), 1), (answer(500, &[], "oh".into()), 0)] {
         let limiter = slow(600);
         let script = Script::new(&limiter, [first, ok()]);
@@ -143,7 +143,7 @@ async fn dropped_while_it_waits_to_be_sent_again_it_leaves_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_fills_the_concurrency_can_be_sent_again() {
+async fn request_that_fills_concurrency_can_be_retried() {
     let limiter = builder().quota("gpt-4o", Quota::new().concurrency(1)).build().unwrap();
     let long = super::super::inner::Frames::default().data("x".repeat(20_000)).data("rest");
     let script = Script::new(&limiter, [answer(500, &[], long), ok()]);
@@ -152,8 +152,8 @@ async fn one_that_fills_the_concurrency_can_be_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_ends_when_the_limiter_is_closed_and_hands_the_answer_out() {
-    let limiter = roomy();
+async fn close_ends_back_off_and_returns_answer() {
+    let limiter = ample();
     let failed = answer(503, &[("retry-after", "7")], "oh".into());
     let script = Script::new(&limiter, [failed]);
     let begin = limiter.now();

@@ -1,4 +1,4 @@
-//! Over real connections: around a `reqwest::Client`, and in a chain of reqwest-middleware.
+//! Retries over real connections: around a `reqwest::Client` and in a chain of reqwest-middleware.
 
 use async_trait::async_trait;
 use http::Extensions;
@@ -12,7 +12,7 @@ use tower::{Layer, ServiceExt};
 use super::super::USAGE;
 use super::super::reqwest::{CHAT, client, limiter, ok};
 
-/// A server that gives each connection the next of these answers; its URL for chats.
+/// Starts a server that gives each connection the next answer and returns its URL for chats.
 async fn answers(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
@@ -41,7 +41,7 @@ fn post(url: &str) -> Request {
 }
 
 #[tokio::test]
-async fn a_client_of_reqwest_sends_again_and_keeps_the_url_of_what_it_hands_out() {
+async fn reqwest_client_retries_and_keeps_url_of_response() {
     let url = answers(vec![conflict("one"), ok(USAGE)]).await;
     let layer = RateLimitLayer::new(limiter()).retry(1);
     let response = layer.layer(client()).oneshot(post(&url)).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_client_of_reqwest_sends_again_and_keeps_the_url_of_what_it_hands_out(
 #[derive(Clone, Copy)]
 struct Tries(u32);
 
-/// A link that counts in the extensions of a request how often it passed.
+/// A middleware that counts requests in their extensions.
 struct Counting;
 
 #[async_trait]
@@ -81,7 +81,7 @@ impl Middleware for Counting {
     }
 }
 
-/// A link that notes how often the links after it counted.
+/// A middleware that records the count of the middlewares after it.
 struct Reading(std::sync::Arc<parking_lot::Mutex<u32>>);
 
 #[async_trait]
@@ -99,7 +99,7 @@ impl Middleware for Reading {
 }
 
 #[tokio::test]
-async fn a_link_of_a_chain_sends_again_through_the_links_after_it_with_the_same_extensions() {
+async fn reqwest_middleware_retries_inner_chain_with_extensions() {
     let url = answers(vec![conflict("one"), conflict("two"), ok(USAGE)]).await;
     let (journey, seen) = (Journey::new(), std::sync::Arc::default());
     let client = ClientBuilder::new(client())

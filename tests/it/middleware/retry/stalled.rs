@@ -1,4 +1,4 @@
-//! Failed answers whose bodies don't end, or not soon.
+//! Failed answers whose bodies end late or never.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,15 +18,15 @@ use tower::{Layer, ServiceExt};
 
 use super::super::inner::{Oops, Strict};
 use super::super::{S, chat};
-use super::roomy;
+use super::ample;
 
-/// A body of these frames, and what comes after them.
+/// A body of these frames, followed by `Then`.
 struct Slow(VecDeque<Bytes>, Then, Arc<()>);
 
 #[derive(Clone, Copy)]
 enum Then {
     End,
-    Nothing,
+    Stall,
     EmptyFrames,
 }
 
@@ -41,7 +41,7 @@ impl Body for Slow {
         match (self.0.pop_front(), self.1) {
             (Some(data), _) => Poll::Ready(Some(Ok(Frame::data(data)))),
             (None, Then::End) => Poll::Ready(None),
-            (None, Then::Nothing) => Poll::Pending,
+            (None, Then::Stall) => Poll::Pending,
             (None, Then::EmptyFrames) => Poll::Ready(Some(Ok(Frame::data(Bytes::new())))),
         }
     }
@@ -53,30 +53,30 @@ fn slow(status: u16, text: impl Into<Bytes>, then: Then) -> Response<Slow> {
 }
 
 type Client = RetryService<Strict<Request<String>, Response<Slow>>, Http, Http>;
-/// When it was asked, in milliseconds, and how many of the bodies before were still held then.
-type Asked = Arc<Mutex<Vec<(u128, usize)>>>;
+/// The time of each request in milliseconds, with the number of earlier bodies still held then.
+type Calls = Arc<Mutex<Vec<(u128, usize)>>>;
 
-/// Answers with these, one after the other.
+/// Returns a client whose provider gives these answers in order.
 fn client(
     layer: impl FnOnce(Limiter) -> RateLimitLayer,
     read: Http,
     answers: impl IntoIterator<Item = Response<Slow>>,
-) -> (Limiter, Client, Asked) {
-    let (limiter, asked) = (roomy(), Asked::default());
-    let (clock, noted, begin) = (limiter.clone(), Arc::clone(&asked), limiter.now());
+) -> (Limiter, Client, Calls) {
+    let (limiter, calls) = (ample(), Calls::default());
+    let (clock, log, begin) = (limiter.clone(), Arc::clone(&calls), limiter.now());
     let answers: VecDeque<_> = answers.into_iter().collect();
     let bodies: Vec<Weak<()>> = answers.iter().map(|one| Arc::downgrade(&one.body().2)).collect();
     let answers = Mutex::new(answers);
     let inner = Strict::new(move |_: Request<String>| {
-        let mut noted = noted.lock();
-        let held = bodies[..noted.len()].iter().filter(|body| body.strong_count() > 0).count();
-        noted.push(((clock.now() - begin).as_millis(), held));
-        std::future::ready(Ok(answers.lock().pop_front().expect("no more than the test says")))
+        let mut log = log.lock();
+        let held = bodies[..log.len()].iter().filter(|body| body.strong_count() > 0).count();
+        log.push(((clock.now() - begin).as_millis(), held));
+        std::future::ready(Ok(answers.lock().pop_front().expect("no more requests than scripted")))
     });
-    (limiter.clone(), layer(limiter).observe(read).retry(3).layer(inner), asked)
+    (limiter.clone(), layer(limiter).observe(read).retry(3).layer(inner), calls)
 }
 
-/// The frames that come without waiting for any, up to three.
+/// Returns up to three frames that are ready without waiting.
 async fn beginning(response: Response<ResponseBody<Slow>>) -> Vec<Bytes> {
     let mut body = response.into_body();
     let mut frames = Vec::new();
@@ -89,42 +89,42 @@ async fn beginning(response: Response<ResponseBody<Slow>>) -> Vec<Bytes> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_stalls_is_judged_by_what_came_in_a_few_seconds() {
+async fn stalled_error_body_is_judged_after_a_few_seconds() {
     let read = Http::new(OPENAI);
-    let answers = [slow(500, "half", Then::Nothing), slow(200, "", Then::End)];
-    let (_, client, asked) = client(RateLimitLayer::new, read, answers);
+    let answers = [slow(500, "half", Then::Stall), slow(200, "", Then::End)];
+    let (_, client, calls) = client(RateLimitLayer::new, read, answers);
     assert_eq!(client.oneshot(chat("gpt-4o")).await.unwrap().status(), 200);
-    let (at, _) = asked.lock()[1];
+    let (at, _) = calls.lock()[1];
     assert!((5_000..6_000).contains(&at), "{at}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_stalls_but_has_said_that_it_is_final_is_handed_out_and_goes_on() {
+async fn stalled_permanent_error_is_returned_with_rest_of_body() {
     let spent = r#"{"error": {"message": "You exceeded your current quota.",
         "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
     let read = Http::new(OPENAI);
-    let (limiter, client, asked) =
-        client(RateLimitLayer::new, read, [slow(429, spent, Then::Nothing)]);
+    let (limiter, client, calls) =
+        client(RateLimitLayer::new, read, [slow(429, spent, Then::Stall)]);
     let begin = limiter.now();
     let response = client.oneshot(chat("gpt-4o")).await.unwrap();
-    assert_eq!((limiter.now() - begin, asked.lock().len()), (5 * S, 1));
+    assert_eq!((limiter.now() - begin, calls.lock().len()), (5 * S, 1));
     assert_eq!(beginning(response).await, [spent]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_read_ahead_after_the_deadline() {
+async fn answer_is_not_read_ahead_after_deadline() {
     for (status, read) in [(500, Http::new(OPENAI)), (200, Http::new(OPENAI).whole())] {
         let layer = |limiter| RateLimitLayer::new(limiter).max_wait(Duration::from_secs(2));
-        let (limiter, client, asked) = client(layer, read, [slow(status, "half", Then::Nothing)]);
+        let (limiter, client, calls) = client(layer, read, [slow(status, "half", Then::Stall)]);
         let begin = limiter.now();
         let response = client.oneshot(chat("gpt-4o")).await.unwrap();
         assert_eq!((response.status().as_u16(), limiter.now() - begin), (status, 2 * S));
-        assert_eq!((beginning(response).await, asked.lock().len()), (vec!["half".into()], 1));
+        assert_eq!((beginning(response).await, calls.lock().len()), (vec!["half".into()], 1));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_frames_are_not_gathered_without_end() {
+async fn empty_frames_are_not_buffered_endlessly() {
     let read = Http::new(OPENAI);
     let (_, client, _) = client(RateLimitLayer::new, read, [slow(400, "a", Then::EmptyFrames)]);
     let response = client.oneshot(chat("gpt-4o")).await.unwrap();
@@ -132,10 +132,10 @@ async fn empty_frames_are_not_gathered_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_error_lets_go_of_its_connection_before_the_next_try() {
+async fn long_error_body_is_dropped_before_next_attempt() {
     let read = Http::new(OPENAI);
     let answers = [slow(500, vec![b'x'; 60_000], Then::End), slow(200, "", Then::End)];
-    let (_, client, asked) = client(RateLimitLayer::new, read, answers);
+    let (_, client, calls) = client(RateLimitLayer::new, read, answers);
     assert_eq!(client.oneshot(chat("gpt-4o")).await.unwrap().status(), 200);
-    assert_eq!(asked.lock()[1].1, 0);
+    assert_eq!(calls.lock()[1].1, 0);
 }

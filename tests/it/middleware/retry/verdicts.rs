@@ -1,4 +1,4 @@
-//! Which answers are worth another try.
+//! Answers that are retried, and answers that are not.
 
 use http::{Response, StatusCode};
 use tollgate::middleware::{Http, Journey, RateLimitLayer};
@@ -7,41 +7,42 @@ use tower::{Service, ServiceExt};
 
 use super::super::chat;
 use super::super::inner::{Frames, Oops, Strict};
-use super::{LIMITED, Script, answer, ok, refused, roomy};
+use super::{LIMITED, Script, ample, answer, ok, refused};
 
-/// Which status comes out, and when the tries were sent, in whole seconds.
+/// Returns the final status and the times of the attempts in whole seconds.
 async fn seconds(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {
     let (status, at) = sent(first, retries).await;
     (status, at.into_iter().map(|at| at / 1_000).collect())
 }
 
-/// The same, in milliseconds.
+/// Returns the final status and the times of the attempts in milliseconds.
 async fn sent(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {
-    let limiter = roomy();
+    let limiter = ample();
     let script = Script::new(&limiter, [first, ok()]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(retries));
     let response = client.oneshot(chat("gpt-4o")).await.unwrap();
-    (response.status().as_u16(), script.asked())
+    (response.status().as_u16(), script.call_times())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_request_is_sent_again_when_the_provider_says() {
+async fn refused_request_is_retried_after_stated_delay() {
     assert_eq!(seconds(refused("7"), 1).await, (200, vec![0, 7]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_only_the_body_of_a_refusal_names_counts_too() {
+async fn delay_in_refusal_body_is_respected() {
     let body = r#"{"error": {"message": "Rate limit reached. Please try again in 20s.",
         "type": "tokens", "code": "rate_limit_exceeded"}}"#;
     assert_eq!(seconds(answer(429, &[], body.into()), 1).await, (200, vec![0, 20]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_in_passing_without_a_delay_is_sent_again_after_a_back_off() {
+async fn transient_failure_without_delay_is_retried_after_back_off() {
     for status in [408, 409, 425, 500, 502, 503, 504, 529] {
         let (came, at) = sent(answer(status, &[], "oh".into()), 1).await;
         assert_eq!((came, at.len()), (200, 2), "{status}");
-        // A refusal holds the key for a second; a back-off is half a second, less up to a quarter.
+        // A refusal pauses the key for a second; a back-off is half a second, minus up to a
+        // quarter.
         let refusal = matches!(status, 503 | 529);
         let (least, most) = if refusal { (1_000, 2_000) } else { (375, 501) };
         assert!((least..most).contains(&at[1]), "{status}: {at:?}");
@@ -49,7 +50,7 @@ async fn what_fails_in_passing_without_a_delay_is_sent_again_after_a_back_off() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_of_nothing_is_a_back_off() {
+async fn delay_of_zero_or_past_uses_back_off() {
     let past = "Sun, 06 Nov 1994 08:49:37 GMT";
     let text = r#"{"error": {"message": "Please try again in 0s.", "code": "slow_down"}}"#;
     for first in [
@@ -65,17 +66,17 @@ async fn a_delay_of_nothing_is_a_back_off() {
         let (status, at) = sent(first, 1).await;
         assert!(status == 200 && at[1] >= 375, "{named}: {at:?}");
     }
-    let limiter = roomy();
+    let limiter = ample();
     let event = format!("data: {text}\n\n");
     let script = Script::new(&limiter, [answer(200, STREAM, Frames::default().data(event)), ok()]);
     let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(1);
     script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
-    assert!(script.asked()[1] >= 375, "{:?}", script.asked());
+    assert!(script.call_times()[1] >= 375, "{:?}", script.call_times());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_of_a_failure_holds_that_request_alone() {
-    let limiter = roomy();
+async fn delay_of_failure_applies_to_failed_request_only() {
+    let limiter = ample();
     let failed = answer(500, &[("retry-after", "9")], "oh".into());
     let script = Script::new(&limiter, [failed, ok(), ok()]);
     let mut client = script.client(&RateLimitLayer::new(limiter).retry(1));
@@ -83,18 +84,18 @@ async fn a_delay_of_a_failure_holds_that_request_alone() {
     super::super::settle_down().await;
     client.oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
-    assert_eq!(script.asked(), [0, 0, 9_000]);
+    assert_eq!(script.call_times(), [0, 0, 9_000]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_no_sdk_would_believe_is_a_back_off() {
+async fn delay_of_an_hour_uses_back_off() {
     let failed = answer(500, &[("retry-after", "3600")], "oh".into());
     let (status, at) = sent(failed, 1).await;
     assert!(status == 200 && at[1] <= 500, "{at:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_fail_again_is_not_sent_again() {
+async fn permanent_failure_is_not_retried() {
     let spent = r#"{"error": {"message": "You exceeded your current quota. Please try again in 2s.",
         "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
     let answers = [
@@ -109,34 +110,34 @@ async fn what_would_fail_again_is_not_sent_again() {
         let status = first.status().as_u16();
         assert_eq!(sent(first, 3).await, (status, vec![0]));
     }
-    let asked = answer(404, &[("x-should-retry", "true")], "no".into());
-    assert_eq!(sent(asked, 3).await.0, 200);
+    let retryable = answer(404, &[("x-should-retry", "true")], "no".into());
+    assert_eq!(sent(retryable, 3).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_a_day_is_waited_for_only_where_it_is_known_for_how_long() {
+async fn daily_limit_is_retried_only_with_stated_delay() {
     let day = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200.",
         "type": "requests", "code": "rate_limit_exceeded"}}"#;
     assert_eq!(sent(answer(429, &[], day.into()), 3).await, (429, vec![0]));
-    let told = answer(429, &[("retry-after", "432")], day.into());
-    assert_eq!(seconds(told, 3).await, (200, vec![0, 432]));
+    let stated = answer(429, &[("retry-after", "432")], day.into());
+    assert_eq!(seconds(stated, 3).await, (200, vec![0, 432]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_last_try_its_answer_is_the_callers() {
+async fn last_attempt_answer_is_returned() {
     assert_eq!(sent(refused("7"), 0).await, (429, vec![0]));
-    let limiter = roomy();
+    let limiter = ample();
     let answers = [refused("1"), answer(500, &[], "one".into()), answer(502, &[], "two".into())];
     let script = Script::new(&limiter, answers);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(2));
     let response = client.oneshot(chat("gpt-4o")).await.unwrap();
-    assert_eq!((response.status(), script.asked().len()), (StatusCode::BAD_GATEWAY, 3));
+    assert_eq!((response.status(), script.call_times().len()), (StatusCode::BAD_GATEWAY, 3));
     assert_eq!(super::super::read(response).await.unwrap(), "two");
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_try_is_the_same_request_charged_by_itself_and_told_to_the_journey() {
-    let limiter = roomy();
+async fn each_attempt_sends_same_request_and_is_charged() {
+    let limiter = ample();
     let script = Script::new(&limiter, [refused("0"), answer(500, &[], "oh".into()), ok()]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(5));
     let journey = Journey::new();
@@ -154,14 +155,14 @@ async fn every_try_is_the_same_request_charged_by_itself_and_told_to_the_journey
     assert_eq!(facts.usage.map(|usage| usage.output), Some(9));
 }
 
-/// An error that says that nothing left, as another layer of ours does.
+/// The inner error of another rate-limit layer reports that the request was not sent.
 #[tokio::test(start_paused = true)]
-async fn what_never_left_is_sent_again_and_what_may_have_left_is_not() {
-    let limiter = roomy();
+async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
+    let limiter = ample();
     let script = Script::of(&limiter, [Err(Oops), Ok(ok())]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(3));
     client.oneshot(chat("gpt-4o")).await.unwrap_err();
-    assert_eq!(script.asked(), [0]);
+    assert_eq!(script.call_times(), [0]);
 
     let inner = super::super::builder().quota("i", tollgate::Quota::new().rpm(1)).build().unwrap();
     let further_in = RateLimitLayer::new(inner.clone()).key("i").reject();
@@ -176,25 +177,28 @@ async fn what_never_left_is_sent_again_and_what_may_have_left_is_not() {
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(journey.clone());
     stack.oneshot(request).await.unwrap();
-    let asked = script.asked();
-    assert!((60_000..69_000).contains(&asked[1]), "{asked:?}");
+    let times = script.call_times();
+    assert!((60_000..69_000).contains(&times[1]), "{times:?}");
     let facts = journey.facts();
     assert!(facts.earlier.len() > 8 && facts.charged.is_some(), "{facts:?}");
-    assert!(facts.earlier.iter().all(|one| one.charged.is_none()), "it is charged nothing");
+    assert!(
+        facts.earlier.iter().all(|one| one.charged.is_none()),
+        "unsent attempts are not charged"
+    );
 }
 
 const STREAM: &[(&str, &str)] = &[("content-type", "text/event-stream")];
 
 #[tokio::test(start_paused = true)]
-async fn a_success_that_has_begun_is_passed_on_and_a_whole_one_is_judged_by_its_error() {
+async fn success_is_passed_on_unless_whole_answer_is_judged() {
     let event = "data: {\"error\": {\"code\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
     let layer = |limiter| RateLimitLayer::new(limiter).retry(1);
-    let limiter = roomy();
+    let limiter = ample();
     let script = Script::new(&limiter, [answer(200, STREAM, event.into())]);
     let response = script.client(&layer(limiter)).oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(super::super::read(response).await.unwrap(), event);
 
-    let limiter = roomy();
+    let limiter = ample();
     let broken = answer(200, &[], Frames::from("{").error());
     let wrong = "data: {\"error\": {\"code\": \"invalid_prompt\", \"message\": \"No\"}}\n\n";
     let answers = [answer(200, STREAM, event.into()), broken, answer(200, STREAM, wrong.into())];
@@ -202,12 +206,12 @@ async fn a_success_that_has_begun_is_passed_on_and_a_whole_one_is_judged_by_its_
     let layer = layer(limiter).retry(9).observe(Http::new(OPENAI).whole());
     let response = script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(super::super::read(response).await.unwrap(), wrong);
-    assert_eq!(script.asked().len(), 3);
+    assert_eq!(script.call_times().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_success_that_answers_nothing_is_sent_again() {
-    let limiter = roomy();
+async fn success_without_content_is_retried_in_whole_mode() {
+    let limiter = ample();
     let bodies = ["", "<html>Sign in</html>", "{\"choices\": [", "null", "{}"];
     let cut = "data: {\"choices\": [{\"delta\": {}}]}\n\n";
     let answers = bodies.map(|body| answer(200, &[], body.into())).into_iter();
@@ -216,41 +220,41 @@ async fn a_whole_success_that_answers_nothing_is_sent_again() {
     let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(9);
     let response = script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(super::super::read(response).await.unwrap(), super::super::USAGE);
-    assert_eq!(script.asked().len(), 7);
+    assert_eq!(script.call_times().len(), 7);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_layer_that_reads_whole_answers_does_so_for_another_provider_too() {
-    let limiter = roomy();
+async fn whole_mode_is_kept_when_provider_changes() {
+    let limiter = ample();
     let broken = answer(200, &[], Frames::from("{").error());
     let script = Script::new(&limiter, [broken, ok()]);
     let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(1);
     let layer = layer.provider(tollgate::provider::GROQ);
     script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
-    assert_eq!(script.asked().len(), 2);
+    assert_eq!(script.call_times().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_breaks_off_is_judged_as_any_other() {
+async fn truncated_error_is_judged_by_status() {
     for (status, tries) in [(401, 1), (400, 1), (500, 2)] {
-        let limiter = roomy();
+        let limiter = ample();
         let broken = answer(status, &[], Frames::from("{").error());
         let script = Script::new(&limiter, [broken, ok()]);
         let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(3);
         script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
-        assert_eq!(script.asked().len(), tries, "{status}");
+        assert_eq!(script.call_times().len(), tries, "{status}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn back_offs_grow() {
-    let limiter = roomy();
+async fn back_offs_double() {
+    let limiter = ample();
     let failed = || answer(500, &[], "oh".into());
     let script = Script::new(&limiter, [failed(), failed(), failed(), failed(), ok()]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(4));
     client.oneshot(chat("gpt-4o")).await.unwrap();
-    let asked = script.asked();
-    let waits: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let times = script.call_times();
+    let waits: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     for (wait, whole) in waits.iter().zip([500, 1_000, 2_000, 4_000]) {
         assert!((whole * 3 / 4..=whole + 1).contains(wait), "{waits:?}");
     }

@@ -1,4 +1,4 @@
-//! What the headers of responses say is left, against a provider that counts by itself.
+//! Remaining amounts from response headers, compared with a provider that counts independently.
 
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tollgate_testing::log::Log;
 
 use super::{S, tokens};
 
-/// A provider's bucket of tokens per minute, in parts of a minute's nanoseconds.
+/// A provider's token bucket per minute; levels are scaled by a minute's nanoseconds.
 struct Provider {
     limit: u128,
     level: u128,
@@ -46,7 +46,7 @@ impl Provider {
 
 const MINUTE: u128 = 60_000_000_000;
 
-/// When the provider writes down what is left.
+/// The time at which the provider computes the remaining amount.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Header {
     AtAdmission,
@@ -56,16 +56,16 @@ enum Header {
 #[derive(Debug, Clone, Copy)]
 struct Run {
     header: Header,
-    /// Until the answer, in milliseconds.
+    /// Milliseconds until the response.
     latency: u64,
     observes: bool,
-    /// Tokens that another program takes every second, in ten requests.
+    /// Tokens per second used by another program, in ten requests.
     others: u64,
-    /// Milliseconds at the start of each 20 seconds in which there is work.
+    /// Milliseconds with traffic at the start of each 20 seconds.
     busy: u64,
 }
 
-/// What came of it: requests that the provider let in and refused.
+/// Numbers of requests that the provider admitted and refused.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     admitted: u64,
@@ -75,7 +75,7 @@ struct Outcome {
 const LIMIT: u64 = 60_000;
 const COST: u64 = 100;
 
-/// A request on its way: when it is answered, whether in order, and what it was told.
+/// A request in flight, with the time of its response and the remaining amount at admission.
 struct Flight {
     answered_at: Timestamp,
     left: u64,
@@ -91,7 +91,8 @@ impl Run {
         busy: 20_000,
     };
 
-    /// Five minutes, looked at every 10 ms. A request arrives 20 to 60 ms after it was let in.
+    /// Simulates five minutes in ticks of 10 ms. A request reaches the provider 20 to 60 ms after
+    /// admission.
     fn outcome(self) -> Outcome {
         let clock = ManualClock::new();
         let builder = Limiter::builder().provider(OPENAI).reduction(Reduction::OFF);
@@ -148,7 +149,7 @@ fn reading(left: u64) -> LimitReading {
 }
 
 #[test]
-fn who_uses_the_account_alone_is_not_slowed_down_by_what_headers_say() {
+fn sole_user_of_account_is_not_slowed_by_headers() {
     for header in [Header::AtAdmission, Header::AtAnswer] {
         for latency in [0, 100, 1_000, 10_000] {
             for busy in [300, 5_000, 20_000] {
@@ -161,9 +162,10 @@ fn who_uses_the_account_alone_is_not_slowed_down_by_what_headers_say() {
     }
 }
 
-/// As long as answers come before the margin is used up: later ones still save most refusals.
+/// Holds while responses arrive before the margin is used up; slower ones still avoid most
+/// refusals.
 #[test]
-fn half_of_the_account_used_by_another_program_causes_no_refusals_while_answers_are_quick() {
+fn half_used_account_with_fast_responses_is_never_refused() {
     for header in [Header::AtAdmission, Header::AtAnswer] {
         for latency in [100, 500, 1_000] {
             let run = Run { header, latency, others: LIMIT / 120, ..Run::ALONE };
@@ -172,7 +174,7 @@ fn half_of_the_account_used_by_another_program_causes_no_refusals_while_answers_
             assert!(without.refused > 300, "{without:?}");
             let most = if latency > 500 { without.refused / 2 } else { 0 };
             assert!(with.refused <= most, "{run:?}: {with:?}, not {without:?}");
-            // Five minutes and a full bucket, less what the others take: nearly all of it.
+            // Five minutes and a full bucket, minus the usage of others, almost entirely.
             assert!(with.admitted * COST > LIMIT * 34 / 10, "{run:?}: {with:?}");
         }
     }
@@ -188,24 +190,24 @@ fn used(limiter: &Limiter) -> u64 {
     limiter.stats("k").limits[0].used
 }
 
-/// A request that is answered with what is left.
+/// Sends a request whose response reports `left` tokens.
 fn answered(limiter: &Limiter, left: u64) {
     limiter.try_acquire("k", &tokens(COST)).unwrap().observe(&[reading(left)]);
 }
 
 #[test]
-fn what_somebody_else_has_used_is_taken_at_once_and_only_once() {
+fn usage_of_others_from_headers_counts_once() {
     let (limiter, _clock) = limiter();
     answered(&limiter, LIMIT - COST);
     let permits: Vec<_> =
         (0..5).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
     permits.iter().for_each(|permit| permit.observe(&[reading(40_000)]));
-    // What the reading may be rounded by isn't proven.
+    // The possible rounding of the reading is not counted.
     assert_eq!(used(&limiter), LIMIT - 40_000 - 1);
 }
 
 #[test]
-fn a_lower_limit_of_the_provider_is_told_of_once_however_often_the_key_is_reduced() {
+fn lower_provider_limit_is_logged_once_across_reductions() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
@@ -227,7 +229,7 @@ fn a_lower_limit_of_the_provider_is_told_of_once_however_often_the_key_is_reduce
 }
 
 #[test]
-fn the_first_answer_after_a_step_of_recovery_is_compared() {
+fn first_response_after_recovery_step_is_compared() {
     let (limiter, clock) = limiter();
     limiter.feedback().reduce("k", "429");
     answered(&limiter, LIMIT - COST);
@@ -240,7 +242,7 @@ fn the_first_answer_after_a_step_of_recovery_is_compared() {
 }
 
 #[test]
-fn as_much_is_allowed_for_rounding_as_the_reading_may_be_off_by() {
+fn usage_from_headers_allows_for_rounding_of_reading() {
     for granularity in [1, 1_000, u64::MAX] {
         let (limiter, _clock) = limiter();
         answered(&limiter, LIMIT - COST);
@@ -253,7 +255,7 @@ fn as_much_is_allowed_for_rounding_as_the_reading_may_be_off_by() {
 }
 
 #[test]
-fn what_requests_in_flight_may_take_beyond_what_they_reserved_is_not_taken() {
+fn usage_from_headers_allows_for_overrun_of_held_requests() {
     let clock = ManualClock::new();
     let builder = Limiter::builder().quota("k", Quota::new().tpm(LIMIT)).clock(clock.clone());
     let limiter = builder.build().unwrap();
@@ -266,7 +268,7 @@ fn what_requests_in_flight_may_take_beyond_what_they_reserved_is_not_taken() {
 }
 
 #[test]
-fn what_is_left_never_raises_and_nonsense_changes_nothing() {
+fn reading_that_is_higher_or_invalid_changes_no_usage() {
     let (limiter, _clock) = limiter();
     answered(&limiter, LIMIT - COST);
     limiter.try_acquire("k", &tokens(30_000)).unwrap().settle(&tokens(30_000));
@@ -293,7 +295,7 @@ fn what_is_left_never_raises_and_nonsense_changes_nothing() {
 }
 
 #[test]
-fn a_burst_that_has_refilled_since_proves_nothing() {
+fn reading_from_before_refill_changes_no_usage() {
     let (limiter, clock) = limiter();
     answered(&limiter, LIMIT - COST);
     let first = limiter.try_acquire("k", &tokens(COST)).unwrap();
@@ -302,14 +304,14 @@ fn a_burst_that_has_refilled_since_proves_nothing() {
         (0..550).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
     clock.advance(30 * S);
     let before = used(&limiter);
-    // Written down right after the burst, read only now.
+    // The provider computed this right after the burst; the response arrives only now.
     first.observe(&[reading(LIMIT - 552 * COST)]);
     assert_eq!(used(&limiter), before);
     drop(burst);
 }
 
 #[test]
-fn a_key_whose_readings_are_compared_can_be_forgotten() {
+fn key_with_observed_readings_can_be_pruned() {
     let (limiter, clock) = limiter();
     answered(&limiter, LIMIT - COST);
     clock.advance(120 * S);

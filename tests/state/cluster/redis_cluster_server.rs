@@ -1,5 +1,5 @@
-//! A Redis Cluster of these tests' own: three masters on free ports of 127.0.0.1, and a replica of
-//! each where that is asked for.
+//! A Redis Cluster for the tests: three masters on free ports of 127.0.0.1, with a replica each if
+//! requested.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use redis::{Cmd, Connection, FromRedisValue, cmd};
 
 use tollgate_testing::servers::Redis;
 
-/// Three masters, which share the slots evenly.
+/// Three masters that share the slots evenly.
 #[derive(Debug)]
 pub(super) struct RedisCluster {
     masters: Vec<Node>,
@@ -18,7 +18,7 @@ pub(super) struct RedisCluster {
 #[derive(Debug)]
 struct Node {
     redis: Redis,
-    /// Where the nodes talk to each other.
+    /// The port of the cluster bus.
     bus: u16,
     id: String,
 }
@@ -38,7 +38,8 @@ impl RedisCluster {
         cluster
     }
 
-    /// With a replica of each master, which takes its place some two seconds after it is gone.
+    /// Starts a cluster with a replica of each master, which takes over about two seconds after a
+    /// failure.
     pub(super) fn with_replicas() -> Self {
         let mut cluster = Self::start();
         cluster.replicas = (0..MASTERS).map(|_| Node::start()).collect();
@@ -53,7 +54,7 @@ impl RedisCluster {
             role.contains("master_link_status:up")
         };
         until("the replicas are up to date", || cluster.replicas.iter().all(follows));
-        // Masters vote only for replicas that they know as such.
+        // Masters vote only for replicas that they know.
         let knows = |master: &Node| {
             let nodes = master.ask::<String>(cmd("CLUSTER").arg("NODES"));
             nodes.matches(" slave ").count() == MASTERS
@@ -63,22 +64,22 @@ impl RedisCluster {
         cluster
     }
 
-    /// All masters, the dead included.
+    /// Returns the URL of all masters, including stopped ones.
     pub(super) fn url(&self) -> String {
         let addresses: Vec<_> =
             self.masters.iter().map(|node| node.address().to_string()).collect();
         format!("redis-cluster://{}", addresses.join(","))
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     pub(super) fn slot(&self, key: &str) -> u16 {
         self.masters[0].ask(cmd("CLUSTER").arg("KEYSLOT").arg(key))
     }
 
-    /// The master of a slot, by its number.
+    /// Returns the number of the master of a slot.
     pub(super) fn master_of(&self, slot: u16) -> usize {
         let mut owner = None;
-        until("all agree whose slot it is", || {
+        until("all nodes agree on the owner of the slot", || {
             let views = self.masters.iter().filter_map(|node| node.owner_of(slot));
             let views: Vec<_> = views.collect();
             owner = views.first().cloned().flatten();
@@ -87,12 +88,13 @@ impl RedisCluster {
         self.masters.iter().position(|node| Some(&node.id) == owner.as_ref()).expect("a master")
     }
 
-    /// Moves a slot and its keys to another master, key by key, as `redis-cli --cluster reshard` does;
-    /// meanwhile the slot is in two places.
+    /// Moves a slot and its keys to another master, key by key, as `redis-cli --cluster reshard`
+    /// does;
+    /// meanwhile both masters serve the slot.
     pub(super) fn move_slot(&self, slot: u16, to: usize) {
         let (from, to) = (&self.masters[self.master_of(slot)], &self.masters[to]);
-        let set = |node: &Node, what: &str, id: &str| {
-            node.ask::<()>(cmd("CLUSTER").arg("SETSLOT").arg(slot).arg(what).arg(id));
+        let set = |node: &Node, state: &str, id: &str| {
+            node.ask::<()>(cmd("CLUSTER").arg("SETSLOT").arg(slot).arg(state).arg(id));
         };
         set(to, "IMPORTING", &from.id);
         set(from, "MIGRATING", &to.id);
@@ -105,18 +107,18 @@ impl RedisCluster {
         others.for_each(|node| set(node, "NODE", &to.id));
     }
 
-    /// Kills a master, as if the power had gone.
+    /// Kills a master without a shutdown.
     pub(super) fn kill(&mut self, master: usize) {
         self.masters[master].redis.server().kill();
     }
 
-    /// Starts a master that was killed again: with its slots, and without their keys.
+    /// Restarts a killed master, with its slots but without their keys.
     pub(super) fn restart(&mut self, master: usize) {
         self.masters[master].redis.restart();
         self.wait_for("cluster_state:ok");
     }
 
-    /// Until the replica of a master says that it has taken its place.
+    /// Waits until the replica of a master has become master.
     pub(super) fn wait_for_failover(&self, master: usize) {
         let replica = &self.replicas[master];
         let role = || replica.ask::<String>(cmd("INFO").arg("replication"));
@@ -125,19 +127,20 @@ impl RedisCluster {
         });
     }
 
-    /// Until the replica of a master has all that this one was told by now. The key is one of its own.
+    /// Waits until the replica of a master has all its writes. The key must be in a slot of the
+    /// master.
     pub(super) fn wait_for_replica(&self, master: usize, key: &str) {
         let mut connection = self.masters[master].connect().unwrap();
-        // It is the last write of this connection that is waited for.
+        // `WAIT` covers the last write of this connection.
         let () = cmd("SET").arg(key).arg("").query(&mut connection).unwrap();
         let acknowledged: u64 = cmd("WAIT").arg(1).arg(0).query(&mut connection).unwrap();
         assert_eq!(acknowledged, 1);
     }
 
-    /// Until all nodes say so of the cluster.
-    fn wait_for(&self, says: &str) {
+    /// Waits until all nodes report this cluster state.
+    fn wait_for(&self, expected: &str) {
         let nodes = || self.masters.iter().chain(&self.replicas);
-        until(says, || nodes().all(|node| node.info(says)));
+        until(expected, || nodes().all(|node| node.info(expected)));
     }
 }
 
@@ -151,7 +154,7 @@ impl Node {
             &bus.to_string(),
             "--cluster-node-timeout",
             "1000",
-            // The slots of a dead master concern nobody else.
+            // The slots of a stopped master do not affect the others.
             "--cluster-require-full-coverage",
             "no",
             "--cluster-replica-validity-factor",
@@ -173,11 +176,11 @@ impl Node {
         self.ask::<()>(cmd("CLUSTER").arg("MEET").arg(host).arg(port).arg(other.bus));
     }
 
-    fn info(&self, says: &str) -> bool {
-        self.try_ask::<String>(cmd("CLUSTER").arg("INFO")).is_ok_and(|info| info.contains(says))
+    fn info(&self, expected: &str) -> bool {
+        self.try_ask::<String>(cmd("CLUSTER").arg("INFO")).is_ok_and(|info| info.contains(expected))
     }
 
-    /// Who is the master of a slot, as far as it knows; `None` if it is dead.
+    /// Returns the master of a slot as known to this node; `None` if the node is stopped.
     fn owner_of(&self, slot: u16) -> Option<Option<String>> {
         let nodes: String = self.try_ask(cmd("CLUSTER").arg("NODES")).ok()?;
         let owns = |line: &&str| {
@@ -207,11 +210,11 @@ impl Node {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn until(event: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        // Each look is a connection: the servers are to have time for each other too.
+    while !condition() {
+        assert!(Instant::now() < end, "{event}: not within {PATIENCE:?}");
+        // Each check opens a connection, so leave the servers time for each other.
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }
@@ -220,11 +223,11 @@ const MASTERS: usize = 3;
 
 const SLOTS: usize = 16_384;
 
-/// A machine that is busy with other tests takes its time.
+/// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_slot_moves_with_its_keys_and_a_dead_master_takes_only_its_own() {
+fn moved_slot_keeps_keys_when_old_master_dies() {
     let mut cluster = RedisCluster::start();
     let client = redis::cluster::ClusterClient::new([cluster.masters[0].redis.url()]).unwrap();
     let mut connection = client.get_connection().unwrap();
@@ -244,7 +247,7 @@ fn a_slot_moves_with_its_keys_and_a_dead_master_takes_only_its_own() {
 }
 
 #[test]
-fn a_replica_takes_the_place_of_a_dead_master() {
+fn replica_takes_over_from_dead_master() {
     let mut cluster = RedisCluster::with_replicas();
     let slot = cluster.slot("a");
     let master = cluster.master_of(slot);

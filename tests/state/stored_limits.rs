@@ -1,4 +1,4 @@
-//! A layer whose limiter is kept: its limits hold across a restart.
+//! A layer with a stored limiter: its limits hold across restarts.
 
 use std::fs;
 
@@ -9,19 +9,20 @@ use tollgate::middleware::RateLimitLayer;
 use tollgate::{Cost, Limiter};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-/// The charge that is assumed of an unknown server for [`CHAT`]: its bytes / 4, 2 around it, `max_tokens`.
+/// The assumed charge of [`CHAT`] at an unknown provider: bytes / 4, 2 around the text,
+/// `max_tokens`.
 const CHARGE: u64 = 5 + 2 + 50;
 
 #[tokio::test]
-async fn a_daily_limit_that_is_used_up_stays_used_up_and_usage_is_kept() {
+async fn exhausted_daily_limit_and_usage_survive_restarts() {
     for store in ["yaml: state.yaml", "sqlite: state.db"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tollgate.yaml");
         let quota = "{rpd: 3, tpd: 10000, algorithm: sliding_window}";
         let text = format!("quotas: {{gpt-4o: {quota}}}\nmargin: {{percent: 0, lag: 0s}}\n");
         fs::write(&path, format!("{text}store: {{{store}, flush: 1h}}\n")).unwrap();
-        // Each run has a limiter and a layer of its own, and ends without a word.
-        for (run, let_in) in [3, 0, 0].into_iter().enumerate() {
+        // Each run has a new limiter and layer and ends without closing.
+        for (run, granted) in [3, 0, 0].into_iter().enumerate() {
             let limiter = Limiter::from_config(&path).unwrap();
             let layer = RateLimitLayer::new(limiter.clone()).reject();
             let mut client = layer.layer(service_fn(async |_: Request<String>| {
@@ -35,7 +36,7 @@ async fn a_daily_limit_that_is_used_up_stays_used_up_and_usage_is_kept() {
                     answered += 1;
                 }
             }
-            assert_eq!(answered, let_in, "{store}, run {run}");
+            assert_eq!(answered, granted, "{store}, run {run}");
             let used: Vec<_> = limiter.stats("gpt-4o").limits.iter().map(|l| l.used).collect();
             assert_eq!(used, [3, 3 * CHARGE], "{store}, run {run}");
         }
@@ -43,7 +44,7 @@ async fn a_daily_limit_that_is_used_up_stays_used_up_and_usage_is_kept() {
 }
 
 #[test]
-fn usage_survives_a_restart_in_either_store() {
+fn usage_survives_a_restart_in_each_store() {
     for store in ["yaml: state/s.yaml", "sqlite: state/s.db"] {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");
@@ -52,7 +53,7 @@ fn usage_survives_a_restart_in_either_store() {
         let limiter = Limiter::from_config(&path).unwrap();
         assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
         drop(limiter);
-        assert!(folder.path().join("state").is_dir(), "the store lies beside the file");
+        assert!(folder.path().join("state").is_dir(), "the path is relative to the file");
         let again = Limiter::from_config(&path).unwrap();
         assert!(take(&again, "a") && !take(&again, "a"), "{store}");
     }
@@ -73,5 +74,5 @@ fn chat() -> Request<String> {
 const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 50, "messages": [
     {"role": "user", "content": "Say this is a test"}]}"#;
 
-/// An answer that took 12 tokens in and 9 out.
+/// An answer with a usage of 12 input and 9 output tokens.
 const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;

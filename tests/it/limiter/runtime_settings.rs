@@ -13,7 +13,7 @@ fn names(limiter: &Limiter) -> Vec<(String, QuotaOrigin)> {
 }
 
 #[test]
-fn quotas_are_told_as_they_were_given_and_by_whom() {
+fn quotas_are_listed_as_given_with_origin() {
     let share = Share::percent(50).unwrap();
     let limiter = builder().quota("b", Quota::new().rpm(10)).share(share).build().unwrap();
     let version = limiter.quotas().version();
@@ -31,7 +31,7 @@ fn quotas_are_told_as_they_were_given_and_by_whom() {
     assert_eq!(
         limiter.quotas().list()[1].quota,
         Quota::new().rpm(10),
-        "the share isn't taken of it"
+        "the quota is listed before the share"
     );
     for quota in limiter.quotas().list() {
         assert_eq!(limiter.quotas().get(&quota.name), Some(quota));
@@ -45,7 +45,7 @@ fn quotas_are_told_as_they_were_given_and_by_whom() {
 }
 
 #[test]
-fn quotas_that_are_restored_give_way_to_what_is_configured_and_keep_their_origin() {
+fn restored_quotas_yield_to_configured_and_keep_origin() {
     let limiter = builder().quota("a", Quota::new().rpm(10)).build().unwrap();
     drop(limiter.try_acquire("b", &Cost::new()).unwrap());
     limiter.quotas().restore(&[
@@ -61,12 +61,12 @@ fn quotas_that_are_restored_give_way_to_what_is_configured_and_keep_their_origin
     ];
     assert_eq!(names(&limiter), expected);
     assert_eq!(limiter.quotas().of("a"), Quota::new().rpm(10));
-    assert_eq!(limiter.stats("b").limits[0].limit, 2, "in use at once");
+    assert_eq!(limiter.stats("b").limits[0].limit, 2, "in use immediately");
     assert_eq!(limiter.quotas().of("xx"), Quota::new().rpm(4));
 }
 
 #[test]
-fn a_regex_counts_after_keys_and_globs_and_the_first_of_several_does() {
+fn regex_quota_applies_after_keys_and_globs_first_match() {
     let regex = |pattern| Regex::new(pattern).unwrap();
     let limiter = builder()
         .quota_regex(regex("user-[0-9]+"), Quota::new().rpm(1))
@@ -82,14 +82,14 @@ fn a_regex_counts_after_keys_and_globs_and_the_first_of_several_does() {
     assert_eq!(keys.map(rpm), [1, 2, 5, 6, 0, 3, 4, 2]);
     drop(limiter.try_acquire("user-1", &Cost::new()).unwrap());
     assert!(limiter.try_acquire("user-1", &Cost::new()).is_err());
-    assert!(limiter.try_acquire("user-2", &Cost::new()).is_ok(), "each has buckets of its own");
+    assert!(limiter.try_acquire("user-2", &Cost::new()).is_ok(), "each key has separate buckets");
     assert!(limiter.quotas().remove("regex:user-[0-9]+"));
     assert!(!limiter.quotas().remove("regex:user-[0-9]+"));
     assert_eq!(rpm("user-1"), 2);
 }
 
 #[test]
-fn keys_of_a_shared_regex_count_in_one_place() {
+fn keys_of_shared_regex_use_the_same_buckets() {
     let limiter = builder().build().unwrap();
     limiter.quotas().set_regex(&Regex::new("m[0-9]").unwrap(), &Quota::new().rpm(2).shared());
     drop(limiter.try_acquire("m1", &Cost::new()).unwrap());
@@ -98,7 +98,7 @@ fn keys_of_a_shared_regex_count_in_one_place() {
 }
 
 #[test]
-fn a_key_that_reads_as_a_pattern_teaches_others_nothing() {
+fn key_that_looks_like_a_pattern_is_not_learned() {
     let limiter = builder().unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", 5.into());
@@ -107,7 +107,7 @@ fn a_key_that_reads_as_a_pattern_teaches_others_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_policy_for_unknown_keys_is_in_use_at_once() {
+async fn unknown_key_policy_set_later_applies_immediately() {
     let limiter = paused(Quota::new().rpm(10));
     limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(1)));
     let held = limiter.try_acquire("other", &Cost::new()).unwrap();
@@ -135,7 +135,7 @@ async fn another_policy_for_unknown_keys_is_in_use_at_once() {
 }
 
 #[test]
-fn another_reduction_is_in_use_at_once_and_none_ends_those_there_are() {
+fn reduction_set_later_applies_and_off_ends_reductions() {
     let clock = ManualClock::new();
     let limiter = Limiter::builder().quota("k", Quota::new().rpm(100)).clock(clock.clone());
     let limiter = limiter.build().unwrap();
@@ -146,7 +146,7 @@ fn another_reduction_is_in_use_at_once_and_none_ends_those_there_are() {
     let pace = Reduction::new().factor(0.9).recovery_factor(2.0).interval(Duration::from_secs(2));
     limiter.feedback().set_reduction(&pace).unwrap();
     clock.advance(Duration::from_secs(2));
-    assert_eq!(amount(), 100, "it recovers at the new pace");
+    assert_eq!(amount(), 100, "the key recovers at the new pace");
     refuse();
     assert_eq!(amount(), 90);
     assert!(limiter.feedback().set_reduction(&pace.factor(2.0)).is_err());
@@ -158,7 +158,7 @@ fn another_reduction_is_in_use_at_once_and_none_ends_those_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fewer_may_wait_from_now_on_and_those_who_wait_stay() {
+async fn lower_max_waiting_refuses_newcomers_and_keeps_waiters() {
     let limiter = paused(Quota::new().tpm(60));
     drop(limiter.try_acquire("k", &tokens(60)).unwrap());
     let waiting = tokio::spawn({
@@ -176,7 +176,7 @@ async fn fewer_may_wait_from_now_on_and_those_who_wait_stay() {
 }
 
 #[test]
-fn a_clock_says_for_how_long_its_machine_runs_where_that_is_known() {
+fn clock_reports_boot_id_and_uptime_when_known() {
     let boot = Boot::new(7, Duration::from_nanos(100));
     let clock = ManualClock::with_boot(boot);
     clock.advance(Duration::from_nanos(23));
@@ -188,14 +188,14 @@ fn a_clock_says_for_how_long_its_machine_runs_where_that_is_known() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_systems_clock_says_for_how_long_linux_runs() {
+fn system_clock_reports_boot_on_linux() {
     let (early, late) = (SystemClock::new().boot().unwrap(), SystemClock::new().boot().unwrap());
     assert_eq!(early.id, late.id);
     assert!(early.id != 0 && !early.uptime.is_zero());
 }
 
 #[test]
-fn the_empty_key_is_a_key_at_run_time() {
+fn empty_key_is_accepted_at_run_time() {
     let (limiter, _) = manual(Quota::new().rpm(1));
     limiter.quotas().set("", &Quota::new().rpm(1));
     assert_eq!(

@@ -1,10 +1,10 @@
-//! Rooms use only rooms before them, and time is read in one place.
+//! Modules import only modules before them, and time is read in one place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each room, and the rooms it may use besides itself; between packages the compiler holds the arrows.
-const ROOMS: [(&str, &[&str]); 18] = [
+/// Each module and the modules that it may import. The compiler checks the order of packages.
+const MODULES: [(&str, &[&str]); 18] = [
     ("error_chain", &[]),
     ("timestamp", &[]),
     ("quota", &[]),
@@ -16,7 +16,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("plan", &["quota", "engine", "provider"]),
     ("answer", &["quota", "engine", "plan"]),
     ("backend", &["quota", "engine"]),
-    // Without locks and without a clock.
+    // Without locks and clock.
     ("key", &["quota", "engine", "provider", "event", "plan", "answer"]),
     ("limiter", BEFORE_LIMITER),
     ("middleware", LIMITER_AND_BEFORE),
@@ -38,32 +38,36 @@ const EVERYWHERE: &str = "timestamp";
 const CLOCKS: [&str; 2] = ["crates/simulate/src/clock.rs", "src/clock.rs"];
 
 #[test]
-fn no_arrow_between_rooms_runs_back() {
+fn modules_import_only_earlier_modules() {
     let files = sources(&["src"]);
-    assert!(files.iter().any(|(path, _)| path == "src/lib.rs"), "this is the crate's source");
-    let bad: Vec<String> = files.iter().flat_map(|(path, text)| arrows(path, text)).collect();
-    assert!(bad.is_empty(), "\n{}\n", bad.join("\n"));
+    assert!(
+        files.iter().any(|(path, _)| path == "src/lib.rs"),
+        "the sources of the crate are listed"
+    );
+    let violations: Vec<String> =
+        files.iter().flat_map(|(path, text)| forbidden_imports(path, text)).collect();
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-/// Two files of a module never import each other, not even through others; `mod.rs` may name its
+/// Two files of a module never import each other, directly or through others; `mod.rs` may name its
 /// children.
 #[test]
-fn files_of_key_and_limiter_form_no_circle() {
-    for room in ["key", "limiter"] {
-        let files = sources(&[&format!("src/{room}")]);
+fn files_of_key_and_limiter_have_no_import_cycle() {
+    for module in ["key", "limiter"] {
+        let files = sources(&[&format!("src/{module}")]);
         let files: Vec<_> = files.iter().filter(|(path, _)| !path.ends_with("/mod.rs")).collect();
         let name =
             |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned();
         let imports = |text: &str| {
             let code = code(text);
-            let mut names: Vec<_> = rooms_after(&code, "super::");
-            names.extend(rooms_after(&code, &format!("crate::{room}::")));
+            let mut names: Vec<_> = modules_after(&code, "super::");
+            names.extend(modules_after(&code, &format!("crate::{module}::")));
             names.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
         };
         let mut left: Vec<(String, Vec<String>)> =
             files.iter().map(|(path, text)| (name(path), imports(text))).collect();
-        assert!(left.len() > 3, "these are the files of {room}");
-        // Files whose imports are all out of the way go, until none is left or the rest is a circle.
+        assert!(left.len() > 3, "the files of {module} are listed");
+        // Removes files whose imports are all removed, until the rest is empty or a cycle.
         loop {
             let names: Vec<String> = left.iter().map(|(name, _)| name.clone()).collect();
             let before = left.len();
@@ -72,12 +76,12 @@ fn files_of_key_and_limiter_form_no_circle() {
                 break;
             }
         }
-        assert!(left.is_empty(), "{room}: {left:#?}");
+        assert!(left.is_empty(), "{module}: {left:#?}");
     }
 }
 
 #[test]
-fn only_the_clocks_read_time() {
+fn only_clock_files_read_time() {
     let expecting = |(_, text): &&(String, String)| code(text).contains("disallowed_methods");
     let mut files: Vec<String> =
         sources(&PACKAGES).iter().filter(expecting).map(|(path, _)| path.clone()).collect();
@@ -85,9 +89,9 @@ fn only_the_clocks_read_time() {
     assert_eq!(files, CLOCKS);
 }
 
-/// How long the machine runs is a time too.
+/// The uptime of the machine is a time as well.
 #[test]
-fn only_the_clock_asks_the_system_how_long_it_runs() {
+fn only_clock_file_reads_system_uptime() {
     let asking =
         |(_, text): &&(String, String)| text.contains("/proc/uptime") || text.contains("boot_id\"");
     let files: Vec<String> =
@@ -96,32 +100,44 @@ fn only_the_clock_asks_the_system_how_long_it_runs() {
 }
 
 #[test]
-fn an_arrow_that_runs_back_is_caught() {
-    let bad = |path: &str, text: &str, arrow: &str| {
-        let found = arrows(path, text);
+fn forbidden_import_is_detected() {
+    let violations = |path: &str, text: &str, import: &str| {
+        let found = forbidden_imports(path, text);
         assert_eq!(found.len(), 1, "{path}: {text}: {found:?}");
-        assert!(found[0].contains(arrow), "{} should contain {arrow}", found[0]);
+        assert!(found[0].contains(import), "{} should contain {import}", found[0]);
     };
-    bad("src/quota/cost.rs", "\nuse crate::engine::Wait;", "src/quota/cost.rs:2: quota -> engine");
-    bad("src/engine/bucket.rs", "fn f(_: crate::provider::Profile) {}", "engine -> provider");
-    bad("src/provider/mod.rs", "use crate::engine;", "provider -> engine");
-    bad("src/limiter/entry.rs", "use crate::{quota::Cost,\n  store::Store};", "limiter -> store");
-    bad("src/store/mod.rs", "use crate::cluster::Bus;", "store -> cluster");
-    bad("src/quota/cost.rs", "pub use crate :: engine :: Wait;", "quota -> engine");
-    bad("src/engine/wait.rs", "use super::super::limiter::Limiter;", "engine -> limiter");
-    bad("src/engine/mod.rs", "use super::limiter::Limiter;", "engine -> limiter");
-    bad(
+    violations(
+        "src/quota/cost.rs",
+        "\nuse crate::engine::Wait;",
+        "src/quota/cost.rs:2: quota -> engine",
+    );
+    violations(
+        "src/engine/bucket.rs",
+        "fn f(_: crate::provider::Profile) {}",
+        "engine -> provider",
+    );
+    violations("src/provider/mod.rs", "use crate::engine;", "provider -> engine");
+    violations(
+        "src/limiter/entry.rs",
+        "use crate::{quota::Cost,\n  store::Store};",
+        "limiter -> store",
+    );
+    violations("src/store/mod.rs", "use crate::cluster::Bus;", "store -> cluster");
+    violations("src/quota/cost.rs", "pub use crate :: engine :: Wait;", "quota -> engine");
+    violations("src/engine/wait.rs", "use super::super::limiter::Limiter;", "engine -> limiter");
+    violations("src/engine/mod.rs", "use super::limiter::Limiter;", "engine -> limiter");
+    violations(
         "src/limiter/a.rs",
         r#"const A: char = '"'; use crate::config::Config;"#,
         "limiter -> config",
     );
-    bad("src/limiter/a.rs", "use crate::Limiter;", "limiter -> Limiter");
-    bad("src/attic/mod.rs", "", "attic is no room");
-    bad("src/lib.rs", "pub mod quota;\nfn helper() {}", "src/lib.rs:2");
+    violations("src/limiter/a.rs", "use crate::Limiter;", "limiter -> Limiter");
+    violations("src/attic/mod.rs", "", "attic is not a known module");
+    violations("src/lib.rs", "pub mod quota;\nfn helper() {}", "src/lib.rs:2");
 }
 
 #[test]
-fn an_arrow_that_runs_on_is_fine() {
+fn allowed_import_is_accepted() {
     for (path, text) in [
         ("src/limiter/limits.rs", "use crate::{engine::{Bucket, Rule}, provider::Profile};"),
         ("src/limiter/limiter.rs", "use super::super::limiter::Permit; use super::store;"),
@@ -143,55 +159,58 @@ fn an_arrow_that_runs_on_is_fine() {
             "//! Docs.\n#![warn(x)]\npub mod config;\npub use limiter::{\n    Limiter,\n};",
         ),
     ] {
-        assert_eq!(arrows(path, text), [""; 0], "{path}: {text}");
+        assert_eq!(forbidden_imports(path, text), [""; 0], "{path}: {text}");
     }
 }
 
-/// Every use of a room in `text`, the file at `path`, that may not be.
-fn arrows(path: &str, text: &str) -> Vec<String> {
+/// Returns every forbidden import in `text`, the file at `path`.
+fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
-    let module: Vec<&str> =
+    let parts: Vec<&str> =
         path.trim_start_matches("src/").trim_end_matches(".rs").split('/').collect();
-    let room = module[0];
-    if room == "lib" {
+    let module = parts[0];
+    if module == "lib" {
         return lib(path, &code);
     }
-    let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
-        return vec![format!("{path}:1: {room} is no room")];
+    let Some((_, allowed)) = MODULES.iter().find(|(name, _)| *name == module) else {
+        return vec![format!("{path}:1: {module} is not a known module")];
     };
-    let depth = module.iter().filter(|name| **name != "mod").count();
+    let depth = parts.iter().filter(|name| **name != "mod").count();
     let to_root = vec!["super"; depth].join("::") + "::";
-    let mut uses = rooms_after(&code, "crate::");
-    uses.extend(rooms_after(&code, "tollgate::"));
-    // Inside an inline module the same steps only lead to the room itself.
-    let names_room = |name: &str| ROOMS.iter().any(|(room, _)| *room == name);
-    uses.extend(rooms_after(&code, &to_root).into_iter().filter(|(_, name)| names_room(name)));
-    let may_use = |used: &str| used == room || used == EVERYWHERE || allowed.contains(&used);
-    let bad = uses.into_iter().filter(|(_, used)| !may_use(used));
-    bad.map(|(line, used)| {
-        format!("{path}:{line}: {room} -> {used} runs back; {room} may use {allowed:?}")
-    })
-    .collect()
+    let mut uses = modules_after(&code, "crate::");
+    uses.extend(modules_after(&code, "tollgate::"));
+    // In an inline module the same path leads to the module itself.
+    let is_module = |name: &str| MODULES.iter().any(|(module, _)| *module == name);
+    uses.extend(modules_after(&code, &to_root).into_iter().filter(|(_, name)| is_module(name)));
+    let may_use = |used: &str| used == module || used == EVERYWHERE || allowed.contains(&used);
+    let violations = uses.into_iter().filter(|(_, used)| !may_use(used));
+    violations
+        .map(|(line, used)| {
+            format!(
+                "{path}:{line}: {module} -> {used} is not allowed; {module} may use {allowed:?}"
+            )
+        })
+        .collect()
 }
 
-/// The crate's root declares and re-exports, and nothing else.
+/// Checks that the crate root only declares and re-exports.
 fn lib(path: &str, code: &str) -> Vec<String> {
     let allowed = ["extern crate alloc;", "pub mod ", "mod ", "pub use ", "#", "struct Readme;"];
-    let mut bad = Vec::new();
+    let mut violations = Vec::new();
     let mut inside = false;
     for (number, line) in code.lines().enumerate() {
         let line = line.trim();
         if !line.is_empty() && !inside && !allowed.iter().any(|start| line.starts_with(start)) {
             let number = number + 1;
-            bad.push(format!("{path}:{number}: only declares and re-exports, not `{line}`"));
+            violations.push(format!("{path}:{number}: only declares and re-exports, not `{line}`"));
         }
         inside = (inside || line.starts_with("pub use ")) && !line.ends_with(';');
     }
-    bad
+    violations
 }
 
-/// The names that follow `root` in paths, one by one or in braces, and their lines.
-fn rooms_after(code: &str, root: &str) -> Vec<(usize, String)> {
+/// Returns the names after `root` in paths, single or in braces, with their lines.
+fn modules_after(code: &str, root: &str) -> Vec<(usize, String)> {
     let plain = code.replace(" ::", "::").replace(":: ", "::");
     let mut found = Vec::new();
     for (at, _) in plain.match_indices(root) {
@@ -206,7 +225,7 @@ fn rooms_after(code: &str, root: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The first name of a path, or of each path in a group.
+/// Returns the first name of a path, or of each path in a group.
 fn names(path: &str) -> Vec<String> {
     let name = |path: &str| -> String {
         path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
@@ -227,7 +246,7 @@ fn names(path: &str) -> Vec<String> {
     names
 }
 
-/// The text with comments, strings and characters blanked out, line for line.
+/// Returns the text with comments, strings and characters blanked, line for line.
 pub(crate) fn code(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -245,7 +264,7 @@ pub(crate) fn code(text: &str) -> String {
     code
 }
 
-/// The length of the comment, string or character that `text` starts with; 0 where it is code.
+/// Returns the length of the comment, string or character at the start of `text`; 0 for code.
 fn skipped(text: &str, before: Option<char>) -> usize {
     let in_name = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
     if text.starts_with("//") {
@@ -281,7 +300,7 @@ fn quoted(text: &str, quote: u8) -> usize {
     (at + 1).min(text.len())
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment, which may nest.
 fn comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -298,10 +317,11 @@ fn comment(text: &str) -> usize {
     text.len()
 }
 
-/// The sources of every package.
+/// The source folders of all packages.
 const PACKAGES: [&str; 4] = ["src", "crates/cli/src", "crates/serve/src", "crates/simulate/src"];
 
-/// Every file below these folders: its path from the root of the workspace, with `/`, and its text.
+/// Returns every file below these folders: its path from the workspace root, with `/`, and its
+/// text.
 pub(crate) fn sources(folders: &[&str]) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
@@ -312,9 +332,9 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<(String, String)> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(root).expect("it lies below the root");
+                let name = path.strip_prefix(root).expect("the file lies below the root");
                 let name = name.to_string_lossy().replace('\\', "/");
-                files.push((name, fs::read_to_string(&path).expect("the source is text")));
+                files.push((name, fs::read_to_string(&path).expect("the source is UTF-8")));
             }
         }
     }

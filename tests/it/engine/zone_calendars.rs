@@ -1,4 +1,4 @@
-//! Calendars for the properties, and the dates that their zones' clocks show.
+//! Calendars for the property tests, and the dates in their zones.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -8,14 +8,14 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use tollgate::quota::{Calendar, Period};
 
-/// A calendar of the engine's, and beside it a clock on the wall.
-pub(super) struct Civil {
+/// A calendar of the engine with an independent time zone.
+pub(super) struct ZoneCalendar {
     pub(super) calendar: Calendar,
     wall: TimeZone,
 }
 
-impl Civil {
-    /// The name of the day, week or month around a time: what a provider counts by.
+impl ZoneCalendar {
+    /// Returns the number of the day, week or month that contains a time.
     pub(super) fn name(&self, time: u64) -> (i64, i64) {
         let time = Timestamp::from_nanosecond(time.into()).unwrap();
         let date = time.to_zoned(self.wall.clone()).date();
@@ -30,14 +30,14 @@ impl Civil {
     }
 }
 
-impl fmt::Debug for Civil {
+impl fmt::Debug for ZoneCalendar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} in {}", self.calendar.period(), self.calendar.zone())
     }
 }
 
-/// Days of 23, 23.5, 24, 24.5 and 25 hours, weeks and months; one day has no midnight.
-pub(super) static CIVILS: LazyLock<Vec<Civil>> = LazyLock::new(|| {
+/// Days of 23, 23.5, 24, 24.5 and 25 hours, weeks and months. One of the days has no midnight.
+pub(super) static ZONE_CALENDARS: LazyLock<Vec<ZoneCalendar>> = LazyLock::new(|| {
     [
         (Period::Day, "America/Los_Angeles"),
         (Period::Day, "America/Sao_Paulo"),
@@ -48,14 +48,14 @@ pub(super) static CIVILS: LazyLock<Vec<Civil>> = LazyLock::new(|| {
         (Period::Month, "UTC"),
     ]
     .into_iter()
-    .map(|(period, zone)| Civil {
+    .map(|(period, zone)| ZoneCalendar {
         calendar: Calendar::new(period, zone).unwrap(),
         wall: TimeZone::get(zone).unwrap(),
     })
     .collect()
 });
 
-/// Shortly before clocks change somewhere, or a month ends.
+/// Generates times shortly before a clock change or the end of a month.
 pub(super) fn days() -> impl Strategy<Value = u64> {
     let times = [
         "2027-03-13T20:00:00Z", // Los Angeles: 23 hours, on the 14th
@@ -66,7 +66,7 @@ pub(super) fn days() -> impl Strategy<Value = u64> {
         "2027-04-03T13:00:00Z", // Lord Howe: 24.5 hours
         "2027-03-28T00:30:00Z", // Berlin: a week an hour short
         "2028-02-28T23:00:00Z", // a leap day
-        "2027-02-28T23:59:59Z", // none
+        "2027-02-28T23:59:59Z", // no leap day
     ];
     proptest::sample::select(times.to_vec())
         .prop_map(|time| time.parse::<Timestamp>().unwrap().as_nanosecond().try_into().unwrap())

@@ -1,4 +1,4 @@
-//! Costs and charges in dimensions that no limit counts.
+//! Costs and charges in dimensions without a limit.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,25 +22,25 @@ fn missing(refused: &Refused) -> &str {
     refused.dimension.as_ref().unwrap().as_str()
 }
 
-/// What is used of each limit, and what is held.
-fn figures(limiter: &Limiter) -> Vec<(u64, u64)> {
+/// Returns the used and held amount of each limit.
+fn used_and_held(limiter: &Limiter) -> Vec<(u64, u64)> {
     limiter.stats("k").limits.iter().map(|limit| (limit.used, limit.held)).collect()
 }
 
-/// The mismatches that are told from now on.
+/// Returns the list of mismatches, filled as they are reported.
 fn mismatches(limiter: &Limiter) -> Arc<Mutex<Vec<(String, String, bool)>>> {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&reported);
     limiter.on_change(move |event| {
         if let Event::ChargeMismatch { key, dimension, kept } = event {
-            heard.lock().unwrap().push((key.to_string(), dimension.to_string(), *kept));
+            sink.lock().unwrap().push((key.to_string(), dimension.to_string(), *kept));
         }
     });
-    told
+    reported
 }
 
 #[test]
-fn tokens_are_refused_by_a_key_that_limits_them_apart() {
+fn tokens_are_refused_where_input_and_output_are_limited() {
     let (limiter, _) = manual(apart());
     let refused = limiter.try_acquire("k", &tokens(50)).unwrap_err();
     assert_eq!(missing(&refused), "tokens");
@@ -48,13 +48,13 @@ fn tokens_are_refused_by_a_key_that_limits_them_apart() {
     assert!(text.contains("k: no limit counts tokens;"), "{text}");
     assert_eq!(limiter.decide("k", &tokens(50)).code, Code::MissingLimit);
     assert!(limiter.key("k").unwrap().try_acquire(&tokens(50)).is_err());
-    assert_eq!(figures(&limiter), [(0, 0); 3]);
+    assert_eq!(used_and_held(&limiter), [(0, 0); 3]);
     assert!(limiter.try_acquire("k", &Cost::new().input_tokens(50)).is_ok());
     assert!(limiter.try_acquire("k", &tokens(0)).is_ok());
 }
 
 #[test]
-fn input_and_output_are_refused_by_a_key_that_limits_their_sum() {
+fn input_and_output_are_refused_where_sum_is_limited() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let cost = Cost::new().input_tokens(50).output_tokens(5);
     assert_eq!(missing(&limiter.try_acquire("k", &cost).unwrap_err()), "input_tokens");
@@ -73,7 +73,7 @@ fn misspelt_custom_dimension_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_limit_that_is_missing_fails_at_once() {
+async fn acquire_with_missing_limit_fails_immediately() {
     let limiter = paused(apart());
     let error = limiter.acquire("k", &tokens(50)).await.unwrap_err();
     assert!(matches!(error, AcquireError::Refused(refused) if missing(&refused) == "tokens"));
@@ -82,7 +82,7 @@ async fn waiting_for_a_limit_that_is_missing_fails_at_once() {
 }
 
 #[test]
-fn one_of_several_keys_is_enough_to_count_a_custom_dimension() {
+fn custom_dimension_limited_by_one_of_several_keys_passes() {
     let builder = builder().quota("tenant", images()).quota("model", Quota::new().tpm(1_000));
     let limiter = builder.quota("apart", apart()).quota("free", Quota::new()).build().unwrap();
     let acquire = |keys: &[&str], cost: &Cost| limiter.acquire_all(keys, cost).try_now();
@@ -94,7 +94,7 @@ fn one_of_several_keys_is_enough_to_count_a_custom_dimension() {
 }
 
 #[test]
-fn keys_without_limits_and_whole_estimates_are_never_refused() {
+fn keys_without_limits_and_full_estimates_are_accepted() {
     let limiter = builder().quota("free", Quota::new()).quota("k", apart()).build().unwrap();
     for key in ["free", "unknown"] {
         assert!(limiter.try_acquire(key, &tokens(50).custom("imagse", 1)).is_ok());
@@ -114,7 +114,7 @@ fn keys_without_limits_and_whole_estimates_are_never_refused() {
 }
 
 #[test]
-fn limits_taught_by_headers_refuse_no_dimension() {
+fn learned_limits_refuse_no_dimension() {
     let limiter = builder().provider(ANTHROPIC).build().unwrap();
     let mut headers = http::HeaderMap::new();
     for name in ["input", "output"] {
@@ -127,64 +127,64 @@ fn limits_taught_by_headers_refuse_no_dimension() {
 }
 
 #[test]
-fn settling_in_another_dimension_keeps_the_reservation_and_is_told() {
+fn settle_in_other_dimension_keeps_reservation_and_reports() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
-    let told = mismatches(&limiter);
+    let reported = mismatches(&limiter);
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     permit.settle(&Cost::new().input_tokens(50).output_tokens(5));
-    assert_eq!(figures(&limiter), [(100, 0)]);
-    assert_eq!(*told.lock().unwrap(), [("k".to_owned(), "tokens".to_owned(), true)]);
+    assert_eq!(used_and_held(&limiter), [(100, 0)]);
+    assert_eq!(*reported.lock().unwrap(), [("k".to_owned(), "tokens".to_owned(), true)]);
 
     let (limiter, _) = manual(apart());
-    let told = mismatches(&limiter);
+    let reported = mismatches(&limiter);
     let cost = Cost::new().input_tokens(80).output_tokens(20);
     limiter.try_acquire("k", &cost).unwrap().settle(&tokens(100));
-    assert_eq!(figures(&limiter), [(1, 0), (80, 0), (20, 0)]);
-    assert_eq!(*told.lock().unwrap(), [("k".to_owned(), "input_tokens".to_owned(), true)]);
-    // Half of it, too.
+    assert_eq!(used_and_held(&limiter), [(1, 0), (80, 0), (20, 0)]);
+    assert_eq!(*reported.lock().unwrap(), [("k".to_owned(), "input_tokens".to_owned(), true)]);
+    // Part of the reservation.
     limiter.try_acquire("k", &cost).unwrap().settle(&Cost::new().output_tokens(7));
-    assert_eq!(figures(&limiter), [(2, 0), (160, 0), (27, 0)]);
+    assert_eq!(used_and_held(&limiter), [(2, 0), (160, 0), (27, 0)]);
 }
 
 #[test]
-fn settling_a_custom_dimension_under_another_name_keeps_the_reservation() {
+fn settle_of_misspelt_custom_dimension_keeps_reservation() {
     let (limiter, _) = manual(images());
-    let told = mismatches(&limiter);
+    let reported = mismatches(&limiter);
     let reserved = Cost::new().custom("images", 3);
     limiter.try_acquire("k", &reserved).unwrap().settle(&Cost::new().custom("imagse", 1));
-    assert_eq!(figures(&limiter), [(3, 0)]);
-    assert_eq!(*told.lock().unwrap(), [("k".to_owned(), "images".to_owned(), true)]);
+    assert_eq!(used_and_held(&limiter), [(3, 0)]);
+    assert_eq!(*reported.lock().unwrap(), [("k".to_owned(), "images".to_owned(), true)]);
     limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new().custom("imagse", 1));
-    let told = told.lock().unwrap();
-    assert_eq!(told[1..], [("k".to_owned(), "imagse".to_owned(), false)]);
-    assert_eq!(figures(&limiter), [(3, 0)]);
+    let reported = reported.lock().unwrap();
+    assert_eq!(reported[1..], [("k".to_owned(), "imagse".to_owned(), false)]);
+    assert_eq!(used_and_held(&limiter), [(3, 0)]);
 }
 
 #[test]
-fn charge_that_names_a_dimension_counts_even_if_it_is_zero() {
+fn zero_charge_of_a_dimension_counts() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
-    let told = mismatches(&limiter);
+    let reported = mismatches(&limiter);
     limiter.try_acquire("k", &tokens(100)).unwrap().settle(&tokens(0));
-    assert_eq!(figures(&limiter), [(0, 0)]);
+    assert_eq!(used_and_held(&limiter), [(0, 0)]);
     let reserved = tokens(100).input_tokens(60).output_tokens(40);
     let charged = tokens(30).input_tokens(30).output_tokens(0);
     limiter.try_acquire("k", &reserved).unwrap().settle(&charged);
-    assert_eq!(figures(&limiter), [(30, 0)]);
+    assert_eq!(used_and_held(&limiter), [(30, 0)]);
     limiter.try_acquire("k", &reserved).unwrap().settle(&tokens(30));
-    assert_eq!(figures(&limiter), [(60, 0)]);
-    assert!(told.lock().unwrap().is_empty());
+    assert_eq!(used_and_held(&limiter), [(60, 0)]);
+    assert!(reported.lock().unwrap().is_empty());
 }
 
 #[test]
-fn settling_under_several_keys_keeps_what_each_limits() {
+fn settle_under_several_keys_keeps_limits_of_each() {
     let quota = |quota: Quota| quota.with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     let builder = builder().quota("k", quota(images())).quota("m", quota(Quota::new().tpm(1_000)));
     let limiter = builder.build().unwrap();
-    let told = mismatches(&limiter);
+    let reported = mismatches(&limiter);
     let acquire = || limiter.acquire_all(&["k", "m"], &tokens(50).custom("images", 2)).try_now();
     acquire().unwrap().settle(&tokens(20).custom("images", 1));
-    assert!(told.lock().unwrap().is_empty());
+    assert!(reported.lock().unwrap().is_empty());
     acquire().unwrap().settle(&tokens(20));
-    assert_eq!(figures(&limiter), [(3, 0)]);
-    assert_eq!(*told.lock().unwrap(), [("k".to_owned(), "images".to_owned(), true)]);
+    assert_eq!(used_and_held(&limiter), [(3, 0)]);
+    assert_eq!(*reported.lock().unwrap(), [("k".to_owned(), "images".to_owned(), true)]);
 }

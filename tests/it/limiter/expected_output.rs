@@ -1,11 +1,11 @@
-//! What the requests of a key are expected to put out.
+//! The expected output of a key's requests.
 
 use proptest::prelude::*;
 
 use super::builder;
 
 #[test]
-fn nothing_is_expected_before_five_outputs_were_seen() {
+fn expected_output_needs_five_samples() {
     let limiter = builder().build().unwrap();
     for seen in 1..=4 {
         limiter.feedback().output_seen("k", seen * 100);
@@ -17,7 +17,7 @@ fn nothing_is_expected_before_five_outputs_were_seen() {
 }
 
 #[test]
-fn nine_of_ten_recent_outputs_are_covered() {
+fn expected_output_covers_the_quantile() {
     let limiter = builder().build().unwrap();
     (1..=60).for_each(|tokens| limiter.feedback().output_seen("k", tokens));
     assert_eq!(limiter.feedback().expected_output("k"), Some(54));
@@ -27,7 +27,7 @@ fn nine_of_ten_recent_outputs_are_covered() {
 }
 
 #[test]
-fn only_the_last_64_outputs_count() {
+fn expected_output_uses_last_64_samples() {
     let limiter = builder().output_quantile(1.0).build().unwrap();
     limiter.feedback().output_seen("k", 9_000);
     (0..63).for_each(|_| limiter.feedback().output_seen("k", 10));
@@ -37,7 +37,7 @@ fn only_the_last_64_outputs_count() {
 }
 
 #[test]
-fn a_flood_of_keys_drives_out_the_keys_that_nobody_uses_and_no_others() {
+fn flood_of_keys_evicts_only_unused_keys() {
     let limiter = builder().build().unwrap();
     let see = |key: &str| (0..5).for_each(|_| limiter.feedback().output_seen(key, 7));
     see("left");
@@ -56,7 +56,7 @@ fn a_flood_of_keys_drives_out_the_keys_that_nobody_uses_and_no_others() {
 }
 
 #[test]
-fn a_quantile_that_is_none_is_refused() {
+fn quantile_outside_0_to_1_is_refused() {
     for (quantile, shown) in [(0.0, "0"), (1.1, "1.1"), (f64::NAN, "NaN"), (-1.0, "-1")] {
         let error = builder().output_quantile(quantile).build().unwrap_err();
         let text = format!(
@@ -69,10 +69,10 @@ fn a_quantile_that_is_none_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// At least the quantile of what was seen is covered, and by no more than was ever seen: the
-    /// least that does.
+    /// The expected output is the least sample that covers at least the quantile of the recent
+    /// samples.
     #[test]
-    fn the_expected_output_is_the_least_that_covers_its_share(
+    fn expected_output_is_least_sample_covering_quantile(
         seen in proptest::collection::vec(0..2_000_u64, 5..200),
         percent in 1..=100_u8,
     ) {

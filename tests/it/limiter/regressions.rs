@@ -1,4 +1,4 @@
-//! What a careful reader found: each was once wrong.
+//! Regression tests of corner cases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usage, Window};
 use super::{builder, manual, paused, settle_down, tokens};
 
 #[tokio::test(start_paused = true)]
-async fn capacity_that_is_there_at_the_deadline_is_told_even_behind_another_gate() {
+async fn capacity_at_deadline_behind_another_gate_is_reported() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(30)).await.unwrap().settle(&tokens(30));
     let mut first = std::pin::pin!(limiter.wait_for_capacity("k", &tokens(60)));
@@ -25,7 +25,7 @@ async fn capacity_that_is_there_at_the_deadline_is_told_even_behind_another_gate
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_is_waited_for_in_a_dimension_of_ones_own() {
+async fn wait_for_capacity_covers_custom_dimension() {
     let dimension = Dimension::custom("images");
     let quota = Quota::new().limit(Limit::new(dimension, 2, Window::MINUTE).unwrap());
     let limiter = paused(quota);
@@ -36,7 +36,7 @@ async fn capacity_is_waited_for_in_a_dimension_of_ones_own() {
 }
 
 #[test]
-fn removed_keys_that_are_refused_take_no_room() {
+fn removed_keys_that_are_refused_do_not_count_as_keys() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).max_keys(2).build().unwrap();
     for number in 0..9 {
         let key = format!("tenant {number}");
@@ -47,7 +47,7 @@ fn removed_keys_that_are_refused_take_no_room() {
 }
 
 #[test]
-fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
+fn quota_set_replaces_limits_given_with_acquire() {
     let (limiter, _) = manual(Quota::new().rpm(9));
     let limits = Quota::new().rpm(1);
     limiter.acquire("k", &Cost::new()).limits(&limits).try_now().unwrap();
@@ -59,7 +59,7 @@ fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
 }
 
 #[test]
-fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
+fn reset_of_key_with_shared_quota_resets_shared_bucket() {
     let limiter = builder().quota("g*", Quota::new().rpm(1).shared()).build().unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap();
     limiter.feedback().rate_limited("g1", &RateLimited::new(Some(Duration::from_secs(9))));
@@ -68,7 +68,7 @@ fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
 }
 
 #[test]
-fn a_handle_follows_its_key_to_a_shared_quota() {
+fn handle_follows_key_to_shared_quota() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let handle = limiter.key("g1").unwrap();
     limiter.quotas().set("g*", &Quota::new().rpm(1).shared());
@@ -77,7 +77,7 @@ fn a_handle_follows_its_key_to_a_shared_quota() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_follows_its_key_to_a_shared_quota() {
+async fn waiter_follows_key_to_shared_quota() {
     let day = |n| Quota::new().rpd(n).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().clock(TokioClock::new()).quota("g*", day(1)).build().unwrap();
     limiter.acquire("g1", &Cost::new()).await.unwrap();
@@ -90,7 +90,7 @@ async fn who_waits_follows_its_key_to_a_shared_quota() {
 }
 
 #[test]
-fn huge_amounts_neither_panic_nor_forget() {
+fn huge_amounts_neither_panic_nor_lose_debt() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let clock = ManualClock::new();
         let quota = |n| Quota::new().rpm(n).tpm(n).rpd(n).concurrency(3).with_algorithm(algorithm);
@@ -108,15 +108,16 @@ fn huge_amounts_neither_panic_nor_forget() {
             clock.advance(Duration::from_secs(1));
             assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?} {n}");
             assert_eq!(limiter.state().prune(), 0);
-            let _figures = (limiter.decide("k", &tokens(u64::MAX)), limiter.state().snapshot());
+            let _results = (limiter.decide("k", &tokens(u64::MAX)), limiter.state().snapshot());
         }
         limiter.reset("k");
         limiter.try_acquire("k", &tokens(1)).unwrap();
     }
 }
 
-/// A store elsewhere with room for one request under `b`, that answers 10 ms after it has looked, and
-/// says so many that it does.
+/// A remote store with room for one request under `b`. It answers 10 ms after its check and reports
+/// the
+/// given number of milliseconds as its patience.
 #[derive(Debug, Default)]
 struct OneUnderB(Mutex<bool>, u64);
 
@@ -156,7 +157,7 @@ fn under_b(patience: u64) -> Limiter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_of_any_of_the_keys_that_ends_is_a_reason_to_ask_again() {
+async fn permit_released_under_any_key_wakes_backend_call() {
     for pause in [5, 50] {
         let limiter = under_b(0);
         let held = limiter.acquire("b", &Cost::new()).await.unwrap();
@@ -164,12 +165,12 @@ async fn a_permit_of_any_of_the_keys_that_ends_is_a_reason_to_ask_again() {
         tokio::time::sleep(Duration::from_millis(pause)).await;
         drop(held);
         let granted = tokio::time::timeout(Duration::from_secs(5), asking).await;
-        granted.expect("it waits for ever").unwrap().unwrap();
+        granted.expect("the waiter hangs").unwrap().unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_wait_is_answered_by_the_backend_all_the_same() {
+async fn zero_max_wait_is_still_answered_by_backend() {
     let limiter = under_b(20);
     let begin = limiter.now();
     let now = || limiter.acquire("b", &Cost::new()).max_wait(Duration::ZERO);
@@ -182,7 +183,7 @@ async fn who_may_not_wait_is_answered_by_the_backend_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_waited_for_up_to_the_deadline_and_as_long_as_it_takes_at_most() {
+async fn backend_answer_is_awaited_until_deadline_or_patience() {
     let limiter = under_b(8);
     let begin = limiter.now();
     let wait = |ms| limiter.acquire("b", &Cost::new()).max_wait(Duration::from_millis(ms));
@@ -193,7 +194,7 @@ async fn an_answer_is_waited_for_up_to_the_deadline_and_as_long_as_it_takes_at_m
     wait(11).await.unwrap();
 }
 
-/// A store whose first answer is a panic.
+/// A store that panics on the first call.
 #[derive(Debug, Default)]
 struct Panics(Mutex<bool>);
 
@@ -203,7 +204,7 @@ impl Backend for Panics {
     }
 
     fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
-        assert!(std::mem::replace(&mut *self.0.lock(), true), "the first");
+        assert!(std::mem::replace(&mut *self.0.lock(), true), "the first call");
         Ok(())
     }
 
@@ -215,7 +216,7 @@ impl Backend for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_panics_strands_nobody_else() {
+async fn panicking_backend_does_not_block_next_request() {
     let builder = builder().clock(TokioClock::new()).backend(Arc::new(Panics::default()));
     let limiter = builder.build().unwrap();
     tokio::spawn(limiter.acquire("k", &Cost::new())).await.unwrap_err();
@@ -225,14 +226,14 @@ async fn a_backend_that_panics_strands_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_a_backend_takes_no_place_of_those_who_wait() {
+async fn backend_call_does_not_count_as_waiting() {
     let builder = builder().clock(TokioClock::new()).max_waiting(0);
     let limiter = builder.backend(Arc::new(OneUnderB::default())).build().unwrap();
     limiter.acquire("b", &Cost::new()).await.unwrap();
 }
 
 #[test]
-fn given_limits_are_tried_on_what_a_key_shares() {
+fn limits_of_decide_and_acquire_apply_to_shared_quota() {
     let limiter = builder().quota("g*", Quota::new().rpm(2).shared()).build().unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap();
     let limits = Quota::new().rpm(1);
@@ -242,7 +243,7 @@ fn given_limits_are_tried_on_what_a_key_shares() {
 }
 
 #[test]
-fn debt_is_charged_even_if_its_key_was_idle_in_between() {
+fn debt_after_prune_is_charged() {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(60).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("*", quota).clock(clock.clone()).build().unwrap();

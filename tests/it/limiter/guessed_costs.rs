@@ -1,4 +1,4 @@
-//! Costs of which a part is a guess: what could be sent is sent.
+//! Costs that are partly guessed: the guess never refuses a request that could be sent.
 
 use proptest::prelude::*;
 use tollgate::limiter::{Code, Limiter, ManualClock, UnknownKey};
@@ -23,7 +23,7 @@ fn guessed(known: u64, guess: u64) -> Cost {
     tokens(known + guess).guessed_tokens(guess)
 }
 
-fn figures(limiter: &Limiter, key: &str) -> Vec<(u64, u64)> {
+fn used_and_held(limiter: &Limiter, key: &str) -> Vec<(u64, u64)> {
     limiter.stats(key).limits.iter().map(|limit| (limit.used, limit.held)).collect()
 }
 
@@ -55,7 +55,7 @@ fn output_bound_that_is_not_charged_fits_small_limits() {
 }
 
 #[test]
-fn known_part_above_the_limit_is_refused_with_its_size() {
+fn known_part_above_limit_is_refused_with_amount() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let refused = limiter.try_acquire("k", &guessed(1_001, 500)).unwrap_err();
     assert_eq!(
@@ -68,7 +68,7 @@ fn known_part_above_the_limit_is_refused_with_its_size() {
 fn guess_that_fits_is_reserved_whole() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let permit = limiter.try_acquire("k", &guessed(10, 500)).unwrap();
-    assert_eq!((permit.cost(), figures(&limiter, "k")), (&tokens(510), vec![(0, 510)]));
+    assert_eq!((permit.cost(), used_and_held(&limiter, "k")), (&tokens(510), vec![(0, 510)]));
 }
 
 #[test]
@@ -79,20 +79,20 @@ fn clipped_guess_waits_for_as_much_as_the_limit_holds() {
     assert_eq!(refused.retry_after(), Some(std::time::Duration::from_secs(1)));
     clock.advance(std::time::Duration::from_secs(1));
     let permit = limiter.try_acquire("k", &guessed(5, 9_000)).unwrap();
-    assert_eq!(figures(&limiter, "k"), [(0, 600)]);
+    assert_eq!(used_and_held(&limiter, "k"), [(0, 600)]);
     permit.settle(&tokens(25));
-    assert_eq!(figures(&limiter, "k"), [(25, 0)]);
+    assert_eq!(used_and_held(&limiter, "k"), [(25, 0)]);
 }
 
 #[test]
-fn each_key_clips_a_guess_by_its_own_limits() {
+fn each_key_clips_a_guess_to_own_limits() {
     let quotas = |limiter: tollgate::limiter::Builder| {
         let quota = |amount| Quota::new().tpm(amount).with_algorithm(Algorithm::TokenBucket);
         limiter.quota("tenant", quota(1_000)).quota("account", quota(100_000))
     };
     let limiter = quotas(builder()).clock(ManualClock::new()).build().unwrap();
     let acquire = || limiter.acquire_all(&["tenant", "account"], &guessed(10, 5_000)).try_now();
-    let all = || (figures(&limiter, "tenant")[0], figures(&limiter, "account")[0]);
+    let all = || (used_and_held(&limiter, "tenant")[0], used_and_held(&limiter, "account")[0]);
 
     let permit = acquire().unwrap();
     assert_eq!(all(), ((0, 1_000), (0, 5_010)));
@@ -103,7 +103,7 @@ fn each_key_clips_a_guess_by_its_own_limits() {
     assert_eq!(all(), ((300, 0), (300, 0)));
     limiter.reset_all();
 
-    // Whose usage is never known pays what it reserved.
+    // A permit dropped without usage pays the reservation.
     drop(acquire().unwrap());
     assert_eq!(all(), ((1_000, 0), (5_010, 0)));
     limiter.reset_all();
@@ -113,13 +113,13 @@ fn each_key_clips_a_guess_by_its_own_limits() {
 }
 
 #[test]
-fn limits_that_change_in_flight_leave_nothing_held() {
+fn limits_changed_in_flight_leave_zero_held() {
     for (before, after) in [(1_000, 200), (200, 1_000)] {
         let (limiter, clock) = manual(Quota::new().tpm(before));
         let permit = limiter.try_acquire("k", &guessed(10, 5_000)).unwrap();
         limiter.quotas().set("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TokenBucket));
         permit.settle(&tokens(20));
-        assert_eq!(figures(&limiter, "k"), [(20, 0)]);
+        assert_eq!(used_and_held(&limiter, "k"), [(20, 0)]);
         clock.advance(std::time::Duration::from_secs(60));
         assert!(limiter.try_acquire("k", &tokens(after)).is_ok());
     }
@@ -154,8 +154,7 @@ fn limits_taught_by_headers_do_not_refuse_a_guess() {
     assert!(limiter.try_acquire("m", &cost).is_ok());
 }
 
-/// What a request is, how much output its key is known for, and the limits of its key and of a scope
-/// beside it.
+/// A request, the known output of its key, and the limits of its key and of a second scope.
 #[derive(Debug, Clone)]
 struct Setup {
     profile: Profile,
@@ -175,8 +174,9 @@ impl Setup {
         }
     }
 
-    /// What the provider is known to charge, by dimension: that of a request without output, unless
-    /// its bound is charged.
+    /// Returns the known charge of the provider by dimension: that of a request without output,
+    /// unless
+    /// the output bound is charged.
     fn known(&self) -> [(Dimension, u64); 3] {
         let whole = self.profile.read_request(CHAT, &body(self.text, self.max_tokens));
         let none = self.profile.read_request(CHAT, &body(self.text, Some(0)));
@@ -236,10 +236,11 @@ proptest! {
         ..ProptestConfig::with_cases(full_or(20_000, 2_000))
     })]
 
-    /// A request whose known part every limit can hold goes out at once when nothing is used; one
-    /// whose known part is larger is refused for good. When it has ended nothing is held.
+    /// A request whose known part fits every limit is admitted immediately while no capacity is
+    /// used; one
+    /// with a larger known part is refused permanently. After it ends, the held amount is zero.
     #[test]
-    fn what_could_be_sent_is_sent(setup in setups()) {
+    fn request_is_admitted_iff_known_part_fits(setup in setups()) {
         let (limiter, cost) = (setup.limiter(), setup.estimate().cost);
         let granted = limiter.acquire_all(&["tenant", "m"], &cost).try_now();
         prop_assert_eq!(granted.is_ok(), setup.can_be_sent(), "{:?} of {:?}", granted, cost);
@@ -248,14 +249,14 @@ proptest! {
             Err(refused) => prop_assert_eq!(refused.code, Code::ExceedsCapacity),
         }
         for key in ["tenant", "m"] {
-            let held: u64 = figures(&limiter, key).iter().map(|(_, held)| held).sum();
+            let held: u64 = used_and_held(&limiter, key).iter().map(|(_, held)| held).sum();
             prop_assert_eq!(held, 0);
         }
     }
 }
 
 #[test]
-fn guess_goes_out_one_by_one_through_a_limit_that_it_fills() {
+fn guess_that_fills_limit_is_admitted_one_at_a_time() {
     let (limiter, clock) = manual(Quota::new().tpm(60));
     let begin = limiter.now();
     for _ in 0..5 {

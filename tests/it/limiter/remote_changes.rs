@@ -13,7 +13,7 @@ fn usage(input: u64, output: u64) -> Usage {
 }
 
 #[test]
-fn what_others_take_and_hold_counts_and_is_not_collected_here() {
+fn remote_usage_counts_and_is_not_collected_again() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let clock = ManualClock::new();
         let quota = Quota::new().tpm(1_000).concurrency(3).with_algorithm(algorithm);
@@ -24,10 +24,13 @@ fn what_others_take_and_hold_counts_and_is_not_collected_here() {
         assert_eq!(used_and_held(&limiter, 0), (400, 250), "{algorithm:?}");
         assert_eq!(used_and_held(&limiter, 1), (0, 2));
         let own = limiter.try_acquire("k", &tokens(350)).unwrap();
-        assert!(limiter.try_acquire("k", &Cost::new()).is_err(), "two others and one of ours");
-        let told = limiter.state().collect_changes();
-        assert_eq!(of(&told, &Dimension::Tokens), Some((vec![], 350)));
-        assert_eq!(of(&told, &Dimension::Concurrency), Some((vec![], 1)));
+        assert!(
+            limiter.try_acquire("k", &Cost::new()).is_err(),
+            "two remote requests and one local"
+        );
+        let reported = limiter.state().collect_changes();
+        assert_eq!(of(&reported, &Dimension::Tokens), Some((vec![], 350)));
+        assert_eq!(of(&reported, &Dimension::Concurrency), Some((vec![], 1)));
         limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[(START, -100)], 50));
         assert_eq!(used_and_held(&limiter, 0), (300, 400), "{algorithm:?}");
         own.settle(&tokens(10));
@@ -36,7 +39,7 @@ fn what_others_take_and_hold_counts_and_is_not_collected_here() {
 }
 
 #[test]
-fn nobody_makes_a_key_for_what_is_nothing() {
+fn remote_change_of_zero_creates_no_key() {
     let (limiter, _) = tracked(Quota::new().tpm(1_000));
     limiter.state().apply_changes(&taken("other", Dimension::Tokens, &[(START, -5)], 0));
     assert_eq!(limiter.state().keys(), ["k"]);
@@ -45,7 +48,7 @@ fn nobody_makes_a_key_for_what_is_nothing() {
 }
 
 #[tokio::test]
-async fn who_waits_is_let_in_when_others_hold_less() {
+async fn waiter_is_admitted_when_remote_held_amount_shrinks() {
     let (limiter, _clock) = tracked(Quota::new().concurrency(1));
     limiter.state().apply_changes(&taken("k", Dimension::Concurrency, &[], 1));
     let waiting = tokio::spawn({
@@ -59,7 +62,7 @@ async fn who_waits_is_let_in_when_others_hold_less() {
 }
 
 #[test]
-fn what_headers_told_of_others_is_not_counted_again_when_they_tell_it_themselves() {
+fn usage_guessed_from_headers_and_then_reported_counts_once() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(100);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
@@ -75,14 +78,14 @@ fn what_headers_told_of_others_is_not_counted_again_when_they_tell_it_themselves
     observe(99);
     observe(68);
     let guessed = used_and_held(&limiter, 0).0 - 2;
-    assert!((25..=30).contains(&guessed), "about 30 are somebody else's, not {guessed}");
-    let told = of(&limiter.state().collect_changes(), &Dimension::Requests);
-    assert_eq!(told, Some((vec![(START, 2)], 0)), "what headers tell is nobody's of ours");
+    assert!((25..=30).contains(&guessed), "expected about 30 used by others, got {guessed}");
+    let reported = of(&limiter.state().collect_changes(), &Dimension::Requests);
+    assert_eq!(reported, Some((vec![(START, 2)], 0)), "usage read from headers is not reported");
     limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 20)], 0));
     assert_eq!(used_and_held(&limiter, 0), (2 + guessed, 0));
     limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 15)], 0));
-    assert_eq!(used_and_held(&limiter, 0), (37, 0), "what was known of the 35 counts once");
-    // Long after the headers others have taken more.
+    assert_eq!(used_and_held(&limiter, 0), (37, 0), "the guessed part of the 35 counts once");
+    // Others use more long after the headers.
     observe(50);
     let known = used_and_held(&limiter, 0).0;
     for _ in 0..3 {
@@ -93,7 +96,7 @@ fn what_headers_told_of_others_is_not_counted_again_when_they_tell_it_themselves
 }
 
 #[test]
-fn a_reset_is_told_and_forgets_elsewhere_what_was_used_before_it() {
+fn reset_is_reported_and_clears_earlier_remote_usage() {
     let (limiter, clock) = tracked(Quota::new().rpm(10).tpm(1_000));
     let (other, other_clock) = tracked(Quota::new().rpm(10).tpm(1_000));
     let early = limiter.try_acquire("k", &tokens(100)).unwrap();
@@ -111,7 +114,7 @@ fn a_reset_is_told_and_forgets_elsewhere_what_was_used_before_it() {
     other.state().apply_changes(&changes);
     assert_eq!(used_and_held(&other, 0), (2, 0), "one of each since the reset");
     assert_eq!(used_and_held(&other, 1), (17, 100));
-    // What it took was forgotten: there is nothing to give back.
+    // The reset cleared the reservation: the release refunds zero.
     early.release();
     assert_eq!(used_and_held(&limiter, 0), (1, 0));
     let changes = limiter.state().collect_changes();
@@ -120,14 +123,14 @@ fn a_reset_is_told_and_forgets_elsewhere_what_was_used_before_it() {
 }
 
 #[test]
-fn a_key_that_was_never_used_here_can_be_reset_for_others() {
+fn reset_of_unused_key_is_reported() {
     let (limiter, _) = tracked(Quota::new().rpm(10));
     limiter.reset("k");
     assert_eq!(limiter.state().collect_changes()[0].reset_at, Some(START));
 }
 
 #[test]
-fn a_cool_down_is_told_and_taken_over() {
+fn cool_down_is_reported_and_applied_remotely() {
     let (limiter, _clock) = tracked(Quota::new().rpm(10));
     let (other, _other_clock) = tracked(Quota::new().rpm(10));
     let mut events = other.subscribe();
@@ -141,7 +144,7 @@ fn a_cool_down_is_told_and_taken_over() {
         events.try_recv().unwrap(),
         Event::CoolingDown { key: "k".into(), until, agent: Some("another process".into()) }
     );
-    assert_eq!(other.state().collect_changes(), [], "it is not ours to tell");
+    assert_eq!(other.state().collect_changes(), [], "a remote pause is not reported again");
 
     let mut shorter = KeyChanges::new("k");
     shorter.cooling_until = Some(START + 5 * S);
@@ -153,7 +156,7 @@ fn a_cool_down_is_told_and_taken_over() {
 }
 
 #[test]
-fn a_snapshot_says_until_when_a_key_cools_down_and_that_is_obeyed() {
+fn snapshot_restores_cool_down() {
     let clock = ManualClock::new();
     let make = || builder().quota("k", Quota::new().rpm(10)).clock(clock.clone()).build().unwrap();
     let (before, after) = (make(), make());
@@ -168,7 +171,7 @@ fn a_snapshot_says_until_when_a_key_cools_down_and_that_is_obeyed() {
 }
 
 #[test]
-fn a_window_that_started_elsewhere_first_ends_with_that() {
+fn window_started_earlier_elsewhere_ends_with_remote_window() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(10).with_algorithm(Algorithm::FixedWindow);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();

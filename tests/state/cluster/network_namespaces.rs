@@ -1,21 +1,21 @@
-//! Two machines for real: network namespaces, and a link between them that is cut.
+//! Two machines as network namespaces, with a link that is cut.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tollgate::Timestamp;
 
-use super::fleet::{BURST, RPM, Sent, Worker, over};
+use super::fleet::{BURST, RPM, Sent, Worker, excess};
 use tollgate_testing::full::full_or;
 use tollgate_testing::process::run_by;
 
-/// Two namespaces with a link; gone with the value.
+/// Two namespaces with a link, removed on drop.
 struct Machines {
     names: [String; 2],
     redis: Option<Child>,
 }
 
 impl Machines {
-    /// `None` where the system doesn't permit it.
+    /// Creates the namespaces; returns `None` if the system does not permit them.
     fn start() -> Option<Self> {
         let names = ["a", "b"].map(|name| format!("tollgate-{}-{name}", std::process::id()));
         let [a, b] = &names;
@@ -44,15 +44,15 @@ impl Machines {
         self.redis = Some(redis.stdout(Stdio::null()).spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let said = self.on(1).args(["redis-cli", "-h", HERE, "ping"]).output().unwrap();
-            if said.stdout.starts_with(b"PONG") {
+            let output = self.on(1).args(["redis-cli", "-h", HERE, "ping"]).output().unwrap();
+            if output.stdout.starts_with(b"PONG") {
                 return;
             }
-            assert!(Instant::now() < until, "redis-server doesn't answer over the link");
+            assert!(Instant::now() < until, "redis-server doesn't answer excess the link");
         }
     }
 
-    /// What runs a command on one of the machines.
+    /// Returns a command prefix that runs on one of the machines.
     fn on(&self, machine: usize) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[machine]]);
@@ -92,9 +92,9 @@ const HERE: &str = "10.231.77.1";
 const THERE: &str = "10.231.77.2";
 
 #[test]
-fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
+fn machine_cut_off_uses_local_share_and_reconnects() {
     let Some(mut machines) = Machines::start() else {
-        println!("left out: this system permits no network namespaces");
+        println!("skipped: this system permits no network namespaces");
         return;
     };
     machines.serve();
@@ -102,7 +102,7 @@ fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
     let mut near = machines.worker(0, 3_000 * phase);
     let mut far = machines.worker(1, 3_000 * phase);
     let begin = near.until(Timestamp::UNIX_EPOCH).max(far.until(Timestamp::UNIX_EPOCH));
-    // By what they say themselves: a phase together, one apart, and together again.
+    // By the times in the output: one phase connected, one apart, one connected again.
     far.until(begin + Duration::from_secs(phase));
     machines.cut(true);
     far.until(begin + Duration::from_secs(2 * phase));
@@ -116,11 +116,11 @@ fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
     let again = [&near, &far].map(|sent| within(sent, 2 * phase + 1, 3 * phase));
     println!("near and far: {apart:?} apart, {again:?} together again, each in {} s", phase - 1);
     assert!(apart.into_iter().chain(again).all(|sent| sent > 0));
-    // The far one keeps to its half meanwhile, the near one to all of it.
+    // Meanwhile the far machine is limited to its half, the near one to the whole.
     let refilled = RPM / 60 * (phase - 1);
-    assert!(apart[1] <= refilled / 2 + BURST / 2, "the far one took more than its share");
+    assert!(apart[1] <= refilled / 2 + BURST / 2, "the far machine exceeded its share");
     let mut all: Vec<_> = near.into_iter().chain(far).collect();
     all.sort_unstable();
     let most = (RPM / 60 * (phase + 1) + BURST) / 2;
-    assert!(over(&all) <= most, "over by {} of {most}", over(&all));
+    assert!(excess(&all) <= most, "excess by {} of {most}", excess(&all));
 }

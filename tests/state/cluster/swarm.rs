@@ -1,4 +1,4 @@
-//! Agents on a bus, and what is waited for.
+//! Agents on a bus, with helpers to wait for their updates.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use tollgate::cluster::{Agent, Bus};
 use tollgate::limiter::{Builder, Event, Limiter};
 use tollgate::quota::Quota;
 
-/// Agents with 500 requests a minute each for keys that begin with `gpt-`, on the clock of the system.
+/// Agents with 500 requests per minute for keys that begin with `gpt-`, on the system clock.
 pub(super) struct Swarm {
     pub(super) agents: Vec<(Limiter, Agent)>,
-    /// Who has followed another.
+    /// Numbers of the agents that have applied an update of another agent.
     followed: Receiver<usize>,
 }
 
 impl Swarm {
-    /// So many, each with a bus of its own to the same server.
+    /// Starts this many agents, each with a separate connection to the bus.
     pub(super) fn new(agents: usize, bus: impl Fn() -> Arc<dyn Bus>) -> Self {
         let (sender, followed) = mpsc::channel();
         let agents = (0..agents).map(|number| {
@@ -41,28 +41,28 @@ impl Swarm {
         self.agents.iter().all(|(_, agent)| agent.status().bus.connected == connected)
     }
 
-    /// Waits until each hears the others: what is malformed is counted.
-    pub(super) fn wait_until_heard(&self, probe: &dyn Bus) {
-        let heard = || self.agents.iter().map(|(_, agent)| agent.status().malformed);
-        let before: Vec<u64> = heard().collect();
-        let all_have = || heard().zip(&before).all(|(now, before)| now > *before);
+    /// Waits until each agent receives messages, by counting malformed ones.
+    pub(super) fn wait_until_subscribed(&self, probe: &dyn Bus) {
+        let received = || self.agents.iter().map(|(_, agent)| agent.status().malformed);
+        let before: Vec<u64> = received().collect();
+        let all_have = || received().zip(&before).all(|(now, before)| now > *before);
         let deadline = Instant::now() + PATIENCE;
         while !all_have() {
-            assert!(Instant::now() < deadline, "not all hear the bus");
-            // The agents subscribe to this one last.
+            assert!(Instant::now() < deadline, "not all agents receive messages");
+            // The agents subscribe to this subject last.
             probe.publish("ratelimit.cooldown", b"?");
             wait(Instant::now() + Duration::from_millis(20), &all_have);
         }
     }
 
-    /// Waits until so many have followed another.
+    /// Waits until this many agents have applied an update.
     pub(super) fn wait_for_followers(&self, count: usize) {
         let mut followers: Vec<usize> = (0..count)
-            .map(|_| self.followed.recv_timeout(PATIENCE).expect("an agent follows"))
+            .map(|_| self.followed.recv_timeout(PATIENCE).expect("an agent applies the update"))
             .collect();
         followers.sort_unstable();
         followers.dedup();
-        assert_eq!(followers.len(), count, "each follows once");
+        assert_eq!(followers.len(), count, "each agent applies the update once");
     }
 
     pub(super) fn capacities(&self, key: &str) -> Vec<u64> {
@@ -78,24 +78,24 @@ pub(super) fn capacity(limiter: &Limiter, key: &str) -> u64 {
     limiter.stats(key).limits[0].limit
 }
 
-/// What is published on a subject from now on.
-pub(super) fn overhear(bus: &dyn Bus, subject: &str) -> Receiver<Vec<u8>> {
+/// Subscribes to a subject and returns the messages published from now on.
+pub(super) fn subscribe_to(bus: &dyn Bus, subject: &str) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
-    let hear = move |message: &[u8]| match sender.send(message.to_vec()) {
+    let forward = move |message: &[u8]| match sender.send(message.to_vec()) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     };
-    bus.subscribe(subject, Arc::new(hear));
+    bus.subscribe(subject, Arc::new(forward));
     receiver
 }
 
-/// Waits until it is so.
-pub(super) fn until(what: &str, is_so: impl FnMut() -> bool) {
-    assert!(wait(Instant::now() + PATIENCE, is_so), "not in time: {what}");
+/// Waits until a condition holds.
+pub(super) fn until(event: &str, condition: impl FnMut() -> bool) {
+    assert!(wait(Instant::now() + PATIENCE, condition), "not in time: {event}");
 }
 
-fn wait(deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
-    while !is_so() {
+fn wait(deadline: Instant, mut condition: impl FnMut() -> bool) -> bool {
+    while !condition() {
         if Instant::now() >= deadline {
             return false;
         }
@@ -104,5 +104,5 @@ fn wait(deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// A machine that is busy with other tests takes its time.
+/// Long enough for a machine that is busy with other tests.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
