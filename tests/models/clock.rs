@@ -9,9 +9,7 @@ use shuttle::thread;
 use tollgate::limiter::{Clock, ManualClock, Sleep};
 
 /// A clock that jumps to the time of the earliest timer while it [runs](Self::run). Without timers
-/// it
-/// does not advance, so it never hides a missing wake-up.
-/// stands still: it wakes no waiter that should have been woken otherwise.
+/// it does not advance, so it never hides a missing wake-up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JumpingClock(Arc<(Mutex<State>, Condvar)>);
 

@@ -1,6 +1,5 @@
 //! Idle keys that expire, by a prune, by the sweep of a new key or to make room for another, while
 //! requests use them by name, through handles and by permits.
-//! used by name, through handles and by permits.
 
 use shuttle::thread;
 use tollgate::Permit;

@@ -1,6 +1,5 @@
 //! Gates that each wake the next. The clock does not advance, so a gate that is not woken never
 //! opens.
-//! it would look again without being woken.
 
 use std::future::poll_fn;
 

@@ -1,14 +1,10 @@
 //! Models of threads that use one limiter at the same time: each runs under many schedules, which
 //! switch threads at locks and atomics. They are only built with `RUSTFLAGS="--cfg shuttle"`; see
 //! scripts/test.sh.
-//! switch threads at locks and atomics. Built by `RUSTFLAGS="--cfg shuttle"` alone; see
-//! scripts/test.sh.
 //!
 //! A waiter that is not woken blocks its thread for ever, and so do two threads that wait for each
 //! other's locks: shuttle reports both ("deadlock!"). A thread that retries without end exceeds the
 //! maximum number of steps.
-//! other's locks: shuttle reports both ("deadlock!"). A thread that retries without end exceeds the
-//! number of steps.
 //!
 //! # Limits
 //! - Every atomic is taken to be sequentially consistent: memory orderings are not tested.
@@ -53,7 +49,6 @@ type Thread = Box<dyn FnOnce() + Send>;
 
 /// Runs a model under random schedules, and under schedules that switch at a few random points. A
 /// failing schedule is printed; `SHUTTLE_RANDOM_SEED` replaces the seed below.
-/// failing schedule is printed; `SHUTTLE_RANDOM_SEED` replaces the seed below.
 fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
     let schedules = full_or(1_500, 500);
     run(RandomScheduler::new_from_seed(SEED, schedules), model.clone());
@@ -95,7 +90,6 @@ fn run_threads<const N: usize>(threads: [Thread; N]) {
 
 /// Waits for a future. Unlike `shuttle::future::block_on`, it keeps a wake-up that arrives while
 /// `poll` waits for a lock (lost by shuttle-engine 0.1.7).
-/// for a lock inside of `poll` forgets that it was woken (shuttle-engine 0.1.7).
 fn block_on<F: Future>(future: F) -> F::Output {
     let signal = Arc::new(Signal::default());
     let waker = Waker::from(Arc::clone(&signal));

@@ -60,9 +60,7 @@ fn requests_beyond_the_limit_made_concurrently_are_refused() {
 }
 
 /// The first of two waiters is dropped, possibly after it was woken, while the permit that both
-/// wait
-/// for ends: the second is admitted.
-/// wait for: the second is granted.
+/// wait for ends: the second is admitted.
 fn first_waiter_dropped_while_permit_ends(end: fn(Permit)) {
     check(move || {
         let limiter = limiter(Quota::new().concurrency(1));

@@ -12,7 +12,6 @@ use super::{assert_unused, block_on, builder, check, limiter, poll_once, run_thr
 
 /// The numbers of the requests that wait, in order of arrival. A number is added on arrival and
 /// removed after the request was admitted or has left.
-/// arrival and taken out after the request was granted or has left.
 #[derive(Debug, Clone, Default)]
 struct Arrivals(Arc<Mutex<Vec<usize>>>);
 

@@ -1,6 +1,5 @@
 //! Keys that are retired, by a quota change or to make room, while requests and gates wait for them
 //! and others arrive.
-//! them and others arrive.
 
 use tollgate::limiter::{AcquireError, KeyBudget, Limiter};
 use tollgate::quota::{Cost, Dimension, Quota};
@@ -41,7 +40,6 @@ fn set(limiter: &Limiter, name: &'static str, quota: &Quota) -> Thread {
 }
 
 /// Asserts that the keys follow the quota that the limiter has for them.
-/// if that is shared.
 fn assert_follows(limiter: &Limiter, name: &str, keys: [&str; 2]) {
     let quota = limiter.quotas().get(name).map(|named| named.quota).unwrap_or_default();
     for key in keys {

@@ -1,9 +1,6 @@
 //! Wakers may run any code when they are called or dropped, and may use the limiter: a task that is
 //! dropped with its waker drops its permits. A waker that is called under the lock of its key
-//! blocks
-//! its thread.
-//! dropped with its waker drops its permits. A waker that is called under the lock of its key blocks
-//! its thread.
+//! blocks its thread.
 
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};

@@ -15,8 +15,7 @@ const S: Duration = Duration::from_secs(1);
 const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
 /// Returns a plan whose tokens are held until the end, or charged when they are sent if a profile
-/// is
-/// given.
+/// is given.
 fn plan(quota: &Quota, profile: Option<&Profile>, version: u32) -> Plan {
     Plan::new(quota, profile, Margin::NONE, (0, version))
 }

@@ -54,8 +54,7 @@ enum Action {
 }
 
 /// A reference implementation: waiters and listeners with the identity of their wakers, sorted
-/// after
-/// each entry.
+/// after each entry.
 #[derive(Debug, Default)]
 struct Reference {
     waiters: Vec<(Turn, usize)>,

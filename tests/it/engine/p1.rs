@@ -13,8 +13,7 @@ proptest! {
     #![proptest_config(config())]
 
     /// Rules that settle at the end are charged at any time between send and end; rules that settle
-    /// at
-    /// send are charged at send. Both are charged the actual usage. Released requests are never
+    /// at send are charged at send. Both are charged the actual usage. Released requests are never
     /// charged.
     #[test]
     fn p1_provider_is_never_overcharged(

@@ -1,7 +1,6 @@
 //! P2: a wait is assert_wait_is_exact. `At(t)` is granted at `t` without other requests, and at no time before;
 //! `Unknown` is returned only while a held amount is in the way, `Never` exactly for costs above
-//! the
-//! limit, except with debt.
+//! the limit, except with debt.
 
 use std::time::Duration;
 
@@ -37,9 +36,8 @@ proptest! {
     }
 
     /// If all rules settle at the end, a cost is granted exactly if it fits together with the held
-    /// amounts
-    /// and the usage of the reference; `Unknown` or `Never` is returned exactly if it does not fit
-    /// together with the held amounts alone.
+    /// amounts and the usage of the reference; `Unknown` or `Never` is returned exactly if it does
+    /// not fit together with the held amounts alone.
     #[test]
     fn p2_hold_counts_exactly_the_reservation(
         specs in specs(), start in start(), events in events(20),

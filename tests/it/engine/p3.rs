@@ -30,9 +30,8 @@ proptest! {
     }
 
     /// A rule that settles after send always equals a reference that was charged the actual amount
-    /// at
-    /// settlement; a sliding window charged at send equals a reference charged the actual amount at
-    /// send. (So does a fixed window, unless a request that may have started it was released.)
+    /// at settlement; a sliding window charged at send equals a reference charged the actual amount
+    /// at send. (So does a fixed window, unless a request that may have started it was released.)
     #[test]
     fn p3_level_equals_reference(
         specs in specs(), start in start(), events in events(30), probe: u8, release: bool,
@@ -58,10 +57,8 @@ proptest! {
     }
 
     /// A settled level is at least that of charging the actual amount at send, whatever the rule:
-    /// no
-    /// amount is refunded twice. Charged at send, a level is at most that of all reservations,
-    /// released
-    /// ones included.
+    /// no amount is refunded twice. Charged at send, a level is at most that of all reservations,
+    /// released ones included.
     #[test]
     fn p3_refunds_are_never_counted_twice(
         specs in specs(), start in start(), events in events(30),
@@ -124,8 +121,7 @@ proptest! {
     }
 
     /// A sliding window whose log is too long to be exact never counts less than the reference, and
-    /// drops
-    /// entries at most 1/256 of the window late.
+    /// drops entries at most 1/256 of the window late.
     #[test]
     fn p3_long_log_never_counts_less_than_reference(
         window in window(), sends in vec(any::<u16>(), 140..=280),

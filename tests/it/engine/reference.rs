@@ -8,8 +8,7 @@ pub(super) trait Reference {
 }
 
 /// Moves from event to event. A token is `window` units and a nanosecond refills `amount` of them,
-/// so
-/// the level is an exact rational.
+/// so the level is an exact rational.
 pub(super) struct TokenBucket {
     amount: i128,
     window: i128,

@@ -77,8 +77,7 @@ impl Spec {
     }
 
     /// Like [`Self::reference`], but a fixed window that is not charged at send has no known phase,
-    /// and
-    /// becomes a sliding window.
+    /// and becomes a sliding window.
     pub(super) fn reference_at_settle(&self) -> Box<dyn Reference> {
         match self.algorithm {
             Algorithm::FixedWindow => Box::new(SlidingWindow::new(self.amount, self.window)),

@@ -76,8 +76,8 @@ impl World {
     }
 
     /// Advances the time: by zero, a nanosecond, a window or a part of it plus or minus a
-    /// nanosecond (on
-    /// a calendar also an hour), a part of the lag, or to the time named by the last refusal.
+    /// nanosecond (on a calendar also an hour), a part of the lag, or to the time named by the last
+    /// refusal.
     pub(super) fn advance(&mut self, event: Event) {
         let spec = &self.specs[usize::from(event.pick) % self.specs.len()];
         let (window, is_civil) = (spec.window, spec.civil.is_some());
@@ -177,8 +177,7 @@ impl World {
     }
 
     /// A fixed window starts with the first request, and its release must be known before another
-    /// window
-    /// can start; after that, it can no longer be corrected.
+    /// window can start; after that, it can no longer be corrected.
     fn may_release(&self, sent: &Sent) -> bool {
         let charges_of = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
         !self.specs.iter().any(charges_of)

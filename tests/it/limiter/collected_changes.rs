@@ -202,12 +202,10 @@ fn collected_changes_equal_taken_and_held_amounts() {
 }
 
 /// True if the action gives equal results on both sides. A token bucket refunds less after a
-/// refill,
-/// and a refund netted to zero before collection is not reported, so actions that refund are left
-/// out.
-/// (A window that starts at its first use is reported one interval late and is not compared.) A
-/// sliding window has no entry for a reservation of zero: a later charge counts with the next entry
-/// locally, but by its own, earlier time on the other side.
+/// refill, and a refund netted to zero before collection is not reported, so actions that refund
+/// are left out. (A window that starts at its first use is reported one interval late and is not
+/// compared.) A sliding window has no entry for a reservation of zero: a later charge counts with
+/// the next entry locally, but by its own, earlier time on the other side.
 fn is_comparable(variant: Variant, party: &Party, action: &Action) -> bool {
     match (variant.algorithm, action) {
         (Algorithm::SlidingWindow, &Action::Settle(which, _)) if !variant.holds => {

@@ -175,8 +175,7 @@ impl Setup {
     }
 
     /// Returns the known charge of the provider by dimension: that of a request without output,
-    /// unless
-    /// the output bound is charged.
+    /// unless the output bound is charged.
     fn known(&self) -> [(Dimension, u64); 3] {
         let whole = self.profile.read_request(CHAT, &body(self.text, self.max_tokens));
         let none = self.profile.read_request(CHAT, &body(self.text, Some(0)));
@@ -237,8 +236,8 @@ proptest! {
     })]
 
     /// A request whose known part fits every limit is admitted immediately while no capacity is
-    /// used; one
-    /// with a larger known part is refused permanently. After it ends, the held amount is zero.
+    /// used; one with a larger known part is refused permanently. After it ends, the held amount is
+    /// zero.
     #[test]
     fn request_is_admitted_iff_known_part_fits(setup in setups()) {
         let (limiter, cost) = (setup.limiter(), setup.estimate().cost);

@@ -86,8 +86,7 @@ impl Case<'_> {
     }
 
     /// Returns the stats of the keys. An idle key may be pruned at any time, which loses the time
-    /// since when
-    /// it is fresh, so that time is clamped to now.
+    /// since when it is fresh, so that time is clamped to now.
     fn stats(&self) -> [KeyStats; 4] {
         [0, 1, 2, 3].map(|key| {
             let (now, mut stats) =
@@ -160,8 +159,7 @@ fn check<T: std::fmt::Debug>(
 }
 
 /// P4, and P2 for several keys: a request reserves all keys or none, exactly when all have
-/// capacity, and a
-/// refusal names the first time at which they do.
+/// capacity, and a refusal names the first time at which they do.
 #[test]
 fn p4_several_keys_are_granted_all_or_none() {
     check(setups(8), |field, setup| {

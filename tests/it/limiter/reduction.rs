@@ -244,8 +244,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(full_or(100_000, 10_000)) })]
 
     /// P2 and P3 while a key recovers: the time named by a refusal is exact up to 90 s ahead, and
-    /// after
-    /// recovery the limit is whole and unused.
+    /// after recovery the limit is whole and unused.
     #[test]
     fn p2_time_named_by_reduced_key_is_exact(
         algorithm in algorithms(),

@@ -37,8 +37,7 @@ async fn proxy(provider: SocketAddr, limiter: Limiter, bound: usize) -> String {
 }
 
 /// Sends the chat request in three frames through a proxy; returns the status and the tokens
-/// reported
-/// by the provider.
+/// reported by the provider.
 async fn send(limiter: &Limiter, bound: usize) -> (u16, u64) {
     let settings = Settings::default().with_output(OutputSize::Fixed(9));
     let provider = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();

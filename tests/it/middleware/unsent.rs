@@ -1,6 +1,5 @@
 //! Errors that prove that a request was not sent, over real connections: a connection that was
-//! refused,
-//! compared with connections reset after the request.
+//! refused, compared with connections reset after the request.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

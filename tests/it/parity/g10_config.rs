@@ -1,6 +1,5 @@
 //! g10: explicit quotas override profiles, configured quotas override stored ones, and a file
-//! without
-//! quotas and providers is an error.
+//! without quotas and providers is an error.
 
 use std::fs;
 

@@ -1,6 +1,5 @@
 //! State in a YAML file: a missing or empty file is an empty state, a broken one is an error, times
-//! are
-//! kept to the nanosecond, and folders are created.
+//! are kept to the nanosecond, and folders are created.
 
 use std::fs;
 use std::path::Path;

@@ -9,8 +9,7 @@ use super::rig::{admitted, buckets, limit, manual};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns the number granted in ten seconds to a caller that takes all capacity every `poll`,
-/// after
-/// the full bucket was emptied.
+/// after the full bucket was emptied.
 fn polled(limit: Limit, poll: Duration) -> u128 {
     let (limiter, clock) = manual(buckets(Quota::new().limit(limit)));
     // Bounded, so that a bucket that never empties fails instead of hanging.

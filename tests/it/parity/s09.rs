@@ -11,8 +11,7 @@ use super::rig::{buckets, builder};
 use super::s05::amounts;
 
 /// Returns the limit of a key of 100 requests per minute at every `interval` after a reduction,
-/// until
-/// recovered.
+/// until recovered.
 fn steps(reduction: Reduction, interval: Duration) -> Vec<u64> {
     let clock = ManualClock::new();
     let builder = builder().reduction(reduction).quota("k", buckets(Quota::new().rpm(100)));

@@ -45,8 +45,7 @@ fn recorded_resets_equal_refill_of_used_amounts() {
             let Some((shortest, longest)) = refill(&reading) else { continue };
             let Some(reset) = reading.reset else { continue };
             // Anthropic's requests were also recorded with other resets; its combined tokens have
-            // the reset
-            // of input or output.
+            // the reset of input or output.
             let other = [Dimension::Requests, Dimension::Tokens].contains(&reading.dimension);
             if name == "anthropic" && other {
                 continue;

@@ -137,8 +137,7 @@ fn known(algorithm: LimitAlgorithm) -> Setup {
 }
 
 /// Returns a setup with charges by usage: up to twice the usage is reserved and held until the
-/// answer
-/// ends. `ours` defaults to the algorithm of the profile.
+/// answer ends. `ours` defaults to the algorithm of the profile.
 fn usage(ours: Option<quota::Algorithm>, theirs: LimitAlgorithm, charged: Charged) -> Setup {
     let quota = Quota::new().rpm(10_000).tpm(TPM);
     let quota = ours.map_or(quota.clone(), |ours| quota.with_algorithm(ours));

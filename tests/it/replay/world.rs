@@ -58,11 +58,9 @@ impl Outcome {
     /// Returns the tokens granted to waiters, divided by the rate times the time with a queue.
     ///
     /// The burst is left out, since no request waits while it lasts. Its remainder when a queue
-    /// forms,
-    /// too small for the first waiter, is subtracted. So the result is 1 for a token bucket whose
-    /// every
-    /// refill is granted immediately, and never above. (With held reservations it may be above: the
-    /// excess is already refilled when they end.)
+    /// forms, too small for the first waiter, is subtracted. So the result is 1 for a token bucket
+    /// whose every refill is granted immediately, and never above. (With held reservations it may
+    /// be above: the excess is already refilled when they end.)
     pub(super) fn utilization(&self, tpm: u64) -> f64 {
         let possible = tpm as f64 * self.busy as f64 / 60e9;
         self.tokens.saturating_sub(self.left) as f64 / possible
@@ -182,8 +180,7 @@ impl World {
 }
 
 /// Returns the grant times of a client without a network that asks the provider directly: in order
-/// of
-/// arrival, each in the nanosecond in which it fits.
+/// of arrival, each in the nanosecond in which it fits.
 pub(super) fn ideal(trace: &[Request], settings: &Settings) -> Vec<u64> {
     let mut provider = Provider::new(settings.clone());
     let mut now = 0;

@@ -33,8 +33,7 @@ impl Scheme {
     }
 
     /// Returns whether both parties count an action alike. A token bucket gets less returned the
-    /// later
-    /// it learns of a return; a log with later entries keeps the rest of the amount.
+    /// later it learns of a return; a log with later entries keeps the rest of the amount.
     fn can(self, action: &Action, open: &[Permit], returns: bool) -> bool {
         match *action {
             Action::Release(_) => returns,

@@ -63,8 +63,7 @@ fn send_command(address: SocketAddr, command: &str) -> String {
 }
 
 /// Interrupts a server fifty times in each mode: every decision is in time, and the bound of the
-/// mode
-/// holds.
+/// mode holds.
 fn interrupt_repeatedly(cut: ServerAction, restore: ServerAction, cause: &str) {
     std::thread::scope(|scope| {
         for mode in [OnFailure::Closed, OnFailure::LocalShare, OnFailure::Open] {

@@ -11,8 +11,7 @@ use tollgate_testing::servers::Redis;
 const HOLDER: &str = "TOLLGATE_TEST_LEASE_HOLDER";
 
 /// The process that other tests start; does nothing as a test. It prints for each request whether
-/// it was
-/// admitted.
+/// it was admitted.
 #[test]
 fn holder() {
     let Ok(arguments) = std::env::var(HOLDER) else { return };
@@ -50,8 +49,7 @@ impl Holder {
     }
 
     /// Has the holder send requests endlessly, kills it after this many answers, and returns the
-    /// number
-    /// admitted, including answers written before the kill.
+    /// number admitted, including answers written before the kill.
     fn take_and_die(mut self, after: u64) -> u64 {
         self.0.tell(&u32::MAX.to_string());
         let (mut count, mut answers) = (0, 0);

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// Forwards all bytes, but cuts the connection instead of every n-th answer to the script, after
-/// its
-/// execution.
+/// its execution.
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,

@@ -89,8 +89,7 @@ impl RedisCluster {
     }
 
     /// Moves a slot and its keys to another master, key by key, as `redis-cli --cluster reshard`
-    /// does;
-    /// meanwhile both masters serve the slot.
+    /// does; meanwhile both masters serve the slot.
     pub(super) fn move_slot(&self, slot: u16, to: usize) {
         let (from, to) = (&self.masters[self.master_of(slot)], &self.masters[to]);
         let set = |node: &Node, state: &str, id: &str| {

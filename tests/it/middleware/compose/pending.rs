@@ -11,8 +11,7 @@ use super::{gated, seconds_since, send};
 use crate::middleware::{available, echo, held, is_ready, limiter};
 
 /// Waits behind others for the quota of a minute that is used up, and may be one second late. Runs
-/// in
-/// a separate task, so that the wakers of kept services do not wake it.
+/// in a separate task, so that the wakers of kept services do not wake it.
 async fn assert_admitted_in_time(limiter: &Limiter) {
     let begin = limiter.now();
     let sent = tokio::spawn(gated(limiter).layer(echo()).oneshot(1));

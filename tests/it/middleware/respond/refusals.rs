@@ -144,8 +144,7 @@ async fn request_waits_up_to_max_wait_of_layer() {
         assert_eq!(limiter.now() - begin, Duration::from_secs(seconds));
     }
     // The next waits 30 s and the one behind it 60 s, which is known immediately only for the first
-    // in
-    // the queue.
+    // in the queue.
     let (mut first, mut second) = (service.clone(), service.clone());
     let first = tokio::spawn(async move { ask(&mut first).await.0 });
     settle_down().await;

@@ -62,8 +62,7 @@ impl Script {
     }
 
     /// Asserts the times of the requests in milliseconds, within the second over which a cool-down
-    /// is
-    /// spread.
+    /// is spread.
     fn assert_call_times(&self, at: &[u64]) {
         let times = self.call_times();
         assert_eq!(times.len(), at.len(), "{times:?}");
