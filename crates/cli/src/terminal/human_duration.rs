@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_is_no_span() {
+    fn past_time_has_no_duration() {
         assert_eq!(
             (HumanDuration::between(at(7), at(7)), HumanDuration::between(at(7), at(6))),
             (None, None)
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_in_utc_and_none_is_too_late() {
+    fn times_are_formatted_in_utc() {
         assert_eq!(rfc3339(at(1_767_225_600_000_000_001)), "2026-01-01T00:00:00.001Z");
         assert_eq!(rfc3339(at(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(rfc3339(Timestamp::MAX), "2554-07-21T23:34:33.710Z");

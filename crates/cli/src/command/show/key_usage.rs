@@ -115,7 +115,7 @@ mod tests {
     use tollgate::engine::Saved;
 
     #[test]
-    fn a_key_that_no_quota_names_shows_what_was_used_in_the_window_alone() {
+    fn key_without_quota_shows_usage_within_window() {
         let at = Timestamp::from_unix_secs;
         let taken = vec![(at(1), 7), (at(50), 5), (at(60), 3)];
         let saved = Saved { taken, held: 2 };

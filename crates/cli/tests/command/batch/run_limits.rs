@@ -151,7 +151,7 @@ async fn request_above_capacity_fails_unsent() {
     assert_eq!(server.stats().total.received, 3);
     let big = &folder.results()["big"];
     assert_eq!((&big["response"], &big["error"]["code"]), (&().into(), &"exceeds_capacity".into()));
-    let message = "request needs 70000 tokens; the limit of gpt-4o holds 60000";
+    let message = "gpt-4o: the request needs 70000 tokens, the limit allows at most 60000; make the request smaller or raise the limit";
     assert_eq!(big["error"]["message"], message);
 
     // It cost no request: under higher limits it is sent.
