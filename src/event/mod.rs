@@ -15,6 +15,6 @@ pub use cool_down::CoolDown;
 pub use event::{Event, Metadata};
 pub use exchange::Exchange;
 pub use rate_limited::RateLimited;
+pub(crate) use totals::StripedTotals;
 pub use totals::Totals;
-pub(crate) use totals::{Sample, StripedTotals};
 pub use update::{CapacityUpdate, Ignored};

@@ -1,6 +1,4 @@
-use crate::quota::{Dimension, Key};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts of requests since the limiter was built. A request with several keys counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,34 +61,3 @@ thread_local! {
 static NEXT_STRIPE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
 const STRIPES: usize = 16;
-
-/// One of many, kept for who asks.
-#[derive(Debug, Default)]
-pub(crate) struct Sample {
-    is_wanted: AtomicBool,
-    kept: Mutex<Option<(Key, Option<Dimension>)>>,
-}
-
-impl Sample {
-    #[inline]
-    pub(crate) fn offer(&self, key: &str, dimension: Option<&Dimension>) {
-        if self.is_wanted.load(Ordering::Relaxed) {
-            self.keep(key, dimension);
-        }
-    }
-
-    #[cold]
-    fn keep(&self, key: &str, dimension: Option<&Dimension>) {
-        let mut kept = self.kept.lock();
-        if kept.is_none() {
-            *kept = Some((key.into(), dimension.cloned()));
-        }
-        self.is_wanted.store(false, Ordering::Relaxed);
-    }
-
-    pub(crate) fn take(&self) -> Option<(Key, Option<Dimension>)> {
-        let mut kept = self.kept.lock();
-        self.is_wanted.store(true, Ordering::Relaxed);
-        kept.take()
-    }
-}

@@ -109,7 +109,7 @@ fn granted(
 
 fn count_denied(core: &Core, refused: &Refused) {
     core.totals.count_denied();
-    core.denied.offer(&refused.key, refused.dimension.as_ref());
+    core.denied.offer(&refused.key, Some(refused.code), refused.dimension.as_ref());
     core.events.send(|| Event::Denied {
         key: refused.key.clone(),
         dimension: refused.dimension.clone(),

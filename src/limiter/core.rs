@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use super::denied_sample::Sample;
 use super::dirty::Dirty;
 use super::key_budget::KeyBudget;
 use super::outputs::{Outputs, Quantile};
 use crate::backend::{Backend, Reservation, ReserveError};
 use crate::clock::{Boot, Clock, Sleep, SystemClock};
-use crate::event::Events;
-use crate::event::{Sample, StripedTotals};
+use crate::event::{Events, StripedTotals};
 use crate::key::adapt::Pace;
 use crate::plan::QuotaTable;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -40,6 +40,7 @@ mod busiest;
 mod capacity;
 mod core;
 mod decide;
+mod denied_sample;
 mod dirty;
 mod entry;
 mod feedback;
@@ -65,6 +66,8 @@ pub use attached::Attached;
 pub use builder::Builder;
 pub use busiest::Busiest;
 pub use capacity::WaitForCapacity;
+#[doc(hidden)]
+pub use denied_sample::DeniedSample;
 pub use feedback::Feedback;
 #[cfg(feature = "tower")]
 pub(crate) use feedback::Hold;

@@ -275,13 +275,13 @@ impl Request {
         let Err(error) = result else { return };
         match (error, error.refused()) {
             (_, Some(refused)) => self.report_denied(refused),
-            (AcquireError::QueueFull { key, .. }, None) => self.count_denied(key, None),
+            (AcquireError::QueueFull { key, .. }, None) => self.count_denied(key, None, None),
             _ => {}
         }
     }
 
     pub(super) fn report_denied(&self, refused: &Refused) {
-        self.count_denied(&refused.key, refused.dimension.as_ref());
+        self.count_denied(&refused.key, Some(refused.code), refused.dimension.as_ref());
         self.core().events.send(|| Event::Denied {
             key: refused.key.clone(),
             dimension: refused.dimension.clone(),
@@ -289,9 +289,9 @@ impl Request {
         });
     }
 
-    fn count_denied(&self, key: &str, dimension: Option<&Dimension>) {
+    fn count_denied(&self, key: &str, code: Option<Code>, dimension: Option<&Dimension>) {
         self.core().totals.count_denied();
-        self.core().denied.offer(key, dimension);
+        self.core().denied.offer(key, code, dimension);
     }
 
     /// Returns what to ask a backend for: the same as last time, unless a quota has changed since.

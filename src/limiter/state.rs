@@ -2,19 +2,19 @@ use std::sync::Arc;
 
 use super::attached::Attached;
 use super::busiest::Busiest;
+use super::denied_sample::DeniedSample;
 use super::key_budget::KeyBudget;
 use super::shared::Shared;
 use super::ticket::Ticket;
 use crate::answer::stats::KeyStats;
 use crate::backend::BackendStatus;
 use crate::clock::Boot;
-use crate::event::Event;
-use crate::event::Totals;
+use crate::event::{Event, Totals};
 use crate::key::changes::KeyChanges;
 use crate::key::limits::Granted;
 use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
-use crate::quota::{Cost, Dimension, Key};
+use crate::quota::{Cost, Key};
 
 /// A handle to the state of a [`Limiter`](super::Limiter), for stores, metrics and status pages.
 ///
@@ -174,11 +174,10 @@ impl LimiterState<'_> {
         }
     }
 
-    /// Returns the key of the first request denied since the last call, and the dimension that was
-    /// short, if any. Only the first denial between two calls is recorded; the first call starts the
-    /// recording.
+    /// Returns the first denial since the last call. Only the first denial between two calls is
+    /// recorded; the first call starts the recording.
     #[doc(hidden)]
-    pub fn sample_denied(&self) -> Option<(Key, Option<Dimension>)> {
+    pub fn sample_denied(&self) -> Option<DeniedSample> {
         self.shared.core.denied.take()
     }
 

@@ -1,8 +1,8 @@
-//! What the proxy adds to the latency of a request, over going straight to its upstream.
+//! Benchmarks the latency that the proxy adds to a request.
 //!
-//! 64 connections, kept open, and an upstream on this machine that answers at once: all of it shares
-//! this machine's processors. Once at a rate that leaves them time, which is what one waits for; and
-//! once as fast as it goes, where each request also waits for the 63 others.
+//! The load is 64 keep-alive connections; the upstream on this machine responds immediately, so that
+//! all parts share the processors. Measured once at a fixed rate below capacity, and once at full
+//! speed, where each request also waits for the 63 others.
 //!
 //! `cargo bench -p tollgate-serve --bench proxy`; arguments: seconds of each run, requests per second.
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (name, rate) in [(format!("{rate}/s"), Some(rate)), ("as fast as it goes".into(), None)]
         {
             println!("{CONNECTIONS} connections, {name}");
-            // Thrice in turn, so that what the machine does besides hits both.
+            // Three alternating runs, so that other load on the machine affects both.
             let (mut direct, mut proxied) = (Vec::new(), Vec::new());
             for _ in 0..3 {
                 direct.extend(load(upstream, "", rate, seconds / 3).await?);
@@ -75,7 +75,7 @@ async fn load(
                 read(&mut stream, &mut answer).await?;
                 taken.push(sent.elapsed());
             }
-            // The first ones make connections.
+            // The first requests open connections.
             Ok::<_, std::io::Error>(taken.split_off(taken.len().min(3)))
         }));
     }
@@ -86,7 +86,7 @@ async fn load(
     Ok(all)
 }
 
-/// Prints the figures; returns the median in seconds.
+/// Prints the percentiles, and returns the median in seconds.
 fn told(name: &str, mut taken: Vec<Duration>) -> f64 {
     taken.sort_unstable();
     let of = |part: usize| taken[(taken.len() * part / 1_000).min(taken.len() - 1)];
@@ -96,7 +96,7 @@ fn told(name: &str, mut taken: Vec<Duration>) -> f64 {
     median.as_secs_f64()
 }
 
-/// Answers every request at once with the same completion.
+/// Responds to every request immediately with the same completion.
 async fn upstream() -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let addr = listener.local_addr()?;
@@ -119,7 +119,7 @@ async fn upstream() -> std::io::Result<SocketAddr> {
     Ok(addr)
 }
 
-/// Reads one message that states its length.
+/// Reads one message with a `content-length`.
 async fn read(stream: &mut TcpStream, text: &mut Vec<u8>) -> std::io::Result<()> {
     text.clear();
     let mut whole = None;

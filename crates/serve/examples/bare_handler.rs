@@ -1,6 +1,6 @@
-//! What `tollgate serve` is measured beside: an axum handler that reads the key, and decides nothing.
+//! A baseline for benchmarks of `tollgate serve`: an axum handler that only reads the key.
 //!
-//! It prints where it listens; `crates/cli/benches/serve.sh` starts it.
+//! Prints its address; `crates/cli/benches/serve.sh` starts it.
 
 use axum::Router;
 use axum::extract::Path;

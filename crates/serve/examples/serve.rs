@@ -1,12 +1,11 @@
-//! The server of `tollgate serve` inside a program of one's own, which shares its limiter: what others
-//! ask over HTTP and what the program does itself count against the same limits.
+//! Runs the server of `tollgate serve` inside a program that shares its limiter: HTTP requests and the
+//! program's own work count against the same limits.
 //!
 //! ```sh
-//! cargo run -p tollgate-serve --example serve
-//! curl -i -X POST http://127.0.0.1:8080/rate/anybody
+//! cargo run -p tollgate-serve --example serve curl -i -X POST http://127.0.0.1:8080/rate/anybody
 //! ```
 //!
-//! Who may ask is told by `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN`, as with the command.
+//! Clients authenticate with `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN`, as with the command.
 
 use tollgate::limiter::Limiter;
 use tollgate::quota::Cost;
@@ -19,7 +18,7 @@ async fn main() -> Result<(), Error> {
     let (server, limiter) = start(CONFIG, Tokens::from_environment()).await?;
     println!("listening on http://{}", server.addr());
 
-    // The program's own work waits its turn among everybody else's.
+    // The program's own work queues together with HTTP requests.
     let permit = limiter.acquire("reports", &Cost::new()).await?;
     println!("a report is made");
     drop(permit);
@@ -29,10 +28,10 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// A server, and the limiter that it asks.
+/// Starts a server, and returns it with its limiter.
 pub(crate) async fn start(config: &str, tokens: Tokens) -> Result<(Server, Limiter), Error> {
     let config = tollgate_serve::parse(config)?;
-    // `tollgate_serve::limiter(&config)` besides attaches its store, bus and cluster.
+    // `tollgate_serve::limiter(&config)` also attaches a store, bus and cluster.
     let limiter = config.builder().build()?;
     let server = Server::bind(config, limiter.clone(), tokens).await?;
     Ok((server, limiter))

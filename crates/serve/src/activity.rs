@@ -7,146 +7,149 @@ use axum::http::Version;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
-/// What goes on by one connection, for who [watches](super::watch::Watch) it, and what it is asked in
-/// turn.
+/// The activity of one connection, as observed by the [reaper](super::idle_reaper::IdleReaper), and the
+/// reaper's request to close it.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// Requests that have come.
+    /// The number of requests received.
     requests: AtomicU64,
-    /// Those that aren't answered to the end.
+    /// The number of requests whose response is incomplete.
     open: AtomicUsize,
-    /// Whether they come by HTTP/2.
-    multiplexed: AtomicBool,
-    /// Bytes that its client has taken, and whether some wait for it to.
+    /// True if the connection uses HTTP/2.
+    is_http2: AtomicBool,
+    /// The number of bytes written, and whether a write is pending.
     written: AtomicU64,
     blocked: AtomicBool,
-    /// How often it was looked at.
-    looks: AtomicU64,
-    /// Answers of more than one piece.
-    long: Mutex<Vec<Weak<Piece>>>,
-    /// What it is asked: an [`Asked`], as a number.
-    asked: AtomicU8,
+    /// The number of checks by the reaper.
+    checks: AtomicU64,
+    /// The last frames of responses of several frames.
+    frames: Mutex<Vec<Weak<FrameState>>>,
+    /// The request to close the connection: a [`Close`] as a number.
+    close: AtomicU8,
     waker: AtomicWaker,
 }
 
-/// What a connection is asked.
+/// A request to close a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Asked {
-    Nothing,
-    /// Answers what was asked, and takes no more.
-    ToLeave,
-    /// At once.
-    ToEnd,
+pub(super) enum Close {
+    None,
+    /// Close after the responses in progress.
+    Graceful,
+    /// Close immediately.
+    Immediate,
 }
 
-/// What became of the last piece of an answer.
+/// The state of the last frame of a response.
 #[derive(Debug)]
-pub(super) struct Piece {
-    /// At which look it was handed out; [`NONE`] if more was asked for since.
-    handed: AtomicU64,
+pub(super) struct FrameState {
+    /// The check at which the frame was handed to the connection; [`NOT_PENDING`] if the next frame was polled
+    /// since.
+    sent_at: AtomicU64,
 }
 
-/// A request that isn't answered to the end.
+/// A request whose response is incomplete.
 #[derive(Debug)]
-pub(super) struct Open(Arc<Activity>);
+pub(super) struct OpenRequest(Arc<Activity>);
 
 impl Activity {
-    /// A request has come.
-    pub(super) fn opened(self: &Arc<Self>, version: Version) -> Open {
-        self.multiplexed.store(version == Version::HTTP_2, Ordering::Relaxed);
+    /// Records a new request.
+    pub(super) fn start_request(self: &Arc<Self>, version: Version) -> OpenRequest {
+        self.is_http2.store(version == Version::HTTP_2, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
-        Open(Arc::clone(self))
+        OpenRequest(Arc::clone(self))
     }
 
-    /// So many bytes were taken.
+    /// Records written bytes.
     #[inline]
-    pub(super) fn wrote(&self, bytes: usize) {
+    pub(super) fn record_written(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Whether bytes wait to be taken, which is bounded elsewhere.
+    /// Records whether a write is pending; its time is bounded by
+    /// [`TimedStream`](super::timed_stream::TimedStream).
     pub(super) fn set_blocked(&self, blocked: bool) {
         self.blocked.store(blocked, Ordering::Relaxed);
     }
 
-    /// How many requests have come.
+    /// Returns the number of requests received.
     pub(super) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Whether one of them isn't answered to the end.
-    pub(super) fn is_answering(&self) -> bool {
+    /// Returns true if a response is incomplete.
+    pub(super) fn has_open_requests(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0
     }
 
-    /// How many bytes were taken; none if some wait.
+    /// Returns the number of bytes written, or `None` while a write is pending.
     pub(super) fn written(&self) -> Option<u64> {
         let is_free = !self.blocked.load(Ordering::Relaxed);
         is_free.then(|| self.written.load(Ordering::Relaxed))
     }
 
-    /// Whether an answer may still be on its way that was handed out to its end: HTTP/2 keeps it until its
-    /// client makes room.
-    pub(super) fn may_keep_answers(&self) -> bool {
-        self.multiplexed.load(Ordering::Relaxed)
+    /// Returns true if a completely polled response may still be buffered: HTTP/2 buffers it until the
+    /// client opens its flow-control window.
+    pub(super) fn may_buffer_responses(&self) -> bool {
+        self.is_http2.load(Ordering::Relaxed)
     }
 
-    /// Whether a piece of an answer was taken by nobody for so many looks; this is one more.
+    /// Counts a check, and returns true if a frame was handed out more than `patience` checks ago.
     pub(super) fn is_stuck(&self, patience: u64) -> bool {
-        let look = self.looks.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_stuck = |piece: Arc<Piece>| {
-            let handed = piece.handed.load(Ordering::Relaxed);
-            handed != NONE && look.saturating_sub(handed) > patience
+        let check = self.checks.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_stuck = |frame: Arc<FrameState>| {
+            let sent_at = frame.sent_at.load(Ordering::Relaxed);
+            sent_at != NOT_PENDING && check.saturating_sub(sent_at) > patience
         };
-        let mut long = self.long.lock();
-        long.retain(|piece| piece.strong_count() > 0);
-        long.iter().filter_map(Weak::upgrade).any(is_stuck)
+        let mut frames = self.frames.lock();
+        frames.retain(|frame| frame.strong_count() > 0);
+        frames.iter().filter_map(Weak::upgrade).any(is_stuck)
     }
 
-    /// Asks the connection, unless it was asked for more before.
-    pub(super) fn ask(&self, asked: Asked) {
-        if self.asked.fetch_max(asked as u8, Ordering::AcqRel) < asked as u8 {
+    /// Requests to close the connection; a weaker request than an earlier one has no effect.
+    pub(super) fn request_close(&self, close: Close) {
+        if self.close.fetch_max(close as u8, Ordering::AcqRel) < close as u8 {
             self.waker.wake();
         }
     }
 
-    /// What it is asked; wakes when that becomes more.
+    /// Returns the current request to close the connection, and wakes the task when it becomes
+    /// stronger.
     #[inline]
-    pub(super) fn asked(&self, waker: &Waker) -> Asked {
+    pub(super) fn poll_close(&self, waker: &Waker) -> Close {
         self.waker.register(waker);
-        match self.asked.load(Ordering::Acquire) {
-            0 => Asked::Nothing,
-            1 => Asked::ToLeave,
-            _ => Asked::ToEnd,
+        match self.close.load(Ordering::Acquire) {
+            0 => Close::None,
+            1 => Close::Graceful,
+            _ => Close::Immediate,
         }
     }
 }
 
-impl Open {
-    /// A piece of an answer is handed out that is kept until it is taken.
-    pub(super) fn handed(&self, piece: &mut Option<Arc<Piece>>) {
-        let look = self.0.looks.load(Ordering::Relaxed);
-        let piece = piece.get_or_insert_with(|| {
-            let piece = Arc::new(Piece { handed: AtomicU64::new(NONE) });
-            self.0.long.lock().push(Arc::downgrade(&piece));
-            piece
+impl OpenRequest {
+    /// Records that a frame was handed to the connection.
+    pub(super) fn frame_sent(&self, frame: &mut Option<Arc<FrameState>>) {
+        let check = self.0.checks.load(Ordering::Relaxed);
+        let frame = frame.get_or_insert_with(|| {
+            let frame = Arc::new(FrameState { sent_at: AtomicU64::new(NOT_PENDING) });
+            self.0.frames.lock().push(Arc::downgrade(&frame));
+            frame
         });
-        piece.handed.store(look, Ordering::Relaxed);
+        frame.sent_at.store(check, Ordering::Relaxed);
     }
 }
 
-impl Piece {
-    /// More is asked for.
-    pub(super) fn taken(&self) {
-        self.handed.store(NONE, Ordering::Relaxed);
+impl FrameState {
+    /// Records that the next frame was polled.
+    pub(super) fn next_polled(&self) {
+        self.sent_at.store(NOT_PENDING, Ordering::Relaxed);
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-const NONE: u64 = u64::MAX;
+const NOT_PENDING: u64 = u64::MAX;

@@ -1,48 +1,47 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::access_log::AccessLog;
 use super::api::Reservations;
 use super::config::Serve;
-use super::live::Requests;
-use super::logged::Logs;
+use super::live::RequestCounts;
 use super::problem::Problem;
-use super::rate::Rate;
+use super::rate::RateService;
 use super::request_id::RequestIds;
 use super::tokens::Tokens;
 use tollgate::config::Config;
 use tollgate::limiter::Limiter;
 
-/// What all routes of a server share.
+/// The state that all routes of a server share.
 #[derive(Debug)]
 pub(super) struct App {
     pub(super) limiter: Limiter,
     /// The configuration at the start.
     pub(super) config: Config,
-    /// Its section `serve`.
+    /// The section `serve` of the configuration.
     pub(super) serve: Serve,
-    /// Where it listens.
+    /// The local address.
     pub(super) addr: SocketAddr,
     pub(super) tokens: Tokens,
-    /// What the rate-limit service keeps.
-    pub(super) rate: Rate,
-    /// What clients of the JSON API hold.
+    /// The state of the rate-limit service.
+    pub(super) rate: RateService,
+    /// The reservations of the JSON API.
     pub(super) reservations: Arc<Reservations>,
-    pub(super) ids: RequestIds,
-    pub(super) logs: Logs,
-    /// One for each request that may wait, whatever for.
+    pub(super) request_ids: RequestIds,
+    pub(super) access_log: AccessLog,
+    /// One permit for each request that may wait.
     pub(super) waiting: Semaphore,
-    /// One for whoever looks at all keys.
-    surveys: Arc<Semaphore>,
-    /// What was answered, for `/metrics`.
-    pub(super) requests: Requests,
-    /// Done when the server is asked to stop.
+    /// One permit for a scan over all keys.
+    scans: Arc<Semaphore>,
+    /// The numbers of requests, for `/metrics`.
+    pub(super) request_counts: RequestCounts,
+    /// Cancelled when the server stops.
     pub(super) stopping: CancellationToken,
-    /// Done when it is asked not to wait for the answers that are on their way.
-    pub(super) hurrying: CancellationToken,
+    /// Cancelled to end the drain before its time.
+    pub(super) drain_cancelled: CancellationToken,
 }
 
 impl App {
@@ -53,11 +52,11 @@ impl App {
         tokens: Tokens,
         addr: SocketAddr,
     ) -> Self {
-        let rate = Rate::new(&serve, &limiter);
-        let reservations = Arc::new(Reservations::of(&serve));
-        let (ids, logs) = (RequestIds::new(), Logs::new(&serve.log));
+        let rate = RateService::new(&serve, &limiter);
+        let reservations = Arc::new(Reservations::new(&serve));
+        let (request_ids, access_log) = (RequestIds::new(), AccessLog::new(&serve.log));
         let waiting = Semaphore::new(serve.bounds.waiting.min(Semaphore::MAX_PERMITS));
-        let (requests, stopping) = (Requests::default(), CancellationToken::new());
+        let (request_counts, stopping) = (RequestCounts::default(), CancellationToken::new());
         Self {
             limiter,
             config,
@@ -66,43 +65,40 @@ impl App {
             tokens,
             rate,
             reservations,
-            ids,
-            logs,
+            request_ids,
+            access_log,
             waiting,
-            surveys: Arc::new(Semaphore::new(1)),
-            requests,
+            scans: Arc::new(Semaphore::new(1)),
+            request_counts,
             stopping,
-            hurrying: CancellationToken::new(),
+            drain_cancelled: CancellationToken::new(),
         }
     }
 
-    /// Looks at all keys, or at all quotas, aside from what answers requests: it takes a moment where
-    /// there are a million. One does at a time, so that however many ask, the threads that block are
-    /// there for others too; the rest wait in their turn.
+    /// Runs a scan over all keys or quotas on a blocking thread: with a million of them it takes a
+    /// moment. Only one scan runs at a time, so that blocking threads stay available for other work;
+    /// further scans wait in order.
     ///
     /// # Errors
-    /// It has panicked.
-    pub(super) async fn survey<T: Send + 'static>(
+    /// Returns an internal error if the scan panics.
+    pub(super) async fn scan<T: Send + 'static>(
         &self,
-        look: impl FnOnce() -> T + Send + 'static,
+        run: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        // Nobody closes it.
-        let turn = Arc::clone(&self.surveys).acquire_owned().await;
-        // It goes on after its client has gone away, and so does its turn.
-        let looking = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            look()
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.scans).acquire_owned().await;
+        // The scan continues, and keeps its permit, if the client disconnects.
+        let task = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            run()
         });
-        looking.await.map_err(|_| {
-            let detail = "this is a fault of the server; its log says more";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
-        })
+        task.await.map_err(|_| Problem::internal())
     }
 
-    /// Goes on by another section `serve`, as far as that can be done while it runs.
-    pub(super) fn follow(&self, serve: &Serve) {
-        self.rate.follow(serve, &self.limiter);
-        self.logs.set(&serve.log);
+    /// Applies a new section `serve`, as far as possible without a restart.
+    pub(super) fn apply(&self, serve: &Serve) {
+        self.rate.apply(serve, &self.limiter);
+        self.access_log.set(&serve.log);
     }
 }
 
@@ -116,7 +112,7 @@ mod tests {
     use crate::parse;
 
     #[test]
-    fn however_many_look_at_all_keys_a_thread_is_left_to_others() {
+    fn concurrent_scans_leave_blocking_threads_for_others() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.max_blocking_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
@@ -125,25 +121,25 @@ mod tests {
             let serve = Serve::of(&config).unwrap().clone();
             let listen = serve.listen;
             let app = Arc::new(App::new(config, serve, limiter, Tokens::default(), listen));
-            let (go, gate) = mpsc::channel::<()>();
+            let (release, gate) = mpsc::channel::<()>();
             let gate = Arc::new(Mutex::new(gate));
-            let looks = [(); 10].map(|()| {
+            let scans = [(); 10].map(|()| {
                 let (app, gate) = (Arc::clone(&app), Arc::clone(&gate));
-                tokio::spawn(async move { app.survey(move || gate.lock().recv().is_ok()).await })
+                tokio::spawn(async move { app.scan(move || gate.lock().recv().is_ok()).await })
             });
             tokio::task::yield_now().await;
-            // One of them that is given up in its turn gives that up.
-            looks[5].abort();
+            // A cancelled waiter releases its place.
+            scans[5].abort();
             tokio::task::spawn_blocking(|| ()).await.unwrap();
-            (0..10).for_each(|_| go.send(()).unwrap());
-            for (number, look) in looks.into_iter().enumerate() {
-                match look.await {
-                    Ok(looked) => assert!(looked.is_ok_and(|went| went)),
+            (0..10).for_each(|_| release.send(()).unwrap());
+            for (number, scan) in scans.into_iter().enumerate() {
+                match scan.await {
+                    Ok(result) => assert!(result.is_ok_and(|received| received)),
                     Err(error) => assert!(number == 5 && error.is_cancelled()),
                 }
             }
-            assert!(app.survey(|| panic!("on purpose")).await.is_err_and(|_: Problem| true));
-            assert_eq!(app.survey(|| 7).await.ok(), Some(7));
+            assert!(app.scan(|| panic!("on purpose")).await.is_err_and(|_: Problem| true));
+            assert_eq!(app.scan(|| 7).await.ok(), Some(7));
         });
     }
 }

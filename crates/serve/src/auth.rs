@@ -16,35 +16,35 @@ use super::app::App;
 use super::host::{self, Host};
 use super::problem::Problem;
 
-/// Lets through who may ask: anybody, if there is no token for clients. For `Router::route_layer`, as
-/// those below.
+/// Admits clients: any request if there is no client token. For `Router::route_layer`, like the
+/// functions below.
 pub(super) fn client(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::Client)
 }
 
-/// The same where `Authorization` belongs to the upstream: the token is shown as `x-tollgate-token`,
-/// which goes no further.
+/// Admits clients of the proxy, where `Authorization` belongs to the upstream: they send the token as
+/// `x-tollgate-token`, which is not forwarded.
 pub(super) fn proxied(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::Proxied)
 }
 
-/// Lets through who may look at keys: who has the admin token, or, if there is none and the server
-/// listens on this machine's own address, who may ask.
+/// Admits requests that read keys: with the admin token, or, if there is none and the server listens on
+/// a loopback address, those that [`client`] admits.
 pub(super) fn admin_read(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::AdminRead)
 }
 
-/// Lets through who has the admin token; nobody, if there is none.
+/// Admits requests with the admin token; none if there is no admin token.
 pub(super) fn admin_write(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::AdminWrite)
 }
 
-/// Who is let through to a route.
+/// A layer that admits authorized requests.
 #[derive(Debug, Clone)]
 pub(super) struct Auth {
     app: Arc<App>,
     rule: Rule,
-    form: Form,
+    error_format: ErrorFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,50 +55,50 @@ enum Rule {
     AdminWrite,
 }
 
-/// How the clients of a route are told that they aren't let through, by what they asked for.
-type Form = fn(&App, &Uri, &HeaderMap, Problem) -> Response<Body>;
+/// A function that formats an error for the clients of a route.
+type ErrorFormat = fn(&App, &Uri, &HeaderMap, Problem) -> Response<Body>;
 
-/// Whose token a request that was let through has shown: an extension of requests, but for those that
-/// are proxied.
+/// The authenticated token: an extension of admitted requests, except those of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holder {
-    /// Without a token.
-    Anybody,
+pub(super) enum Identity {
+    /// No token.
+    Anonymous,
     Client,
     Admin,
 }
 
-/// An extension of requests whose connection is that of a configured proxy.
+/// An extension of requests from a configured reverse proxy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FromProxy;
 
-/// Why a request doesn't count as one of this machine.
+/// The reason why a request is not local.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NotLocal {
-    /// It names another host, or a page of another origin asks.
+    /// It names another host, or comes from a page of another origin.
     Foreign,
-    /// A reverse proxy has forwarded it.
+    /// A reverse proxy forwarded it.
     Forwarded,
 }
 
 impl Auth {
     fn new(app: &Arc<App>, rule: Rule) -> Self {
-        let form: Form = |_, _, _, problem| problem.into_response();
-        Self { app: Arc::clone(app), rule, form }
+        let error_format: ErrorFormat = |_, _, _, problem| problem.into_response();
+        Self { app: Arc::clone(app), rule, error_format }
     }
 
-    /// The same for a route that tells what is wrong in this form.
-    pub(super) fn told_as(self, form: Form) -> Self {
-        Self { form, ..self }
+    /// Sets the format of errors.
+    pub(super) fn with_error_format(self, error_format: ErrorFormat) -> Self {
+        Self { error_format, ..self }
     }
 
-    /// The answer to a request that isn't let through.
+    /// Returns the response to a request that is not admitted.
     pub(super) fn refusal<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
-        self.check(request).err().map(|problem| self.refused(request, problem))
+        self.check(request).err().map(|problem| self.error_response(request, problem))
     }
 
-    fn refused<B>(&self, request: &Request<B>, problem: Problem) -> Response<Body> {
-        let mut response = (self.form)(&self.app, request.uri(), request.headers(), problem);
+    fn error_response<B>(&self, request: &Request<B>, problem: Problem) -> Response<Body> {
+        let mut response =
+            (self.error_format)(&self.app, request.uri(), request.headers(), problem);
         if response.status() == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
@@ -106,75 +106,79 @@ impl Auth {
         response
     }
 
-    fn check<B>(&self, request: &Request<B>) -> Result<Holder, Problem> {
+    fn check<B>(&self, request: &Request<B>) -> Result<Identity, Problem> {
         let tokens = &self.app.tokens;
         let client = tokens.client.as_deref();
         let admin = tokens.admin.as_deref();
-        let shown = shown(request.headers(), self.rule);
-        let is = |token: Option<&str>| {
-            token.zip(shown).is_some_and(|(token, shown)| token.as_bytes().ct_eq(shown).into())
+        let token = token_of(request.headers(), self.rule);
+        let is = |expected: Option<&str>| {
+            let pair = expected.zip(token);
+            pair.is_some_and(|(expected, token)| expected.as_bytes().ct_eq(token).into())
         };
         match (self.rule, admin) {
             (Rule::Client | Rule::Proxied, _) => match client {
-                Some(_) if is(client) => Ok(Holder::Client),
-                _ if is(admin) => Ok(Holder::Admin),
+                Some(_) if is(client) => Ok(Identity::Client),
+                _ if is(admin) => Ok(Identity::Admin),
                 Some(_) => Err(unauthorized(self.rule)),
-                None => match self.not_from_here(request) {
-                    None => Ok(Holder::Anybody),
+                None => match self.refusal_reason(request) {
+                    None => Ok(Identity::Anonymous),
                     Some(NotLocal::Foreign) => Err(forbidden(
-                        "without TOLLGATE_TOKEN the server answers only requests to localhost, and \
-                         none from a page of another origin; set it, or start the server with \
-                         --allow-anonymous",
+                        "TOLLGATE_TOKEN is not set, so only requests to localhost are accepted, \
+                         and none from web pages of another origin; set TOLLGATE_TOKEN, or start \
+                         the server with --allow-anonymous",
                     )),
                     Some(NotLocal::Forwarded) => Err(forbidden(
-                        "a proxy has forwarded this request (it has a header such as \
-                         `X-Forwarded-For`), and without TOLLGATE_TOKEN the server answers this \
-                         machine alone; set it, or start the server with --allow-anonymous",
+                        "a proxy forwarded this request (it has a header such as \
+                         `X-Forwarded-For`), and TOLLGATE_TOKEN is not set, so only direct requests \
+                         from this machine are accepted; set TOLLGATE_TOKEN, or start the server \
+                         with --allow-anonymous",
                     )),
                 },
             },
             (Rule::AdminRead | Rule::AdminWrite, Some(_)) => match (is(admin), is(client)) {
-                (true, _) => Ok(Holder::Admin),
-                (false, true) => Err(forbidden("this needs the token of an admin")),
+                (true, _) => Ok(Identity::Admin),
+                (false, true) => Err(forbidden("this requires the admin token")),
                 (false, false) => Err(unauthorized(self.rule)),
             },
-            (Rule::AdminRead, None) if is_own(self.app.addr.ip()) => {
-                match (self.not_local(request), client) {
+            (Rule::AdminRead, None) if is_loopback(self.app.addr.ip()) => {
+                match (self.non_local_reason(request), client) {
                     (Some(NotLocal::Foreign), _) => Err(forbidden(
-                        "without TOLLGATE_ADMIN_TOKEN this is shown to who asks for localhost alone",
+                        "TOLLGATE_ADMIN_TOKEN is not set, so this is available only to requests to \
+                         localhost, and not to web pages of another origin",
                     )),
                     (Some(NotLocal::Forwarded), _) => Err(forbidden(
-                        "a proxy has forwarded this request (it has a header such as \
-                         `X-Forwarded-For`), and without TOLLGATE_ADMIN_TOKEN this is shown to this \
-                         machine alone; set it where the server runs",
+                        "a proxy forwarded this request (it has a header such as \
+                         `X-Forwarded-For`), and TOLLGATE_ADMIN_TOKEN is not set, so this is \
+                         available only to direct requests from this machine; set \
+                         TOLLGATE_ADMIN_TOKEN on the server",
                     )),
                     (None, Some(_)) if !is(client) => Err(unauthorized(self.rule)),
-                    (None, Some(_)) => Ok(Holder::Client),
-                    (None, None) => Ok(Holder::Anybody),
+                    (None, Some(_)) => Ok(Identity::Client),
+                    (None, None) => Ok(Identity::Anonymous),
                 }
             }
             (Rule::AdminRead | Rule::AdminWrite, None) => Err(forbidden(
-                "this is for admins: set TOLLGATE_ADMIN_TOKEN where the server runs, and show it as \
-                 `Authorization: Bearer`",
+                "this requires the admin token: set TOLLGATE_ADMIN_TOKEN on the server, and send it \
+                 as `Authorization: Bearer`",
             )),
         }
     }
 
-    /// Why who shows no token may not ask, where there is none for clients.
-    fn not_from_here<B>(&self, request: &Request<B>) -> Option<NotLocal> {
+    /// Returns the reason to refuse a request without a token, where there is no client token.
+    fn refusal_reason<B>(&self, request: &Request<B>) -> Option<NotLocal> {
         let App { serve, addr, .. } = &*self.app;
-        match serve.allow_anonymous || !is_own(addr.ip()) {
+        match serve.allow_anonymous || !is_loopback(addr.ip()) {
             true => None,
-            false => self.not_local(request),
+            false => self.non_local_reason(request),
         }
     }
 
-    /// Why a request isn't one of this machine, if it isn't. A page can make its own name lead here (DNS
-    /// rebinding), but not be called so, and browsers tell who asks; a reverse proxy here may ask for
-    /// anybody.
-    fn not_local<B>(&self, request: &Request<B>) -> Option<NotLocal> {
-        let host = Host::of(request).filter(names_this_machine);
-        if host.is_none_or(|host| host::is_of_another_page(request.headers(), host)) {
+    /// Returns the reason why a request is not local. A web page can resolve its own host name to this
+    /// server (DNS rebinding), but cannot send another `Host`, and browsers state the origin; a reverse
+    /// proxy on this machine may forward requests of any client.
+    fn non_local_reason<B>(&self, request: &Request<B>) -> Option<NotLocal> {
+        let host = Host::of(request).filter(is_loopback_host);
+        if host.is_none_or(|host| host::is_cross_origin(request.headers(), host)) {
             return Some(NotLocal::Foreign);
         }
         let has_token = self.app.tokens.client.is_some();
@@ -191,7 +195,7 @@ impl<S> Layer<S> for Auth {
     }
 }
 
-/// A route behind it.
+/// The service of [`Auth`].
 #[derive(Debug, Clone)]
 pub(super) struct Authorized<S> {
     auth: Auth,
@@ -212,25 +216,25 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         match self.auth.check(&request) {
-            Ok(holder) => {
+            Ok(identity) => {
                 request.headers_mut().remove(&TOKEN);
                 if self.auth.rule != Rule::Proxied {
-                    request.extensions_mut().insert(holder);
+                    request.extensions_mut().insert(identity);
                 }
                 Either::Right(self.inner.call(request))
             }
-            Err(problem) => Either::Left(ready(Ok(self.auth.refused(&request, problem)))),
+            Err(problem) => Either::Left(ready(Ok(self.auth.error_response(&request, problem)))),
         }
     }
 }
 
-/// Whether an address is one that only this machine reaches.
-pub(super) fn is_own(address: IpAddr) -> bool {
+/// Returns true for a loopback address.
+pub(super) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The token that a request shows.
-fn shown(headers: &HeaderMap, rule: Rule) -> Option<&[u8]> {
+/// Returns the token of a request.
+fn token_of(headers: &HeaderMap, rule: Rule) -> Option<&[u8]> {
     if let Some(token) = headers.get(&TOKEN) {
         return Some(token.as_bytes());
     }
@@ -239,15 +243,18 @@ fn shown(headers: &HeaderMap, rule: Rule) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
 }
 
-fn names_this_machine(host: &Host<'_>) -> bool {
+fn is_loopback_host(host: &Host<'_>) -> bool {
     let name = host.name();
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_own)
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
 fn unauthorized(rule: Rule) -> Problem {
     let detail = match rule {
-        Rule::Proxied => "send the token of this server as `x-tollgate-token`",
-        _ => "send the token of this server as `Authorization: Bearer`, or as `x-tollgate-token`",
+        Rule::Proxied => "missing or invalid token; send the server's token as `x-tollgate-token`",
+        _ => {
+            "missing or invalid token; send the server's token as `Authorization: Bearer` or \
+             `x-tollgate-token`"
+        }
     };
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
@@ -258,5 +265,5 @@ fn forbidden(detail: &'static str) -> Problem {
 
 const BEARER: &[u8] = b"bearer ";
 
-/// Ours alone: what stands in `Authorization` on the way to an upstream is the upstream's.
+/// The server's own header: `Authorization` of a proxied request belongs to the upstream.
 const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");

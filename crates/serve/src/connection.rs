@@ -6,25 +6,25 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Connection as Serving;
 use pin_project::pin_project;
 
-use super::activity::{Activity, Asked};
-use super::front::Front;
+use super::activity::{Activity, Close};
+use super::connection_service::ConnectionService;
 use super::timed_stream::TimedStream;
 
-/// A connection that is served to its end: its own, or that which its [`Activity`] was told.
+/// A connection that is served to its end, or until its [`Activity`] requests to close it.
 #[pin_project]
 pub(super) struct Connection {
     #[pin]
-    serving: Serving<'static, TokioIo<TimedStream>, Front, TokioExecutor>,
+    serving: Serving<'static, TokioIo<TimedStream>, ConnectionService, TokioExecutor>,
     activity: Arc<Activity>,
-    is_leaving: bool,
+    is_closing: bool,
 }
 
 impl Connection {
     pub(super) fn new(
-        serving: Serving<'static, TokioIo<TimedStream>, Front, TokioExecutor>,
+        serving: Serving<'static, TokioIo<TimedStream>, ConnectionService, TokioExecutor>,
         activity: Arc<Activity>,
     ) -> Self {
-        Self { serving, activity, is_leaving: false }
+        Self { serving, activity, is_closing: false }
     }
 }
 
@@ -33,16 +33,16 @@ impl Future for Connection {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut this = self.project();
-        match this.activity.asked(cx.waker()) {
-            Asked::Nothing => {}
-            Asked::ToLeave if *this.is_leaving => {}
-            Asked::ToLeave => {
-                *this.is_leaving = true;
+        match this.activity.poll_close(cx.waker()) {
+            Close::None => {}
+            Close::Graceful if *this.is_closing => {}
+            Close::Graceful => {
+                *this.is_closing = true;
                 this.serving.as_mut().graceful_shutdown();
             }
-            Asked::ToEnd => return Poll::Ready(()),
+            Close::Immediate => return Poll::Ready(()),
         }
-        // How a connection ends is nobody's fault here: a client goes when it likes.
+        // Clients may disconnect at any time; an error is not worth a log line.
         this.serving.poll(cx).map(drop)
     }
 }

@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 
 use tollgate::config::OpenError;
 
-/// A server that can't be started.
+/// An error that prevents the server from starting.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The address can't be listened on.
+    /// Listening on the address failed.
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// Others than this machine would reach the address, and wouldn't have to show a token.
+    /// The address is reachable from other machines, and no client token is set.
     Unprotected {
         /// The address.
         addr: SocketAddr,
@@ -23,18 +23,18 @@ pub enum ServeError {
     /// The configuration was loaded without the section `serve`. Use [`parse`](super::parse), or add
     /// [`sections`](super::sections) to the load options.
     MissingSection,
-    /// Its limiter can't be made.
+    /// Building the limiter failed.
     Open(OpenError),
 }
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Listen { addr, error } => write!(f, "can't listen on {addr}: {error}"),
+            Self::Listen { addr, error } => write!(f, "cannot listen on {addr}: {error}"),
             Self::Unprotected { addr } => write!(
                 f,
-                "{addr} can be reached from other machines: set TOLLGATE_TOKEN for clients to show, or \
-                 let anybody ask with --allow-anonymous (serve.allow_anonymous)"
+                "{addr} is reachable from other machines: set TOLLGATE_TOKEN to require a token from \
+                 clients, or allow anonymous access with --allow-anonymous (serve.allow_anonymous)"
             ),
             Self::MissingSection => f.write_str(
                 "the configuration was loaded without the section `serve`; use tollgate_serve::parse, or add \

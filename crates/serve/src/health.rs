@@ -8,12 +8,13 @@ use axum::routing::get;
 
 use super::app::App;
 use super::problem::Problem;
+use super::route::Route;
 
-/// Whether the server lives, and whether it should be asked now.
+/// Returns the routes of the health checks.
 pub(super) fn routes(app: &Arc<App>) -> Router {
     Router::new()
-        .route("/healthz", get(async || "OK"))
-        .route("/readyz", get(ready))
+        .route(Route::Health.path(), get(async || "OK"))
+        .route(Route::Ready.path(), get(ready))
         .with_state(Arc::clone(app))
 }
 
@@ -23,9 +24,9 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
         problem.retry_after(1).into_response()
     };
     if app.stopping.is_cancelled() {
-        away("stopping", "the server stops")
+        away("stopping", "the server is stopping")
     } else if app.limiter.state().backend_status().is_some_and(|status| !status.connected) {
-        away("away", "the store of the shared limits can't be reached")
+        away("away", "the store of the shared limits is unreachable")
     } else {
         "OK".into_response()
     }

@@ -1,59 +1,61 @@
-//! `tollgate serve`: a rate-limit service, a proxy in front of providers, and a live page.
+//! The server of `tollgate serve`: a rate-limit service, a proxy in front of LLM providers, and a live
+//! page.
 //!
-//! One [`Server`] answers what a program in any language asks: may this key do that (`/rate`, `/v1`),
-//! and, as a proxy, sends requests to the upstreams of its configuration once they fit. It only composes
-//! what the library has: the [`Limiter`](tollgate::Limiter), the layers of
-//! [`middleware`](tollgate::middleware), the [`config`](tollgate::config).
+//! A [`Server`] decides for programs in any language whether a request of a key is admitted (`/rate`,
+//! `/v1`), and, as a proxy, forwards requests to the configured upstreams as soon as they fit their
+//! limits. It combines the parts of the library: the [`Limiter`](tollgate::Limiter), the layers of
+//! [`middleware`](tollgate::middleware) and the [`config`](tollgate::config).
 //!
-//! | path | what |
+//! | path | purpose |
 //! |---|---|
-//! | `/rate/{key}`, `/debug` | the rate-limit service, as GoCC's clients ask it |
-//! | `/v1/...`, `/openapi.json` | reservations, decisions, figures and quotas as JSON |
+//! | `/rate/{key}`, `/debug` | the rate-limit service, compatible with clients of GoCC |
+//! | `/v1/...`, `/openapi.json` | the JSON API: reservations, decisions, statistics and quotas |
 //! | `/{upstream}/...` | the proxy |
-//! | `/`, `/live` | the page, and the events that it shows |
-//! | `/healthz`, `/readyz`, `/metrics` | for who operates it |
+//! | `/`, `/live/events` | the live page and its events |
+//! | `/healthz`, `/readyz`, `/metrics` | health checks and metrics |
 //!
-//! A request without a token counts as one of this machine only if it names this machine, is of no page of
-//! another origin, and wasn't forwarded by a proxy. A head that names its host in two ways is answered 400.
+//! A request without a token is treated as local only if its host is a loopback address, no web page of
+//! another origin sent it, and no proxy forwarded it. A request with two different hosts is refused
+//! with 400.
 //!
-//! The server is configured in the section `serve` of the library's configuration file; [`parse`] reads a
-//! text with that section, and [`sections`] registers it to load a file.
+//! The server is configured in the section `serve` of the configuration file; [`parse`] reads a
+//! configuration with that section, and [`sections`] registers it for loading files.
 //!
-//! It doesn't end TLS, and doesn't know who its clients are, but for the tokens that it was given.
+//! The server does not terminate TLS, and identifies clients by its tokens only.
 //!
 #![doc = include_str!("reference.md")]
 
-mod accepting;
+mod acceptor;
+mod access_log;
 mod activity;
-mod answer_body;
 mod api;
 mod app;
 mod auth;
-mod causes;
-mod compressed;
+mod compression;
 mod config;
 mod connection;
+mod connection_service;
 mod error;
-mod expiring;
-mod front;
+mod expiry_map;
 mod health;
 mod host;
+mod idle_reaper;
+mod length_limit;
 mod live;
-mod logged;
 mod problem;
 mod proxy;
 mod rate;
 mod request_body;
 mod request_id;
+mod response_body;
 mod route;
 mod server;
 mod timed_stream;
 mod tokens;
-mod watch;
 
 pub use config::{
-    Bounds, KeyLimit, Log, LogFormat, LogLevel, Scope, Serve, ServeMode, UnreadRequests, Upstream,
-    limiter, parse, sections, with_keys_file,
+    Bounds, KeyLimit, KeySource, Log, LogFormat, LogLevel, Serve, ServeMode, UnreadRequests,
+    Upstream, limiter, parse, sections, with_keys_file,
 };
 pub use error::ServeError;
 pub use server::Server;

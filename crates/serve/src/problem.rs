@@ -6,16 +6,16 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use serde::Serialize;
 
-/// A problem document (RFC 9457): what clients are told that can't have what they ask for.
+/// A problem document (RFC 9457).
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Problem {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
     status: u16,
-    /// In one word, for programs.
+    /// A machine-readable code.
     code: &'static str,
-    /// In words, for people: what, where, and what to do.
+    /// A human-readable description of the error and how to fix it.
     detail: Cow<'static, str>,
     /// In seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,13 @@ impl Problem {
         Self { kind: "about:blank", title, status, code, detail, retry_after: None }
     }
 
-    /// For who is answered in text.
+    /// An unexpected failure of the server, such as a panic.
+    pub(super) fn internal() -> Self {
+        let detail = "internal server error; see the server's log";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// Returns the status and detail for a plain-text response.
     pub(super) fn into_text(self) -> (StatusCode, Cow<'static, str>) {
         (self.status(), self.detail)
     }
@@ -50,7 +56,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
-        let json = serde_json::to_vec(&self).expect("texts and numbers are JSON");
+        let json = serde_json::to_vec(&self).expect("serialization to JSON cannot fail");
         let mut response = Response::new(Body::from(json));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();

@@ -14,8 +14,7 @@ use tokio::time::{Sleep, sleep};
 use super::config::Bounds;
 use tollgate::middleware::BoxError;
 
-/// A body that fails when it is longer than the server takes, or takes longer to come. One without
-/// content costs nothing.
+/// Bounds the length and the time of a request body. An empty body costs nothing.
 pub(super) fn bounded<B>(body: B, bounds: &Bounds) -> Body
 where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
@@ -24,12 +23,12 @@ where
         return Body::empty();
     }
     let body = Limited::new(body, bounds.body);
-    Body::new(Timed { body, time: bounds.body_timeout, until: None })
+    Body::new(TimeoutBody { body, time: bounds.body_timeout, until: None })
 }
 
-/// A body that fails if it isn't whole in time, counted from when it is first read.
+/// A body that fails if it is not complete in time, counted from the first poll that is pending.
 #[pin_project]
-struct Timed<B> {
+struct TimeoutBody<B> {
     #[pin]
     body: Limited<B>,
     time: Duration,
@@ -37,7 +36,7 @@ struct Timed<B> {
     until: Option<Sleep>,
 }
 
-impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body for Timed<B> {
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body for TimeoutBody<B> {
     type Data = Bytes;
     type Error = Error;
 
@@ -52,9 +51,9 @@ impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body fo
         if this.until.is_none() {
             this.until.set(Some(sleep(*this.time)));
         }
-        let until = this.until.as_mut().as_pin_mut().expect("was set above");
+        let until = this.until.as_mut().as_pin_mut().expect("the deadline was set above");
         std::task::ready!(until.poll(cx));
-        Poll::Ready(Some(Err(Error::new(io::Error::new(io::ErrorKind::TimedOut, TOO_SLOW)))))
+        Poll::Ready(Some(Err(Error::new(io::Error::new(io::ErrorKind::TimedOut, TIMED_OUT)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -66,4 +65,4 @@ impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body fo
     }
 }
 
-const TOO_SLOW: &str = "the body of the request took too long";
+const TIMED_OUT: &str = "timed out reading the request body";

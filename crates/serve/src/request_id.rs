@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 
-/// Gives requests their ids, where their clients haven't.
+/// Generates ids for requests without one.
 #[derive(Debug)]
 pub(super) struct RequestIds {
-    /// Of this process, so that ids of two don't meet.
+    /// Random per process, so that ids of two processes differ.
     prefix: [u8; 9],
     last: AtomicU64,
 }
@@ -21,10 +21,10 @@ impl RequestIds {
         Self { prefix, last: AtomicU64::new(0) }
     }
 
-    /// The id of a request with these headers.
+    /// Returns the id of a request: its own, or a new one.
     pub(super) fn of(&self, headers: &HeaderMap) -> HeaderValue {
         let given = headers.get("x-request-id");
-        match given.filter(|id| (1..=LONGEST).contains(&id.len())) {
+        match given.filter(|id| (1..=MAX_LENGTH).contains(&id.len())) {
             Some(id) => id.clone(),
             None => self.next(),
         }
@@ -36,13 +36,13 @@ impl RequestIds {
         hex(self.last.fetch_add(1, Ordering::Relaxed), &mut text[9..]);
         let text = Bytes::copy_from_slice(&text);
         let mut id = HeaderValue::from_maybe_shared(text).expect("digits are a header's value");
-        // It never comes again: HPACK needn't learn it, and isn't to look through all that it has learnt.
+        // HPACK should not index a value that never repeats.
         id.set_sensitive(true);
         id
     }
 }
 
-/// Writes the last digits of a number that there is room for.
+/// Writes the lowest hexadecimal digits of a number that fit.
 pub(super) fn hex(mut number: u64, digits: &mut [u8]) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 0xf) as usize];
@@ -50,15 +50,15 @@ pub(super) fn hex(mut number: u64, digits: &mut [u8]) {
     }
 }
 
-/// Of an id that is taken over, in bytes: it goes into the log.
-pub(super) const LONGEST: usize = 128;
+/// The maximum length of a client's id in bytes: it is logged.
+pub(super) const MAX_LENGTH: usize = 128;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ids_differ_and_given_ones_stay() {
+    fn generated_ids_differ_and_given_ids_are_kept() {
         let ids = RequestIds::new();
         let mut headers = HeaderMap::new();
         let [first, second] = [ids.of(&headers), ids.of(&headers)];

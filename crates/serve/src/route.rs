@@ -1,39 +1,80 @@
-/// Which of the server's routes a request is for, as OpenTelemetry's `http.route` has it: a template
-/// without what its client chose. Told by logs and figures; it doesn't decide who answers.
+/// A route of the server.
+///
+/// The router, the OpenAPI document, the labels of logs and metrics, and the reserved
+/// names of upstreams all come from this table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Route(usize);
+pub(super) enum Route {
+    Rate,
+    RateGrant,
+    Reserve,
+    Reservation,
+    Settle,
+    Release,
+    Renew,
+    Decide,
+    Stats,
+    KeyStats,
+    Quotas,
+    Quota,
+    Reset,
+    UnknownApi,
+    Page,
+    LiveEvents,
+    Metrics,
+    Health,
+    Ready,
+    Debug,
+    DebugKey,
+    OpenApi,
+    Proxy,
+}
 
 impl Route {
-    /// How many there are.
-    pub(super) const ALL: usize = TEMPLATES.len();
+    /// The number of routes.
+    pub(super) const COUNT: usize = TABLE.len();
 
-    /// Who asks for a rate.
-    pub(super) const RATE: Self = Self(0);
-
-    /// That of a path.
+    /// Returns the route of a request path.
     #[inline]
     pub(super) fn of(path: &str) -> Self {
-        let found = TEMPLATES.iter().position(|template| covers(template, path));
-        // The last one is for whatever is none of ours.
-        Self(found.unwrap_or(Self::ALL - 1))
+        let found = TABLE.iter().find(|(_, template)| matches(template, path));
+        found.map_or(Self::Proxy, |(route, _)| *route)
     }
 
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        (0..Self::ALL).map(Self)
+        TABLE.iter().map(|(route, _)| *route)
     }
 
-    /// A number from 0 that is less than [`ALL`](Self::ALL).
-    pub(super) fn number(self) -> usize {
-        self.0
+    /// Returns the index of the route, less than [`COUNT`](Self::COUNT).
+    pub(super) fn index(self) -> usize {
+        self as usize
     }
 
-    pub(super) fn template(self) -> &'static str {
-        TEMPLATES[self.0]
+    /// Returns the path of the route as a template without client data, like OpenTelemetry's
+    /// `http.route`. A final `...` stands for any number of segments.
+    pub(super) fn path(self) -> &'static str {
+        TABLE[self.index()].1
+    }
+
+    /// Returns true if a route of the server's own starts with this path segment.
+    pub(super) fn is_reserved(segment: &str) -> bool {
+        TABLE.iter().any(|(_, template)| template.split('/').nth(1) == Some(segment))
     }
 }
 
-/// Whether a path is of this template, segment by segment.
-fn covers(template: &str, path: &str) -> bool {
+/// The request for a rate without a key.
+pub(super) const RATE_WITHOUT_KEY: &str = "/rate/";
+
+/// The return of a grant without its id.
+pub(super) const RATE_GRANT_WITHOUT_ID: &str = "/rate/{key}/";
+
+/// The paths of [`Route::UnknownApi`], as the router spells them.
+pub(super) const UNKNOWN_API: &str = "/v1/{*rest}";
+
+/// The paths of [`Route::Proxy`], as the router spells them.
+pub(super) const PROXY: [&str; 3] = ["/{upstream}", "/{upstream}/", "/{upstream}/{*path}"];
+
+/// Compares segment by segment.
+fn matches(template: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     for expected in template.split('/') {
         match (expected, segments.next()) {
@@ -46,39 +87,48 @@ fn covers(template: &str, path: &str) -> bool {
     segments.next().is_none()
 }
 
-/// Of several that cover a path the first is meant. What is asked for most comes first.
-const TEMPLATES: [&str; 23] = [
-    "/rate/{key}",
-    "/rate/{key}/{id}",
-    "/v1/reserve",
-    "/v1/reservations/{id}",
-    "/v1/reservations/{id}/settle",
-    "/v1/reservations/{id}/release",
-    "/v1/reservations/{id}/renew",
-    "/v1/decide",
-    "/v1/stats",
-    "/v1/stats/{key}",
-    "/v1/quotas",
-    "/v1/quotas/{name}",
-    "/v1/reset",
-    "/v1/...",
-    "/",
-    "/live/events",
-    "/metrics",
-    "/healthz",
-    "/readyz",
-    "/debug",
-    "/debug/{key}",
-    "/openapi.json",
-    "/{upstream}/...",
+/// The routes in the order of their declaration. A path has the first route that matches; the most
+/// frequent route comes first.
+const TABLE: [(Route, &str); 23] = [
+    (Route::Rate, "/rate/{key}"),
+    (Route::RateGrant, "/rate/{key}/{id}"),
+    (Route::Reserve, "/v1/reserve"),
+    (Route::Reservation, "/v1/reservations/{id}"),
+    (Route::Settle, "/v1/reservations/{id}/settle"),
+    (Route::Release, "/v1/reservations/{id}/release"),
+    (Route::Renew, "/v1/reservations/{id}/renew"),
+    (Route::Decide, "/v1/decide"),
+    (Route::Stats, "/v1/stats"),
+    (Route::KeyStats, "/v1/stats/{key}"),
+    (Route::Quotas, "/v1/quotas"),
+    (Route::Quota, "/v1/quotas/{name}"),
+    (Route::Reset, "/v1/reset"),
+    (Route::UnknownApi, "/v1/..."),
+    (Route::Page, "/"),
+    (Route::LiveEvents, "/live/events"),
+    (Route::Metrics, "/metrics"),
+    (Route::Health, "/healthz"),
+    (Route::Ready, "/readyz"),
+    (Route::Debug, "/debug"),
+    (Route::DebugKey, "/debug/{key}"),
+    (Route::OpenApi, "/openapi.json"),
+    (Route::Proxy, "/{upstream}/..."),
 ];
+
+const _: () = {
+    let mut index = 0;
+    while index < TABLE.len() {
+        assert!(TABLE[index].0 as usize == index, "the table has the order of the enum");
+        index += 1;
+    }
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_route_shows_nothing_that_a_client_chose() {
+    fn route_path_omits_client_data() {
         for (path, template) in [
             ("/rate/user-1", "/rate/{key}"),
             ("/rate/", "/rate/{key}"),
@@ -87,8 +137,8 @@ mod tests {
             ("/debug/user-1", "/debug/{key}"),
             ("/v1/quotas/user-1", "/v1/quotas/{name}"),
             ("/v1/reservations/secret/settle", "/v1/reservations/{id}/settle"),
-            ("/v1/what", "/v1/..."),
-            ("/v1/reservations/secret/what", "/v1/..."),
+            ("/v1/unknown", "/v1/..."),
+            ("/v1/reservations/secret/unknown", "/v1/..."),
             ("/healthz", "/healthz"),
             ("/live", "/{upstream}/..."),
             ("/sk-secret", "/{upstream}/..."),
@@ -97,14 +147,23 @@ mod tests {
             ("*", "/{upstream}/..."),
             ("", "/{upstream}/..."),
         ] {
-            assert_eq!(Route::of(path).template(), template, "{path}");
+            assert_eq!(Route::of(path).path(), template, "{path}");
         }
     }
 
     #[test]
-    fn each_route_is_that_of_its_own_template() {
+    fn route_of_a_template_is_found_by_path() {
         for route in Route::all() {
-            assert_eq!(Route::of(route.template()), route);
+            assert_eq!(Route::of(route.path()), route);
         }
+    }
+
+    #[test]
+    fn first_segments_of_own_routes_are_reserved() {
+        for name in ["rate", "debug", "healthz", "readyz", "metrics", "v1", "live", "openapi.json"]
+        {
+            assert!(Route::is_reserved(name), "{name}");
+        }
+        assert!(!Route::is_reserved("openai"));
     }
 }

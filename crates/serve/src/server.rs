@@ -13,19 +13,19 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::accepting::Accepting;
+use super::acceptor::Acceptor;
 use super::app::App;
-use super::auth::is_own;
+use super::auth::is_loopback;
 use super::config::Serve;
+use super::connection_service::ConnectionService;
 use super::error::ServeError;
-use super::front::Front;
 use super::tokens::Tokens;
 use super::{api, health, live, proxy, rate};
 use tollgate::config::{Config, Loaded, ReloadOutcome, Reloader};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::BoxError;
 
-/// A server that listens, until it is [shut down](Self::shutdown).
+/// A running server, until it is [shut down](Self::shutdown) or dropped.
 ///
 /// ```
 /// use tollgate_serve::{Server, Tokens};
@@ -43,27 +43,27 @@ use tollgate::middleware::BoxError;
 /// ```
 pub struct Server {
     app: Arc<App>,
-    front: Front,
+    service: ConnectionService,
     task: JoinHandle<()>,
-    reloading: OnceLock<Arc<Reloader>>,
+    reloader: OnceLock<Arc<Reloader>>,
 }
 
 impl Server {
-    /// Listens where the configuration says, within a Tokio runtime, for HTTP/1.1 and HTTP/2 without
-    /// TLS on one port. The limiter is one of the same configuration.
+    /// Starts a server on the configured address, within a Tokio runtime. One port serves HTTP/1.1 and
+    /// HTTP/2 without TLS. The limiter must be built from the same configuration.
     ///
     /// # Errors
-    /// [`ServeError`] if the configuration was loaded without the section `serve`, if the address can't be
-    /// listened on, or if it is reachable from other machines and needs no token, unless
-    /// `serve.allow_anonymous` is set.
+    /// Returns a [`ServeError`] if the configuration was loaded without the section `serve`, if
+    /// listening on the address fails, or if the address is reachable from other machines and no client
+    /// token is set, unless `serve.allow_anonymous` is set.
     pub async fn bind(
         config: Config,
         limiter: Limiter,
         tokens: Tokens,
     ) -> Result<Self, ServeError> {
-        let (serve, tokens) = (Serve::of(&config)?.clone(), tokens.meant());
+        let (serve, tokens) = (Serve::of(&config)?.clone(), tokens.normalized());
         let addr = serve.listen;
-        if !is_own(addr.ip()) && tokens.client.is_none() && !serve.allow_anonymous {
+        if !is_loopback(addr.ip()) && tokens.client.is_none() && !serve.allow_anonymous {
             return Err(ServeError::Unprotected { addr });
         }
         let listening = async {
@@ -75,101 +75,102 @@ impl Server {
             listening.await.map_err(|error: io::Error| ServeError::Listen { addr, error })?;
         let (bounds, drain) = (serve.bounds, serve.drain);
         let app = Arc::new(App::new(config, serve, limiter, tokens, addr));
-        let front = Front::new(Arc::clone(&app), routes(&app));
-        let accepting = Accepting::new(listener, front.clone(), bounds, app.stopping.clone());
-        let hurrying = app.hurrying.clone();
+        let service = ConnectionService::new(Arc::clone(&app), routes(&app));
+        let acceptor = Acceptor::new(listener, service.clone(), bounds, app.stopping.clone());
+        let drain_cancelled = app.drain_cancelled.clone();
         let drain = async move {
-            let _ = timeout(drain, hurrying.cancelled()).await;
+            let _ = timeout(drain, drain_cancelled.cancelled()).await;
         };
-        let task = tokio::spawn(accepting.run(drain));
-        Ok(Self { app, front, task, reloading: OnceLock::new() })
+        let task = tokio::spawn(acceptor.run(drain));
+        Ok(Self { app, service, task, reloader: OnceLock::new() })
     }
 
-    /// Where it listens.
+    /// Returns the local address.
     pub fn addr(&self) -> SocketAddr {
         self.app.addr
     }
 
-    /// The response to a request that comes without a connection, for the guard of its speed.
+    /// Handles a request without a connection, for benchmarks.
     #[doc(hidden)]
     pub async fn respond<B>(&self, request: Request<B>) -> Response<impl http_body::Body>
     where
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        let Ok(response) = self.front.call(request).await;
+        let Ok(response) = self.service.call(request).await;
         response
     }
 
-    /// Follows the files that its configuration was loaded from, until it ends: quotas as any limiter
-    /// does, and of `serve` the limits of `/rate` and what is logged.
+    /// Reloads the configuration when its files change, until the server ends: quotas, and of `serve`
+    /// the limits of `/rate` and the logged statuses.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// Returns an error if the thread cannot be spawned.
     pub fn follow(&self, loaded: &Loaded) -> io::Result<()> {
         let app: Weak<App> = Arc::downgrade(&self.app);
         let limiter = &self.app.limiter;
-        let reloading = Reloader::start_with(
+        let reloader = Reloader::start_with(
             loaded,
             limiter,
             |config| config,
             move |status| {
                 let app = app.upgrade().filter(|_| status.refused.is_none());
                 if let Some((app, serve)) = app.zip(status.config.section::<Serve>()) {
-                    app.follow(serve);
+                    app.apply(serve);
                 }
             },
         )?;
-        let reloading = Arc::new(reloading);
-        limiter.state().attach(Arc::<Reloader>::clone(&reloading));
-        let _ = self.reloading.set(reloading);
+        let reloader = Arc::new(reloader);
+        limiter.state().attach(Arc::<Reloader>::clone(&reloader));
+        let _ = self.reloader.set(reloader);
         Ok(())
     }
 
-    /// Reads the files that it [follows](Self::follow) now, whether they have changed or not.
+    /// Reloads the [followed](Self::follow) files now, even if they have not changed.
     pub async fn reload(&self) -> ReloadOutcome {
-        let Some(reloading) = self.reloading.get().map(Arc::clone) else {
+        let Some(reloader) = self.reloader.get().map(Arc::clone) else {
             return ReloadOutcome::NoFile;
         };
-        // It reads files, and only fails as the process ends.
-        let reload = tokio::task::spawn_blocking(move || reloading.reload()).await;
+        // The task reads files, and is cancelled only when the process ends.
+        let reload = tokio::task::spawn_blocking(move || reloader.reload()).await;
         reload.unwrap_or(ReloadOutcome::Unchanged)
     }
 
-    /// Takes no new connections, answers who waits, and ends when all answers on their way have, or
-    /// when the time for that is over. Reservations that are open then are charged as reserved, and a
-    /// [store](tollgate::store) has all of it.
+    /// Stops accepting connections, completes open requests, and returns when all are complete or the
+    /// drain time is over. Then open reservations are charged as reserved, and everything is written to
+    /// the [store](tollgate::store).
     ///
     /// # Errors
-    /// The server had failed before, or the store could not be written: what was used since it last
-    /// could is lost.
+    /// Returns an error if the server failed before, or if writing to the store failed; changes since
+    /// the last successful write are lost.
     pub async fn shutdown(self) -> io::Result<()> {
         self.shutdown_until(pending()).await
     }
 
-    /// The same, but cuts off the answers that are still on their way when `cut` ends.
+    /// Shuts down like [`shutdown`](Self::shutdown), and closes the remaining connections when `cut`
+    /// completes.
     ///
     /// # Errors
-    /// As [`shutdown`](Self::shutdown).
+    /// Returns the errors of [`shutdown`](Self::shutdown).
     pub async fn shutdown_until(mut self, cut: impl Future<Output = ()>) -> io::Result<()> {
         let app = Arc::clone(&self.app);
         app.stopping.cancel();
-        let mut ending = pin!(async {
+        let mut end = pin!(async {
             app.limiter.close().await;
             (&mut self.task).await
         });
-        let ended = tokio::select! {
-            ended = &mut ending => ended,
+        let result = tokio::select! {
+            result = &mut end => result,
             () = cut => {
-                app.hurrying.cancel();
-                ending.await
+                app.drain_cancelled.cancel();
+                end.await
             }
         };
         app.reservations.close(app.limiter.now());
-        // What has ended since is to be written down too.
+        // Write what ended since then, too.
         app.limiter.close().await;
-        ended?;
+        result?;
         match app.limiter.state().unsaved() {
-            Some(why) => Err(io::Error::other(format!("the state is not saved: {why}"))),
+            Some(reason) => Err(io::Error::other(format!("the state is not saved: {reason}"))),
             None => Ok(()),
         }
     }
@@ -184,7 +185,7 @@ fn routes(app: &Arc<App>) -> Router {
         .merge(proxy::routes(app))
 }
 
-/// Takes no new connections; what is on its way is answered, as when it is shut down.
+/// Stops accepting connections; open requests complete as in a shutdown.
 impl Drop for Server {
     fn drop(&mut self) {
         self.app.stopping.cancel();

@@ -10,52 +10,51 @@ use tokio::time::{Sleep, sleep};
 
 use super::activity::Activity;
 
-/// A connection that fails when its client takes nothing of what it is sent for a while. One that takes
-/// a little now and then lives on.
+/// A connection with a write timeout: it fails if the client accepts no bytes for a while.
 #[derive(Debug)]
 pub(super) struct TimedStream {
     stream: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     activity: Arc<Activity>,
-    /// While a write waits.
-    until: Option<Pin<Box<Sleep>>>,
+    /// The deadline of a pending write.
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl TimedStream {
-    pub(super) fn new(stream: TcpStream, patience: Duration, activity: Arc<Activity>) -> Self {
-        Self { stream, patience, activity, until: None }
+    pub(super) fn new(stream: TcpStream, timeout: Duration, activity: Arc<Activity>) -> Self {
+        Self { stream, timeout, activity, deadline: None }
     }
 
-    /// The same of bytes.
-    fn counted(
+    /// Counts written bytes.
+    fn count_written(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
-            self.activity.wrote(bytes);
+            self.activity.record_written(bytes);
         }
-        self.timed(cx, written)
+        self.with_timeout(cx, written)
     }
 
-    /// What has come of a write, or that it waits for too long.
-    fn timed<T>(
+    /// Applies the timeout to the result of a write.
+    fn with_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            if self.until.take().is_some() {
+            if self.deadline.take().is_some() {
                 self.activity.set_blocked(false);
             }
             return written;
         }
-        let Self { patience, activity, until, .. } = self;
-        let until = until.get_or_insert_with(|| {
+        let Self { timeout, activity, deadline, .. } = self;
+        let deadline = deadline.get_or_insert_with(|| {
             activity.set_blocked(true);
-            Box::pin(sleep(*patience))
+            Box::pin(sleep(*timeout))
         });
-        until.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
+        deadline.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
     }
 }
 
@@ -63,9 +62,9 @@ impl AsyncRead for TimedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, room)
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
@@ -76,7 +75,7 @@ impl AsyncWrite for TimedStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.counted(cx, written)
+        self.count_written(cx, written)
     }
 
     fn poll_write_vectored(
@@ -85,7 +84,7 @@ impl AsyncWrite for TimedStream {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.counted(cx, written)
+        self.count_written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -94,11 +93,11 @@ impl AsyncWrite for TimedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.timed(cx, flushed)
+        self.with_timeout(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.timed(cx, shut)
+        self.with_timeout(cx, shut)
     }
 }

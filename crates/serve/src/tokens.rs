@@ -1,34 +1,34 @@
 use std::fmt;
 
-/// What clients have to show.
+/// The tokens that requests are checked against.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Tokens {
-    /// Who has it may ask; `None` lets anybody.
+    /// The client token; `None` admits requests without a token.
     pub client: Option<String>,
-    /// Who has it may change quotas, reset keys and look at them.
+    /// The admin token, for changing quotas, resetting keys and reading keys.
     pub admin: Option<String>,
 }
 
 impl Tokens {
-    /// Those of this process's environment: `TOLLGATE_TOKEN`, `TOLLGATE_ADMIN_TOKEN`. An empty one is
+    /// Reads `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN` from the environment. An empty token counts as
     /// none.
     pub fn from_environment() -> Self {
         let token = |name| std::env::var(name).ok();
-        Self { client: token("TOLLGATE_TOKEN"), admin: token("TOLLGATE_ADMIN_TOKEN") }.meant()
+        Self { client: token("TOLLGATE_TOKEN"), admin: token("TOLLGATE_ADMIN_TOKEN") }.normalized()
     }
 
-    /// Without the space around them that comes out of files; an empty one is none.
-    pub(super) fn meant(self) -> Self {
-        let meant = |token: Option<String>| {
+    /// Trims white space, which files often end with; an empty token counts as none.
+    pub(super) fn normalized(self) -> Self {
+        let normalize = |token: Option<String>| {
             token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
         };
-        Self { client: meant(self.client), admin: meant(self.admin) }
+        Self { client: normalize(self.client), admin: normalize(self.admin) }
     }
 }
 
 impl fmt::Debug for Tokens {
-    /// Without the tokens.
+    /// Omits the tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens")
             .field("client", &self.client.is_some())

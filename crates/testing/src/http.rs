@@ -2,6 +2,9 @@
 
 use std::net::SocketAddr;
 
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, ClientBuilder};
 use serde_json::{Value, json};
@@ -45,6 +48,14 @@ pub fn http1() -> Client {
 /// A client of HTTP/2 that knows beforehand that the server speaks it.
 pub fn http2() -> Client {
     builder().http2_prior_knowledge().build().unwrap()
+}
+
+/// Creates a hyper client that speaks HTTP/2 without TLS, without negotiating it.
+pub fn h2c<B>() -> legacy::Client<HttpConnector, B>
+where
+    B: http_body::Body<Data: Send> + Send,
+{
+    legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http()
 }
 
 /// Whatever other packages of a build have reqwest use for TLS.

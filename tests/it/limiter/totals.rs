@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited};
+use tollgate::limiter::{Code, Event, Limiter, ManualClock, RateLimited};
 use tollgate::quota::{Cost, Dimension, Margin, Quota};
 
 fn limiter(clock: &ManualClock) -> Limiter {
@@ -59,7 +59,9 @@ fn sample_denied_returns_first_refusal_after_last_call() {
     deny(5);
     assert_eq!(limiter.state().sample_denied(), None);
     deny(2);
-    assert_eq!(limiter.state().sample_denied(), Some(("k".into(), Some(Dimension::Requests))));
+    let sample = limiter.state().sample_denied().unwrap();
+    assert_eq!((&*sample.key, sample.code), ("k", Some(Code::RpmExceeded)));
+    assert_eq!(sample.dimension, Some(Dimension::Requests));
     assert_eq!(limiter.state().sample_denied(), None);
 }
 

@@ -3,11 +3,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fault::{Fault, invalid, meaningless};
-use super::whole::Amount;
+use super::bounded_integer::Amount;
+use super::error::{ApiError, invalid, unprocessable};
 use tollgate::quota::{Cost, Dimension};
 
-/// What a request takes in each dimension.
+/// The cost of a request in each dimension.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Cost")]
@@ -15,22 +15,22 @@ pub(super) struct CostFields {
     /// Requests. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Amount>,
-    /// Tokens, as the provider's total-token limit counts them. Default: 0.
+    /// Tokens, as counted by the provider's limit on total tokens. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<Amount>,
-    /// Tokens of the prompt, where they are limited apart. Default: 0.
+    /// Prompt tokens, for providers that limit them separately. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens: Option<Amount>,
-    /// Generated tokens, where they are limited apart. Default: 0.
+    /// Generated tokens, for providers that limit them separately. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<Amount>,
-    /// Dimensions of your own, by name: images, pages. A name has at most 64 bytes in UTF-8.
+    /// Custom dimensions by name, such as images or pages. A name has at most 64 bytes in UTF-8.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
-        "maxProperties" = MOST_CUSTOM,
+        "maxProperties" = MAX_CUSTOM,
         "propertyNames" = {
             "minLength": 1,
-            "maxLength": LONGEST_NAME,
+            "maxLength": MAX_NAME_LENGTH,
             "not": {"enum": ["requests", "tokens", "input_tokens", "output_tokens", "concurrency"]},
         },
     ))]
@@ -38,22 +38,22 @@ pub(super) struct CostFields {
 }
 
 impl CostFields {
-    /// The cost; what is left out is that of one request.
+    /// Returns the cost; omitted dimensions are those of a single request.
     ///
     /// # Errors
-    /// Too many dimensions, or a name that can't be one.
-    pub(super) fn cost(&self) -> Result<Cost, Fault> {
+    /// Returns an error for too many dimensions or an invalid name.
+    pub(super) fn cost(&self) -> Result<Cost, ApiError> {
         self.over(Cost::new())
     }
 
-    /// The same cost, but for what is said here.
+    /// Returns `cost` with the stated dimensions replaced.
     ///
     /// # Errors
-    /// As [`cost`](Self::cost).
-    pub(super) fn over(&self, mut cost: Cost) -> Result<Cost, Fault> {
-        if self.custom.len() > MOST_CUSTOM {
+    /// Returns the errors of [`cost`](Self::cost).
+    pub(super) fn over(&self, mut cost: Cost) -> Result<Cost, ApiError> {
+        if self.custom.len() > MAX_CUSTOM {
             return Err(invalid(format!(
-                "cost.custom: names {} dimensions; at most {MOST_CUSTOM} are allowed",
+                "cost.custom: {} dimensions; at most {MAX_CUSTOM} are allowed",
                 self.custom.len()
             )));
         }
@@ -89,25 +89,25 @@ impl From<&Cost> for CostFields {
     }
 }
 
-fn custom(name: &str) -> Result<&str, Fault> {
+fn custom(name: &str) -> Result<&str, ApiError> {
     let known = Dimension::KNOWN.iter().any(|dimension| dimension.as_str() == name);
-    let place = || format!("cost.custom.{}", name.escape_debug());
+    let path = || format!("cost.custom.{}", name.escape_debug());
     match name.len() {
         _ if known => {
-            let what = "is no dimension of your own; state it in `cost` itself";
-            Err(invalid(format!("{}: {what}", place())))
+            let error = "is a built-in dimension; set it in `cost` itself";
+            Err(invalid(format!("{}: {error}", path())))
         }
-        0 => Err(invalid(format!("{}: the name of a dimension must not be empty", place()))),
-        // Without it: it may be as long as the body.
-        long if long > LONGEST_NAME => Err(meaningless(format!(
-            "cost.custom: a name of {long} bytes; at most {LONGEST_NAME} are allowed"
+        0 => Err(invalid(format!("{}: the name must not be empty", path()))),
+        // The error omits the name, which may be as long as the body.
+        length if length > MAX_NAME_LENGTH => Err(unprocessable(format!(
+            "cost.custom: a name has {length} bytes; at most {MAX_NAME_LENGTH} are allowed"
         ))),
         _ => Ok(name),
     }
 }
 
-/// How many dimensions of their own a cost may name.
-const MOST_CUSTOM: usize = 16;
+/// The maximum number of custom dimensions.
+const MAX_CUSTOM: usize = 16;
 
 /// In bytes.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;

@@ -6,12 +6,12 @@ use axum::http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::api_state::Api;
 use super::cost::CostFields;
-use super::fault::Fault;
-use super::json::Body;
-use super::keys::{KeyList, shown};
-use super::state::Api;
-use super::stats::KeyTold;
+use super::error::ApiError;
+use super::extract::JsonBody;
+use super::keys::{KeyList, public_keys};
+use super::stats::KeyStatsResponse;
 use super::time::{Time, millis};
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
@@ -19,77 +19,78 @@ use tollgate::limiter::Decision;
 use tollgate::middleware::respond::describe;
 use tollgate::quota::{Dimension, Limit, Quota};
 
-/// A question whether a request would be let in.
+/// A check whether a request would be admitted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Decide")]
-pub(super) struct DecideFields {
-    /// What it would be charged to.
+pub(super) struct DecideRequest {
+    /// The keys that the request would be charged to.
     keys: KeyList,
-    /// What it would take. Default: one request.
+    /// The cost of the request. Default: one request.
     #[serde(default)]
     cost: CostFields,
 }
 
-/// Whether a request would be let in now, by every key.
+/// The decision for a request: whether every key would admit it now.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Decision")]
-pub(super) struct DecisionTold {
-    /// Whether all keys would let it in.
+pub(super) struct DecisionResponse {
+    /// True if all keys would admit the request.
     allowed: bool,
-    /// Of the key that binds.
+    /// The reason of the binding key.
     #[serde(flatten)]
-    why: Why,
-    /// The key that binds, or the first.
+    reason: Reason,
+    /// The binding key (the one with the longest wait), or the first key.
     key: String,
-    /// When it was asked.
+    /// The time of the decision.
     asked_at: Time,
-    /// Each key's own answer and figures, in the order of the request.
+    /// The decision and state of each key, in the order of the request.
     keys: Vec<KeyDecision>,
 }
 
-/// What one key says.
+/// The decision of one key.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct KeyDecision {
-    /// Whether it would let the request in.
+    /// True if the key would admit the request.
     allowed: bool,
     #[serde(flatten)]
-    why: Why,
+    reason: Reason,
     #[serde(flatten)]
-    stats: KeyTold,
+    stats: KeyStatsResponse,
 }
 
-/// Why, and since when not.
+/// The reason for a decision.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Why {
-    /// The answer in one word, such as `ok`, `unlimited`, `rpm_exceeded`.
+struct Reason {
+    /// A machine-readable code, such as `ok`, `unlimited` or `rpm_exceeded`.
     code: &'static str,
-    /// The dimension that falls short.
+    /// The dimension whose limit is exceeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     dimension: Option<String>,
-    /// How much of it the request needs, and the limit.
+    /// The amount of that dimension that the request needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     need: Option<u64>,
+    /// The amount that the limit allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
-    /// When it would fit if nobody else comes; left out where it fits now, where that hangs on requests
-    /// in flight, and where it never does.
+    /// The time at which the request would fit if no other requests arrive; absent if it fits now, if
+    /// that depends on requests in flight, and if it never fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     fits_at: Option<Time>,
-    /// How long that is from now, in milliseconds, rounded up.
+    /// The time until `fits_at` in milliseconds, rounded up.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
-    /// Whether it will never fit.
+    /// True if the request can never fit.
     never: bool,
 }
 
-/// Says whether a request would be let in; takes nothing. Each key is looked at by itself; a custom
-/// dimension only counts for the keys that limit it, if there is one.
+/// Handles `POST /v1/decide`. Each key is checked separately; a custom dimension only counts for the
+/// keys that limit it, if any does.
 pub(super) async fn decide(
     State(api): State<Arc<Api>>,
-    Body(fields): Body<DecideFields>,
-) -> Result<(HeaderMap, Json<DecisionTold>), Fault> {
-    let (keys, cost) = (fields.keys.checked(api.longest_key())?, fields.cost.cost()?);
+    JsonBody(fields): JsonBody<DecideRequest>,
+) -> Result<(HeaderMap, Json<DecisionResponse>), ApiError> {
+    let (keys, cost) = (fields.keys.checked(api.max_key_length())?, fields.cost.cost()?);
     let quotas: Vec<Quota> = keys.iter().map(|key| api.limiter().quotas().of(key)).collect();
     let decisions = keys.iter().zip(&quotas).map(|(key, quota)| {
         let counts = |name: &str| limits(quota, name) || !quotas.iter().any(|q| limits(q, name));
@@ -97,37 +98,41 @@ pub(super) async fn decide(
     });
     let decisions: Vec<Decision> = decisions.collect();
     let binding = decisions.iter().enumerate().max_by_key(|(at, decision)| {
-        // Of those that wait as long, the first.
+        // The first key wins a tie.
         (rank(decision), std::cmp::Reverse(*at))
     });
     let binding = binding.map_or(&decisions[0], |(_, decision)| decision);
-    let told = DecisionTold {
+    let response = DecisionResponse {
         allowed: binding.is_allowed(),
-        why: Why::from(binding),
+        reason: Reason::from(binding),
         key: binding.key.to_string(),
         asked_at: Time(binding.asked_at),
-        keys: keys.iter().zip(&decisions).map(|(key, decision)| told(key, decision)).collect(),
+        keys: keys
+            .iter()
+            .zip(&decisions)
+            .map(|(key, decision)| key_decision(key, decision))
+            .collect(),
     };
     let mut headers = HeaderMap::new();
-    describe(api.limiter(), &shown(&keys), &mut headers);
-    Ok((headers, Json(told)))
+    describe(api.limiter(), &public_keys(&keys), &mut headers);
+    Ok((headers, Json(response)))
 }
 
 fn limits(quota: &Quota, custom: &str) -> bool {
-    let is_it =
+    let is_custom =
         |limit: &Limit| matches!(limit.dimension(), Dimension::Custom(name) if **name == *custom);
-    quota.limits().iter().any(is_it)
+    quota.limits().iter().any(is_custom)
 }
 
-fn told(key: &str, decision: &Decision) -> KeyDecision {
+fn key_decision(key: &str, decision: &Decision) -> KeyDecision {
     KeyDecision {
         allowed: decision.is_allowed(),
-        why: Why::from(decision),
-        stats: KeyTold::new(key, &decision.stats, decision.asked_at),
+        reason: Reason::from(decision),
+        stats: KeyStatsResponse::new(key, &decision.stats, decision.asked_at),
     }
 }
 
-/// The longest wait binds: for ever, until others end, until a time.
+/// Orders decisions by wait: none, until a time, until other requests end, forever.
 fn rank(decision: &Decision) -> (u8, Timestamp) {
     match decision.wait {
         None => (0, Timestamp::UNIX_EPOCH),
@@ -137,20 +142,20 @@ fn rank(decision: &Decision) -> (u8, Timestamp) {
     }
 }
 
-impl From<&Decision> for Why {
+impl From<&Decision> for Reason {
     fn from(decision: &Decision) -> Self {
         let fits_at = match decision.wait {
             Some(Wait::At(time)) => Some(time),
             _ => None,
         };
-        let away = |time: Timestamp| millis(time - decision.asked_at);
+        let wait_ms = |time: Timestamp| millis(time - decision.asked_at);
         Self {
             code: decision.code.as_str(),
             dimension: decision.dimension.as_ref().map(ToString::to_string),
             need: decision.need.map(|need| need.amount),
             limit: decision.need.map(|need| need.limit),
             fits_at: fits_at.map(Time),
-            retry_after_ms: fits_at.map(away),
+            retry_after_ms: fits_at.map(wait_ms),
             never: decision.wait == Some(Wait::Never),
         }
     }

@@ -11,35 +11,35 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 
-use super::answers::{Answer, Answers, Begun, Digest, Turn};
-use super::fault::{Fault, SOON, full};
-use super::json::unread;
+use super::error::{ApiError, RETRY_AFTER, unavailable};
+use super::extract::body_error;
+use super::response_cache::{CachedResponse, Digest, Lookup, PendingRequest, ResponseCache};
 use crate::app::App;
-use crate::auth::Holder;
+use crate::auth::Identity;
 use crate::problem::Problem;
 
-/// What it takes to [`honour`]: the clock, and the room that answers are kept in.
+/// The state of [`idempotent`].
 #[derive(Debug, Clone)]
-pub(super) struct Honour {
+pub(super) struct IdempotencyLayer {
     app: Arc<App>,
-    answers: Arc<Answers>,
+    responses: Arc<ResponseCache>,
 }
 
-impl Honour {
-    pub(super) fn new(app: &Arc<App>, answers: &Arc<Answers>) -> Self {
-        Self { app: Arc::clone(app), answers: Arc::clone(answers) }
+impl IdempotencyLayer {
+    pub(super) fn new(app: &Arc<App>, responses: &Arc<ResponseCache>) -> Self {
+        Self { app: Arc::clone(app), responses: Arc::clone(responses) }
     }
 }
 
-/// For how long an answer is best kept: an extension of the answer.
+/// The time for which a response should be stored, in nanoseconds: an extension of responses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeepFor(pub(super) Duration);
 
-/// Whether a request has an idempotency key, so that its client can ask for the answer again.
+/// True if the request has an idempotency key, so that its client can request the response again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keyed(pub(super) bool);
+pub(super) struct HasIdempotencyKey(pub(super) bool);
 
-impl<S: Sync> FromRequestParts<S> for Keyed {
+impl<S: Sync> FromRequestParts<S> for HasIdempotencyKey {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -47,64 +47,64 @@ impl<S: Sync> FromRequestParts<S> for Keyed {
     }
 }
 
-/// Honours `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): the same key and the same
-/// request are answered the same, without doing it again; the same key and another request is a
-/// mistake. Keys are those of the token that was shown, whichever way, and of one path.
+/// Middleware for `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): a retry with the
+/// same key and the same request receives the stored response, without executing it again; the same key
+/// with another request is an error. Keys are scoped by token and path.
 ///
-/// Only what was done is kept. A request that was refused did nothing, and may be sent again with its
+/// Only successful responses are stored. A refused request changed nothing, and may be retried with its
 /// key.
-pub(super) async fn honour(
-    State(Honour { app, answers }): State<Honour>,
+pub(super) async fn idempotent(
+    State(IdempotencyLayer { app, responses }): State<IdempotencyLayer>,
     request: Request,
     next: Next,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let Some(key) = key(request.headers())? else { return Ok(next.run(request).await) };
     let scope = digest(&[
-        &[request.extensions().get::<Holder>().map_or(0, |&holder| holder as u8)],
+        &[request.extensions().get::<Identity>().map_or(0, |&identity| identity as u8)],
         request.method().as_str().as_bytes(),
         request.uri().path().as_bytes(),
         key.as_bytes(),
     ]);
     let (parts, body) = request.into_parts();
-    let whole = Request::from_parts(parts.clone(), body);
-    let body = Bytes::from_request(whole, &()).await.map_err(unread)?;
+    let request = Request::from_parts(parts.clone(), body);
+    let body = Bytes::from_request(request, &()).await.map_err(body_error)?;
     let kind = parts.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let turn = match answers.begin(scope, digest(&[kind, query, &body]), app.limiter.now()) {
-        Begun::First(turn) => turn,
-        Begun::Again(answer) => return Ok(answer.into_response()),
-        Begun::Busy => return Err(busy()),
-        Begun::Other => return Err(other()),
-        Begun::Full => return Err(no_room()),
+    let pending = match responses.lookup(scope, digest(&[kind, query, &body]), app.limiter.now()) {
+        Lookup::New(pending) => pending,
+        Lookup::Stored(stored) => return Ok(stored.into_response()),
+        Lookup::InProgress => return Err(in_progress()),
+        Lookup::KeyReused => return Err(key_reused()),
+        Lookup::Full => return Err(cache_full()),
     };
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    Ok(keep(&app, turn, response).await)
+    Ok(store(&app, pending, response).await)
 }
 
-async fn keep(app: &App, turn: Turn, response: Response) -> Response {
+async fn store(app: &App, pending: PendingRequest, response: Response) -> Response {
     if !response.status().is_success() {
         return response;
     }
-    let at_least = response.extensions().get::<KeepFor>().map_or(Duration::ZERO, |keep| keep.0);
+    let ttl = response.extensions().get::<KeepFor>().map_or(Duration::ZERO, |keep_for| keep_for.0);
     let (parts, body) = response.into_parts();
-    // Ours are whole, and short.
+    // Responses of the API are complete and short.
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let answer = Answer {
+    let cached = CachedResponse {
         status: parts.status,
         content_type: parts.headers.get(CONTENT_TYPE).cloned(),
         location: parts.headers.get(LOCATION).cloned(),
         body: body.clone(),
     };
-    turn.keep(answer, app.limiter.now(), at_least);
+    pending.store(cached, app.limiter.now(), ttl);
     Response::from_parts(parts, Body::from(body))
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for CachedResponse {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = self.status;
-        let told = [(CONTENT_TYPE, self.content_type), (LOCATION, self.location)];
-        for (name, value) in told {
+        let headers = [(CONTENT_TYPE, self.content_type), (LOCATION, self.location)];
+        for (name, value) in headers {
             if let Some(value) = value {
                 response.headers_mut().insert(name, value);
             }
@@ -114,29 +114,29 @@ impl IntoResponse for Answer {
     }
 }
 
-/// The key, in quotes as the draft has it, or without as many send it.
-fn key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
+/// Returns the key, with quotes (as in the draft) or without.
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let key = bare.filter(|key| !key.is_empty()).unwrap_or(text);
-    let is_key = (1..=LONGEST_KEY).contains(&key.len()) && values.next().is_none();
+    let is_key = (1..=MAX_KEY_LENGTH).contains(&key.len()) && values.next().is_none();
     match is_key && key.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(Some(key.to_owned())),
         false => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "bad_idempotency_key",
             format!(
-                "Idempotency-Key: must be one text of 1 to {LONGEST_KEY} visible ASCII characters, \
-                 such as a UUID"
+                "Idempotency-Key: must be a single value of 1 to {MAX_KEY_LENGTH} visible ASCII \
+                 characters, such as a UUID"
             ),
         )
         .into()),
     }
 }
 
-/// Of parts that can't run into each other.
+/// Hashes parts with their lengths, so that different parts never have the same input.
 fn digest(parts: &[&[u8]]) -> Digest {
     let mut hash = Sha256::new();
     for part in parts {
@@ -146,28 +146,29 @@ fn digest(parts: &[&[u8]]) -> Digest {
     hash.finalize().into()
 }
 
-fn busy() -> Fault {
+fn in_progress() -> ApiError {
     let detail =
-        "a request with this Idempotency-Key is still on its way; ask again once it is done";
-    Problem::new(StatusCode::CONFLICT, "in_flight", detail).retry_after(SOON).into()
+        "a request with this Idempotency-Key is still in progress; retry once it has completed";
+    Problem::new(StatusCode::CONFLICT, "in_flight", detail).retry_after(RETRY_AFTER).into()
 }
 
-fn other() -> Fault {
-    let detail = "this Idempotency-Key was sent with another request; make a new one for each";
+fn key_reused() -> ApiError {
+    let detail = "this Idempotency-Key was used with a different request; use a new key for each \
+                  request";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", detail).into()
 }
 
-fn no_room() -> Fault {
-    full(
+fn cache_full() -> ApiError {
+    unavailable(
         "too_many_idempotency_keys",
-        "as many answers are kept as the server keeps; ask again later, or without a key",
+        "the cache of idempotent responses is full; retry later, or without an Idempotency-Key",
     )
 }
 
 const NAME: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Says that an answer was given before.
+/// Marks a stored response.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// In characters.
-pub(super) const LONGEST_KEY: usize = 255;
+/// The maximum length of a key in characters.
+pub(super) const MAX_KEY_LENGTH: usize = 255;

@@ -4,49 +4,47 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use tollgate::Key;
 
-use super::fault::{Fault, invalid, meaningless};
+use super::error::{ApiError, invalid, unprocessable};
 use tollgate::middleware::ScopeKey;
 
-/// The keys that a request is charged to, all or none: the narrowest first.
+/// The keys that a request is charged to, all or none; narrowest first.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub(super) struct KeyList(Vec<KeyText>);
 
-/// A key, as a request says it.
+/// A key of a request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub(super) struct KeyText(String);
 
 impl KeyList {
-    /// The keys, if there is one and not too many, each of them so long at most (bytes).
+    /// Returns the keys, if their number is valid and each has at most `max_length` bytes.
     ///
     /// # Errors
-    /// Which one is wrong.
-    pub(super) fn checked(self, longest: usize) -> Result<Vec<Key>, Fault> {
+    /// Returns an error that names the invalid key.
+    pub(super) fn checked(self, max_length: usize) -> Result<Vec<Key>, ApiError> {
         let Self(keys) = self;
         match keys.len() {
             0 => {
-                return Err(invalid("keys: is empty; name the key that the request is charged to"));
+                return Err(invalid("keys: must not be empty; name the keys to charge"));
             }
-            1..=MOST_KEYS => {}
-            many => {
-                return Err(invalid(format!("keys: {many} keys; at most {MOST_KEYS} are allowed")));
+            1..=MAX_KEYS => {}
+            count => {
+                return Err(invalid(format!("keys: {count} keys; at most {MAX_KEYS} are allowed")));
             }
         }
         for (at, key) in keys.iter().enumerate() {
-            key.checked(&format!("keys[{at}]"), longest)?;
+            key.checked(&format!("keys[{at}]"), max_length)?;
         }
         Ok(keys.into_iter().map(|KeyText(key)| key.into()).collect())
     }
 }
 
 impl KeyText {
-    /// The key, if it is neither empty nor too long (bytes); `place` is where it was said.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(super) fn checked(&self, place: &str, longest: usize) -> Result<&str, Fault> {
-        key_of(place, &self.0, longest).map(|()| self.0.as_str())
+    /// Returns the key, if it is not empty and has at most `max_length` bytes. `place` names the field in
+    /// errors.
+    pub(super) fn checked(&self, place: &str, max_length: usize) -> Result<&str, ApiError> {
+        check_key(place, &self.0, max_length).map(|()| self.0.as_str())
     }
 }
 
@@ -55,7 +53,7 @@ impl JsonSchema for KeyText {
         "Key".into()
     }
 
-    /// How long it may be is known to who has the bounds.
+    /// The maximum length is added with the components, because it is configurable.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "minLength": 1})
     }
@@ -75,30 +73,30 @@ impl JsonSchema for KeyList {
             "type": "array",
             "items": generator.subschema_for::<KeyText>(),
             "minItems": 1,
-            "maxItems": MOST_KEYS,
+            "maxItems": MAX_KEYS,
         })
     }
 }
 
-/// A key that is neither empty nor too long.
+/// Checks that a key is not empty and has at most `max_length` bytes.
 ///
 /// # Errors
-/// What is wrong with it, and where it was said.
-pub(super) fn key_of(place: &str, key: &str, longest: usize) -> Result<(), Fault> {
+/// Returns an error that names the field.
+pub(super) fn check_key(place: &str, key: &str, max_length: usize) -> Result<(), ApiError> {
     match key.len() {
-        0 => Err(invalid(format!("{place}: a key must not be empty"))),
-        long if long > longest => {
-            let detail = format!("{place}: a key of {long} bytes; at most {longest} are allowed");
-            Err(meaningless(detail))
+        0 => Err(invalid(format!("{place}: must not be empty"))),
+        length if length > max_length => {
+            let detail = format!("{place}: {length} bytes; at most {max_length} are allowed");
+            Err(unprocessable(detail))
         }
         _ => Ok(()),
     }
 }
 
-/// The same keys as the middleware tells of them: their clients have named them themselves.
-pub(super) fn shown(keys: &[Key]) -> Vec<ScopeKey> {
+/// Returns the keys for the middleware's headers, which may name them: the client did.
+pub(super) fn public_keys(keys: &[Key]) -> Vec<ScopeKey> {
     keys.iter().cloned().map(ScopeKey::public).collect()
 }
 
-/// How many keys one request may be charged to.
-const MOST_KEYS: usize = 16;
+/// The maximum number of keys of a request.
+const MAX_KEYS: usize = 16;

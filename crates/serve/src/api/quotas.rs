@@ -7,88 +7,88 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fault::{Fault, full, meaningless};
-use super::json::{Asked, Body, Name};
-use super::keys::key_of;
-use super::page::PageFields;
-use super::state::Api;
-use super::unique::Unique;
+use super::api_state::Api;
+use super::error::{ApiError, unavailable, unprocessable};
+use super::extract::{JsonBody, PathParameter, QueryParameters};
+use super::keys::check_key;
+use super::page_request::PageRequest;
+use super::unique_fields::UniqueFields;
 use crate::problem::Problem;
 use tollgate::config::section::quota_schema;
 use tollgate::config::{ConfigError, ConfiguredQuota, Keys};
 use tollgate::limiter::{NamedQuota, QuotaOrigin};
 
-/// A quota, and which keys it is for.
+/// A quota and the keys that it applies to.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "NamedQuota")]
-pub(super) struct QuotaTold {
-    /// A key, a glob, or `regex:` and a regular expression.
+pub(super) struct QuotaResponse {
+    /// A key, a glob, or `regex:` followed by a regular expression.
     name: String,
-    /// Who has set it.
-    origin: OriginTold,
+    /// The source of the quota.
+    origin: Origin,
     /// Its limits.
     #[schemars(schema_with = "quota_schema")]
     quota: Value,
 }
 
-/// Who has set a quota.
+/// The source of a quota.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Origin")]
-enum OriginTold {
-    /// The configuration.
+enum Origin {
+    /// The configuration file.
     Configured,
-    /// A request to this API, or the program.
+    /// This API, or the program that runs the server.
     Set,
-    /// The headers of a response.
+    /// The headers of a provider's response.
     Learned,
 }
 
 /// A page of quotas.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "QuotaPage")]
-pub(super) struct QuotasTold {
-    /// By name.
-    quotas: Vec<QuotaTold>,
-    /// What to ask for `after`, where more follow.
+pub(super) struct QuotasResponse {
+    /// The quotas, sorted by name.
+    quotas: Vec<QuotaResponse>,
+    /// The value of `after` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// All quotas that were configured, set and learned, sorted by name; not those that providers bring
-/// along.
+/// Handles `GET /v1/quotas`: configured, set and learned quotas, sorted by name, without the default
+/// quotas of providers.
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    Asked(page): Asked<PageFields>,
-) -> Result<Json<QuotasTold>, Fault> {
+    QueryParameters(page): QueryParameters<PageRequest>,
+) -> Result<Json<QuotasResponse>, ApiError> {
     let limiter = api.limiter().clone();
-    let look = move || {
+    let scan = move || {
         let (quotas, next) = page.of(&limiter.quotas().list(), |quota| &quota.name);
-        QuotasTold { quotas: quotas.into_iter().map(QuotaTold::from).collect(), next }
+        QuotasResponse { quotas: quotas.into_iter().map(QuotaResponse::from).collect(), next }
     };
-    Ok(Json(api.app.survey(look).await?))
+    Ok(Json(api.app.scan(scan).await?))
 }
 
-/// The quota of this very name.
+/// Handles `GET /v1/quotas/{name}`.
 pub(super) async fn one(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-) -> Result<Json<QuotaTold>, Fault> {
-    api.limiter().quotas().get(&name).map(|quota| Json(quota.into())).ok_or_else(unknown)
+    PathParameter(name): PathParameter,
+) -> Result<Json<QuotaResponse>, ApiError> {
+    api.limiter().quotas().get(&name).map(|quota| Json(quota.into())).ok_or_else(unknown_quota)
 }
 
-/// Sets the quota of this name, in use at once. What was used stays used.
+/// Handles `PUT /v1/quotas/{name}`. The quota takes effect immediately and keeps the usage.
 pub(super) async fn put(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-    Body(Unique(fields)): Body<Unique>,
-) -> Result<(StatusCode, Json<QuotaTold>), Fault> {
-    key_of("the name in the path", &name, api.longest_key())?;
+    PathParameter(name): PathParameter,
+    JsonBody(UniqueFields(fields)): JsonBody<UniqueFields>,
+) -> Result<(StatusCode, Json<QuotaResponse>), ApiError> {
+    check_key("the name in the path", &name, api.max_key_length())?;
     let parsed = ConfiguredQuota::parse_json(&name, &fields);
-    let quota = parsed.map_err(|error| wrong(&error))?;
+    let quota = parsed.map_err(|error| invalid_quota(&error))?;
     let is_new = api.limiter().quotas().get(&name).is_none();
     if is_new && api.limiter().quotas().len() >= api.app.serve.bounds.keys {
-        return Err(no_room());
+        return Err(too_many_quotas());
     }
     api.limiter().quotas().set(&name, &quota.quota);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -96,44 +96,43 @@ pub(super) async fn put(
     Ok((status, Json(set.into())))
 }
 
-/// Takes the quota of this name away.
+/// Handles `DELETE /v1/quotas/{name}`.
 pub(super) async fn delete(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-) -> Result<StatusCode, Fault> {
+    PathParameter(name): PathParameter,
+) -> Result<StatusCode, ApiError> {
     let removed = api.limiter().quotas().remove(&name);
-    removed.then_some(StatusCode::NO_CONTENT).ok_or_else(unknown)
+    removed.then_some(StatusCode::NO_CONTENT).ok_or_else(unknown_quota)
 }
 
-impl From<NamedQuota> for QuotaTold {
+impl From<NamedQuota> for QuotaResponse {
     fn from(named: NamedQuota) -> Self {
         let NamedQuota { name, quota, origin, .. } = named;
         let keys = Keys::Named(name.clone());
         Self {
             name,
             origin: match origin {
-                QuotaOrigin::Configured => OriginTold::Configured,
-                QuotaOrigin::Set => OriginTold::Set,
-                QuotaOrigin::Learned => OriginTold::Learned,
+                QuotaOrigin::Configured => Origin::Configured,
+                QuotaOrigin::Set => Origin::Set,
+                QuotaOrigin::Learned => Origin::Learned,
             },
             quota: ConfiguredQuota::new(keys, quota).to_json(),
         }
     }
 }
 
-fn wrong(error: &ConfigError) -> Fault {
-    let told =
+fn invalid_quota(error: &ConfigError) -> ApiError {
+    let message =
         |problem: &tollgate::config::Problem| format!("{}: {}", problem.path, problem.message);
-    let problems: Vec<_> = error.problems.iter().map(told).collect();
-    meaningless(problems.join("\n"))
+    let problems: Vec<_> = error.problems.iter().map(message).collect();
+    unprocessable(problems.join("\n"))
 }
 
-fn no_room() -> Fault {
-    full("too_many_quotas", "as many quotas are set as the server keeps (serve.bounds.keys)")
+fn too_many_quotas() -> ApiError {
+    unavailable("too_many_quotas", "too many quotas are set (serve.bounds.keys); delete some")
 }
 
-fn unknown() -> Fault {
-    let detail = "no quota of this very name is configured, set or learned; \
-                  /v1/stats/{key} tells the limits of a key";
+fn unknown_quota() -> ApiError {
+    let detail = "no quota has exactly this name; /v1/stats/{key} returns the limits of a key";
     Problem::new(StatusCode::NOT_FOUND, "unknown_quota", detail).into()
 }

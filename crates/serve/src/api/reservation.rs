@@ -9,37 +9,39 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::api_state::Api;
+use super::bounded_integer::TtlMillis;
 use super::cost::CostFields;
-use super::fault::Fault;
-use super::id::Id;
+use super::error::ApiError;
+use super::extract::{JsonBody, OptionalJsonBody, PathParameter};
 use super::idempotency::KeepFor;
-use super::json::{Body, Name, OptionalBody};
-use super::reservations::{Ended, How, Known, Missing, Reservation};
-use super::state::Api;
+use super::reservation_id::ReservationId;
+use super::reservations::{
+    EndedReservation, Outcome, Reservation, ReservationError, ReservationState,
+};
 use super::time::{Time, millis};
-use super::whole::TtlMillis;
 use crate::problem::Problem;
 
-/// A reservation that is held.
+/// An open reservation.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "OpenReservation")]
-pub(super) struct OpenTold {
-    /// What it is called. Who knows it may end it.
+pub(super) struct OpenResponse {
+    /// The id. Any client that knows it can end the reservation.
     #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     id: String,
-    /// That it is open.
+    /// Always `open`.
     state: OpenState,
-    /// What it is charged to.
+    /// The charged keys.
     keys: Vec<String>,
-    /// What it reserves.
+    /// The reserved cost.
     cost: CostFields,
-    /// When it was granted.
+    /// The time of the grant.
     granted_at: Time,
-    /// When it ends by itself, charged as reserved.
+    /// The time at which the reservation expires and is charged as reserved.
     expires_at: Time,
-    /// How long after its grant or its last renewal that is, in milliseconds.
+    /// The time from the grant or the last renewal until expiry, in milliseconds.
     ttl_ms: u64,
-    /// What its client has given along.
+    /// The metadata of the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(default)]
     metadata: BTreeMap<String, String>,
@@ -48,28 +50,28 @@ pub(super) struct OpenTold {
 /// A reservation that has ended.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "EndedReservation")]
-pub(super) struct EndedTold {
-    /// What it is called.
+pub(super) struct EndedResponse {
+    /// The id.
     #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     id: String,
-    /// How it has ended.
+    /// The way in which it ended.
     state: EndedState,
-    /// When it was granted.
+    /// The time of the grant.
     granted_at: Time,
-    /// When it ended.
+    /// The time of the end.
     ended_at: Time,
-    /// What it was charged; nothing if it was released.
+    /// The charged cost; absent if the reservation was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     charged: Option<CostFields>,
 }
 
-/// What is known of a reservation.
+/// An open or recently ended reservation.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Reservation")]
-pub(super) enum Told {
-    Open(OpenTold),
-    Ended(EndedTold),
+pub(super) enum ReservationResponse {
+    Open(OpenResponse),
+    Ended(EndedResponse),
 }
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
@@ -79,114 +81,118 @@ enum OpenState {
     Open,
 }
 
-/// How a reservation has ended.
+/// The way in which a reservation ended.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum EndedState {
-    /// Charged what it took.
+    /// Charged the actual cost.
     Settled,
-    /// Charged nothing.
+    /// Not charged.
     Released,
-    /// Charged as reserved: nobody said anything.
+    /// Charged as reserved, because it was neither settled nor released in time.
     Expired,
-    /// Charged as reserved: the server is stopping.
+    /// Charged as reserved, because the server stopped.
     Closed,
 }
 
-/// How a reservation turned out.
+/// The actual cost of a reserved request.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Settle")]
-pub(super) struct SettleFields {
-    /// What it really took. A dimension that is left out took what was reserved.
+pub(super) struct SettleRequest {
+    /// The actual cost. A dimension that is left out is charged as reserved.
     cost: CostFields,
 }
 
-/// How much longer a reservation is held.
+/// The new lifetime of a reservation.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Renew")]
-pub(super) struct RenewFields {
-    /// How long from now on, in milliseconds. Default: as long as at first.
+pub(super) struct RenewRequest {
+    /// The time from now until expiry, in milliseconds. Default: the previous `ttl_ms`.
     ttl_ms: Option<TtlMillis>,
 }
 
-/// What is known of it.
+/// Handles `GET /v1/reservations/{id}`.
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-) -> Result<Json<Told>, Fault> {
+    PathParameter(name): PathParameter,
+) -> Result<Json<ReservationResponse>, ApiError> {
     let id = id(&name)?;
-    Ok(Json(match api.reservations.look(id, api.now())? {
-        Known::Open(about) => Told::Open(OpenTold::new(id, &about)),
-        Known::Ended(ended) => Told::Ended(EndedTold::new(id, &ended)),
+    Ok(Json(match api.reservations.get(id, api.now())? {
+        ReservationState::Open(reservation) => {
+            ReservationResponse::Open(OpenResponse::new(id, &reservation))
+        }
+        ReservationState::Ended(ended) => {
+            ReservationResponse::Ended(EndedResponse::new(id, &ended))
+        }
     }))
 }
 
-/// Ends it, charged what it took.
+/// Handles `POST /v1/reservations/{id}/settle`.
 pub(super) async fn settle(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-    Body(fields): Body<SettleFields>,
-) -> Result<Json<EndedTold>, Fault> {
+    PathParameter(name): PathParameter,
+    JsonBody(fields): JsonBody<SettleRequest>,
+) -> Result<Json<EndedResponse>, ApiError> {
     let id = id(&name)?;
     let charged = |reserved: &_| fields.cost.over(Clone::clone(reserved));
-    let ended = api.reservations.settle::<Fault>(id, api.now(), charged)?;
-    Ok(Json(EndedTold::new(id, &ended)))
+    let ended = api.reservations.settle::<ApiError>(id, api.now(), charged)?;
+    Ok(Json(EndedResponse::new(id, &ended)))
 }
 
-/// Ends it, charged nothing.
+/// Handles `POST /v1/reservations/{id}/release`.
 pub(super) async fn release(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-) -> Result<Json<EndedTold>, Fault> {
+    PathParameter(name): PathParameter,
+) -> Result<Json<EndedResponse>, ApiError> {
     let id = id(&name)?;
     let ended = api.reservations.release(id, api.now())?;
-    Ok(Json(EndedTold::new(id, &ended)))
+    Ok(Json(EndedResponse::new(id, &ended)))
 }
 
-/// Holds it for longer.
+/// Handles `POST /v1/reservations/{id}/renew`.
 pub(super) async fn renew(
     State(api): State<Arc<Api>>,
-    Name(name): Name,
-    OptionalBody(fields): OptionalBody<RenewFields>,
-) -> Result<Response, Fault> {
+    PathParameter(name): PathParameter,
+    OptionalJsonBody(fields): OptionalJsonBody<RenewRequest>,
+) -> Result<Response, ApiError> {
     let id = id(&name)?;
-    let about = api.reservations.renew(
+    let reservation = api.reservations.renew(
         id,
         api.now(),
         fields.ttl_ms.map(|ttl| Duration::from_millis(ttl.0)),
     )?;
-    let mut response = Json(OpenTold::new(id, &about)).into_response();
-    response.extensions_mut().insert(KeepFor(about.ttl));
+    let mut response = Json(OpenResponse::new(id, &reservation)).into_response();
+    response.extensions_mut().insert(KeepFor(reservation.ttl));
     Ok(response)
 }
 
-impl OpenTold {
-    pub(super) fn new(id: Id, about: &Reservation) -> Self {
-        let metadata = about.metadata.iter().flat_map(|metadata| metadata.iter().cloned());
+impl OpenResponse {
+    pub(super) fn new(id: ReservationId, reservation: &Reservation) -> Self {
+        let metadata = reservation.metadata.iter().flat_map(|metadata| metadata.iter().cloned());
         Self {
             id: id.to_string(),
             state: OpenState::Open,
-            keys: about.keys.iter().map(ToString::to_string).collect(),
-            cost: (&about.cost).into(),
-            granted_at: Time(about.granted_at),
-            expires_at: Time(about.expires_at),
-            ttl_ms: millis(about.ttl),
+            keys: reservation.keys.iter().map(ToString::to_string).collect(),
+            cost: (&reservation.cost).into(),
+            granted_at: Time(reservation.granted_at),
+            expires_at: Time(reservation.expires_at),
+            ttl_ms: millis(reservation.ttl),
             metadata: metadata.collect(),
         }
     }
 }
 
-impl EndedTold {
-    fn new(id: Id, ended: &Ended) -> Self {
+impl EndedResponse {
+    fn new(id: ReservationId, ended: &EndedReservation) -> Self {
         Self {
             id: id.to_string(),
-            state: match ended.how {
-                How::Settled => EndedState::Settled,
-                How::Released => EndedState::Released,
-                How::Expired => EndedState::Expired,
-                How::Closed => EndedState::Closed,
+            state: match ended.outcome {
+                Outcome::Settled => EndedState::Settled,
+                Outcome::Released => EndedState::Released,
+                Outcome::Expired => EndedState::Expired,
+                Outcome::Closed => EndedState::Closed,
             },
             granted_at: Time(ended.granted_at),
             ended_at: Time(ended.ended_at),
@@ -195,29 +201,31 @@ impl EndedTold {
     }
 }
 
-impl From<Missing> for Fault {
-    fn from(missing: Missing) -> Self {
-        let Missing::Ended(Ended { how, ended_at, .. }) = missing else { return unknown() };
+impl From<ReservationError> for ApiError {
+    fn from(error: ReservationError) -> Self {
+        let ReservationError::Ended(EndedReservation { outcome, ended_at, .. }) = error else {
+            return unknown();
+        };
         let at = Time(ended_at);
-        let (status, code, detail) = match how {
-            How::Settled => {
-                let detail = format!("the reservation was settled at {at}; it ends only once");
+        let (status, code, detail) = match outcome {
+            Outcome::Settled => {
+                let detail = format!("the reservation was already settled at {at}");
                 (StatusCode::CONFLICT, "already_settled", detail)
             }
-            How::Released => {
-                let detail = format!("the reservation was released at {at}; it ends only once");
+            Outcome::Released => {
+                let detail = format!("the reservation was already released at {at}");
                 (StatusCode::CONFLICT, "already_released", detail)
             }
-            How::Expired => {
+            Outcome::Expired => {
                 let detail = format!(
-                    "the reservation expired at {at} and is charged as it was reserved; \
-                     settle sooner, renew it, or ask for a longer ttl_ms"
+                    "the reservation expired at {at} and was charged as reserved; settle earlier, \
+                     renew it, or request a longer ttl_ms"
                 );
                 (StatusCode::GONE, "expired", detail)
             }
-            How::Closed => {
+            Outcome::Closed => {
                 let detail = format!(
-                    "the reservation ended with the server at {at}, charged as it was reserved"
+                    "the reservation was charged as reserved at {at}, when the server stopped"
                 );
                 (StatusCode::GONE, "closed", detail)
             }
@@ -226,12 +234,13 @@ impl From<Missing> for Fault {
     }
 }
 
-/// The reservation that a path names.
-fn id(name: &str) -> Result<Id, Fault> {
-    Id::parse(name).ok_or_else(unknown)
+/// Parses the id of a path.
+fn id(name: &str) -> Result<ReservationId, ApiError> {
+    ReservationId::parse(name).ok_or_else(unknown)
 }
 
-fn unknown() -> Fault {
-    let detail = "no reservation of this id is known here: it ended long ago, never was, or is another instance's";
+fn unknown() -> ApiError {
+    let detail = "no reservation has this id on this instance: it ended long ago, never existed, or \
+                  was granted by another instance";
     Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail).into()
 }

@@ -8,144 +8,149 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tollgate::Key;
 
-use super::id::Id;
+use super::reservation_id::ReservationId;
 use crate::config::Serve;
-use crate::expiring::{self, Expiring, MOST_AT_ONCE};
+use crate::expiry_map::{self, BATCH, ExpiryMap};
 use tollgate::Timestamp;
 use tollgate::limiter::{Limiter, Metadata, Permit};
 use tollgate::quota::Cost;
 
-/// The reservations that clients hold. Each ends exactly once: settled, released, or, if nobody says
-/// anything, at its expiry, charged as reserved. How it ended is known for a while after.
+/// The open and recently ended reservations of clients. Each ends exactly once: it is settled,
+/// released, or, if neither happens in time, it expires and is charged as reserved.
 ///
-/// It doesn't admit anybody: a permit comes in, and goes out with its end. Nor is it known elsewhere:
-/// whoever ends one asks the instance that has granted it. All times are those of the limiter's clock.
+/// Permits come from the caller; reservations are local to this instance. All times are nanoseconds
+/// since the Unix epoch by the limiter's clock.
 pub(crate) struct Reservations {
     table: Mutex<Table>,
-    /// One for each that may be open, or waited for.
-    places: Arc<Semaphore>,
-    /// The next expiry is nearer than it was.
+    /// One permit for each reservation that is open or waited for.
+    admissions: Arc<Semaphore>,
+    /// Signals that the next expiry time became earlier.
     nearer: Notify,
-    /// Done when all have ended.
+    /// Cancelled when all reservations have ended.
     closed: CancellationToken,
 }
 
-/// Room for one more reservation.
+/// Permission to open a reservation.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ReservationPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A reservation, as its client asked for it.
+/// An open reservation.
 #[derive(Debug, Clone)]
 pub(super) struct Reservation {
     pub(super) keys: Arc<[Key]>,
     pub(super) cost: Cost,
     pub(super) granted_at: Timestamp,
-    /// For how long it is held, from its grant or its last renewal.
+    /// The time from the grant or the last renewal until expiry, in nanoseconds.
     pub(super) ttl: Duration,
     pub(super) expires_at: Timestamp,
     pub(super) metadata: Option<Metadata>,
 }
 
-/// How a reservation has ended.
+/// A reservation that ended.
 #[derive(Debug, Clone)]
-pub(super) struct Ended {
-    pub(super) how: How,
+pub(super) struct EndedReservation {
+    pub(super) outcome: Outcome,
     pub(super) granted_at: Timestamp,
     pub(super) ended_at: Timestamp,
-    /// What it was charged.
+    /// The charged cost; `None` if it was released.
     pub(super) charged: Option<Cost>,
 }
 
-/// How a reservation ends.
+/// The way in which a reservation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// Charged what it took.
+pub(super) enum Outcome {
+    /// Charged the actual cost.
     Settled,
-    /// Charged nothing.
+    /// Not charged.
     Released,
-    /// Charged as reserved: nobody said anything.
+    /// Charged as reserved, because it was neither settled nor released in time.
     Expired,
-    /// Charged as reserved: the server has stopped.
+    /// Charged as reserved, because the server stopped.
     Closed,
 }
 
-/// What is known of an id.
+/// The state of a reservation.
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum ReservationState {
     Open(Reservation),
-    Ended(Ended),
+    Ended(EndedReservation),
 }
 
-/// Why a reservation can't be ended or renewed.
+/// The reason why a reservation cannot be ended or renewed.
 #[derive(Debug)]
-pub(super) enum Missing {
-    /// Nobody has it, or it ended long ago.
+pub(super) enum ReservationError {
+    /// No reservation has this id, or it ended long ago.
     Unknown,
-    Ended(Ended),
+    Ended(EndedReservation),
 }
 
 struct Table {
-    open: Expiring<Id, Open>,
-    ended: HashMap<Id, Ended>,
-    /// In the order in which they were taken out: about that of their ends.
-    order: VecDeque<(Timestamp, Id)>,
-    /// For how long ended ones are known, and how many.
+    open: ExpiryMap<ReservationId, Open>,
+    ended: HashMap<ReservationId, EndedReservation>,
+    /// Ended reservations, approximately in the order of their ends.
+    order: VecDeque<(Timestamp, ReservationId)>,
+    /// The time for which ended reservations are remembered, in nanoseconds, and their maximum number.
     kept_for: Duration,
-    most: usize,
+    max: usize,
     closed: bool,
 }
 
 struct Open {
     permit: Permit,
-    about: Reservation,
-    _place: Place,
+    reservation: Reservation,
+    _admission: ReservationPermit,
 }
 
 impl Reservations {
-    /// Those of a server that is configured so.
-    pub(crate) fn of(serve: &Serve) -> Self {
-        Self::new(serve.bounds.reservations, serve.reservation_ttl)
+    /// Creates the reservations of a server.
+    pub(crate) fn new(serve: &Serve) -> Self {
+        Self::with_capacity(serve.bounds.reservations, serve.reservation_ttl)
     }
 
-    /// Room for so many; ended ones are known for so long, and as many.
-    fn new(most: usize, kept_for: Duration) -> Self {
+    /// Allows at most `max` open reservations; remembers as many ended ones, for `kept_for`
+    /// nanoseconds.
+    fn with_capacity(max: usize, kept_for: Duration) -> Self {
         let table = Table {
-            open: Expiring::new(),
+            open: ExpiryMap::new(),
             ended: HashMap::new(),
             order: VecDeque::new(),
             kept_for,
-            most,
+            max,
             closed: false,
         };
-        let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let admissions = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let (nearer, closed) = (Notify::new(), CancellationToken::new());
-        Self { table: Mutex::new(table), places, nearer, closed }
+        Self { table: Mutex::new(table), admissions, nearer, closed }
     }
 
-    /// Room for one more, if there is any.
-    pub(super) fn place(&self) -> Option<Place> {
-        let permit = Arc::clone(&self.places).try_acquire_owned();
-        permit.ok().map(|permit| Place { _permit: permit })
+    /// Returns permission for another reservation, unless the maximum is reached.
+    pub(super) fn try_admit(&self) -> Option<ReservationPermit> {
+        let permit = Arc::clone(&self.admissions).try_acquire_owned();
+        permit.ok().map(|permit| ReservationPermit { _permit: permit })
     }
 
-    /// Holds a permit under a new name until somebody ends it or it expires.
+    /// Opens a reservation that holds a permit.
     ///
     /// # Errors
-    /// The permit, if the server has stopped or no name can be made.
+    /// Returns the permit if the server has stopped, or if no id can be generated.
     pub(super) fn open(
         &self,
         permit: Permit,
-        place: Place,
-        about: Reservation,
-    ) -> Result<Id, Permit> {
-        let Some(id) = Id::random() else { return Err(permit) };
+        admission: ReservationPermit,
+        reservation: Reservation,
+    ) -> Result<ReservationId, Permit> {
+        let Some(id) = ReservationId::random() else { return Err(permit) };
         let mut table = self.table.lock();
         if table.closed {
             return Err(permit);
         }
-        let first = table.open.insert(id, about.expires_at, Open { permit, about, _place: place });
+        let first = table.open.insert(
+            id,
+            reservation.expires_at,
+            Open { permit, reservation, _admission: admission },
+        );
         drop(table);
         if first {
             self.nearer.notify_one();
@@ -153,164 +158,186 @@ impl Reservations {
         Ok(id)
     }
 
-    /// Ends it as it turned out, given what was reserved.
+    /// Ends a reservation with its actual cost, which `charged` computes from the reserved cost.
     ///
     /// # Errors
-    /// [`Missing`], or what `charged` answers; it stays open then.
-    pub(super) fn settle<E: From<Missing>>(
+    /// Returns a [`ReservationError`], or the error of `charged`; the reservation stays open then.
+    pub(super) fn settle<E: From<ReservationError>>(
         &self,
-        id: Id,
+        id: ReservationId,
         now: Timestamp,
         charged: impl FnOnce(&Cost) -> Result<Cost, E>,
-    ) -> Result<Ended, E> {
+    ) -> Result<EndedReservation, E> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
         let open = table.open.get(id).ok_or_else(|| table.missing(id, now))?;
-        let charged = charged(&open.about.cost)?;
-        let (_, open) = table.open.remove(id).expect("was found above");
-        let (permit, ended) = table.end((id, open), (How::Settled, now), Some(charged.clone()));
+        let charged = charged(&open.reservation.cost)?;
+        let (_, open) = table.open.remove(id).expect("the entry was found above");
+        let (permit, ended) = table.end(id, open, Outcome::Settled, now, Some(charged.clone()));
         drop(table);
         permit.settle(&charged);
         Ok(ended)
     }
 
-    /// Ends it as one that was never used.
+    /// Ends a reservation without a charge.
     ///
     /// # Errors
-    /// [`Missing`].
-    pub(super) fn release(&self, id: Id, now: Timestamp) -> Result<Ended, Missing> {
+    /// Returns a [`ReservationError`].
+    pub(super) fn release(
+        &self,
+        id: ReservationId,
+        now: Timestamp,
+    ) -> Result<EndedReservation, ReservationError> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
         let (_, open) = table.open.remove(id).ok_or_else(|| table.missing(id, now))?;
-        let (permit, ended) = table.end((id, open), (How::Released, now), None);
+        let (permit, ended) = table.end(id, open, Outcome::Released, now, None);
         drop(table);
         permit.release();
         Ok(ended)
     }
 
-    /// Holds it for so long from now on, or else for as long as at first.
+    /// Extends a reservation by `ttl` nanoseconds from now, or by its previous lifetime.
     ///
     /// # Errors
-    /// [`Missing`].
+    /// Returns a [`ReservationError`].
     pub(super) fn renew(
         &self,
-        id: Id,
+        id: ReservationId,
         now: Timestamp,
         ttl: Option<Duration>,
-    ) -> Result<Reservation, Missing> {
+    ) -> Result<Reservation, ReservationError> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
         let (_, mut open) = table.open.remove(id).ok_or_else(|| table.missing(id, now))?;
-        open.about.ttl = ttl.unwrap_or(open.about.ttl);
-        open.about.expires_at = now + open.about.ttl;
-        let about = open.about.clone();
-        if table.open.insert(id, about.expires_at, open) {
+        open.reservation.ttl = ttl.unwrap_or(open.reservation.ttl);
+        open.reservation.expires_at = now + open.reservation.ttl;
+        let reservation = open.reservation.clone();
+        if table.open.insert(id, reservation.expires_at, open) {
             self.nearer.notify_one();
         }
-        Ok(about)
+        Ok(reservation)
     }
 
-    /// What is known of it.
+    /// Returns the state of a reservation.
     ///
     /// # Errors
-    /// [`Missing::Unknown`].
-    pub(super) fn look(&self, id: Id, now: Timestamp) -> Result<Known, Missing> {
+    /// Returns [`ReservationError::Unknown`].
+    pub(super) fn get(
+        &self,
+        id: ReservationId,
+        now: Timestamp,
+    ) -> Result<ReservationState, ReservationError> {
         self.expire_one(id, now);
         let table = self.table.lock();
         match table.open.get(id) {
-            Some(open) => Ok(Known::Open(open.about.clone())),
+            Some(open) => Ok(ReservationState::Open(open.reservation.clone())),
             None => match table.missing(id, now) {
-                Missing::Ended(ended) => Ok(Known::Ended(ended)),
+                ReservationError::Ended(ended) => Ok(ReservationState::Ended(ended)),
                 unknown => Err(unknown),
             },
         }
     }
 
-    /// Ends those whose time has come, and forgets those that ended long ago; says when there is more to
-    /// do: by `now` if there is more than is done at once.
+    /// Ends expired reservations, and forgets those that ended long ago. Returns the time at which
+    /// there is more to do; a time that is not in the future if a batch was not enough.
     pub(super) fn expire(&self, now: Timestamp) -> Option<Timestamp> {
         let mut table = self.table.lock();
         let due = table.open.expire(now).into_iter();
-        let end = |(id, at, open)| table.end_as_reserved((id, open), (How::Expired, at));
-        let over: Vec<_> = due.map(end).collect();
-        table.forget(now, MOST_AT_ONCE);
+        let end = |(id, at, open)| table.end_as_reserved(id, open, Outcome::Expired, at);
+        let expired: Vec<_> = due.map(end).collect();
+        table.forget(now, BATCH);
         let next = table.next();
         drop(table);
-        // Dropped is charged as reserved; not under the lock, since it wakes others.
-        drop(over);
+        // Dropped permits are charged as reserved. That wakes waiters, so it is done outside the lock.
+        drop(expired);
         next
     }
 
-    /// Ends this one if its time has come: it is over then, however many others are to be ended first.
-    fn expire_one(&self, id: Id, now: Timestamp) {
+    /// Ends this reservation if it has expired, even if others are to expire first.
+    fn expire_one(&self, id: ReservationId, now: Timestamp) {
         let mut table = self.table.lock();
-        if table.open.get(id).is_none_or(|open| now < open.about.expires_at) {
+        if table.open.get(id).is_none_or(|open| now < open.reservation.expires_at) {
             return;
         }
-        let (at, open) = table.open.remove(id).expect("was found above");
-        let over = table.end_as_reserved((id, open), (How::Expired, at));
+        let (at, open) = table.open.remove(id).expect("the entry was found above");
+        let expired = table.end_as_reserved(id, open, Outcome::Expired, at);
         drop(table);
-        drop(over);
+        drop(expired);
     }
 
-    /// Ends all, and takes no more.
+    /// Ends all reservations as reserved, and opens no more.
     pub(crate) fn close(&self, now: Timestamp) {
         let mut table = self.table.lock();
         table.closed = true;
         let open = table.open.drain();
-        let over: Vec<_> =
-            open.map(|open| table.end_as_reserved(open, (How::Closed, now))).collect();
+        let expired: Vec<_> =
+            open.map(|(id, open)| table.end_as_reserved(id, open, Outcome::Closed, now)).collect();
         drop(table);
-        drop(over);
+        drop(expired);
         self.closed.cancel();
     }
 
-    /// Ends each at its time, and forgets it at its own, until all of them have ended.
+    /// Ends and forgets reservations at their times until all have ended.
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter) {
-        expiring::run(&limiter, &self.nearer, &self.closed, |now| self.expire(now)).await;
+        expiry_map::run(&limiter, &self.nearer, &self.closed, |now| self.expire(now)).await;
     }
 }
 
 impl Table {
-    fn missing(&self, id: Id, now: Timestamp) -> Missing {
+    fn missing(&self, id: ReservationId, now: Timestamp) -> ReservationError {
         let known = self.ended.get(&id).filter(|ended| !self.is_old(ended.ended_at, now));
-        known.cloned().map_or(Missing::Unknown, Missing::Ended)
+        known.cloned().map_or(ReservationError::Unknown, ReservationError::Ended)
     }
 
-    /// Keeps how one ended that was taken out; its permit is the caller's to drop.
-    fn end_as_reserved(&mut self, (id, open): (Id, Open), end: (How, Timestamp)) -> Permit {
-        let reserved = open.about.cost.clone();
-        self.end((id, open), end, Some(reserved)).0
+    /// Records the end of a removed reservation; the caller drops the permit, which charges it as
+    /// reserved.
+    fn end_as_reserved(
+        &mut self,
+        id: ReservationId,
+        open: Open,
+        outcome: Outcome,
+        ended_at: Timestamp,
+    ) -> Permit {
+        let reserved = open.reservation.cost.clone();
+        self.end(id, open, outcome, ended_at, Some(reserved)).0
     }
 
-    /// Keeps how one ended that was taken out; its permit is the caller's to end.
+    /// Records the end of a removed reservation; the caller ends the permit.
     fn end(
         &mut self,
-        (id, open): (Id, Open),
-        (how, ended_at): (How, Timestamp),
+        id: ReservationId,
+        open: Open,
+        outcome: Outcome,
+        ended_at: Timestamp,
         charged: Option<Cost>,
-    ) -> (Permit, Ended) {
-        let ended = Ended { how, granted_at: open.about.granted_at, ended_at, charged };
+    ) -> (Permit, EndedReservation) {
+        let ended = EndedReservation {
+            outcome,
+            granted_at: open.reservation.granted_at,
+            ended_at,
+            charged,
+        };
         self.ended.insert(id, ended.clone());
         self.order.push_back((ended_at, id));
-        if self.order.len() > self.most {
-            self.forget_first();
+        if self.order.len() > self.max {
+            self.forget_oldest();
         }
-        // More than come, so that none stay.
+        // Forget more than are added, so that none accumulate.
         self.forget(ended_at, 2);
         (open.permit, ended)
     }
 
-    /// Forgets so many at most that ended long ago.
-    fn forget(&mut self, now: Timestamp, most: usize) {
-        let mut left = most;
+    /// Forgets at most `max` reservations that ended long ago.
+    fn forget(&mut self, now: Timestamp, max: usize) {
+        let mut left = max;
         while left > 0 && self.order.front().is_some_and(|(at, _)| self.is_old(*at, now)) {
-            self.forget_first();
+            self.forget_oldest();
             left -= 1;
         }
     }
 
-    /// When the next one ends or is forgotten.
+    /// Returns the time at which the next reservation expires or is forgotten.
     fn next(&self) -> Option<Timestamp> {
         let old = self.order.front().and_then(|(at, _)| at.checked_add(self.kept_for));
         [self.open.next(), old].into_iter().flatten().min()
@@ -320,7 +347,7 @@ impl Table {
         ended_at + self.kept_for <= now
     }
 
-    fn forget_first(&mut self) {
+    fn forget_oldest(&mut self) {
         if let Some((_, id)) = self.order.pop_front() {
             self.ended.remove(&id);
         }

@@ -10,186 +10,184 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate::Key;
 
+use super::api_state::Api;
+use super::bounded_integer::{TtlMillis, WaitMillis};
 use super::cost::CostFields;
-use super::fault::{Fault, closed, full, invalid, meaningless};
-use super::handed::Handed;
-use super::idempotency::{KeepFor, Keyed};
-use super::json::Body;
-use super::keys::{KeyList, shown};
+use super::error::{ApiError, invalid, stopping, unavailable, unprocessable};
+use super::extract::JsonBody;
+use super::idempotency::{HasIdempotencyKey, KeepFor};
+use super::keys::{KeyList, public_keys};
 use super::refusal::refused;
-use super::reservation::OpenTold;
-use super::reservations::{Place, Reservation};
-use super::state::Api;
-use super::whole::{TtlMillis, WaitMillis};
+use super::reservation::OpenResponse;
+use super::reservation_body::ReservationBody;
+use super::reservations::{Reservation, ReservationPermit};
 use tollgate::limiter::{Metadata, Permit};
 use tollgate::middleware::respond::describe;
 use tollgate::quota::Cost;
 
-/// A reservation that is asked for.
+/// A request for a reservation.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Reserve")]
-pub(super) struct ReserveFields {
-    /// What it is charged to, all or none; the narrowest first: a tenant before its model.
+pub(super) struct ReserveRequest {
+    /// The keys to charge, all or none; narrowest first, such as a tenant before its model.
     keys: KeyList,
-    /// What it takes. Default: one request.
+    /// The cost to reserve. Default: one request.
     #[serde(default)]
     cost: CostFields,
-    /// How long to wait for it, in milliseconds, in order of arrival; at most as long as the server lets
-    /// anybody wait. Default: 0, not at all.
-    #[serde(default = "not_at_all")]
+    /// The longest time to wait in the queue, in milliseconds; capped by `waiting.max_wait` of the
+    /// server's configuration. Default: 0 (do not wait).
+    #[serde(default = "no_wait")]
     wait_ms: WaitMillis,
-    /// How long it is held if nobody settles, releases or renews it, in milliseconds. Default: what the
-    /// server is configured with.
+    /// The time until the reservation expires unless it is settled, released or renewed, in
+    /// milliseconds. Default: `serve.reservation_ttl` of the server's configuration.
     #[serde(default)]
     ttl_ms: Option<TtlMillis>,
-    /// Names and values that come back with the reservation, and go with its events; at most 2,048 bytes
-    /// in all, in UTF-8. Nothing secret.
+    /// Names and values that are returned with the reservation and attached to its events; at most 2,048
+    /// bytes of UTF-8 in total. Do not include secrets.
     #[serde(default)]
     #[schemars(extend(
-        "maxProperties" = MOST_METADATA,
-        "propertyNames" = {"minLength": 1, "maxLength": LONGEST_METADATA},
-        "additionalProperties" = {"type": "string", "maxLength": LONGEST_METADATA},
+        "maxProperties" = MAX_METADATA,
+        "propertyNames" = {"minLength": 1, "maxLength": MAX_METADATA_LENGTH},
+        "additionalProperties" = {"type": "string", "maxLength": MAX_METADATA_LENGTH},
     ))]
     metadata: BTreeMap<String, String>,
 }
 
-/// What is asked for, checked.
-struct Asked {
+/// A validated request.
+struct ValidatedRequest {
     keys: Vec<Key>,
     cost: Cost,
     wait: Duration,
-    /// In nanoseconds.
     ttl: Duration,
     metadata: Option<Metadata>,
 }
 
-/// Takes a reservation, at once or in its turn.
+/// Handles `POST /v1/reserve`.
 pub(super) async fn reserve(
     State(api): State<Arc<Api>>,
-    keyed: Keyed,
-    Body(fields): Body<ReserveFields>,
-) -> Result<Response, Fault> {
-    let asked = fields.checked(&api)?;
-    let place = api.reservations.place().ok_or_else(no_place)?;
-    let permit = acquire(&api, &asked).await?;
-    open(&api, keyed, permit, place, asked)
+    keyed: HasIdempotencyKey,
+    JsonBody(fields): JsonBody<ReserveRequest>,
+) -> Result<Response, ApiError> {
+    let request = fields.validated(&api)?;
+    let admission = api.reservations.try_admit().ok_or_else(too_many_reservations)?;
+    let permit = acquire(&api, &request).await?;
+    open(&api, keyed, permit, admission, request)
 }
 
-async fn acquire(api: &Api, asked: &Asked) -> Result<Permit, Fault> {
+async fn acquire(api: &Api, request: &ValidatedRequest) -> Result<Permit, ApiError> {
     let limiter = api.limiter();
-    let mut acquire = limiter.acquire_all(&asked.keys, &asked.cost).max_wait(asked.wait);
-    if let Some(metadata) = &asked.metadata {
+    let mut acquire = limiter.acquire_all(&request.keys, &request.cost).max_wait(request.wait);
+    if let Some(metadata) = &request.metadata {
         acquire = acquire.metadata(Arc::clone(metadata));
     }
     let result = match acquire.arrive() {
         Some(result) => result,
-        // It is refused at the first look.
-        None if asked.wait.is_zero() => acquire.await,
+        // Without a wait the first poll decides.
+        None if request.wait.is_zero() => acquire.await,
         None => {
-            let _waits = api.app.waiting.try_acquire().map_err(|_| too_many_wait())?;
+            let _waiting = api.app.waiting.try_acquire().map_err(|_| queue_full())?;
             acquire.await
         }
     };
-    result.map_err(|error| refused(api, &asked.keys, (&asked.cost, asked.wait), &error))
+    result.map_err(|error| refused(api, &request.keys, &request.cost, request.wait, &error))
 }
 
-/// Hands a reservation out. One that its client never gets is given back, unless its idempotency key
-/// lets the client ask for the answer again.
+/// Opens a reservation and returns the response. If the client disconnects before it receives the
+/// response, the reservation is released, unless an idempotency key lets the client request the
+/// response again.
 fn open(
     api: &Arc<Api>,
-    keyed: Keyed,
+    keyed: HasIdempotencyKey,
     permit: Permit,
-    place: Place,
-    asked: Asked,
-) -> Result<Response, Fault> {
+    admission: ReservationPermit,
+    request: ValidatedRequest,
+) -> Result<Response, ApiError> {
     let granted_at = permit.granted_at();
-    let about = Reservation {
-        keys: asked.keys.into(),
-        cost: asked.cost,
+    let reservation = Reservation {
+        keys: request.keys.into(),
+        cost: request.cost,
         granted_at,
-        ttl: asked.ttl,
-        expires_at: api.now() + asked.ttl,
-        metadata: asked.metadata,
+        ttl: request.ttl,
+        expires_at: api.now() + request.ttl,
+        metadata: request.metadata,
     };
-    let opened = api.reservations.open(permit, place, about.clone());
+    let opened = api.reservations.open(permit, admission, reservation.clone());
     let id = opened.map_err(|permit| {
         permit.release();
-        closed()
+        stopping()
     })?;
-    let told = OpenTold::new(id, &about);
-    let body = serde_json::to_vec(&told).expect("texts and numbers are JSON");
-    let handed = (!keyed.0).then(|| (Arc::clone(api), id));
-    let mut response = Handed::new(body, handed).into_response();
+    let response = OpenResponse::new(id, &reservation);
+    let body = serde_json::to_vec(&response).expect("serialization to JSON cannot fail");
+    let release = (!keyed.0).then(|| (Arc::clone(api), id));
+    let mut response = ReservationBody::new(body, release).into_response();
     *response.status_mut() = StatusCode::CREATED;
     let location = HeaderValue::try_from(format!("/v1/reservations/{id}"));
     response.headers_mut().insert(LOCATION, location.expect("an id is ASCII"));
-    describe(api.limiter(), &shown(&about.keys), response.headers_mut());
-    response.extensions_mut().insert(KeepFor(asked.ttl));
+    describe(api.limiter(), &public_keys(&reservation.keys), response.headers_mut());
+    response.extensions_mut().insert(KeepFor(request.ttl));
     Ok(response)
 }
 
-impl ReserveFields {
-    fn checked(self, api: &Api) -> Result<Asked, Fault> {
+impl ReserveRequest {
+    fn validated(self, api: &Api) -> Result<ValidatedRequest, ApiError> {
         let wait = Duration::from_millis(self.wait_ms.0);
-        let longest = api.app.config.waiting.max_wait;
-        Ok(Asked {
-            keys: self.keys.checked(api.longest_key())?,
+        let max_wait = api.app.config.waiting.max_wait;
+        Ok(ValidatedRequest {
+            keys: self.keys.checked(api.max_key_length())?,
             cost: self.cost.cost()?,
-            wait: longest.map_or(wait, |longest| wait.min(longest)),
+            wait: max_wait.map_or(wait, |max_wait| wait.min(max_wait)),
             ttl: self.ttl_ms.map_or_else(|| api.ttl(), |ttl| Duration::from_millis(ttl.0)),
             metadata: metadata(self.metadata)?,
         })
     }
 }
 
-fn metadata(fields: BTreeMap<String, String>) -> Result<Option<Metadata>, Fault> {
-    if fields.len() > MOST_METADATA {
-        let many = fields.len();
+fn metadata(fields: BTreeMap<String, String>) -> Result<Option<Metadata>, ApiError> {
+    if fields.len() > MAX_METADATA {
+        let count = fields.len();
         return Err(invalid(format!(
-            "metadata: {many} entries; at most {MOST_METADATA} are allowed"
+            "metadata: {count} entries; at most {MAX_METADATA} are allowed"
         )));
     }
     for (name, value) in &fields {
-        let long = name.chars().count().max(value.chars().count());
+        let length = name.chars().count().max(value.chars().count());
         if name.is_empty() {
             return Err(invalid("metadata: a name must not be empty"));
         }
-        if long > LONGEST_METADATA {
+        if length > MAX_METADATA_LENGTH {
             return Err(invalid(format!(
-                "metadata: a name or value of {long} characters; at most {LONGEST_METADATA} are allowed"
+                "metadata: a name or value has {length} characters; at most {MAX_METADATA_LENGTH} are allowed"
             )));
         }
     }
     let bytes: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > MOST_METADATA_BYTES {
-        return Err(meaningless(format!(
-            "metadata: {bytes} bytes of names and values; at most {MOST_METADATA_BYTES} are allowed"
+    if bytes > MAX_METADATA_BYTES {
+        return Err(unprocessable(format!(
+            "metadata: {bytes} bytes of names and values; at most {MAX_METADATA_BYTES} are allowed"
         )));
     }
     Ok((!fields.is_empty()).then(|| fields.into_iter().collect()))
 }
 
-fn no_place() -> Fault {
-    full(
+fn too_many_reservations() -> ApiError {
+    unavailable(
         "too_many_reservations",
-        "as many reservations are open as the server keeps (serve.bounds.reservations); \
-         settle or release some",
+        "too many reservations are open (serve.bounds.reservations); settle or release some",
     )
 }
 
-fn too_many_wait() -> Fault {
-    full("too_many_waiting", "as many requests wait as the server lets (serve.bounds.waiting)")
+fn queue_full() -> ApiError {
+    unavailable("too_many_waiting", "the wait queue is full (serve.bounds.waiting)")
 }
 
-fn not_at_all() -> WaitMillis {
+fn no_wait() -> WaitMillis {
     0.into()
 }
 
-/// How many entries metadata may have, and how long their names and values may be (characters).
-const MOST_METADATA: usize = 16;
-const LONGEST_METADATA: usize = 256;
+/// The maximum number of metadata entries, and of characters of a name or value.
+const MAX_METADATA: usize = 16;
+const MAX_METADATA_LENGTH: usize = 256;
 
-/// How many bytes the names and values of metadata take in all, since they are kept as long as the
-/// reservation.
-const MOST_METADATA_BYTES: usize = 2_048;
+/// The maximum total size of metadata, which is kept as long as the reservation.
+const MAX_METADATA_BYTES: usize = 2_048;

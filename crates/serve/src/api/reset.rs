@@ -5,34 +5,34 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::fault::{Fault, invalid};
-use super::json::Body;
+use super::api_state::Api;
+use super::error::{ApiError, invalid};
+use super::extract::JsonBody;
 use super::keys::KeyText;
-use super::state::Api;
 
-/// What is forgotten.
+/// The usage to reset.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Reset")]
-pub(super) enum ResetFields {
-    /// What this key has used.
+pub(super) enum ResetRequest {
+    /// Resets the usage of this key.
     Key(KeyText),
-    /// What all keys have used.
+    /// Resets the usage of all keys.
     All(#[schemars(extend("const" = true))] bool),
 }
 
-/// Forgets what keys have used, and that their provider refused them. What is in flight stays held.
+/// Handles `POST /v1/reset`: resets usage and cool-downs. Quota held by requests in flight stays held.
 pub(super) async fn reset(
     State(api): State<Arc<Api>>,
-    Body(fields): Body<ResetFields>,
-) -> Result<StatusCode, Fault> {
+    JsonBody(fields): JsonBody<ResetRequest>,
+) -> Result<StatusCode, ApiError> {
     match fields {
-        ResetFields::Key(key) => {
-            let key = key.checked("key", api.longest_key())?;
+        ResetRequest::Key(key) => {
+            let key = key.checked("key", api.max_key_length())?;
             api.limiter().reset(key);
         }
-        ResetFields::All(true) => api.limiter().reset_all(),
-        ResetFields::All(false) => return Err(invalid("all: must be true")),
+        ResetRequest::All(true) => api.limiter().reset_all(),
+        ResetRequest::All(false) => return Err(invalid("all: must be true")),
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,103 +5,105 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::fault::Fault;
-use super::json::{Asked, Name};
-use super::keys::key_of;
-use super::page::PageFields;
-use super::state::Api;
+use super::api_state::Api;
+use super::error::ApiError;
+use super::extract::{PathParameter, QueryParameters};
+use super::keys::check_key;
+use super::page_request::PageRequest;
 use super::time::{Time, millis};
 use tollgate::Timestamp;
 use tollgate::limiter::{KeyStats, LimitStats};
 use tollgate::quota::Dimension;
 
-/// The figures of one key at one moment.
+/// The state of one key at one moment.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "KeyStats")]
-pub(super) struct KeyTold {
+pub(super) struct KeyStatsResponse {
     /// The key.
     key: String,
-    /// Each of its limits, in the order of its quota.
-    limits: Vec<LimitTold>,
-    /// How many requests wait for it.
+    /// The limits, in the order of the quota.
+    limits: Vec<LimitStatsResponse>,
+    /// The number of waiting requests.
     waiting: usize,
-    /// Until when it cools down after a refusal by its provider.
+    /// The end of the cool-down after the provider rate limited a request; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<Time>,
 }
 
-/// The figures of one limit.
+/// The state of one limit.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "LimitStats")]
-pub(super) struct LimitTold {
-    /// What is counted.
+pub(super) struct LimitStatsResponse {
+    /// The limited dimension.
     dimension: String,
-    /// The limit's amount now.
+    /// The current amount of the limit.
     limit: u64,
-    /// The limit's amount in the key's quota: more than now while a refusal has reduced it.
+    /// The amount in the key's quota; larger than `limit` while the limit is reduced after a rate-limited
+    /// request.
     original: u64,
-    /// The length of its window, in milliseconds; there is none for requests in flight.
+    /// The length of the window in milliseconds; absent for requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     window_ms: Option<u64>,
-    /// What counts against it now.
+    /// The amount in use.
     used: u64,
-    /// What open reservations hold and have not yet used.
+    /// The amount held by open reservations.
     held: u64,
-    /// What a request could still take.
+    /// The amount available to a new request.
     available: u64,
-    /// When all of it is unused again; a time that has passed if it is.
+    /// The time at which the limit is completely unused again; not in the future if it is now.
     fresh_at: Time,
 }
 
-/// A page of keys and their figures.
+/// A page of keys and their state.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "StatsPage")]
-pub(super) struct StatsTold {
-    /// By key.
-    keys: Vec<KeyTold>,
-    /// What to ask for `after`, where more follow.
+pub(super) struct StatsResponse {
+    /// The keys, sorted by name.
+    keys: Vec<KeyStatsResponse>,
+    /// The value of `after` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// The figures of every key that has a quota of its own or was used of late, sorted by key; one
-/// moment for each, not for all of them.
+/// Handles `GET /v1/stats`: every key that has its own quota or was used recently, sorted by name. The
+/// state of each key is read at its own time.
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    Asked(page): Asked<PageFields>,
-) -> Result<Json<StatsTold>, Fault> {
+    QueryParameters(page): QueryParameters<PageRequest>,
+) -> Result<Json<StatsResponse>, ApiError> {
     let limiter = api.limiter().clone();
-    let look = move || {
+    let scan = move || {
         let (keys, next) = page.of(&limiter.state().keys(), |key| key.as_str());
-        let keys = keys.iter().map(|key| KeyTold::new(key, &limiter.stats(key), limiter.now()));
-        StatsTold { keys: keys.collect(), next }
+        let keys =
+            keys.iter().map(|key| KeyStatsResponse::new(key, &limiter.stats(key), limiter.now()));
+        StatsResponse { keys: keys.collect(), next }
     };
-    Ok(Json(api.app.survey(look).await?))
+    Ok(Json(api.app.scan(scan).await?))
 }
 
-/// The figures of one key, used or not.
+/// Handles `GET /v1/stats/{key}`.
 pub(super) async fn one(
     State(api): State<Arc<Api>>,
-    Name(key): Name,
-) -> Result<Json<KeyTold>, Fault> {
-    key_of("the key in the path", &key, api.longest_key())?;
+    PathParameter(key): PathParameter,
+) -> Result<Json<KeyStatsResponse>, ApiError> {
+    check_key("the key in the path", &key, api.max_key_length())?;
     let (stats, now) = (api.limiter().stats(&key), api.limiter().now());
-    Ok(Json(KeyTold::new(&key, &stats, now)))
+    Ok(Json(KeyStatsResponse::new(&key, &stats, now)))
 }
 
-impl KeyTold {
+impl KeyStatsResponse {
     /// What is told at this time.
     pub(super) fn new(key: &str, stats: &KeyStats, now: Timestamp) -> Self {
         Self {
             key: key.to_owned(),
-            limits: stats.limits.iter().map(|limit| LimitTold::new(limit, now)).collect(),
+            limits: stats.limits.iter().map(|limit| LimitStatsResponse::new(limit, now)).collect(),
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
         }
     }
 }
 
-impl LimitTold {
+impl LimitStatsResponse {
     fn new(stats: &LimitStats, now: Timestamp) -> Self {
         let in_flight = stats.dimension == Dimension::Concurrency;
         Self {

@@ -13,7 +13,7 @@ pub(super) struct Time(pub(super) Timestamp);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Times of 64 bits end in 2554, those of jiff in 9999.
+        // 64 bits reach the year 2554, jiff reaches 9999.
         let time = jiff::Timestamp::from_nanosecond(i128::from(self.0.as_nanos()));
         let time = time.unwrap_or(jiff::Timestamp::MAX);
         write!(f, "{time:.9}")
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_to_the_nanosecond_whichever_they_are() {
+    fn times_are_formatted_with_nanoseconds() {
         let time = |nanos| Time(Timestamp::from_nanos(nanos)).to_string();
         assert_eq!(time(1_767_225_600_000_000_001), "2026-01-01T00:00:00.000000001Z");
         assert_eq!(time(0), "1970-01-01T00:00:00.000000000Z");

@@ -4,10 +4,11 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::fields::{
-    BoundsFields, KeyFields, LogFields, MOST_REQUESTS, ScopeFields, ScopeName, ServeFields,
+    BoundsFields, KeyFields, LogFields, MAX_REQUESTS, ScopeFields, ScopeName, ServeFields,
     UpstreamFields,
 };
-use super::value::{Bounds, KeyLimit, Log, Scope, Serve, Upstream};
+use super::value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
+use crate::route::Route;
 use tollgate::config::SecretUrl;
 use tollgate::config::section::{Check, FieldPath, Section, TextOrMap, regex};
 use tollgate::provider::{COMPATIBLE, Profile};
@@ -19,8 +20,8 @@ impl Section for Serve {
 
     type Fields = ServeFields;
 
-    fn check(fields: &ServeFields, steps: &FieldPath, check: &mut Check<'_>) -> Self {
-        serve(check, steps, fields)
+    fn check(fields: &ServeFields, path: &FieldPath, check: &mut Check<'_>) -> Self {
+        serve(check, path, fields)
     }
 
     /// Takes over the limits of `/rate` and which responses are logged; the rest needs a restart.
@@ -43,29 +44,29 @@ impl Section for Serve {
 fn serve(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) -> Serve {
     let keys = fields.keys.iter().enumerate();
     let keys = keys.filter_map(|(at, key)| {
-        let steps = check.item(&root.key("keys"), at);
-        key_limit(check, &steps, key)
+        let path = check.item(&root.key("keys"), at);
+        key_limit(check, &path, key)
     });
     let keys = keys.collect();
     let upstreams = fields.upstreams.0.iter().map(|(name, fields)| {
-        let steps = root.key("upstreams").key(name);
-        upstream(check, &steps, name, fields)
+        let path = root.key("upstreams").key(name);
+        upstream(check, &path, name, fields)
     });
     let upstreams = upstreams.collect();
     let scopes = fields.scopes.iter().enumerate();
     let scopes = scopes.filter_map(|(at, scope)| match scope {
-        TextOrMap::Text(ScopeName::Model) => Some(Scope::Model),
-        TextOrMap::Text(ScopeName::ApiKey) => Some(Scope::ApiKey),
+        TextOrMap::Text(ScopeName::Model) => Some(KeySource::Model),
+        TextOrMap::Text(ScopeName::ApiKey) => Some(KeySource::ApiKey),
         TextOrMap::Map(own) => {
-            let steps = check.item(&root.key("scopes"), at);
-            own_scope(check, &steps, own)
+            let path = check.item(&root.key("scopes"), at);
+            key_source(check, &path, own)
         }
     });
     let scopes = scopes.collect();
     rate(check, root, fields);
     let ttl = fields.reservation_ttl.0;
-    check.require_range(&root.key("reservation_ttl"), ttl, SECOND, LONGEST);
-    check.require_range(&root.key("drain"), fields.drain.0, Duration::ZERO, LONGEST);
+    check.require_range(&root.key("reservation_ttl"), ttl, SECOND, MAX_TIME);
+    check.require_range(&root.key("drain"), fields.drain.0, Duration::ZERO, MAX_TIME);
     Serve {
         listen: listen(check, &root.key("listen"), &fields.listen),
         allow_anonymous: fields.allow_anonymous,
@@ -88,21 +89,21 @@ fn serve(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) -> Serve
     }
 }
 
-/// The limits of keys for which nothing else is said.
+/// Checks the default limits of the rate-limit service.
 fn rate(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) {
     let millis = fields.window_millis;
     if !WINDOW.contains(&millis) {
-        let what = format!("must be from 10 to 3600000, not {millis}");
-        check.report(&root.key("window_millis"), what);
+        let message = format!("must be from 10 to 3600000, not {millis}");
+        check.report(&root.key("window_millis"), message);
     }
     let amounts = [
         ("max_requests", fields.max_requests, 1),
         ("max_requests_in_queue", fields.max_requests_in_queue, 0),
     ];
     for (name, amount, least) in amounts {
-        if !(least..=MOST_REQUESTS).contains(&amount) {
-            let what = format!("must be from {least} to {MOST_REQUESTS}, not {amount}");
-            check.report(&root.key(name), what);
+        if !(least..=MAX_REQUESTS).contains(&amount) {
+            let message = format!("must be from {least} to {MAX_REQUESTS}, not {amount}");
+            check.report(&root.key(name), message);
         }
     }
 }
@@ -110,7 +111,7 @@ fn rate(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) {
 fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bounds {
     let at_least = [
         ("connections", fields.connections, 1),
-        ("head", fields.head, LEAST_HEAD),
+        ("head", fields.head, MIN_HEAD),
         ("key", fields.key, 1),
         ("keys", fields.keys, 1),
         ("rate_keys", fields.rate_keys.unwrap_or(1), 1),
@@ -123,8 +124,8 @@ fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bou
         }
     }
     if fields.buffered < fields.body {
-        let what = "must be at least `body`, or no body of that length could ever pass";
-        check.report(&root.key("buffered"), what);
+        let message = "must be at least `body`, so that the longest allowed body fits";
+        check.report(&root.key("buffered"), message);
     }
     let times = [
         ("head_timeout", fields.head_timeout.0),
@@ -133,7 +134,7 @@ fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bou
         ("upstream_idle", fields.upstream_idle.0),
     ];
     for (name, time) in times {
-        check.require_range(&root.key(name), time, Duration::from_millis(1), LONGEST);
+        check.require_range(&root.key(name), time, Duration::from_millis(1), MAX_TIME);
     }
     let part = |own: Option<u32>, of: u32| own.unwrap_or((fields.keys / of).max(1)) as usize;
     Bounds {
@@ -155,41 +156,43 @@ fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bou
     }
 }
 
-fn trusted_proxies(check: &mut Check<'_>, steps: &FieldPath, fields: &ServeFields) -> Vec<IpAddr> {
+fn trusted_proxies(check: &mut Check<'_>, path: &FieldPath, fields: &ServeFields) -> Vec<IpAddr> {
     let read = |(at, text): (usize, &String)| {
-        let what = "must be an IP address, as 127.0.0.1 or ::1";
+        let message = "must be an IP address, such as 127.0.0.1 or ::1";
         let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
-        address.map_err(|_| check.report(&check.item(steps, at), what)).ok()
+        address.map_err(|_| check.report(&check.item(path, at), message)).ok()
     };
     fields.trusted_proxies.iter().enumerate().filter_map(read).collect()
 }
 
-fn listen(check: &mut Check<'_>, steps: &FieldPath, text: &str) -> SocketAddr {
+fn listen(check: &mut Check<'_>, path: &FieldPath, text: &str) -> SocketAddr {
     text.parse().unwrap_or_else(|_| {
-        let what = "must be an IP address and a port, as 127.0.0.1:8080 or [::]:8080";
-        check.report(steps, what);
+        let message = "must be an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
+        check.report(path, message);
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
     })
 }
 
-fn key_limit(check: &mut Check<'_>, steps: &FieldPath, fields: &KeyFields) -> Option<KeyLimit> {
-    let pattern = steps.key("key_pattern");
+fn key_limit(check: &mut Check<'_>, path: &FieldPath, fields: &KeyFields) -> Option<KeyLimit> {
+    let pattern = path.key("key_pattern");
     if fields.key_pattern.is_empty() {
         check.report(&pattern, "must not be empty");
     }
     let regex = match fields.key_pattern_is_regex {
-        true => Some(regex(&fields.key_pattern).map_err(|what| check.report(&pattern, what)).ok()?),
+        true => Some(
+            regex(&fields.key_pattern).map_err(|message| check.report(&pattern, message)).ok()?,
+        ),
         false => None,
     };
     if fields.max_requests_per_window == Some(0) {
-        let what = "must be at least 1, not 0; leave it out for what is said elsewhere";
-        check.report(&steps.key("max_requests_per_window"), what);
+        let message = "must be at least 1, not 0; omit it to inherit the limit";
+        check.report(&path.key("max_requests_per_window"), message);
     }
-    // As GoCC has it, 0 is no window of its own: it could be no other.
+    // As in GoCC, 0 means that the entry sets no window.
     let window = fields.window_millis.filter(|&millis| millis != 0);
     if let Some(millis) = window.filter(|millis| !WINDOW.contains(millis)) {
-        let what = format!("must be from 10 to 3600000, not {millis}");
-        check.report(&steps.key("window_millis"), what);
+        let message = format!("must be from 10 to 3600000, not {millis}");
+        check.report(&path.key("window_millis"), message);
     }
     Some(KeyLimit {
         pattern: fields.key_pattern.clone(),
@@ -202,59 +205,59 @@ fn key_limit(check: &mut Check<'_>, steps: &FieldPath, fields: &KeyFields) -> Op
 
 fn upstream(
     check: &mut Check<'_>,
-    steps: &FieldPath,
+    path: &FieldPath,
     name: &str,
     fields: &UpstreamFields,
 ) -> Upstream {
     let segment = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || !name.chars().all(segment) {
-        let what = "must be a segment of a path: letters, digits, `-`, `_` and `.`";
-        check.report_name(steps, what);
-    } else if RESERVED.contains(&name) {
-        check.report_name(steps, "is a path of the server's own; give it another name");
+        let message = "must be a path segment: letters, digits, `-`, `_` and `.`";
+        check.report_name(path, message);
+    } else if Route::is_reserved(name) {
+        check.report_name(path, "is reserved for a route of the server; choose another name");
     }
-    check.scheme(&steps.key("base_url"), &fields.base_url, HTTP);
-    bare_url(check, &steps.key("base_url"), &fields.base_url);
+    check.scheme(&path.key("base_url"), &fields.base_url, HTTP);
+    check_bare_url(check, &path.key("base_url"), &fields.base_url);
     let profile =
         Profile::named_among(check.providers(), &fields.provider).unwrap_or_else(|error| {
-            let what = match fields.provider.contains("://") {
-                true => "must be a name, not a URL".to_owned(),
+            let message = match fields.provider.contains("://") {
+                true => "must be the name of a provider, not a URL".to_owned(),
                 false => error.to_string(),
             };
-            check.report(&steps.key("provider"), what);
+            check.report(&path.key("provider"), message);
             COMPATIBLE
         });
     Upstream { name: name.to_owned(), base_url: fields.base_url.clone(), profile }
 }
 
-fn own_scope(check: &mut Check<'_>, steps: &FieldPath, fields: &ScopeFields) -> Option<Scope> {
+fn key_source(check: &mut Check<'_>, path: &FieldPath, fields: &ScopeFields) -> Option<KeySource> {
     match (&fields.header, &fields.key) {
         (None, Some(key)) if !key.is_empty() && fields.prefix.is_empty() => {
-            Some(Scope::Key(key.clone()))
+            Some(KeySource::Key(key.clone()))
         }
         (Some(header), None) => match HeaderName::from_bytes(header.as_bytes()) {
-            Ok(name) => Some(Scope::Header { name, prefix: fields.prefix.clone() }),
+            Ok(name) => Some(KeySource::Header { name, prefix: fields.prefix.clone() }),
             Err(_) => {
-                check.report(&steps.key("header"), "must be the name of a header, as x-tenant");
+                check.report(&path.key("header"), "must be a header name, such as x-tenant");
                 None
             }
         },
         _ => {
-            check.report(steps, "must be {header, prefix}, or {key: NAME}");
+            check.report(path, "must be {header, prefix}, or {key: NAME}");
             None
         }
     }
 }
 
-/// Reports a URL with a user name, a query or a fragment.
-fn bare_url(check: &mut Check<'_>, steps: &FieldPath, url: &SecretUrl) {
+/// Reports an error for a URL with a user name, a query or a fragment.
+fn check_bare_url(check: &mut Check<'_>, path: &FieldPath, url: &SecretUrl) {
     let text = url.expose();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        check.report(steps, "must have no user name: clients send credentials of their own");
+        check.report(path, "must not contain a user name; clients send their own credentials");
     } else if rest.contains(['?', '#']) {
-        check.report(steps, "must have no query: that of a request is its client's");
+        check.report(path, "must not contain a query or a fragment");
     }
 }
 
@@ -266,16 +269,12 @@ fn log(fields: &LogFields) -> Log {
 /// The schemes of an upstream's URL.
 const HTTP: &[&str] = &["http", "https"];
 
-/// The bounds of GoCC.
+/// The window of a key in milliseconds, as in GoCC.
 const WINDOW: core::ops::RangeInclusive<u32> = 10..=3_600_000;
 
-/// The least that hyper accepts.
-const LEAST_HEAD: u32 = 8_192;
+/// The smallest limit that hyper accepts, in bytes.
+const MIN_HEAD: u32 = 8_192;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-const LONGEST: Duration = Duration::from_secs(3_600);
-
-/// What the server itself answers below: no upstream can have these names.
-const RESERVED: [&str; 8] =
-    ["rate", "debug", "healthz", "readyz", "metrics", "v1", "live", "openapi.json"];
+const MAX_TIME: Duration = Duration::from_secs(3_600);

@@ -7,15 +7,15 @@ mod value;
 use std::path::Path;
 
 pub use fields::{LogFormat, LogLevel, ServeMode, UnreadRequests};
-pub use value::{Bounds, KeyLimit, Log, Scope, Serve, Upstream};
+pub use value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
 
 use super::error::ServeError;
 use tollgate::config::section::Sections;
 use tollgate::config::{Config, ConfigError, LoadOptions};
 use tollgate::limiter::Limiter;
 
-/// Returns the sections that a server's configuration file has in addition to those of the library: the
-/// section `serve`.
+/// Returns the configuration sections of a server in addition to those of the library: the section
+/// `serve`.
 ///
 /// ```
 /// use tollgate::config::{self, LoadOptions};
@@ -32,16 +32,18 @@ pub fn sections() -> Sections {
 /// Parses the configuration of a server from YAML, like [`Config::parse`] with the section `serve`.
 ///
 /// # Errors
-/// As [`Config::parse`].
+/// Returns the errors of [`Config::parse`].
 pub fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse_with(text, &sections())
 }
 
-/// Builds the limiter of a server. Unlike [`Config::limiter`], it may have no quotas, it keeps as many
-/// keys as `serve.bounds.keys`, and it knows the providers of the upstreams after those of `providers`.
+/// Builds the limiter of a server. Unlike [`Config::limiter`], it allows a configuration without quotas,
+/// holds at most `serve.bounds.keys` keys, and adds the providers of the upstreams after those of
+/// `providers`.
 ///
 /// # Errors
-/// [`ServeError::MissingSection`], and [`ServeError::Open`] as [`Config::limiter`].
+/// Returns [`ServeError::MissingSection`] if the configuration was loaded without [`sections`], and
+/// [`ServeError::Open`] for the errors of [`Config::limiter`].
 pub fn limiter(config: &Config) -> Result<Limiter, ServeError> {
     let serve = Serve::of(config)?;
     let mut builder = config.builder().max_keys(serve.bounds.keys);
@@ -55,7 +57,7 @@ pub fn limiter(config: &Config) -> Result<Limiter, ServeError> {
     Ok(config.open(builder)?)
 }
 
-/// Adds a file in GoCC's format, JSON or YAML, whose `keys` replace `serve.keys`.
+/// Adds a file in the format of GoCC (JSON or YAML) whose `keys` replace `serve.keys`.
 pub fn with_keys_file(options: LoadOptions, path: impl AsRef<Path>) -> LoadOptions {
     options.with_list_file(path.as_ref(), "keys", &["serve", "keys"])
 }
@@ -64,7 +66,7 @@ impl Serve {
     /// Returns the section `serve` of a configuration.
     ///
     /// # Errors
-    /// [`ServeError::MissingSection`] if the configuration was loaded without [`sections`].
+    /// Returns [`ServeError::MissingSection`] if the configuration was loaded without [`sections`].
     pub fn of(config: &Config) -> Result<&Self, ServeError> {
         config.section().ok_or(ServeError::MissingSection)
     }

@@ -9,114 +9,117 @@ use tollgate::config::SecretUrl;
 use tollgate::provider::Profile;
 use tollgate::quota::Algorithm;
 
-/// What `tollgate serve` does.
+/// The settings of a server: the section `serve` of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Serve {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Whether anybody may ask from another machine, without a token.
+    /// True if requests from other machines need no token.
     pub allow_anonymous: bool,
-    /// Reverse proxies: requests that they forward count as their own.
+    /// The reverse proxies whose forwarded requests are treated as local.
     pub trusted_proxies: Vec<IpAddr>,
-    /// How many requests per window a key of the rate-limit service has, unless a quota or `keys` says.
+    /// The number of requests per window of a rate-limit service key without a quota and without an entry
+    /// in `keys`.
     pub max_requests: u32,
-    /// How many requests may wait for such a key.
+    /// The number of requests that may wait for such a key.
     pub max_requests_in_queue: u32,
-    /// The length of its window.
+    /// The window of such a key.
     pub window: Duration,
-    /// How it is counted.
+    /// The algorithm of such a key.
     pub algorithm: Algorithm,
-    /// Whether a request may say by how many requests per window it is judged.
+    /// True if requests may set the number of requests per window.
     pub requests_can_set_rate: bool,
-    /// Whether a request may say behind how many it is willing to wait.
+    /// True if requests may set the number of requests that may wait.
     pub requests_can_mod_queue: bool,
-    /// Limits of the rate-limit service; all that match a key are merged, in order.
+    /// Limits of the rate-limit service by key. All entries that match a key are merged in order.
     pub keys: Vec<KeyLimit>,
-    /// Providers that are proxied, by the first segment of the path.
+    /// The proxied providers.
     pub upstreams: Vec<Upstream>,
-    /// What a proxied request is charged to, all or none.
-    pub scopes: Vec<Scope>,
-    /// What happens to a proxied request that doesn't fit now.
+    /// The keys that a proxied request is charged to, all or none.
+    pub scopes: Vec<KeySource>,
+    /// The handling of a proxied request that exceeds a limit.
     pub mode: ServeMode,
-    /// What happens to a proxied request that can't be read for certain.
+    /// The handling of a proxied request whose model cannot be determined.
     pub unread: UnreadRequests,
-    /// For how long a reservation is held that nobody settles, releases or renews.
+    /// The time until a reservation expires unless it is settled, released or renewed.
     pub reservation_ttl: Duration,
-    /// For how long requests may still be answered once the server is asked to stop.
+    /// The time for open requests to complete when the server shuts down.
     pub drain: Duration,
-    /// What the server takes at most.
+    /// Resource limits of the server.
     pub bounds: Bounds,
-    /// What it logs.
+    /// Logging.
     pub log: Log,
 }
 
-/// What a server takes at most; more is refused.
+/// Resource limits of a server; requests beyond them are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {
-    /// Connections at a time.
+    /// The number of client connections.
     pub connections: usize,
-    /// Bytes of a request's body.
+    /// The size of a request body, in bytes.
     pub body: usize,
-    /// Bytes of the bodies of proxied requests that are held at a time.
+    /// The total size of the bodies of proxied requests in memory, in bytes.
     pub buffered: usize,
-    /// Bytes of a request's head.
+    /// The size of a request head, in bytes.
     pub head: usize,
-    /// Bytes of a key.
+    /// The length of a key, in bytes.
     pub key: usize,
-    /// Keys that are kept, by whichever way they came; those that a quota names exactly always are.
+    /// The number of keys in memory. Keys that a quota or `keys` names exactly do not count.
     pub keys: usize,
-    /// Keys that requests to `/rate` may add.
+    /// The number of keys that requests to `/rate` may add.
     pub rate_keys: usize,
-    /// Keys that requests to `/v1` may add.
+    /// The number of keys that requests to `/v1` may add.
     pub api_keys: usize,
-    /// Keys that proxied requests may add.
+    /// The number of keys that proxied requests may add.
     pub proxy_keys: usize,
-    /// Requests that wait, whatever for.
+    /// The number of waiting requests.
     pub waiting: usize,
-    /// Reservations that are open.
+    /// The number of open reservations.
     pub reservations: usize,
-    /// For how long a client may send the head of a request, or ask for nothing; up to half as long again,
-    /// as connections are looked at four times in it.
+    /// The time for a client to send a request head, and the idle timeout of connections. Connections are
+    /// checked four times within it, so that it may take up to half as long again.
     pub head_timeout: Duration,
-    /// For how long a client may send the body of a request, or take nothing of an answer.
+    /// The time for a client to send a request body, and the longest time without reading any of a
+    /// response.
     pub body_timeout: Duration,
-    /// For how long an upstream may take until the head of its answer.
+    /// The time for an upstream to send response headers.
     pub upstream_timeout: Duration,
-    /// For how long a connection to an upstream is kept that no request uses.
+    /// The time after which an idle connection to an upstream is closed.
     pub upstream_idle: Duration,
 }
 
-/// What a server logs.
+/// Logging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Log {
-    /// How lines are written.
+    /// The format of log lines.
     pub format: LogFormat,
-    /// From which level on.
+    /// The lowest logged level.
     pub level: LogLevel,
-    /// Whether answers that are a success are logged.
+    /// True if responses with a status below 400 are logged.
     pub log2xx: bool,
-    /// Whether answers that say the client is wrong or over its limit are logged.
+    /// True if responses with a 4xx status are logged.
     pub log4xx: bool,
-    /// Whether answers that say the server has failed are logged.
+    /// True if responses with a 5xx status are logged.
     pub log5xx: bool,
 }
 
-/// Limits of the rate-limit service for the keys of a pattern; `None` leaves it to those before.
+/// Limits of the rate-limit service for keys that match a pattern. `None` keeps the value of earlier
+/// matching entries.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct KeyLimit {
-    /// The pattern, as it was written.
+    /// The pattern: a key, or the source of the regular expression.
     pub pattern: String,
-    /// What is found anywhere in a key, where the pattern is a regular expression.
+    /// The regular expression, if the pattern is one; it may match anywhere in a key.
     pub regex: Option<Regex>,
-    /// How many requests are let in per window.
+    /// The number of requests per window.
     pub max_requests_per_window: Option<u32>,
-    /// How many requests may wait.
+    /// The number of requests that may wait.
     pub max_requests_in_queue: Option<u32>,
-    /// The length of a window.
+    /// The window.
     pub window: Option<Duration>,
 }
 
@@ -134,33 +137,33 @@ impl PartialEq for KeyLimit {
     }
 }
 
-/// A provider that is proxied.
+/// A proxied provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Upstream {
-    /// The first segment of the path.
+    /// The first path segment of its requests.
     pub name: String,
-    /// Where requests go.
+    /// The URL that requests are forwarded to.
     pub base_url: SecretUrl,
-    /// Whose rules count.
+    /// The provider whose rules apply.
     pub profile: Profile,
 }
 
-/// What a proxied request is charged to.
+/// A key that is derived from a proxied request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Scope {
-    /// The model that it names.
+pub enum KeySource {
+    /// The model of the request.
     Model,
-    /// Its API key, of which only a hash is kept.
+    /// A hash of the API key of the request.
     ApiKey,
-    /// A key of all requests.
+    /// A fixed key for all requests.
     Key(String),
-    /// The prefix and a header's value.
+    /// A prefix followed by the value of a header.
     Header {
-        /// The header.
+        /// The name of the header.
         name: HeaderName,
-        /// What stands before its value.
+        /// The prefix of the key.
         prefix: String,
     },
 }

@@ -5,43 +5,43 @@ use serde::Serialize;
 use tollgate::Timestamp;
 use tollgate::limiter::Totals;
 
-/// What was answered in each of the last seconds, by what a limiter has answered in all.
+/// The decisions in each of the last seconds, computed from the totals of a limiter.
 #[derive(Debug)]
 pub(super) struct History {
-    /// When the limiter was last looked at.
-    seen_at: Timestamp,
-    seen: Totals,
-    /// Oldest first; the last is of the second in which it was last looked at.
+    /// The time of the last observation, in nanoseconds since the Unix epoch.
+    observed_at: Timestamp,
+    observed: Totals,
+    /// Oldest first; the last second is that of the last observation.
     seconds: VecDeque<Totals>,
 }
 
-/// The figures of a [`History`], oldest first; the last second isn't over yet.
+/// The values of a [`History`], oldest first; the last second is incomplete.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Past {
-    /// Seconds since the epoch of the last.
+pub(super) struct HistorySeries {
+    /// The last second, in seconds since the Unix epoch.
     second: u64,
     granted: Vec<u64>,
     denied: Vec<u64>,
-    /// Of the granted, those that had to wait.
+    /// The granted requests that waited.
     waited: Vec<u64>,
 }
 
 impl History {
-    pub(super) fn new(now: Timestamp, seen: Totals) -> Self {
-        Self { seen_at: now, seen, seconds: [Totals::default()].into() }
+    pub(super) fn new(now: Timestamp, observed: Totals) -> Self {
+        Self { observed_at: now, observed, seconds: [Totals::default()].into() }
     }
 
-    /// Takes what was answered since the last look for that of the second of the last look. So it is
-    /// exact if there is a look at the beginning of each second.
-    pub(super) fn see(&mut self, now: Timestamp, totals: Totals) {
+    /// Attributes the decisions since the last observation to the second of that observation. This is
+    /// exact if there is an observation at the start of each second.
+    pub(super) fn record(&mut self, now: Timestamp, totals: Totals) {
         let second = self.second();
         if let Some(last) = self.seconds.back_mut() {
-            last.granted += totals.granted.saturating_sub(self.seen.granted);
-            last.denied += totals.denied.saturating_sub(self.seen.denied);
-            last.waited += totals.waited.saturating_sub(self.seen.waited);
+            last.granted += totals.granted.saturating_sub(self.observed.granted);
+            last.denied += totals.denied.saturating_sub(self.observed.denied);
+            last.waited += totals.waited.saturating_sub(self.observed.waited);
         }
-        // A clock that was set back goes on where it was.
-        (self.seen, self.seen_at) = (totals, self.seen_at.max(now));
+        // Ignore a clock that was set back.
+        (self.observed, self.observed_at) = (totals, self.observed_at.max(now));
         let passed = usize::try_from(self.second() - second).unwrap_or(usize::MAX);
         for _ in 0..passed.min(SECONDS) {
             self.seconds.push_back(Totals::default());
@@ -50,9 +50,9 @@ impl History {
         self.seconds.drain(..excess);
     }
 
-    pub(super) fn past(&self) -> Past {
+    pub(super) fn series(&self) -> HistorySeries {
         let column = |of: fn(&Totals) -> u64| self.seconds.iter().map(of).collect();
-        Past {
+        HistorySeries {
             second: self.second(),
             granted: column(|totals| totals.granted),
             denied: column(|totals| totals.denied),
@@ -61,7 +61,7 @@ impl History {
     }
 
     fn second(&self) -> u64 {
-        (self.seen_at - Timestamp::UNIX_EPOCH).as_secs()
+        (self.observed_at - Timestamp::UNIX_EPOCH).as_secs()
     }
 }
 
@@ -85,32 +85,32 @@ mod tests {
     }
 
     #[test]
-    fn answers_count_for_the_second_in_which_they_were_given() {
+    fn decisions_count_for_their_second() {
         let mut history = History::new(at(10 * SECOND), totals(100, 7, 0));
-        history.see(at(10 * SECOND + SECOND / 2), totals(103, 7, 1));
-        history.see(at(11 * SECOND), totals(104, 9, 1));
-        history.see(at(13 * SECOND + 5), totals(110, 9, 1));
-        let past = history.past();
-        assert_eq!(past.second, 13);
-        assert_eq!(past.granted, [4, 6, 0, 0]);
-        assert_eq!((past.denied, past.waited), (vec![2, 0, 0, 0], vec![1, 0, 0, 0]));
+        history.record(at(10 * SECOND + SECOND / 2), totals(103, 7, 1));
+        history.record(at(11 * SECOND), totals(104, 9, 1));
+        history.record(at(13 * SECOND + 5), totals(110, 9, 1));
+        let series = history.series();
+        assert_eq!(series.second, 13);
+        assert_eq!(series.granted, [4, 6, 0, 0]);
+        assert_eq!((series.denied, series.waited), (vec![2, 0, 0, 0], vec![1, 0, 0, 0]));
     }
 
     #[test]
-    fn five_minutes_are_kept_however_long_nobody_looked() {
+    fn history_keeps_five_minutes_after_a_long_gap() {
         let mut history = History::new(at(0), Totals::default());
-        history.see(at(SECOND), totals(5, 0, 0));
-        history.see(at(300 * SECOND), totals(6, 0, 0));
-        assert_eq!(history.past().granted[0], 1);
-        history.see(at(u64::MAX), totals(6, 0, 0));
-        assert_eq!(history.past().granted, [0; SECONDS]);
+        history.record(at(SECOND), totals(5, 0, 0));
+        history.record(at(300 * SECOND), totals(6, 0, 0));
+        assert_eq!(history.series().granted[0], 1);
+        history.record(at(u64::MAX), totals(6, 0, 0));
+        assert_eq!(history.series().granted, [0; SECONDS]);
     }
 
     #[test]
-    fn a_clock_that_was_set_back_loses_nothing() {
+    fn history_survives_a_clock_that_was_set_back() {
         let mut history = History::new(at(10 * SECOND), Totals::default());
-        history.see(at(3 * SECOND), totals(2, 0, 0));
-        history.see(at(10 * SECOND), totals(5, 0, 0));
-        assert_eq!(history.past().granted, [5]);
+        history.record(at(3 * SECOND), totals(2, 0, 0));
+        history.record(at(10 * SECOND), totals(5, 0, 0));
+        assert_eq!(history.series().granted, [5]);
     }
 }

@@ -1,54 +1,60 @@
-//! The live page, the events that it shows, and figures for Prometheus.
+//! The live page, its event stream, and metrics for Prometheus.
 //!
-//! One task looks at the limiter once a second ([`produce`]): it keeps a [`History`] of what was
-//! answered, and while somebody looks at the page it makes one [`Snapshot`] for all of them, which
-//! goes out as a server-sent event. Requests pay nothing for it: the limiter counts under locks that it
-//! holds anyway, and only what is [rare](News) is listened to.
+//! A task observes the limiter once a second ([`publish`]): it records a [`History`] of decisions, and
+//! while clients are connected it takes one [`Snapshot`] for all of them, which is sent as a
+//! server-sent event. Requests pay nothing for it: the limiter counts under locks that it holds anyway,
+//! and only [rare events](RecentEvents) have a subscriber.
 //!
-//! It changes nothing, and shows no more than the busiest keys.
+//! The page is read-only, and shows only the busiest keys.
 //!
-//! [`produce`]: produce::produce
+//! [`publish`]: publisher::publish
 //! [`History`]: history::History
 //! [`Snapshot`]: snapshot::Snapshot
-//! [`News`]: news::News
+//! [`RecentEvents`]: recent_events::RecentEvents
 
-mod board;
-mod figures;
+mod event_stream;
 mod history;
-mod news;
+mod live_state;
+mod metrics;
 mod page;
-mod produce;
-mod requests;
+mod provider_traffic;
+mod publisher;
+mod recent_events;
+mod request_counts;
 mod snapshot;
-mod stream;
-mod upstreams;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
 
-use self::board::Board;
-use self::figures::Figures;
+use self::live_state::LiveState;
+use self::metrics::MetricsExporter;
 use super::app::App;
 use super::auth;
-use super::compressed::compressed;
+use super::compression::compression;
 use super::rate;
+use super::route::Route;
 
-pub(super) use requests::Requests;
+pub(super) use request_counts::RequestCounts;
 
-/// Its routes. To be called within a Tokio runtime: what they show is collected by a task.
+/// Returns the routes. Must be called within a Tokio runtime, because it spawns the publisher.
 pub(super) fn routes(app: &Arc<App>) -> Router {
-    let board = Arc::new(Board::new(app));
-    let figures = Arc::new(Figures::new(app, &board));
-    let upkeep = figures.upkeep();
-    tokio::spawn(produce::produce(Arc::clone(app), Arc::clone(&board), upkeep));
-    let seen = Router::new().route("/live/events", get(stream::events)).with_state(board);
-    let scraped = Router::new()
-        .route("/metrics", get(figures::metrics))
-        .with_state(figures)
-        .route_layer(auth::admin_read(app).told_as(rate::told))
-        .layer(compressed());
-    let seen = seen.route_layer(auth::admin_read(app));
-    Router::new().route("/", get(page::page)).layer(compressed()).merge(seen).merge(scraped)
+    let state = Arc::new(LiveState::new(app));
+    let exporter = Arc::new(MetricsExporter::new(app, &state));
+    let upkeep = exporter.upkeep();
+    tokio::spawn(publisher::publish(Arc::clone(app), Arc::clone(&state), upkeep));
+    let events =
+        Router::new().route(Route::LiveEvents.path(), get(event_stream::get)).with_state(state);
+    let metrics = Router::new()
+        .route(Route::Metrics.path(), get(metrics::get))
+        .with_state(exporter)
+        .route_layer(auth::admin_read(app).with_error_format(rate::format_error))
+        .layer(compression());
+    let events = events.route_layer(auth::admin_read(app));
+    Router::new()
+        .route(Route::Page.path(), get(page::get))
+        .layer(compression())
+        .merge(events)
+        .merge(metrics)
 }

@@ -7,17 +7,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// The page: one file, which asks for nothing but this server's events.
-pub(super) async fn page() -> Response {
+/// Handles `GET /`: the page, a single file that only connects to this server's events.
+pub(super) async fn get() -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (CONTENT_SECURITY_POLICY, POLICY.clone()),
     ];
-    (headers, SAFE, PAGE).into_response()
+    (headers, SECURITY_HEADERS, PAGE).into_response()
 }
 
-/// What it may do: run the script and use the styles that it came with, and nothing else.
+/// The content security policy: only the embedded script and styles are allowed.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let (script, style) = (hash("script"), hash("style"));
     let policy = format!(
@@ -25,21 +25,21 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
          img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'none'"
     );
-    HeaderValue::try_from(policy).expect("Base64 and names are fit for a header")
+    HeaderValue::try_from(policy).expect("the policy is ASCII")
 });
 
-/// The hash of the one element of this name, which browsers compare with what they are to run.
+/// Returns the hash of the page's element with this name, for the policy.
 fn hash(element: &str) -> String {
     let (begin, end) = (format!("<{element}>"), format!("</{element}>"));
     let inside = PAGE.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end));
-    let (inside, _) = inside.expect("the page has one");
+    let (inside, _) = inside.expect("the page has the element");
     STANDARD.encode(Sha256::digest(inside.as_bytes()))
 }
 
 const PAGE: &str = include_str!("page.html");
 
-/// What every answer says here.
-pub(super) const SAFE: [(HeaderName, HeaderValue); 3] = [
+/// The security headers of all responses.
+pub(super) const SECURITY_HEADERS: [(HeaderName, HeaderValue); 3] = [
     (axum::http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (axum::http::header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (axum::http::header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),

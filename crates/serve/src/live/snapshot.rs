@@ -1,35 +1,38 @@
 use serde::Serialize;
 use tollgate::Key;
 
-use super::board::Board;
-use super::history::Past;
-use super::news::Item;
-use super::upstreams::Upstream;
+use super::history::HistorySeries;
+use super::live_state::LiveState;
+use super::provider_traffic::Provider;
+use super::recent_events::RecentEvent;
 use crate::app::App;
 use tollgate::Timestamp;
 use tollgate::limiter::{Busiest, KeyStats, LimitStats, Limiter, Totals};
 use tollgate::quota::Dimension;
 
-/// What the page shows: the limiter at one moment. All times are milliseconds since the epoch.
+/// A snapshot of the limiter for the page. All times are milliseconds since the Unix epoch.
 #[derive(Debug, Serialize)]
 pub(super) struct Snapshot {
     at: u64,
     started_at: u64,
     version: &'static str,
-    /// What was answered since the limiter was made.
+    /// The decisions since the limiter was created.
     totals: Counts,
-    past: Past,
-    /// The busiest keys, [`MOST`] at most, the busiest first.
+    #[serde(rename = "past")]
+    history: HistorySeries,
+    /// The busiest keys, at most [`MAX_KEYS`], busiest first.
     keys: Vec<KeySnapshot>,
-    /// How many keys there are besides.
+    /// The number of further keys.
     others: usize,
-    /// How many requests wait in all.
+    /// The number of waiting requests of all keys.
     waiting: usize,
-    /// The newest first.
-    news: Vec<Item>,
+    /// Newest first.
+    #[serde(rename = "news")]
+    events: Vec<RecentEvent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<Cluster>,
-    upstreams: Vec<Upstream>,
+    #[serde(rename = "upstreams")]
+    providers: Vec<Provider>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,65 +42,65 @@ struct Counts {
     waited: u64,
 }
 
-/// A key, as [`Limiter::stats`] has it.
+/// The state of a key, from [`Limiter::stats`].
 #[derive(Debug, Serialize)]
 struct KeySnapshot {
     key: String,
     waiting: usize,
-    /// Until when it cools down, if it does.
+    /// The end of the cool-down, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<u64>,
     limits: Vec<Limit>,
 }
 
-/// A limit of a key, as [`LimitStats`] has it.
+/// The state of a limit, from [`LimitStats`].
 #[derive(Debug, Serialize)]
 struct Limit {
     dimension: String,
     limit: u64,
-    /// The limit in the quota, where the key has less than that now.
+    /// The limit in the quota, if the current limit differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     original: Option<u64>,
     used: u64,
     held: u64,
     available: u64,
-    /// The length of the window; absent of requests in flight.
+    /// The length of the window; absent for requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<u64>,
-    /// When nothing of it is used any more; absent where that has passed.
+    /// The time at which the limit is completely unused; absent if it is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     fresh_at: Option<u64>,
 }
 
-/// The machines that share the limits, as far as this one knows.
+/// The state of the cluster, as seen by this process.
 #[derive(Debug, Serialize)]
 struct Cluster {
     account: String,
-    /// Whether the store answers.
+    /// True if the store is reachable.
     connected: bool,
-    /// Those that live.
+    /// The number of live members.
     members: u64,
-    /// Decisions that were made without the store.
+    /// The number of decisions made without the store.
     degraded: u64,
 }
 
 impl Snapshot {
-    pub(super) fn take(app: &App, board: &Board) -> Self {
+    pub(super) fn take(app: &App, state: &LiveState) -> Self {
         let limiter = &app.limiter;
         let (now, totals) = (limiter.now(), limiter.state().totals());
-        let Busiest { keys, others, waiting, .. } = limiter.state().busiest(MOST);
+        let Busiest { keys, others, waiting, .. } = limiter.state().busiest(MAX_KEYS);
         Self {
             at: millis(now.as_nanos()),
-            started_at: millis(board.started_at.as_nanos()),
+            started_at: millis(state.started_at.as_nanos()),
             version: env!("CARGO_PKG_VERSION"),
             totals: totals.into(),
-            past: board.history.lock().past(),
+            history: state.history.lock().series(),
             keys: keys.into_iter().map(|(key, stats)| KeySnapshot::new(key, stats, now)).collect(),
             others,
             waiting,
-            news: board.news.latest(),
+            events: state.events.latest(),
             cluster: Cluster::of(app, limiter),
-            upstreams: board.upstreams.all(),
+            providers: state.providers.all(),
         }
     }
 }
@@ -152,5 +155,5 @@ fn millis_up(time: Timestamp) -> u64 {
     time.as_nanos().div_ceil(1_000_000)
 }
 
-/// How many keys are shown.
-pub(super) const MOST: usize = 200;
+/// The maximum number of keys.
+pub(super) const MAX_KEYS: usize = 200;

@@ -13,18 +13,18 @@ use hyper_util::client::legacy::{self, Builder};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower_service::Service;
 
-use super::pooled::{Connector, met_closed};
-use super::trust::tls;
+use super::tls::tls;
+use super::tracked_stream::{Connector, is_resendable};
 use crate::config::Bounds;
 use tollgate::middleware::{BoxError, BufferedBody, Unsent};
 
-/// The body of a request, whole.
+/// A complete request body.
 pub(super) type RequestBody = BufferedBody<Body>;
 
-/// The way to upstreams, over HTTP/1.1 and, where TLS agrees on it, HTTP/2.
+/// The HTTP client for upstreams, over HTTP/1.1 and, if TLS negotiates it, HTTP/2.
 ///
-/// It follows no redirects and knows no proxies. An upstream has its time until the head of its answer;
-/// what it takes over the body is the client's to judge.
+/// It follows no redirects and uses no proxies. The timeout ends with the response headers; the body
+/// may take as long as the client of the proxy waits for it.
 #[derive(Clone)]
 pub(super) struct Client {
     http: legacy::Client<Connector, RequestBody>,
@@ -49,7 +49,7 @@ impl Client {
 
 impl Service<Request<RequestBody>> for Client {
     type Response = Response<Incoming>;
-    /// A [`legacy::Error`], a [`TimedOut`], or an [`Unsent`] where the upstream can't have read the
+    /// A [`legacy::Error`], a [`TimedOut`], or an [`Unsent`] if the upstream cannot have read the
     /// request.
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
@@ -59,13 +59,13 @@ impl Service<Request<RequestBody>> for Client {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
-        count_try();
+        count_attempt();
         let (method, timeout) = (request.method().clone(), self.timeout);
         let sent = self.http.request(request);
         Box::pin(async move {
             let answered = tokio::time::timeout(timeout, sent).await;
             answered.map_err(|_| TimedOut(timeout))?.map_err(|error| {
-                match met_closed(&error, &method) {
+                match is_resendable(&error, &method) {
                     true => Unsent::new(error).into(),
                     false => error.into(),
                 }
@@ -80,29 +80,29 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What a request came to, and how often it was sent for that.
-pub(super) async fn counting<T>(sending: impl Future<Output = T>) -> (T, u32) {
-    let counted = async { (sending.await, TRIES.with(Cell::get)) };
-    TRIES.scope(Cell::new(0), counted).await
+/// Runs a request, and counts how often it is sent.
+pub(super) async fn count_attempts<T>(sending: impl Future<Output = T>) -> (T, u32) {
+    let counted = async { (sending.await, ATTEMPTS.with(Cell::get)) };
+    ATTEMPTS.scope(Cell::new(0), counted).await
 }
 
-fn count_try() {
-    // Nobody counts what isn't sent again.
-    let _ = TRIES.try_with(|tries| tries.set(tries.get() + 1));
+fn count_attempt() {
+    // Outside of `count_attempts` there is no counter.
+    let _ = ATTEMPTS.try_with(|attempts| attempts.set(attempts.get() + 1));
 }
 
 tokio::task_local! {
-    /// How often the request was sent that this task works on.
-    static TRIES: Cell<u32>;
+    /// The number of attempts of the current request.
+    static ATTEMPTS: Cell<u32>;
 }
 
-/// No head of an answer came in time.
+/// The upstream sent no response headers in time.
 #[derive(Debug)]
 pub(super) struct TimedOut(Duration);
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no answer began within {:?}", self.0)
+        write!(f, "no response headers within {:?}", self.0)
     }
 }
 
@@ -123,7 +123,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// How many bytes of a stream are taken that its client doesn't read; its connection's others go on,
-/// whatever is left unread of 8,192 of them.
+/// Unread bytes of a response that HTTP/2 buffers per stream. The window of the connection is larger
+/// than 8,192 full streams, so that slow clients do not block others.
 const STREAM_WINDOW: u32 = 256 * 1_024;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;

@@ -9,13 +9,13 @@ use axum::http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Versio
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
-use super::format::Format;
+use super::error_format::ErrorFormat;
 use super::headers;
-use super::room::{NoRoom, Taken, Taking};
-use super::trust::distrust;
+use super::memory_budget::{BudgetExceeded, BudgetPermit, BudgetedBody};
+use super::tls::describe_tls_error;
 use super::upstream::Upstream;
-use crate::causes::is_of_length;
 use crate::config::UnreadRequests;
+use crate::length_limit::is_length_limit;
 use crate::problem::Problem;
 use tollgate::limiter::AcquireError;
 use tollgate::middleware::respond::refusal;
@@ -23,22 +23,22 @@ use tollgate::middleware::{BoxError, BufferedBody, Classified, RateLimitError};
 use tollgate::provider::UnreadableRequest;
 use tollgate::{ErrorChain, causes};
 
-/// Forwards a request to the upstream that the first segment of its path names.
+/// Forwards a request to the upstream named by the first segment of its path.
 pub(super) async fn forward(
     State(proxy): State<Arc<Proxy>>,
     request: Request<Body>,
 ) -> Response<Body> {
     let (name, path) = split(request.uri().path());
     let Some(upstream) = proxy.upstreams.iter().find(|upstream| upstream.name == name) else {
-        return Format::OpenAi.problem(proxy.unknown());
+        return ErrorFormat::OpenAi.problem(proxy.unknown_upstream());
     };
     let target = match target(upstream, path, &request) {
         Ok(target) => target,
-        Err(problem) => return with_choice(upstream.format.problem(problem)),
+        Err(problem) => return with_alternatives(upstream.format.problem(problem)),
     };
-    let is_browser = headers::are_of_browser(request.headers());
+    let is_browser = headers::are_from_browser(request.headers());
     let mut response = match proxy.read(request, target).await {
-        Ok(request) => answer(&proxy, upstream, request).await,
+        Ok(request) => send(&proxy, upstream, request).await,
         Err(problem) => upstream.format.problem(problem),
     };
     if is_browser {
@@ -47,54 +47,54 @@ pub(super) async fn forward(
     response
 }
 
-/// Where a request goes that may pass, by its head.
+/// Returns the target of a request, if its head can be forwarded.
 fn target(upstream: &Upstream, path: &str, request: &Request<Body>) -> Result<Uri, Problem> {
     if [Method::CONNECT, Method::TRACE].contains(request.method()) {
-        return Err(no_method());
+        return Err(method_not_allowed());
     }
     let target = upstream.base.join(path, request.uri().query())?;
-    if headers::asks_for_websocket(request.headers()) {
-        return Err(no_websocket());
+    if headers::is_websocket(request.headers()) {
+        return Err(websocket_unsupported());
     }
     Ok(target)
 }
 
-/// Says what would be taken instead (RFC 9110, 15.5.6 and 15.5.16).
-fn with_choice(mut response: Response<Body>) -> Response<Body> {
-    let (name, choice) = match response.status() {
-        StatusCode::METHOD_NOT_ALLOWED => (ALLOW, METHODS),
+/// Lists the supported alternatives in a header (RFC 9110, 15.5.6 and 15.5.16).
+fn with_alternatives(mut response: Response<Body>) -> Response<Body> {
+    let (name, alternatives) = match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED => (ALLOW, ALLOWED_METHODS),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (ACCEPT_ENCODING, "identity"),
         _ => return response,
     };
-    response.headers_mut().insert(name, HeaderValue::from_static(choice));
+    response.headers_mut().insert(name, HeaderValue::from_static(alternatives));
     response
 }
 
 impl Proxy {
-    /// The request to its target, with its body in memory.
+    /// Reads a request body into memory, and sets the target.
     async fn read(
         &self,
         request: Request<Body>,
         target: Uri,
     ) -> Result<Request<RequestBody>, Problem> {
         let (parts, body) = request.into_parts();
-        let most = self.app.serve.bounds.body;
-        let taken = Taken::none(&self.room);
-        let body = Body::new(Taking::new(body, &taken));
-        let body = BufferedBody::read(body, &parts.headers, most).await.held_with(taken);
+        let max_length = self.app.serve.bounds.body;
+        let permit = BudgetPermit::new(&self.budget);
+        let body = Body::new(BudgetedBody::new(body, &permit));
+        let body = BufferedBody::read(body, &parts.headers, max_length).await.held_with(permit);
         match body.error() {
-            Some(error) => return Err(unread(error, most)),
-            None if !body.is_whole() => return Err(too_large(most)),
+            Some(error) => return Err(body_error(error, max_length)),
+            None if !body.is_whole() => return Err(too_large(max_length)),
             None => {}
         }
-        // Nothing that the server has put into its extensions goes on.
+        // A new request has none of the server's extensions.
         let mut request = Request::new(body);
         (*request.method_mut(), *request.uri_mut()) = (parts.method, target);
         *request.headers_mut() = parts.headers;
         Ok(request)
     }
 
-    /// What a request is charged to, if it is.
+    /// Returns the keys and the cost of a request, if it is charged.
     fn classify(
         &self,
         upstream: &Upstream,
@@ -102,52 +102,52 @@ impl Proxy {
     ) -> Result<Option<Classified>, Problem> {
         let Some((classified, unreadable)) = upstream.classify(request) else { return Ok(None) };
         match unreadable.filter(|_| self.app.serve.unread == UnreadRequests::Refuse) {
-            Some(unreadable) => Err(not_certain(&unreadable)),
-            None => self.bound_keys(&classified).map(|()| Some(classified)),
+            Some(unreadable) => Err(unreadable_request(&unreadable)),
+            None => self.check_key_lengths(&classified).map(|()| Some(classified)),
         }
     }
 
-    /// Keys are kept: how long they may be is bounded.
-    fn bound_keys(&self, classified: &Classified) -> Result<(), Problem> {
-        let most = self.app.serve.bounds.key;
-        match classified.keys().iter().all(|key| key.as_str().len() <= most) {
+    /// Checks the length of the keys, which are kept in memory.
+    fn check_key_lengths(&self, classified: &Classified) -> Result<(), Problem> {
+        let max_length = self.app.serve.bounds.key;
+        match classified.keys().iter().all(|key| key.as_str().len() <= max_length) {
             true => Ok(()),
-            false => Err(long_key(most)),
+            false => Err(key_too_long(max_length)),
         }
     }
 
-    fn unknown(&self) -> Problem {
+    fn unknown_upstream(&self) -> Problem {
         let names: Vec<&str> = self.upstreams.iter().map(|upstream| &*upstream.name).collect();
         let detail = match names.is_empty() {
-            true => "no upstream is configured; give `serve.upstreams`".to_owned(),
-            false => format!("no such upstream; there are: {}", names.join(", ")),
+            true => "no upstreams are configured; add one to `serve.upstreams`".to_owned(),
+            false => format!("no such upstream; available: {}", names.join(", ")),
         };
         Problem::new(StatusCode::NOT_FOUND, "unknown_upstream", detail)
     }
 }
 
-async fn answer(
+async fn send(
     proxy: &Proxy,
     upstream: &Upstream,
     mut request: Request<RequestBody>,
 ) -> Response<Body> {
     let classified = match proxy.classify(upstream, &request) {
         Ok(classified) => classified,
-        Err(problem) => return with_choice(upstream.format.problem(problem)),
+        Err(problem) => return with_alternatives(upstream.format.problem(problem)),
     };
     let Ok(_waiting) = proxy.app.waiting.try_acquire() else {
         return upstream.format.problem(busy());
     };
     headers::to_upstream(request.headers_mut(), upstream.base.may_be_http2());
     if classified.is_some() {
-        headers::uncompressed(request.headers_mut());
+        headers::request_identity(request.headers_mut());
     }
-    let (sent, tries) = upstream.send(request, classified.clone()).await;
+    let (sent, attempts) = upstream.send(request, classified.clone()).await;
     let mut response = match sent {
         Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            upstream.format.problem(garbage(&upstream.name))
+            upstream.format.problem(invalid_response(&upstream.name))
         }
-        Ok(response) => passed(response),
+        Ok(response) => to_client_response(response),
         Err(RateLimitError::Limited(error)) => {
             refused(proxy, upstream, classified.as_ref(), &error)
         }
@@ -156,14 +156,14 @@ async fn answer(
         }
         Err(error) => upstream.format.problem(failed(&upstream.name, &error.into())),
     };
-    if tries > 1 && !response.status().is_success() {
-        headers::tried_enough(response.headers_mut());
+    if attempts > 1 && !response.status().is_success() {
+        headers::prevent_retry(response.headers_mut());
     }
     response
 }
 
-/// An upstream's answer, as the client's.
-fn passed(mut response: Response<Body>) -> Response<Body> {
+/// Turns the response of an upstream into that of the proxy.
+fn to_client_response(mut response: Response<Body>) -> Response<Body> {
     *response.version_mut() = Version::HTTP_11;
     headers::to_client(response.headers_mut());
     response
@@ -176,55 +176,61 @@ fn refused(
     error: &AcquireError,
 ) -> Response<Body> {
     let limiter = &proxy.app.limiter;
-    let classified = classified.expect("only what is classified is limited");
+    let classified = classified.expect("only classified requests are limited");
     let mut response = refusal(limiter, classified.keys(), classified.cost(), error);
-    // Another server takes over, or what counts now will say.
+    // Another server takes over, or the limits changed.
     if matches!(error, AcquireError::Closed | AcquireError::Removed { .. }) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     upstream.format.refusal(response)
 }
 
-/// What became of a request that was sent, or could not be.
+/// Returns the error for a request that failed or could not be sent.
 fn failed(name: &str, error: &BoxError) -> Problem {
-    tracing::warn!(upstream = name, error = %ErrorChain(&**error), "an upstream has failed");
+    tracing::warn!(
+        upstream = name,
+        error = %ErrorChain(&**error),
+        "upstream request failed"
+    );
     let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
     let is_connect = client.is_some_and(|error| error.is_connect());
-    // The system's resolver doesn't say that it could open no file.
+    // The system's resolver does not report that it could not open a file.
     let is_full = || std::fs::File::open("/dev/null").is_err_and(|error| is_out_of_files(&error));
     if causes(&**error).any(is_out_of_files) || (is_connect && is_full()) {
-        return no_files();
+        return too_many_open_files();
     }
     if error.is::<TimedOut>() {
-        let detail = format!("the upstream `{name}` has not answered in time");
+        let detail = format!(
+            "the upstream `{name}` did not respond in time (`serve.bounds.upstream_timeout`)"
+        );
         return Problem::new(StatusCode::GATEWAY_TIMEOUT, "upstream_timeout", detail);
     }
-    if let Some(problem) = distrust(name, &**error) {
+    if let Some(problem) = describe_tls_error(name, &**error) {
         return problem;
     }
     if is_connect {
-        let detail = format!("the upstream `{name}` can't be connected to");
+        let detail = format!("cannot connect to the upstream `{name}`");
         return Problem::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", detail);
     }
-    garbage(name)
+    invalid_response(name)
 }
 
-fn garbage(name: &str) -> Problem {
+fn invalid_response(name: &str) -> Problem {
     let detail = format!("the upstream `{name}` closed the connection or sent invalid HTTP");
     Problem::new(StatusCode::BAD_GATEWAY, "upstream_failed", detail)
 }
 
-/// Whether this process, or this machine, may open no more files: the upstream has nothing to do with
-/// it.
+/// Returns true if the process or the system has too many open files, which is not the upstream's
+/// fault.
 fn is_out_of_files(cause: &(dyn Error + 'static)) -> bool {
     let error = cause.downcast_ref::<io::Error>();
     cfg!(unix)
         && error.and_then(io::Error::raw_os_error).is_some_and(|code| OUT_OF_FILES.contains(&code))
 }
 
-fn no_files() -> Problem {
-    let detail = "this server may open no more files, so that it can't connect to the upstream; raise \
-                  its limit (ulimit -n, LimitNOFILE=), or lower `serve.bounds.connections`";
+fn too_many_open_files() -> Problem {
+    let detail = "cannot connect to the upstream: the server has too many open files; raise the limit \
+                  (ulimit -n, LimitNOFILE=), or lower `serve.bounds.connections`";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_open_files", detail).retry_after(1)
 }
 
@@ -233,63 +239,63 @@ fn busy() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).retry_after(1)
 }
 
-fn no_room() -> Problem {
-    let detail = "as many bytes of requests are held as may be (`serve.bounds.buffered`)";
+fn budget_exceeded() -> Problem {
+    let detail = "the memory budget for request bodies is used up (`serve.bounds.buffered`)";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).retry_after(1)
 }
 
-fn no_method() -> Problem {
-    let detail = "the proxy passes neither CONNECT nor TRACE";
+fn method_not_allowed() -> Problem {
+    let detail = "the proxy does not support CONNECT and TRACE";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
 }
 
-fn not_certain(unreadable: &UnreadableRequest) -> Problem {
+fn unreadable_request(unreadable: &UnreadableRequest) -> Problem {
     let (status, code) = match unreadable.part() {
         "content-encoding" => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body"),
         _ => (StatusCode::BAD_REQUEST, "unreadable_request"),
     };
     let detail = format!(
-        "what the request is charged to can't be read for certain: {unreadable} (`serve.unread: allow` \
-         lets it pass)"
+        "cannot determine what to charge: {unreadable}; `serve.unread: allow` forwards such requests"
     );
     Problem::new(status, code, detail)
 }
 
-fn no_websocket() -> Problem {
-    let detail = "the proxy passes no WebSocket: nothing in it could be counted";
+fn websocket_unsupported() -> Problem {
+    let detail = "the proxy does not support WebSocket, because its usage cannot be measured";
     Problem::new(StatusCode::NOT_IMPLEMENTED, "no_websocket", detail)
 }
 
-/// Why a body could not be read: what the server bounds for all routes, or its client.
-fn unread(error: &(dyn Error + 'static), most: usize) -> Problem {
-    let is_late = |cause: &(dyn Error + 'static)| {
+/// Returns the error for a request body that could not be read.
+fn body_error(error: &(dyn Error + 'static), max_length: usize) -> Problem {
+    let is_timeout = |cause: &(dyn Error + 'static)| {
         let error = cause.downcast_ref::<io::Error>();
         error.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
     };
-    if is_of_length(error) {
-        return too_large(most);
+    if is_length_limit(error) {
+        return too_large(max_length);
     }
-    if causes(error).any(|cause| cause.is::<NoRoom>()) {
-        return no_room();
+    if causes(error).any(|cause| cause.is::<BudgetExceeded>()) {
+        return budget_exceeded();
     }
-    if causes(error).any(is_late) {
-        let detail = "the body has not come in time (`serve.bounds.body_timeout`)";
+    if causes(error).any(is_timeout) {
+        let detail = "timed out reading the request body (`serve.bounds.body_timeout`)";
         return Problem::new(StatusCode::REQUEST_TIMEOUT, "slow_body", detail);
     }
-    Problem::new(StatusCode::BAD_REQUEST, "broken_body", "the body has broken off")
+    Problem::new(StatusCode::BAD_REQUEST, "broken_body", "the request body is incomplete")
 }
 
-fn too_large(most: usize) -> Problem {
-    let detail = format!("the body has more than {most} bytes (`serve.bounds.body`)");
+fn too_large(max_length: usize) -> Problem {
+    let detail = format!("the body exceeds {max_length} bytes (`serve.bounds.body`)");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-fn long_key(most: usize) -> Problem {
-    let detail = format!("the model, or another key, has more than {most} bytes");
+fn key_too_long(max_length: usize) -> Problem {
+    let detail =
+        format!("the model or another key exceeds {max_length} bytes (`serve.bounds.key`)");
     Problem::new(StatusCode::BAD_REQUEST, "key_too_long", detail)
 }
 
-/// The name of an upstream, and the path below it as it was written.
+/// Splits a path into the name of an upstream and the remaining path, unchanged.
 pub(super) fn split(path: &str) -> (&str, &str) {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.split_at(path.find('/').unwrap_or(path.len()))
@@ -298,4 +304,4 @@ pub(super) fn split(path: &str) -> (&str, &str) {
 /// ENFILE and EMFILE, the same on every Unix.
 const OUT_OF_FILES: [i32; 2] = [23, 24];
 
-const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";

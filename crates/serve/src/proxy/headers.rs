@@ -1,4 +1,4 @@
-//! Fields that are meant for the next hop alone (RFC 9110, 7.6.1), and those that are ours.
+//! Hop-by-hop headers (RFC 9110, 7.6.1) and headers of the proxy itself.
 
 use axum::http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE,
@@ -7,18 +7,18 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Makes the fields of a client's request those of the request to its upstream. The client below
-/// writes the upstream's `host`.
+/// Turns the headers of a client's request into those of the request to the upstream. The HTTP client
+/// sets `host`.
 ///
-/// `expect` has been answered: the whole body is here. Who takes trailers is told on; HTTP/2 has no
-/// `connection`, and what one names would be dropped with it.
+/// `expect` is removed, because the complete body was received. `te: trailers` is forwarded; HTTP/2 has
+/// no `connection`, and headers named there are dropped with it.
 pub(super) fn to_upstream(headers: &mut HeaderMap, may_be_http2: bool) {
     let trailers = tokens(headers, TE).any(|token| token.eq_ignore_ascii_case("trailers"));
     to_client(headers);
     headers.remove(HOST);
     headers.remove(EXPECT);
     join_cookies(headers);
-    let own = |name: &&HeaderName| name.as_str().starts_with(OWN);
+    let own = |name: &&HeaderName| name.as_str().starts_with(OWN_PREFIX);
     for name in headers.keys().filter(own).cloned().collect::<Vec<_>>() {
         headers.remove(name);
     }
@@ -30,7 +30,7 @@ pub(super) fn to_upstream(headers: &mut HeaderMap, may_be_http2: bool) {
     }
 }
 
-/// Cookies stand in one field but in HTTP/2, which may send each in one of its own (RFC 9113, 8.2.3).
+/// Joins cookies into one header; HTTP/2 may split them (RFC 9113, 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let lines: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if lines.len() > 1
@@ -40,9 +40,9 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Makes the fields of an upstream's answer those of the answer to the client.
+/// Turns the headers of an upstream's response into those of the response to the client.
 ///
-/// `trailer` stays: it tells of the fields that follow the body, which pass too.
+/// `trailer` is kept, because trailers are forwarded.
 pub(super) fn to_client(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> =
         tokens(headers, CONNECTION).filter_map(|token| token.parse().ok()).collect();
@@ -51,36 +51,36 @@ pub(super) fn to_client(headers: &mut HeaderMap) {
     }
 }
 
-/// Asks for an answer that can be read in passing.
-pub(super) fn uncompressed(headers: &mut HeaderMap) {
+/// Requests an uncompressed response, whose usage can be read.
+pub(super) fn request_identity(headers: &mut HeaderMap) {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
-/// Tells a client that another try is of no use: there was more than one.
-pub(super) fn tried_enough(headers: &mut HeaderMap) {
+/// Tells the client not to retry: the proxy already did.
+pub(super) fn prevent_retry(headers: &mut HeaderMap) {
     headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
 }
 
-/// Whether a browser asks: no other client sends these. The first is sent to who is asked by `https` or
-/// is this machine, the other wherever a page is opened.
-pub(super) fn are_of_browser(headers: &HeaderMap) -> bool {
+/// Returns true for a request from a browser, which alone sends these headers: the first to `https` and
+/// loopback hosts, the other for navigation.
+pub(super) fn are_from_browser(headers: &HeaderMap) -> bool {
     headers.contains_key(SEC_FETCH_DEST) || headers.contains_key(UPGRADE_INSECURE_REQUESTS)
 }
 
-/// Keeps what a browser gets from running as a page of this server, whose storage is another's.
+/// Prevents a response from running as a page of this server's origin.
 pub(super) fn sandbox(headers: &mut HeaderMap) {
-    // Of several policies all count.
+    // All policies apply.
     headers.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
-/// Whether another protocol is asked for that can't pass. A server may ignore other offers, as that
-/// of HTTP/2.
-pub(super) fn asks_for_websocket(headers: &HeaderMap) -> bool {
+/// Returns true for a WebSocket request, which cannot be forwarded. Other upgrades, such as HTTP/2, may
+/// be ignored.
+pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     tokens(headers, UPGRADE).any(|token| token.eq_ignore_ascii_case("websocket"))
 }
 
-/// The elements of a field that is a list.
+/// Returns the elements of a list header.
 fn tokens(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim)
@@ -98,10 +98,10 @@ static HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// By which providers tell the official SDKs whether to send a request again.
+/// Tells the official SDKs whether to retry a request.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Fields with these first letters are for this server alone.
-const OWN: &str = "x-tollgate-";
+/// The prefix of headers for this server.
+const OWN_PREFIX: &str = "x-tollgate-";

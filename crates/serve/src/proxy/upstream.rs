@@ -4,10 +4,10 @@ use http_body::Body as _;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use super::base::Base;
-use super::client::{Client, RequestBody, counting};
-use super::format::Format;
-use super::scopes::Scopes;
+use super::base_url::BaseUrl;
+use super::client::{Client, RequestBody, count_attempts};
+use super::error_format::ErrorFormat;
+use super::key_sources::KeySources;
 use crate::app::App;
 use crate::config::{self, ServeMode};
 use tollgate::limiter::Limiter;
@@ -16,26 +16,26 @@ use tollgate::middleware::{
 };
 use tollgate::provider::UnreadableRequest;
 
-/// A provider that requests are forwarded to.
+/// An upstream that requests are forwarded to.
 #[derive(Debug)]
 pub(super) struct Upstream {
     pub(super) name: String,
-    pub(super) base: Base,
-    pub(super) format: Format,
-    scopes: Scopes,
+    pub(super) base: BaseUrl,
+    pub(super) format: ErrorFormat,
+    key_sources: KeySources,
     client: Client,
-    /// Whether requests are sent again that fail in passing.
+    /// True if the middleware retries transient failures.
     retries: bool,
-    /// Up to how many bytes a body is kept to be sent once more.
-    spare: u64,
-    limited: RetryService<Client, Known, Http>,
+    /// The maximum length of a body that is kept for another attempt, in bytes.
+    max_kept: u64,
+    limited: RetryService<Client, FromExtensions, Http>,
 }
 
-/// Requests are classified before they are handed over.
-type Known = fn(&Request<RequestBody>) -> Classified;
+/// The classifier of the middleware: requests are classified earlier.
+type FromExtensions = fn(&Request<RequestBody>) -> Classified;
 
 impl Upstream {
-    /// `None` for one whose URL the configuration would have refused.
+    /// Creates an upstream; `None` for an invalid URL, which the configuration rejects.
     pub(super) fn new(
         upstream: &config::Upstream,
         App { config, serve, .. }: &App,
@@ -48,28 +48,32 @@ impl Upstream {
             (ServeMode::Wait, Some(wait)) => layer.max_wait(wait),
             (ServeMode::Wait, None) => layer,
         };
-        let layer = layer.classify(known as Known).retry(config.retry.attempts.get() - 1);
+        let layer = layer
+            .classify(from_extensions as FromExtensions)
+            .retry(config.retry.attempts.get() - 1);
         Some(Self {
             name: upstream.name.clone(),
-            base: Base::of(&upstream.base_url)?,
-            format: Format::of(upstream.profile),
-            scopes: Scopes::new(upstream.profile, &serve.scopes),
+            base: BaseUrl::of(&upstream.base_url)?,
+            format: ErrorFormat::of(upstream.profile),
+            key_sources: KeySources::new(upstream.profile, &serve.scopes),
             client: client.clone(),
-            spare: serve.bounds.buffered as u64 / SPARE,
+            max_kept: serve.bounds.buffered as u64 / MAX_KEPT_DIVISOR,
             retries: config.retry.attempts.get() > 1,
             limited: layer.layer(client.clone()),
         })
     }
 
-    /// What a request is charged to, if it is, and why that can't be read for certain.
+    /// Returns the keys and the cost of a request, if it is charged, and the reason if its model cannot
+    /// be determined.
     pub(super) fn classify(
         &self,
         request: &Request<RequestBody>,
     ) -> Option<(Classified, Option<UnreadableRequest>)> {
-        is_charged(request).then(|| self.scopes.classify(request))
+        is_charged(request).then(|| self.key_sources.classify(request))
     }
 
-    /// Sends a request once it fits, and again as far as its failures allow; and how often it was sent.
+    /// Sends a request as soon as it fits, and retries failures that allow it. Returns the number of
+    /// attempts.
     pub(super) async fn send(
         &self,
         mut request: Request<RequestBody>,
@@ -79,14 +83,14 @@ impl Upstream {
         if let Some(classified) = classified {
             request.extensions_mut().insert(classified);
         }
-        // What is retried anyway needs no other copy; a long body is let go of once it is sent.
-        let is_short = request.body().size_hint().upper().is_some_and(|most| most <= self.spare);
-        let is_kept = is_short && !(is_limited && self.retries);
-        let spare = if is_kept { request.replay() } else { None };
-        counting(async {
-            match (self.send_once(request, is_limited).await, spare) {
-                (Err(RateLimitError::Inner(error)), Some(spare)) if error.is::<Unsent>() => {
-                    self.send_once(spare, is_limited).await
+        // The middleware's retries need no other copy, and a long body is released once it is sent.
+        let is_short = request.body().size_hint().upper().is_some_and(|most| most <= self.max_kept);
+        let keep = is_short && !(is_limited && self.retries);
+        let kept = if keep { request.replay() } else { None };
+        count_attempts(async {
+            match (self.send_once(request, is_limited).await, kept) {
+                (Err(RateLimitError::Inner(error)), Some(kept)) if error.is::<Unsent>() => {
+                    self.send_once(kept, is_limited).await
                 }
                 (sent, _) => sent,
             }
@@ -107,21 +111,21 @@ impl Upstream {
     }
 }
 
-/// Whether a provider's limits may count a request: they count no lists of models and the like. A body
-/// may be one that a server takes for a POST, whatever the method.
+/// Returns true if the provider's limits may count a request: not for a list of models and such. With a
+/// body, a server may treat any method like a POST.
 fn is_charged(request: &Request<RequestBody>) -> bool {
     let has_body = request.body().size() != Some(0);
-    has_body || !UNCHARGED.contains(request.method())
+    has_body || !UNCHARGED_METHODS.contains(request.method())
 }
 
-/// Bodies of up to this part of the room for all of them are kept until their answer begins.
-const SPARE: u64 = 1_024;
+/// The divisor of the budget for bodies that are kept until their response begins.
+const MAX_KEPT_DIVISOR: u64 = 1_024;
 
-/// What was found before.
-fn known(request: &Request<RequestBody>) -> Classified {
+/// Returns the earlier classification.
+fn from_extensions(request: &Request<RequestBody>) -> Classified {
     let classified = request.extensions().get::<Classified>();
     classified.cloned().expect("a request is classified before it is sent")
 }
 
-/// Methods by which no model is asked, as long as no body comes with them.
-const UNCHARGED: [Method; 4] = [Method::GET, Method::HEAD, Method::OPTIONS, Method::DELETE];
+/// Methods that do not run a model, if there is no body.
+const UNCHARGED_METHODS: [Method; 4] = [Method::GET, Method::HEAD, Method::OPTIONS, Method::DELETE];

@@ -1,19 +1,19 @@
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderValue};
 
-/// Whether a client would rather have JSON than text, by its headers `Accept` (RFC 9110, section
-/// 12.5.1). Text is what GoCC answers: who takes both alike, or anything, has that.
+/// Returns true if a client prefers JSON to text by its `Accept` headers (RFC 9110, section 12.5.1).
+/// GoCC responds with text, so text is the default, also if both are accepted equally.
 pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter();
     let ranges: Vec<Range<'_>> = values
         .filter_map(|value| HeaderValue::to_str(value).ok())
         .flat_map(|value| value.split(','))
-        .filter_map(Range::read)
+        .filter_map(Range::parse)
         .collect();
-    weight(&ranges, ("application", "json")) > weight(&ranges, ("text", "plain"))
+    weight(&ranges, "application", "json") > weight(&ranges, "text", "plain")
 }
 
-/// Kinds of answers, and how much they are liked: in thousandths.
+/// A media range and its weight in thousandths.
 #[derive(Debug, Clone, Copy)]
 struct Range<'a> {
     kind: &'a str,
@@ -22,8 +22,8 @@ struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// `None` for what isn't one: it says nothing.
-    fn read(text: &'a str) -> Option<Self> {
+    /// Parses a media range; `None` if it is invalid, since it is ignored then.
+    fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (kind, subkind) = parts.next()?.split_once('/')?;
         let weight = parts.find_map(|part| {
@@ -33,8 +33,8 @@ impl<'a> Range<'a> {
         Some(Self { kind, subkind, weight: weight.unwrap_or(Some(1_000))? })
     }
 
-    /// How closely it names this kind; `None` if it is another.
-    fn closeness(&self, (kind, subkind): (&str, &str)) -> Option<u8> {
+    /// Returns the specificity with which the range matches a media type; `None` if it does not match.
+    fn specificity(&self, kind: &str, subkind: &str) -> Option<u8> {
         let same_kind = self.kind.eq_ignore_ascii_case(kind);
         match (self.kind, self.subkind) {
             ("*", "*") => Some(0),
@@ -44,13 +44,14 @@ impl<'a> Range<'a> {
     }
 }
 
-/// What the closest of the ranges says of a kind; 0 if none does.
-fn weight(ranges: &[Range<'_>], kind: (&str, &str)) -> u16 {
-    let closest = ranges.iter().filter_map(|range| Some((range.closeness(kind)?, range.weight)));
-    closest.max().map_or(0, |(_, weight)| weight)
+/// Returns the weight of a media type by the most specific range; 0 if none matches.
+fn weight(ranges: &[Range<'_>], kind: &str, subkind: &str) -> u16 {
+    let best =
+        ranges.iter().filter_map(|range| Some((range.specificity(kind, subkind)?, range.weight)));
+    best.max().map_or(0, |(_, weight)| weight)
 }
 
-/// `0`, `1`, or either with up to three places after the point.
+/// Parses a weight: `0` or `1`, with up to three decimal places.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, places) = text.split_once('.').unwrap_or((text, ""));
     let digits = places.len() <= 3 && places.bytes().all(|place| place.is_ascii_digit());
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_for_who_likes_it_more_than_text() {
+    fn json_requires_a_higher_weight_than_text() {
         let of = |values: &[&'static str]| {
             let values = values.iter().map(|value| (ACCEPT, HeaderValue::from_static(value)));
             prefers_json(&values.collect())

@@ -7,61 +7,63 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::held::Held;
-use super::id::Id;
-use super::returned::{NotReturned, Returned};
+use super::grant_id::GrantId;
+use super::held_permits::HeldPermits;
+use super::returned_grants::{ReturnError, ReturnedGrants};
 use crate::app::App;
 use tollgate::Timestamp;
 use tollgate::limiter::{LimitStats, Limiter, Permit};
 use tollgate::quota::{Cost, Dimension};
 
-/// Grants, by the ids that their clients were told.
+/// The grants of `/rate` by id.
 ///
-/// Of most nothing is kept but the id that its client has. Those whose limiter has something to do when
-/// they end are held:
-/// - where requests in flight are counted, for `serve.reservation_ttl` from the grant on, whatever the
-///   windows: who never says that it is done keeps its place for so long and no longer;
-/// - else for the longest window of their key, but no longer than that. They occupy nothing meanwhile.
+/// Most grants need no state besides the id that the client has. Grants whose limiter must act at their
+/// end are held:
+/// - with a limit on requests in flight, for `serve.reservation_ttl` from the grant on, whatever the
+///   windows: a client that never returns a grant occupies the limit no longer than that;
+/// - otherwise for the longest window of the key, and at most for that time. They occupy no limit
+///   meanwhile.
 ///
-/// Tokens are taken at once. A shared store takes them when a grant ends: there a grant of tokens is
-/// ended at once, and can't be given back; but one that has a place among requests in flight keeps its
-/// tokens held for as long as that.
+/// Tokens are charged at the grant. A shared store charges them when a permit ends: there a grant with
+/// tokens ends immediately and cannot be returned, except if it counts as a request in flight; then its
+/// tokens stay held with it.
 #[derive(Debug)]
 pub(super) struct Grants {
-    /// Of this process: an id of an earlier one is good for nothing.
+    /// Random per process, so that ids of other processes are rejected.
     secret: RandomState,
     next: AtomicU64,
-    held: Arc<Held>,
-    returned: Mutex<Returned>,
+    held: Arc<HeldPermits>,
+    returned: Mutex<ReturnedGrants>,
 }
 
-/// More grants are to be held than the server takes.
+/// The server holds its maximum number of grants.
 #[derive(Debug)]
-pub(super) struct TooMany;
+pub(super) struct GrantLimitReached;
 
 impl Grants {
-    pub(super) fn new(most_held: usize) -> Self {
-        let (held, returned) = (Arc::new(Held::new(most_held)), Mutex::default());
+    pub(super) fn new(max_held: usize) -> Self {
+        let (held, returned) = (Arc::new(HeldPermits::new(max_held)), Mutex::default());
         Self { secret: RandomState::new(), next: AtomicU64::new(1), held, returned }
     }
 
-    /// Those whose permits are kept.
-    pub(super) fn held(&self) -> Arc<Held> {
+    /// Returns the permits that are held.
+    pub(super) fn held(&self) -> Arc<HeldPermits> {
         Arc::clone(&self.held)
     }
 
-    /// Forgets what doesn't matter any more.
+    /// Drops expired records of returned grants.
     pub(super) fn sweep(&self, now: Timestamp) {
         self.returned.lock().sweep(now);
     }
 
-    /// Lets go of a permit, for an id. Tokens are taken from now on, whenever it is given back: nobody
-    /// tells later what they were.
+    /// Turns a permit into an id. Tokens are charged now, even if the grant is returned later: their
+    /// actual number never becomes known.
     pub(super) fn issue(
         app: &App,
         mut permit: Permit,
-        (key, tokens): (&str, u64),
-    ) -> Result<Bytes, TooMany> {
+        key: &str,
+        tokens: u64,
+    ) -> Result<Bytes, GrantLimitReached> {
         let grants = &app.rate.grants;
         if tokens > 0 {
             permit.settle_early(&Dimension::Tokens, tokens);
@@ -70,69 +72,71 @@ impl Grants {
         let ticket = match permit.into_ticket() {
             Ok(ticket) => Some(ticket),
             Err(permit) => {
-                grants.hold(app, (number, permit), (key, tokens))?;
+                grants.hold(app, number, permit, key, tokens)?;
                 None
             }
         };
-        Ok(Id { number, ticket, tokens }.written(key, &grants.secret))
+        Ok(GrantId { number, ticket, tokens }.format(key, &grants.secret))
     }
 
-    /// Gives a grant back that lives and wasn't given back before.
-    pub(super) fn give_back(
+    /// Returns the quota of an active grant, once.
+    pub(super) fn return_grant(
         &self,
         limiter: &Limiter,
         key: &str,
         text: &str,
-    ) -> Result<(), NotReturned> {
-        let id = Id::read(text, key, &self.secret).ok_or(NotReturned::Again)?;
+    ) -> Result<(), ReturnError> {
+        let id = GrantId::parse(text, key, &self.secret).ok_or(ReturnError::AlreadyReturned)?;
         let Some(ticket) = id.ticket else {
-            let held = self.held.take(id.number, limiter.now());
-            return held.map(Permit::release).ok_or(NotReturned::Again);
+            let held = self.held.remove(id.number, limiter.now());
+            return held.map(Permit::release).ok_or(ReturnError::AlreadyReturned);
         };
         let limits = limiter.stats(key).limits;
-        let (now, until) = (limiter.now(), ticket.granted_at + longest(&limits));
+        let (now, until) = (limiter.now(), ticket.granted_at + longest_window(&limits));
         if until <= now {
-            return Err(NotReturned::Again);
+            return Err(ReturnError::AlreadyReturned);
         }
-        self.returned.lock().note((self.secret.hash_one(key), id.number), until, now)?;
-        let given = limiter.state().give_back(key, &cost(id.tokens), ticket);
-        given.then_some(()).ok_or(NotReturned::Again)
+        self.returned.lock().record(self.secret.hash_one(key), id.number, until, now)?;
+        let returned = limiter.state().give_back(key, &cost(id.tokens), ticket);
+        returned.then_some(()).ok_or(ReturnError::AlreadyReturned)
     }
 
     fn hold(
         &self,
         app: &App,
-        (number, permit): (u64, Permit),
-        (key, tokens): (&str, u64),
-    ) -> Result<(), TooMany> {
+        number: u64,
+        permit: Permit,
+        key: &str,
+        tokens: u64,
+    ) -> Result<(), GrantLimitReached> {
         let limits = app.limiter.stats(key).limits;
         let in_flight = limits.iter().any(|limit| limit.dimension == Dimension::Concurrency);
         let ttl = app.serve.reservation_ttl;
-        let time = match in_flight {
+        let lifetime = match in_flight {
             true => ttl,
-            // It is charged as it ends, which must be now.
+            // The store charges a permit when it ends, which must be now.
             false if permit.is_remote() && tokens > 0 => return Ok(()),
-            false => ttl.min(longest(&limits)),
+            false => ttl.min(longest_window(&limits)),
         };
-        let until = permit.granted_at() + time;
-        match self.held.keep(number, until, permit) {
+        let until = permit.granted_at() + lifetime;
+        match self.held.insert(number, until, permit) {
             Err(permit) if in_flight => {
                 permit.release();
-                Err(TooMany)
+                Err(GrantLimitReached)
             }
-            // It just can't be given back.
+            // The grant cannot be returned.
             _ => Ok(()),
         }
     }
 }
 
-/// What a request takes.
+/// Returns the cost of a request with this number of tokens.
 pub(super) fn cost(tokens: u64) -> Cost {
     Cost::new().tokens(tokens)
 }
 
-/// For how long what a grant took counts.
-fn longest(limits: &[LimitStats]) -> Duration {
+/// Returns the longest window of the limits.
+fn longest_window(limits: &[LimitStats]) -> Duration {
     let timed = limits.iter().filter(|limit| limit.dimension != Dimension::Concurrency);
     timed.map(|limit| limit.window.as_duration()).max().unwrap_or_default()
 }

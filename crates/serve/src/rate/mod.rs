@@ -1,26 +1,26 @@
-//! The rate-limit service, as GoCC's clients ask it.
+//! The rate-limit service, compatible with clients of GoCC.
 //!
-//! A key that a quota of the configuration names has that quota; any other has the limits of
-//! `serve.keys` over those of `serve`. Of most grants nothing is kept: what is needed to give one back is
-//! in its id. What ends when its client says so, and else at `serve.reservation_ttl`, are those of keys
-//! that count requests in flight; those of limits that a cluster shares can be given back for no longer
-//! than that, and not at all where they took tokens of such limits.
+//! A key with a quota has the limits of that quota; any other key has the limits of `serve.keys` merged
+//! over those of `serve`. Most grants need no state: their id has all that returning them needs. Grants
+//! of keys with a limit on requests in flight end when they are returned, or after
+//! `serve.reservation_ttl`. Grants of limits that a cluster shares can be returned within that time
+//! only, and not at all if they charged tokens.
 
 mod accept;
-mod answer;
-mod ask;
-mod asked;
+mod acquire;
+mod cleanup;
 mod debug;
-mod denied;
-mod forget;
-mod give_back;
+mod denial_counts;
+mod grant_id;
 mod grants;
-mod held;
-mod id;
-mod key;
-mod limits;
-mod returned;
-mod state;
+mod held_permits;
+mod limit_table;
+mod path_segment;
+mod rate_query;
+mod rate_service;
+mod response_format;
+mod return_grant;
+mod returned_grants;
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -34,76 +34,83 @@ use axum::routing::{any, delete, get};
 use futures_util::future::Either;
 use http_body_util::BodyExt;
 
-use self::answer::Form;
+use self::response_format::ResponseFormat;
 use super::app::App;
 use super::auth::{self, Auth};
-use super::compressed::compressed;
+use super::compression::compression;
 use super::problem::Problem;
-use super::route::Route;
-pub(super) use state::Rate;
+use super::route::{self, Route};
+pub(super) use rate_service::RateService;
 use tollgate::Timestamp;
 
-/// The answer to a request for a rate: at once, unless it waits.
-pub(super) type Answer = Either<Ready<Answered>, Pin<Box<dyn Future<Output = Answered> + Send>>>;
+/// The response to a request for a grant: ready, unless the request waits.
+pub(super) type ResponseFuture =
+    Either<Ready<HandlerResult>, Pin<Box<dyn Future<Output = HandlerResult> + Send>>>;
 
-type Answered = Result<Response<Body>, Infallible>;
+type HandlerResult = Result<Response<Body>, Infallible>;
 
-/// Whether a request asks for a rate. It goes a way of its own: it is asked for more than all else, and the
-/// table of all routes would be most of what it takes.
-pub(super) fn is_asked(method: &Method, route: Route) -> bool {
-    [Method::POST, Method::GET].contains(method) && route == Route::RATE
+/// Returns true for a request for a grant. Such requests are the most frequent ones and bypass the
+/// router, which would take most of their time.
+pub(super) fn is_acquire(method: &Method, route: Route) -> bool {
+    [Method::POST, Method::GET].contains(method) && route == Route::Rate
 }
 
-/// Who may ask for one.
+/// Returns the authorization of requests for grants.
 pub(super) fn client(app: &Arc<App>) -> Auth {
-    auth::client(app).told_as(told)
+    auth::client(app).with_error_format(format_error)
 }
 
-/// What is wrong as GoCC tells it, in text; or as a problem document to who would rather have JSON.
-pub(super) fn told(_: &App, _: &Uri, headers: &HeaderMap, problem: Problem) -> Response<Body> {
-    Form::asked(headers).problem(problem)
+/// Formats an error as text, like GoCC, or as a problem document for clients that prefer JSON.
+pub(super) fn format_error(
+    _: &App,
+    _: &Uri,
+    headers: &HeaderMap,
+    problem: Problem,
+) -> Response<Body> {
+    ResponseFormat::of(headers).problem(problem)
 }
 
-/// That way. Its body, if it has one, is [read](after_body) before it is answered.
-pub(super) fn ask<B>(
+/// Handles a request for a grant. The caller [reads](after_body) its body, if it has one.
+pub(super) fn acquire<B>(
     app: &Arc<App>,
     client: &Auth,
     request: &Request<B>,
     now: Timestamp,
-) -> Answer {
+) -> ResponseFuture {
     match client.refusal(request) {
         Some(refusal) => Either::Left(ready(Ok(refusal))),
-        None => ask::ask(app, request, now),
+        None => acquire::handle(app, request, now),
     }
 }
 
-/// The same after a body that says nothing: what isn't read would be the end of its connection.
-pub(super) fn after_body(answer: Answer, mut body: Body) -> Answer {
+/// Reads and ignores the request body before the response: otherwise the connection could not be
+/// reused.
+pub(super) fn after_body(response: ResponseFuture, mut body: Body) -> ResponseFuture {
     Either::Right(Box::pin(async move {
-        let answer = answer.await;
+        let response = response.await;
         while let Some(Ok(_)) = body.frame().await {}
-        answer
+        response
     }))
 }
 
-/// Its other routes. Starts what ends grants at their time and forgets what was long ago, until the server
-/// stops.
+/// Returns the other routes, and starts the tasks that end grants and drop expired state until the
+/// server stops.
 pub(super) fn routes(app: &Arc<App>) -> Router {
     let (limiter, stopping) = (&app.limiter, &app.stopping);
     tokio::spawn(app.rate.grants.held().run(limiter.clone(), stopping.clone()));
-    tokio::spawn(forget::run(Arc::downgrade(app), limiter.clone(), stopping.clone()));
+    tokio::spawn(cleanup::run(Arc::downgrade(app), limiter.clone(), stopping.clone()));
     let rates = Router::new()
-        // What doesn't ask for a rate.
-        .route("/rate/{key}", any(ask::no_method))
-        .route("/rate/{key}/{id}", delete(give_back::give_back))
-        // GoCC's answers where the key or the id is left out.
-        .route("/rate/", any(ask::no_key))
-        .route("/rate/{key}/", delete(give_back::no_id))
+        // Requests for grants bypass the router.
+        .route(Route::Rate.path(), any(acquire::method_not_allowed))
+        .route(Route::RateGrant.path(), delete(return_grant::return_grant))
+        // GoCC's responses without a key or an id.
+        .route(route::RATE_WITHOUT_KEY, any(acquire::missing_key))
+        .route(route::RATE_GRANT_WITHOUT_ID, delete(return_grant::missing_id))
         .route_layer(client(app));
     let debug = Router::new()
-        .route("/debug", get(debug::all))
-        .route("/debug/{key}", get(debug::one))
-        .route_layer(auth::admin_read(app).told_as(told))
-        .layer(compressed());
+        .route(Route::Debug.path(), get(debug::all))
+        .route(Route::DebugKey.path(), get(debug::one))
+        .route_layer(auth::admin_read(app).with_error_format(format_error))
+        .layer(compression());
     rates.merge(debug).with_state(Arc::clone(app))
 }

@@ -1,4 +1,4 @@
-//! Who may ask, look and change.
+//! Authorization.
 
 use reqwest::{Method, RequestBuilder};
 use tollgate_serve::{ServeError, Server, Tokens};
@@ -7,7 +7,7 @@ use super::rig::{Reply, Rig, http1};
 
 const PLAIN: &str = "serve: {listen: '127.0.0.1:0'}";
 
-/// Nobody listens at the upstream.
+/// The upstream's port is closed.
 const ROUTED: &str = "serve: {listen: '127.0.0.1:0', upstreams: {up: {base_url: 'http://127.0.0.1:9', \
                       provider: openai}}}";
 
@@ -22,7 +22,7 @@ async fn status(rig: &Rig, path: &str, shown: impl Fn(RequestBuilder) -> Request
 }
 
 #[tokio::test]
-async fn without_tokens_who_is_on_this_machine_asks_and_looks() {
+async fn without_tokens_only_local_requests_are_admitted() {
     let rig = Rig::start(PLAIN, tokens(None, None)).await;
     rig.post("/rate/k").await;
     assert_eq!(status(&rig, "/debug/k", |request| request).await, 200);
@@ -47,9 +47,9 @@ async fn without_tokens_who_is_on_this_machine_asks_and_looks() {
     }
 }
 
-/// Every route of the server and who is answered there: a route that is new belongs here.
+/// All routes of the server and the tokens that they accept; extend it for a new route.
 #[tokio::test]
-async fn each_route_asks_for_the_token_that_is_due_there() {
+async fn all_routes_require_their_token() {
     let rig = Rig::start(ROUTED, tokens(Some(" hunter2\n"), Some("admin"))).await;
     let (anybody, client, admin) = ([true, true, true], [false, true, true], [false, false, true]);
     for (method, path, who) in [
@@ -97,7 +97,7 @@ async fn each_route_asks_for_the_token_that_is_due_there() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_empty_protects_nothing() {
+async fn empty_token_counts_as_none() {
     let tokens = tokens(Some(" "), None);
     let config = tollgate_serve::parse("serve: {listen: '0.0.0.0:0'}").unwrap();
     let limiter = config.builder().build().unwrap();
@@ -106,7 +106,7 @@ async fn a_token_that_is_empty_protects_nothing() {
 }
 
 #[tokio::test]
-async fn with_a_token_nobody_asks_without_it() {
+async fn requests_without_the_token_are_refused() {
     let rig = Rig::start(PLAIN, tokens(Some("hunter2"), Some("admin"))).await;
     let bearer = |token: &'static str| move |request: RequestBuilder| request.bearer_auth(token);
     for (path, shown, expected) in [
@@ -134,7 +134,7 @@ async fn with_a_token_nobody_asks_without_it() {
 }
 
 #[tokio::test]
-async fn what_others_would_reach_without_a_token_is_not_listened_on() {
+async fn public_address_without_a_token_is_refused() {
     let bind = async |serve: &str, tokens| {
         let config = tollgate_serve::parse(&format!("serve: {{{serve}}}")).unwrap();
         let limiter = config.builder().build().unwrap();
@@ -147,7 +147,7 @@ async fn what_others_would_reach_without_a_token_is_not_listened_on() {
         assert!(error.to_string().contains("TOLLGATE_TOKEN"), "{error}");
     }
     let server = bind("listen: '0.0.0.0:0'", tokens(Some("t"), None)).await.unwrap();
-    // From elsewhere nobody looks without an admin's token.
+    // Requests to a public address cannot read keys without the admin token.
     let url = format!("http://127.0.0.1:{}/debug", server.addr().port());
     assert_eq!(Reply::of(http1().get(url).bearer_auth("t")).await.status, 403);
     server.shutdown().await.unwrap();
@@ -156,7 +156,7 @@ async fn what_others_would_reach_without_a_token_is_not_listened_on() {
 }
 
 #[test]
-fn tokens_are_not_shown() {
+fn tokens_are_hidden_in_debug() {
     let shown = format!("{:?}", tokens(Some("hunter2"), Some("swordfish")));
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tollgate::config::{self, Applied, Config, LoadOptions, Override};
 use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate_serve::{Scope, Serve, ServeError, ServeMode, Server, Tokens};
+use tollgate_serve::{KeySource, Serve, ServeError, ServeMode, Server, Tokens};
 
 /// The example of the docs, which has every section.
 const EXAMPLE: &str = include_str!("../../../../src/config/example.yaml");
@@ -42,8 +42,8 @@ fn example_serve_section_is_read() {
     assert_eq!(key.window, Some(Duration::from_secs(1)));
     let profiles: Vec<_> = serve.upstreams.iter().map(|upstream| upstream.profile).collect();
     assert_eq!(profiles, [OPENAI, ANTHROPIC]);
-    let tenant = Scope::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
-    assert_eq!(serve.scopes, [Scope::Model, tenant]);
+    let tenant = KeySource::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
+    assert_eq!(serve.scopes, [KeySource::Model, tenant]);
     assert_eq!(serve.mode, ServeMode::Wait);
 }
 
@@ -52,7 +52,7 @@ fn serve_section_omitted_fields_have_defaults() {
     for text in ["{}", "serve: {}", "serve: ~"] {
         let serve = said(text);
         assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
-        assert_eq!(serve.scopes, [Scope::Model]);
+        assert_eq!(serve.scopes, [KeySource::Model]);
     }
 }
 
@@ -77,14 +77,11 @@ fn serve_section_errors_have_line_and_column() {
     let upstream = |name, provider| {
         format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
     };
-    refuses(
-        &upstream("a/b", "openai"),
-        "1:21: serve.upstreams.\"a/b\": must be a segment of a path",
-    );
+    refuses(&upstream("a/b", "openai"), "1:21: serve.upstreams.\"a/b\": must be a path segment");
     refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: unknown provider `acme`");
     for (url, problem) in [
-        ("https://a:b@h/v1", "must have no user name: clients send credentials of their own"),
-        ("https://h/v1?key=b", "must have no query: that of a request is its client's"),
+        ("https://a:b@h/v1", "must not contain a user name"),
+        ("https://h/v1?key=b", "must not contain a query or a fragment"),
     ] {
         let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
         refuses(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
@@ -99,9 +96,12 @@ fn serve_section_errors_have_line_and_column() {
     );
     refuses(
         "serve: {trusted_proxies: ['::1', proxy.local]}",
-        "1:34: serve.trusted_proxies[1]: must be an IP address, as 127.0.0.1 or ::1",
+        "1:34: serve.trusted_proxies[1]: must be an IP address, such as 127.0.0.1 or ::1",
     );
-    refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
+    refuses(
+        "serve: {scopes: [{header: 'a b'}]}",
+        "1:27: serve.scopes[0].header: must be a header name",
+    );
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn schema_describes_serve_section() {
 }
 
 #[test]
-fn of_serve_the_limits_and_the_switches_of_the_log_are_followed() {
+fn rate_limits_and_log_switches_are_reloaded() {
     assert_eq!(apply(EXAMPLE, EXAMPLE), Applied::default());
     let before = "serve: {max_requests: 1, drain: 1s, log: {log4xx: false}}";
     let followed =
@@ -190,7 +190,7 @@ fn of_serve_the_limits_and_the_switches_of_the_log_are_followed() {
 }
 
 #[test]
-fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
+fn upstream_providers_follow_listed_providers() {
     const QUOTAS: &str = "quotas: {gpt-4o: {rpm: 5}}";
     const SERVE: &str = "serve: {upstreams: {
         a: {base_url: 'http://h', provider: openai}, b: {base_url: 'http://h', provider: openai},

@@ -1,4 +1,4 @@
-//! `examples/serve.rs`, as it is.
+//! The example `examples/serve.rs`.
 
 #[path = "../../examples/serve.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
@@ -12,7 +12,7 @@ use tollgate_testing::wire::Wire;
 const CONFIG: &str = "{quotas: {reports: {rpm: 2}}, serve: {listen: '127.0.0.1:0'}}";
 
 #[tokio::test]
-async fn the_program_and_its_clients_share_one_limit() {
+async fn program_and_clients_share_a_limit() {
     let (server, limiter) = serve::start(CONFIG, Tokens::default()).await.expect("it starts");
     let permit = limiter.acquire("reports", &Cost::new()).await.expect("the first of two");
     drop(permit);

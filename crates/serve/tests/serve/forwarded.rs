@@ -1,5 +1,5 @@
-//! Requests that reach this machine's own address through a reverse proxy, another site's page, or a
-//! head that can be read in two ways.
+//! Requests to a loopback address that come through a reverse proxy, from a page of another site, or
+//! with an ambiguous head.
 
 use reqwest::RequestBuilder;
 use serde_json::Value;
@@ -25,11 +25,11 @@ const FORWARDING: [(&str, &str); 15] = [
     ("cdn-loop", "cdn"),
     ("fly-client-ip", "203.0.113.9"),
     ("ali-cdn-real-ip", "203.0.113.9"),
-    // Whatever it says: it was forwarded.
+    // A loopback address in the header does not make the request local.
     ("x-forwarded-for", "127.0.0.1"),
 ];
 
-/// Every way in that needs no token from this machine's own address.
+/// All routes that local requests reach without a token.
 const OPEN: [&str; 7] = [
     "/rate/k",
     "/v1/reservations/x",
@@ -46,7 +46,7 @@ async fn rig(serve: &str, client: Option<&str>, admin: Option<&str>) -> Rig {
     Rig::start(&format!("serve: {{listen: '127.0.0.1:0', {serve} {UPSTREAMS}}}"), tokens).await
 }
 
-/// The status alone: some answers don't end.
+/// Returns only the status, because some responses do not end.
 async fn status(rig: &Rig, path: &str, with: impl FnOnce(RequestBuilder) -> RequestBuilder) -> u16 {
     with(http1().get(rig.url(path))).send().await.unwrap().status().as_u16()
 }
@@ -57,7 +57,7 @@ fn is_refused(status: u16) -> bool {
 
 #[tokio::test]
 async fn forwarded_request_without_tokens_is_refused() {
-    // Neither is a proxy that is named, as long as there is no token.
+    // A trusted proxy has no effect without a token.
     for serve in ["", "trusted_proxies: ['127.0.0.1'],"] {
         let rig = rig(serve, None, None).await;
         for path in OPEN {
@@ -72,18 +72,18 @@ async fn forwarded_request_without_tokens_is_refused() {
 }
 
 #[tokio::test]
-async fn forwarded_request_of_a_named_proxy_counts_as_its_own() {
+async fn request_forwarded_by_a_trusted_proxy_is_local() {
     let forwarded = |request: RequestBuilder| request.header("x-forwarded-for", "203.0.113.9");
     for (serve, expected) in [
         ("", 403),
         ("trusted_proxies: ['127.0.0.2', '::1'],", 403),
         ("trusted_proxies: ['127.0.0.1'],", 403),
     ] {
-        // A token of an admin keeps no stranger out.
+        // An admin token alone does not authenticate clients.
         let rig = rig(serve, None, Some("admin")).await;
         assert_eq!(status(&rig, "/rate/k", forwarded).await, expected, "{serve}");
         assert_eq!(status(&rig, "/debug", forwarded).await, 401, "{serve}");
-        // The token of an admin does for clients too.
+        // The admin token is accepted for clients.
         let shown = |request| forwarded(request).bearer_auth("admin");
         assert_eq!(status(&rig, "/rate/k", shown).await, 200, "{serve}");
     }
@@ -97,7 +97,7 @@ async fn forwarded_request_of_a_named_proxy_counts_as_its_own() {
 }
 
 #[tokio::test]
-async fn anonymous_clients_may_be_forwarded_but_see_no_keys() {
+async fn forwarded_anonymous_clients_cannot_read_keys() {
     let rig = rig("allow_anonymous: true,", None, None).await;
     let forwarded = |request: RequestBuilder| request.header("forwarded", "for=203.0.113.9");
     assert_eq!(status(&rig, "/rate/k", forwarded).await, 200);
@@ -130,10 +130,10 @@ async fn page_of_another_port_is_foreign() {
     assert_eq!(status(&rig, "/rate/a", host("localhost", "http://localhost")).await, 200);
     assert_eq!(status(&rig, "/rate/b", host("LOCALHOST:80", "http://localhost")).await, 200);
     assert_eq!(status(&rig, "/rate/c", host("[::1]:9", "http://[::1]:9")).await, 200);
-    // Of a request without `Origin` (an image) browsers only tell the site, which knows no ports.
+    // Without `Origin` (an image), browsers only send the site, which ignores ports.
     let site = |request: RequestBuilder| request.header("sec-fetch-site", "same-site");
     assert_eq!(status(&rig, "/rate/k", site).await, 403);
-    // Somebody who types the address.
+    // A user who types the address.
     let typed = |request: RequestBuilder| request.header("sec-fetch-site", "none");
     assert_eq!(status(&rig, "/rate/d", typed).await, 200);
 }
@@ -188,7 +188,7 @@ async fn http2_authority_with_userinfo_is_refused() {
 }
 
 #[tokio::test]
-async fn idempotency_key_is_of_the_token_that_authenticated() {
+async fn idempotency_key_is_scoped_to_token() {
     let rig = rig("", Some("client"), Some("admin")).await;
     let reserve = async |shown: &[(&str, &str)]| {
         let post = http2().post(rig.url("/v1/reserve")).header("idempotency-key", "k");
@@ -202,7 +202,7 @@ async fn idempotency_key_is_of_the_token_that_authenticated() {
     for same in [
         &[("authorization", "bearer  client")][..],
         &[("x-tollgate-token", "client")],
-        // The one that counts is the server's own; the other says nothing here.
+        // The server's own header takes precedence.
         &[("x-tollgate-token", "client"), ("authorization", "Bearer admin")],
     ] {
         assert_eq!(reserve(same).await, client, "{same:?}");
@@ -214,9 +214,9 @@ async fn idempotency_key_is_of_the_token_that_authenticated() {
     assert_eq!(reserve(&both).await, admin);
 }
 
-/// As `/openapi.json` says, and the proxy's documentation.
+/// See `/openapi.json` and the documentation of the proxy.
 #[tokio::test]
-async fn body_of_a_refusal_is_as_documented() {
+async fn refusal_body_is_as_documented() {
     let rig = rig("", Some("client"), Some("admin")).await;
     let json = "application/json";
     for (path, token, status, code) in [

@@ -1,4 +1,4 @@
-//! GoCC's own tests, over HTTP, and its protocol to the letter.
+//! GoCC's own tests, over HTTP, and its exact protocol.
 
 use reqwest::Method;
 use tollgate_serve::Tokens;
@@ -6,7 +6,7 @@ use tollgate_serve::Tokens;
 use super::rig::{Reply, Rig, http1, http2, until};
 
 #[tokio::test]
-async fn as_many_as_the_limit_says_are_approved_and_then_denied() {
+async fn requests_are_granted_up_to_the_limit() {
     let rig = Rig::new("max_requests: 3").await;
     assert_eq!(rig.granted(10, "/rate/k").await, 3);
     rig.pass(999);
@@ -16,7 +16,7 @@ async fn as_many_as_the_limit_says_are_approved_and_then_denied() {
 }
 
 #[tokio::test]
-async fn those_that_can_wait_queue_up_to_the_bound_and_are_then_denied() {
+async fn waiting_requests_queue_up_to_the_bound() {
     let rig = Rig::new("max_requests: 2, max_requests_in_queue: 3").await;
     assert_eq!(rig.granted(2, "/rate/k?canWait=true").await, 2);
     let mut waiters = Vec::new();
@@ -37,7 +37,7 @@ async fn those_that_can_wait_queue_up_to_the_bound_and_are_then_denied() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_queue_exactly() {
+async fn thousand_waiting_requests_are_counted_exactly() {
     let rig = Rig::new("max_requests: 1000, max_requests_in_queue: 1000").await;
     let client = http2();
     let url = rig.url("/rate/k?canWait=1");
@@ -48,7 +48,7 @@ async fn a_thousand_queue_exactly() {
     }
     let waiters: Vec<_> = (0..900).map(|_| ask()).collect();
     until(|| rig.waiting("k") == 900).await;
-    // By another client: one connection of HTTP/2 carries a thousand at most.
+    // Through another client: an HTTP/2 connection has at most a thousand streams.
     let other = http2();
     let more: Vec<_> = (0..105).map(|_| tokio::spawn(Reply::of(other.post(&url)))).collect();
     until(|| more.iter().filter(|reply| reply.is_finished()).count() == 5).await;
@@ -63,7 +63,7 @@ async fn a_thousand_queue_exactly() {
 }
 
 #[tokio::test]
-async fn a_waiter_is_delayed_for_its_window() {
+async fn waiting_request_is_delayed_until_the_next_window() {
     let rig = Rig::new("max_requests: 1").await;
     assert_eq!(rig.post("/rate/k").await.status, 200);
     let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
@@ -77,7 +77,7 @@ async fn a_waiter_is_delayed_for_its_window() {
 }
 
 #[tokio::test]
-async fn a_request_that_may_says_by_how_many_it_is_judged() {
+async fn request_sets_own_rate_if_allowed() {
     let rig =
         Rig::new("max_requests: 2, requests_can_set_rate: true, requests_can_mod_queue: true")
             .await;
@@ -94,7 +94,7 @@ async fn a_request_that_may_says_by_how_many_it_is_judged() {
 }
 
 #[tokio::test]
-async fn keys_know_nothing_of_each_other() {
+async fn keys_are_independent() {
     let rig = Rig::new("max_requests: 1").await;
     for key in ["a", "b", "a%2Fb", "%C3%BC", "a.b"] {
         assert_eq!(rig.granted(2, &format!("/rate/{key}")).await, 1, "{key}");
@@ -103,7 +103,7 @@ async fn keys_know_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn limits_of_all_patterns_that_match_are_merged_in_their_order() {
+async fn limits_of_matching_patterns_merge_in_order() {
     let rig = Rig::new(
         "max_requests: 9, keys: [
         {key_pattern: user, key_pattern_is_regex: true, max_requests_per_window: 2},
@@ -122,7 +122,7 @@ async fn limits_of_all_patterns_that_match_are_merged_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_key_may_have_a_longer_queue_than_others_have() {
+async fn queue_length_is_set_per_key() {
     let text = "waiting: {max_waiting: 1}\n\
         serve: {listen: '127.0.0.1:0', max_requests: 1, max_requests_in_queue: 3}";
     let rig = Rig::start(text, Tokens::default()).await;
@@ -136,7 +136,7 @@ async fn a_key_may_have_a_longer_queue_than_others_have() {
 }
 
 #[tokio::test]
-async fn who_only_looks_takes_nothing() {
+async fn head_and_options_consume_no_quota() {
     let rig = Rig::new("max_requests: 1").await;
     let looked = rig.ask(Method::HEAD, "/rate/k").await;
     assert_eq!((looked.status, looked.body.as_str()), (405, ""));
@@ -144,7 +144,7 @@ async fn who_only_looks_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_quota_names_has_that_quota() {
+async fn key_with_a_quota_uses_the_quota() {
     let text = "quotas: {gpt-4o: {rpm: 4}}\nserve: {listen: '127.0.0.1:0', max_requests: 2}";
     let rig = Rig::start(text, Tokens::default()).await;
     assert_eq!(rig.granted(9, "/rate/gpt-4o").await, 4);
@@ -152,7 +152,7 @@ async fn a_key_that_a_quota_names_has_that_quota() {
 }
 
 #[tokio::test]
-async fn text_answers_are_those_of_gocc() {
+async fn text_responses_match_gocc() {
     let rig = Rig::new("max_requests: 1").await;
     let granted = rig.get("/rate/k").await;
     assert_eq!(
@@ -183,7 +183,7 @@ async fn text_answers_are_those_of_gocc() {
 }
 
 #[tokio::test]
-async fn who_asks_for_json_gets_json() {
+async fn json_is_sent_if_preferred() {
     let rig = Rig::new("max_requests: 1").await;
     let client = http1();
     let ask =
@@ -200,7 +200,7 @@ async fn who_asks_for_json_gets_json() {
 }
 
 #[tokio::test]
-async fn who_takes_anything_gets_text() {
+async fn text_is_sent_by_default() {
     let rig = Rig::new("max_requests: 9").await;
     let client = http1();
     for accepted in ["application/json, text/plain, */*", "application/json;q=0, */*"] {
@@ -210,7 +210,7 @@ async fn who_takes_anything_gets_text() {
 }
 
 #[tokio::test]
-async fn debug_tells_of_a_key_whose_requests_nothing_limits() {
+async fn debug_lists_a_key_without_a_request_limit() {
     let text = "quotas: {k: {tpm: 100}}\nmargin: {percent: 0}\nserve: {listen: '127.0.0.1:0'}";
     let rig = Rig::start(text, Tokens::default()).await;
     rig.post("/rate/k?tokens=100").await;
@@ -224,7 +224,7 @@ async fn debug_tells_of_a_key_whose_requests_nothing_limits() {
 }
 
 #[tokio::test]
-async fn debug_tells_what_gocc_tells() {
+async fn debug_matches_gocc() {
     let rig = Rig::new("max_requests: 2, max_requests_in_queue: 7, window_millis: 500").await;
     assert_eq!(rig.granted(5, "/rate/x").await, 2);
     let waiter = rig.waiter("x", "/rate/x?canWait=true").await;

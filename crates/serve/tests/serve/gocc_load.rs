@@ -1,4 +1,4 @@
-//! Many at once: the counts are exact.
+//! Exact counts under concurrent load.
 
 use reqwest::Client;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use super::rig::{Reply, Rig, http2};
 
-/// Asks so many by HTTP/2, from so many tasks; how many were granted.
+/// Sends requests over HTTP/2 from several tasks, and returns the number of grants.
 async fn storm(client: &Client, tasks: usize, each: usize, url: impl Fn(usize) -> String) -> usize {
     let tasks: Vec<_> = (0..tasks)
         .map(|task| {
@@ -24,8 +24,7 @@ async fn storm(client: &Client, tasks: usize, each: usize, url: impl Fn(usize) -
     sum(tasks).await
 }
 
-/// Asks so many by HTTP/1.1 over each of so many connections, one behind the other without waiting for
-/// answers; how many were granted.
+/// Sends pipelined requests over several HTTP/1.1 connections, and returns the number of grants.
 async fn pipelined(
     rig: &Rig,
     connections: usize,
@@ -65,20 +64,20 @@ async fn sum(tasks: Vec<tokio::task::JoinHandle<usize>>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_at_once_on_one_key_are_granted_exactly_up_to_the_limit() {
+async fn concurrent_requests_of_one_key_respect_the_limit() {
     let rig = Rig::new("max_requests: 5000").await;
     assert_eq!(storm(&http2(), 100, 60, |_| rig.url("/rate/k")).await, 5_000);
     assert_eq!(pipelined(&rig, 50, 200, |_| "l".to_owned()).await, 5_000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_at_once_on_different_keys_are_granted_exactly_up_to_each_limit() {
+async fn concurrent_requests_of_many_keys_respect_each_limit() {
     let rig = Rig::new("max_requests: 40").await;
     assert_eq!(pipelined(&rig, 50, 200, |at| format!("k-{}", at % 100)).await, 4_000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_thousand_over_http_are_all_answered() {
+async fn hundred_thousand_http_requests_are_answered() {
     let rig = Rig::new("max_requests: 1000000").await;
     let granted = pipelined(&rig, 10, 10_000, |at| format!("k-{}", at % 100)).await;
     assert_eq!(granted, 100_000);

@@ -1,11 +1,11 @@
-//! What GoCC gets wrong, and a server must not.
+//! Bugs of GoCC that this server must not have.
 
 use reqwest::Method;
 
 use super::rig::{Reply, Rig, http1, http2, until};
 
 #[tokio::test]
-async fn a_delete_gives_back_its_own_live_grant_once() {
+async fn delete_returns_an_active_grant_once() {
     let rig = Rig::new("max_requests: 3").await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -24,7 +24,7 @@ async fn a_delete_gives_back_its_own_live_grant_once() {
 }
 
 #[tokio::test]
-async fn a_thousand_bogus_deletes_give_nothing() {
+async fn invalid_deletes_return_no_quota() {
     let rig = Rig::new("max_requests: 2").await;
     let id = rig.post("/rate/k").await.body;
     assert_eq!(rig.granted(5, "/rate/k").await, 1);
@@ -44,7 +44,7 @@ async fn a_thousand_bogus_deletes_give_nothing() {
 }
 
 #[tokio::test]
-async fn a_slot_that_is_given_back_wakes_who_waits() {
+async fn returned_grant_wakes_a_waiting_request() {
     let rig = Rig::new("max_requests: 1").await;
     let id = rig.post("/rate/k").await.body;
     let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
@@ -53,7 +53,7 @@ async fn a_slot_that_is_given_back_wakes_who_waits() {
 }
 
 #[tokio::test]
-async fn concurrency_is_free_again_when_a_grant_is_given_back_or_out_of_time() {
+async fn concurrency_is_released_by_return_or_expiry() {
     let text = "quotas: {k: {concurrency: 1}}\n\
         serve: {listen: '127.0.0.1:0', reservation_ttl: 5s}";
     let rig = Rig::start(text, Default::default()).await;
@@ -73,7 +73,7 @@ async fn concurrency_is_free_again_when_a_grant_is_given_back_or_out_of_time() {
 }
 
 #[tokio::test]
-async fn a_place_in_flight_is_held_for_its_time_however_long_the_windows_are() {
+async fn in_flight_grant_is_held_for_the_ttl() {
     let text = "quotas: {k: {rpd: 1000, concurrency: 8}}\nmargin: {percent: 0}\n\
         serve: {listen: '127.0.0.1:0', reservation_ttl: 5s}";
     let rig = Rig::start(text, Default::default()).await;
@@ -90,7 +90,7 @@ async fn a_place_in_flight_is_held_for_its_time_however_long_the_windows_are() {
 }
 
 #[tokio::test]
-async fn what_is_held_for_a_grant_goes_when_it_is_given_back() {
+async fn returned_grant_is_not_held() {
     let text = "quotas: {k: {rpd: 100000, concurrency: 1}}\nserve: {listen: '127.0.0.1:0'}";
     let rig = Rig::start(text, Default::default()).await;
     rig.post("/rate/l").await;
@@ -104,7 +104,7 @@ async fn what_is_held_for_a_grant_goes_when_it_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_grant_of_tokens_gives_its_request_back_and_not_its_tokens() {
+async fn returned_grant_keeps_tokens_charged() {
     let text = "quotas: {k: {rpm: 1, tpm: 100}}\nmargin: {percent: 0}\n\
         serve: {listen: '127.0.0.1:0'}";
     let rig = Rig::start(text, Default::default()).await;
@@ -116,7 +116,7 @@ async fn a_grant_of_tokens_gives_its_request_back_and_not_its_tokens() {
 }
 
 #[tokio::test]
-async fn a_newcomer_never_passes_who_waits() {
+async fn new_request_never_overtakes_waiters() {
     let rig = Rig::new("max_requests: 1").await;
     rig.post("/rate/k").await;
     let first = rig.waiter("k", "/rate/k?canWait=true").await;
@@ -133,7 +133,7 @@ async fn a_newcomer_never_passes_who_waits() {
 }
 
 #[tokio::test]
-async fn the_place_of_a_caller_that_goes_away_is_free_at_once() {
+async fn disconnected_waiter_frees_queue_entry() {
     for client in [http1(), http2()] {
         let rig = Rig::new("max_requests: 1, max_requests_in_queue: 2").await;
         rig.post("/rate/k").await;
@@ -152,7 +152,7 @@ async fn the_place_of_a_caller_that_goes_away_is_free_at_once() {
 }
 
 #[tokio::test]
-async fn no_window_of_that_length_lets_more_in_than_the_limit() {
+async fn no_window_admits_more_than_the_limit() {
     let rig = Rig::new("max_requests: 10, window_millis: 100").await;
     rig.pass(99);
     assert_eq!(rig.granted(20, "/rate/k").await, 10);
@@ -165,7 +165,7 @@ async fn no_window_of_that_length_lets_more_in_than_the_limit() {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_when_its_time_is_over_or_can_not_suffice() {
+async fn timed_out_wait_is_refused() {
     let rig = Rig::new("max_requests: 1").await;
     rig.post("/rate/k").await;
     let refused = rig.post("/rate/k?canWait=true&timeout=900ms").await;
@@ -176,7 +176,7 @@ async fn who_waits_is_told_when_its_time_is_over_or_can_not_suffice() {
 }
 
 #[tokio::test]
-async fn nobody_waits_longer_than_the_server_lets() {
+async fn wait_is_bounded_by_max_wait() {
     let text = "waiting: {max_wait: 500ms}\nserve: {listen: '127.0.0.1:0', max_requests: 1}";
     let rig = Rig::start(text, Default::default()).await;
     rig.post("/rate/k").await;
@@ -193,7 +193,7 @@ async fn nobody_waits_longer_than_the_server_lets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn debug_stalls_nobody_and_nobody_stalls_it() {
+async fn debug_and_requests_do_not_block_each_other() {
     let rig = Rig::new("max_requests: 5").await;
     let client = http2();
     let asking: Vec<_> = (0..400)
@@ -213,7 +213,7 @@ async fn debug_stalls_nobody_and_nobody_stalls_it() {
     assert_eq!(instances.len(), 50);
     let approved = |one: &serde_json::Value| one["NumApprovedThisWindow"].as_u64().unwrap();
     for (key, one) in instances {
-        // Of the eight requests for every second key half went to /debug instead.
+        // Every second key received half of its eight requests from `/debug`.
         let odd = key.ends_with(['1', '3', '5', '7', '9']);
         assert_eq!(approved(one), if odd { 5 } else { 4 }, "{key}");
     }

@@ -1,4 +1,4 @@
-//! GoCC's protocol at several servers that share their limits over Redis: any of them can be asked.
+//! GoCC's protocol on several servers that share their limits over Redis.
 
 use futures_util::future::join_all;
 use reqwest::Client;
@@ -7,7 +7,7 @@ use tollgate_serve::{Server, Tokens};
 use super::rig::{Reply, http1};
 use tollgate_testing::servers::Redis;
 
-/// Two servers on one Redis.
+/// Two servers that share one Redis.
 struct Pair {
     servers: [Server; 2],
     client: Client,
@@ -15,7 +15,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `quotas` is what stands in that section, `serve` more of that one.
+    /// Starts two servers; `quotas` is that section, `serve` has further settings.
     async fn new(quotas: &str, serve: &str) -> Self {
         let redis = Redis::start();
         let text = format!(
@@ -46,7 +46,7 @@ impl Pair {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn as_many_at_once_as_the_limit_says_are_granted_by_two_servers() {
+async fn two_servers_share_a_concurrency_limit() {
     let pair = Pair::new("", "max_requests: 64").await;
     let replies = join_all((0..64).map(|at| pair.post(at % 2, "/rate/k"))).await;
     let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
@@ -68,7 +68,7 @@ async fn as_many_at_once_as_the_limit_says_are_granted_by_two_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_are_taken_of_all_servers_at_once() {
+async fn tokens_are_charged_across_servers() {
     let pair = Pair::new("k: {tpd: 100}", "").await;
     let granted = pair.post(0, "/rate/k?tokens=60").await;
     assert_eq!(granted.status, 200);
@@ -78,7 +78,7 @@ async fn tokens_are_taken_of_all_servers_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_place_in_flight_that_nobody_gives_back_is_free_for_all_servers_after_its_time() {
+async fn in_flight_grant_expires_across_servers() {
     let pair = Pair::new("k: {rpd: 100, concurrency: 2}", "reservation_ttl: 1s").await;
     let first = [pair.post(0, "/rate/k").await, pair.post(0, "/rate/k").await];
     assert_eq!(first.each_ref().map(|reply| reply.status), [200; 2]);

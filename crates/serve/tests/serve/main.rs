@@ -1,8 +1,8 @@
-//! The server over real sockets, in the test's own process, where time is driven by hand.
+//! The server over real sockets, in the test's process and with a manual clock.
 
 mod api;
 mod auth;
-mod compressed;
+mod compression;
 mod config;
 mod example;
 mod forwarded;

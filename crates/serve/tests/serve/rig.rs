@@ -1,4 +1,4 @@
-//! A server of the test's own, and clients for it.
+//! A server for tests, and clients for it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tollgate_serve::{Server, Tokens};
 
 pub(crate) use tollgate_testing::http::{Reply, http1, http2, raw, until};
 
-/// A server whose limiter goes by a clock that the test moves.
+/// A server with a manual clock.
 pub(crate) struct Rig {
     pub(crate) clock: ManualClock,
     pub(crate) limiter: Limiter,
@@ -21,7 +21,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A server whose section `serve` says this.
+    /// Starts a server with these settings in the section `serve`.
     pub(crate) async fn new(serve: &str) -> Self {
         Self::start(&format!("serve: {{listen: '127.0.0.1:0', {serve}}}"), Tokens::default()).await
     }
@@ -55,7 +55,7 @@ impl Rig {
         self.ask(Method::DELETE, path).await
     }
 
-    /// How many of so many requests are granted.
+    /// Sends requests, and returns the number of grants.
     pub(crate) async fn granted(&self, requests: usize, path: &str) -> usize {
         let mut granted = 0;
         for _ in 0..requests {
@@ -64,7 +64,7 @@ impl Rig {
         granted
     }
 
-    /// A request that waits in the queue of this key, behind those that do already.
+    /// Sends a request that waits in the queue of a key.
     pub(crate) async fn waiter(&self, key: &str, path: &str) -> JoinHandle<Reply> {
         let before = self.waiting(key);
         let request = self.client.post(self.url(path));

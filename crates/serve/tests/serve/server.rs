@@ -1,4 +1,4 @@
-//! Connections: their protocols, their bounds, their end.
+//! Connections: protocols, bounds and shutdown.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::rig::{Reply, Rig, http1, http2, raw, until};
 use tollgate_testing::wire::{Wire, header};
 
 #[tokio::test]
-async fn one_port_speaks_both_versions_of_http() {
+async fn one_port_serves_http1_and_http2() {
     let rig = Rig::new("max_requests: 9").await;
     for (client, version) in
         [(http1(), reqwest::Version::HTTP_11), (http2(), reqwest::Version::HTTP_2)]
@@ -24,7 +24,7 @@ async fn one_port_speaks_both_versions_of_http() {
 }
 
 #[tokio::test]
-async fn every_answer_has_an_id_and_the_correlation_of_its_request() {
+async fn responses_have_request_and_correlation_ids() {
     let rig = Rig::new("max_requests: 1").await;
     let first = rig.post("/rate/k").await;
     let second = rig.get("/nothing/here").await;
@@ -40,7 +40,7 @@ async fn every_answer_has_an_id_and_the_correlation_of_its_request() {
 }
 
 #[tokio::test]
-async fn shutting_down_answers_everyone_who_waits() {
+async fn shutdown_answers_waiting_requests() {
     let mut rig = Rig::new("max_requests: 1, max_requests_in_queue: 50").await;
     rig.post("/rate/k").await;
     let mut waiters = Vec::new();
@@ -58,7 +58,7 @@ async fn shutting_down_answers_everyone_who_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_by_itself_is_cut_off_at_the_end_of_the_drain() {
+async fn connections_are_cut_off_at_the_end_of_the_drain() {
     let mut rig = Rig::new("drain: 2s, bounds: {head_timeout: 1h, body_timeout: 1h}").await;
     let mut stream = TcpStream::connect(rig.addr).await.unwrap();
     stream.write_all(b"POST /rate/k HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
@@ -69,7 +69,7 @@ async fn what_does_not_end_by_itself_is_cut_off_at_the_end_of_the_drain() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_slow_to_ask_is_left_behind() {
+async fn slow_request_head_is_cut_off() {
     let rig = Rig::new("bounds: {head_timeout: 50ms}").await;
     for begun in ["", "P", "PRI * HTTP/2.0\r\n", "POST /rate/k HTTP/1.1\r\nhost"] {
         let answer = raw(rig.addr, begun.as_bytes()).await;
@@ -79,7 +79,7 @@ async fn a_client_that_is_slow_to_ask_is_left_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_an_answer_slowly_has_all_of_it() {
+async fn slow_reader_receives_the_whole_response() {
     let rig = Rig::new("max_requests: 1, bounds: {head_timeout: 1s, body_timeout: 1h}").await;
     let limits = DefaultLimits::new(&rig.limiter, &Quota::new().rpm(1));
     for number in 0..20_000 {
@@ -93,7 +93,7 @@ async fn who_takes_an_answer_slowly_has_all_of_it() {
     stream.write_all(b"GET /debug HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let (mut answer, mut piece) = (Vec::new(), vec![0; 200_000]);
     while !answer.ends_with(b"}}}") {
-        // Long enough that it is asked to leave.
+        // Longer than the idle timeout.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let taken = stream.read(&mut piece).await.unwrap();
         assert!(taken > 0, "cut off after {} bytes", answer.len());
@@ -102,7 +102,7 @@ async fn who_takes_an_answer_slowly_has_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_nothing_is_read_so_that_its_connection_lives_on() {
+async fn ignored_request_body_is_drained_for_keep_alive() {
     let rig = Rig::new("max_requests: 9").await;
     let mut wire = Wire::connect(rig.addr).await.unwrap();
     let head = "POST /rate/k HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n";
@@ -116,7 +116,7 @@ async fn a_body_that_says_nothing_is_read_so_that_its_connection_lives_on() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_taken_than_the_bound() {
+async fn connections_are_bounded() {
     let rig = Rig::new("bounds: {connections: 2, head_timeout: 1h}").await;
     let mut first = TcpStream::connect(rig.addr).await.unwrap();
     let second = TcpStream::connect(rig.addr).await.unwrap();
@@ -133,7 +133,7 @@ async fn no_more_connections_are_taken_than_the_bound() {
 }
 
 #[tokio::test]
-async fn heads_beyond_their_bound_are_refused() {
+async fn oversized_head_is_refused() {
     let rig = Rig::new("bounds: {head: 8192}").await;
     let head =
         format!("GET /rate/k HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(20_000));
@@ -143,7 +143,7 @@ async fn heads_beyond_their_bound_are_refused() {
 }
 
 #[tokio::test]
-async fn nonsense_ends_its_connection_alone() {
+async fn malformed_request_ends_only_one_connection() {
     let rig = Rig::new("max_requests: 9").await;
     for nonsense in [
         "\0\u{1}\u{2}\r\n\r\n",
@@ -158,7 +158,7 @@ async fn nonsense_ends_its_connection_alone() {
 }
 
 #[tokio::test]
-async fn no_more_wait_than_the_bound_of_the_server() {
+async fn waiting_requests_are_bounded_server_wide() {
     let rig = Rig::new("max_requests: 1, bounds: {waiting: 1}").await;
     assert_eq!(rig.granted(1, "/rate/a").await + rig.granted(1, "/rate/b").await, 2);
     let waiter = rig.waiter("a", "/rate/a?canWait=true").await;
@@ -170,7 +170,7 @@ async fn no_more_wait_than_the_bound_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_left_behind() {
+async fn client_that_does_not_read_is_cut_off() {
     let rig = Rig::new("bounds: {connections: 1, head_timeout: 1h, body_timeout: 50ms}").await;
     let mut deaf = TcpStream::connect(rig.addr).await.unwrap();
     let flood = tokio::spawn(async move {
@@ -182,7 +182,7 @@ async fn a_client_that_reads_nothing_is_left_behind() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_slow_to_come_is_not_waited_for() {
+async fn slow_ignored_body_does_not_delay_the_response() {
     let rig = Rig::new("bounds: {body_timeout: 50ms, head_timeout: 1h}").await;
     let begun =
         b"POST /rate/k HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 10\r\n\r\nab";
@@ -191,9 +191,9 @@ async fn a_body_that_is_slow_to_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_limiter_is_left_once_its_server_has_shut_down() {
+async fn shutdown_drops_the_limiter() {
     let mut rig = Rig::new("max_requests: 9").await;
-    // Listeners go with what all keys share.
+    // Listeners are dropped with the limiter's shared state.
     let owned = Arc::new(());
     let left = Arc::downgrade(&owned);
     rig.limiter.listen(move |_| {

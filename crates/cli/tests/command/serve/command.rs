@@ -249,7 +249,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
     for _ in 0..80 {
         connections.push(TcpStream::connect(served.served.addr()).await.unwrap());
     }
-    soon(async || served.output.lock().contains("no connection can be taken")).await;
+    soon(async || served.output.lock().contains("failed to accept a connection")).await;
     let first = &mut connections[0];
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();
@@ -276,7 +276,7 @@ fn invalid_values_are_rejected_at_start() {
         ("serve -c keys.json", "keys.json:1:27: serve.keys[0].key_pattern"),
         ("serve -c nowhere.json", "nowhere.json: can't read the file"),
         ("serve -i http://a,http://b", "--instance-urls: instances don't forward requests"),
-        ("serve --listen 0.0.0.0:0", "can be reached from other machines"),
+        ("serve --listen 0.0.0.0:0", "is reachable from other machines"),
     ] {
         let ended = home.run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments}");

@@ -55,10 +55,10 @@ async fn untrusted_upstream_gets_no_request_and_no_charge() {
     let cases = [
         ("stranger", stranger.certify("127.0.0.1"), "SSL_CERT_FILE"),
         ("namesake", Ca::new("ours").certify("127.0.0.1"), "SSL_CERT_FILE"),
-        ("elsewhere", ca.certify("gateway.example"), "another host; let `base_url` name"),
-        ("expired", ca.sign(&expired), "has expired"),
-        ("early", ca.sign(&early), "is not valid yet"),
-        ("itself", ca.own_certificate(), "is not valid: "),
+        ("elsewhere", ca.certify("gateway.example"), "another host; change `base_url`"),
+        ("expired", ca.sign(&expired), "an expired certificate"),
+        ("early", ca.sign(&early), "is not yet valid"),
+        ("itself", ca.own_certificate(), "an invalid certificate: "),
     ];
     let (mut ups, mut urls, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for (name, config, says) in cases {
@@ -104,7 +104,7 @@ async fn plain_upstream_behind_https_url_gives_hint() {
     .await;
     let served = Ca::new("ours").trusted(&[("up", format!("https://{up}"))], "");
     let problem = distrusted(&served, "up").await;
-    assert!(problem["detail"].as_str().unwrap().contains("begins with `http:`"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("to `http:`"), "{problem}");
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn server_without_ca_warns_and_reaches_plain_upstream() {
     let upstreams = [("up", secure.url()), ("plain", format!("http://{}", plain.addr))];
     let served = serve(Home::new(), &upstreams, "", "/nowhere/ca.pem");
     let log = served.read("log");
-    assert!(log.contains("no upstream can be reached by https"), "{log}");
+    assert!(log.contains("no trusted root certificates found"), "{log}");
     let problem = distrusted(&served, "up").await;
     assert!(problem["detail"].as_str().unwrap().contains("SSL_CERT_FILE"), "{problem}");
     let sent = tokio::spawn(through(&served, "plain").send());

@@ -3,17 +3,10 @@
 use axum::body::Body;
 use axum::http::{Request, Response, Version};
 use http_body_util::BodyExt;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use tollgate_testing::http::h2c;
 use tollgate_testing::upstream::raw;
 
 use super::tls::{Ca, Secure, head};
-
-/// A client of HTTP/2 that knows beforehand that the server speaks it.
-fn h2c() -> Client<HttpConnector, Body> {
-    Client::builder(TokioExecutor::new()).http2_only(true).build_http()
-}
 
 #[tokio::test]
 async fn http2_client_reaches_http2_upstream_by_upstream_name() {

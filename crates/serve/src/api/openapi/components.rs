@@ -1,42 +1,43 @@
-use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use crate::api::idempotency::LONGEST_KEY;
+use super::Schemas;
+use crate::api::idempotency::MAX_KEY_LENGTH;
 
-/// What the operations refer to; `longest_key` in bytes.
-pub(super) fn components(generator: &mut SchemaGenerator, longest_key: usize) -> Value {
-    let mut schemas = generator.take_definitions(true);
-    if let Some(key) = schemas.get_mut("Key") {
-        key["maxLength"] = longest_key.into();
-        key["description"] = format!("A key: at most {longest_key} bytes in UTF-8.").into();
+/// Returns the components that operations refer to.
+pub(super) fn components(schemas: &mut Schemas) -> Value {
+    let max_key_length = schemas.max_key_length;
+    let mut definitions = schemas.generator.take_definitions(true);
+    if let Some(key) = definitions.get_mut("Key") {
+        key["maxLength"] = max_key_length.into();
+        key["description"] = format!("A key of at most {max_key_length} bytes in UTF-8.").into();
     }
-    // Names of regular expressions start with `regex:` here.
+    // The name of a quota marks a regular expression with `regex:` instead.
     if let Some(Value::Object(fields)) =
-        schemas.get_mut("Quota").map(|quota| &mut quota["properties"])
+        definitions.get_mut("Quota").map(|quota| &mut quota["properties"])
     {
         fields.remove("regex");
     }
-    schemas.insert("Problem".to_owned(), problem());
+    definitions.insert("Problem".to_owned(), problem());
     json!({
-        "schemas": schemas,
+        "schemas": definitions,
         "headers": headers(),
         "parameters": {"IdempotencyKey": idempotency_key()},
         "securitySchemes": {
             "token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "The token of clients (TOLLGATE_TOKEN), or of admins, where one is set.",
+                "description": "The client token (TOLLGATE_TOKEN), if one is set, or the admin token.",
             },
             "adminToken": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "The token of admins (TOLLGATE_ADMIN_TOKEN).",
+                "description": "The admin token (TOLLGATE_ADMIN_TOKEN).",
             },
             "tollgateToken": {
                 "type": "apiKey",
                 "in": "header",
                 "name": "x-tollgate-token",
-                "description": "The same token.",
+                "description": "The same token in a header of its own.",
             },
         },
     })
@@ -45,25 +46,28 @@ pub(super) fn components(generator: &mut SchemaGenerator, longest_key: usize) ->
 fn problem() -> Value {
     json!({
         "type": "object",
-        "description": "Why a request isn't answered as it asks (RFC 9457).",
+        "description": "A problem document (RFC 9457).",
         "properties": {
             "type": {"type": "string", "format": "uri-reference"},
             "title": {"type": "string"},
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
             "code": {
                 "type": "string",
-                "description": "In one word, for programs; there may be new ones.",
+                "description": "A machine-readable error code. New codes may be added.",
                 "examples": ["rpm_exceeded", "exceeds_capacity", "queue_full", "expired"],
             },
-            "detail": {"type": "string", "description": "What, where, and what to do."},
-            "retry_after": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "In seconds, rounded up; left out where it is no use to come back.",
+            "detail": {
+                "type": "string",
+                "description": "A human-readable description of the error and how to fix it.",
             },
-            "dimension": {"type": "string", "description": "What falls short."},
-            "key": {"type": "string", "description": "The key that binds."},
-            "violated-policies": {"type": "array", "items": {"type": "string"}},
+            "retry_after": {"type": "integer", "minimum": 0, "description": RETRY_AFTER},
+            "dimension": {"type": "string", "description": "The dimension whose limit is exceeded."},
+            "key": {"type": "string", "description": "The key whose limit is exceeded."},
+            "violated-policies": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "The names of the exceeded policies, as in `RateLimit-Policy`.",
+            },
         },
         "required": ["type", "title", "status", "code", "detail"],
     })
@@ -73,29 +77,29 @@ fn headers() -> Value {
     let text = json!({"type": "string"});
     json!({
         "Retry-After": {
-            "description": "In seconds, rounded up; left out where it is no use to come back.",
+            "description": RETRY_AFTER,
             "schema": {"type": "integer", "minimum": 0},
         },
         "RateLimit": {
-            "description": "What is left of each limit (draft-ietf-httpapi-ratelimit-headers); left out \
-                            where nothing is limited.",
+            "description": "The remaining quota of each limit (draft-ietf-httpapi-ratelimit-headers); \
+                            absent if there are no limits.",
             "schema": text,
         },
         "RateLimit-Policy": {
-            "description": "Each limit (draft-ietf-httpapi-ratelimit-headers); left out where nothing \
-                            is limited.",
+            "description": "The limits (draft-ietf-httpapi-ratelimit-headers); absent if there are none.",
             "schema": text,
         },
         "Accept-Encoding": {
-            "description": "Encodings of bodies that are known; left out where something else is wrong.",
+            "description": "The supported content encodings; absent if the content type is wrong.",
             "schema": text,
         },
         "Location": {
-            "description": "The reservation.",
+            "description": "The path of the reservation.",
             "schema": {"type": "string", "format": "uri-reference"},
         },
         "Idempotency-Replayed": {
-            "description": "There if this answer was given before, to a request with the same key.",
+            "description": "Present if this is the stored response to an earlier request with the same \
+                            Idempotency-Key.",
             "schema": {"const": "true"},
         },
     })
@@ -106,10 +110,13 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "One for each thing that is to be done once: who sends the same request again \
-                        with the same key gets the same answer, and nothing is done twice. Kept for \
-                        `serve.reservation_ttl` at least, and as long as the reservation while the \
-                        server has room.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~]+$"},
+        "description": "A unique key for the request. A retry with the same key and the same request \
+                        returns the stored response without repeating the operation. Responses are \
+                        stored for at least `serve.reservation_ttl`, and for the lifetime of the \
+                        reservation if memory permits.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[!-~]+$"},
     })
 }
+
+const RETRY_AFTER: &str =
+    "The time to retry after, in seconds, rounded up; absent if a retry cannot succeed.";

@@ -1,28 +1,40 @@
-//! What the server answers, as OpenAPI 3.1 tells it: out of the types that are read and written.
+//! The OpenAPI 3.1 document of the server, generated from its routes and its request and response types.
 
 mod components;
+mod decisions;
 mod operation;
-mod others;
-mod own;
+mod operations;
+mod parameter;
+mod quotas;
+mod rate;
+mod reservations;
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
 
 use crate::app::App;
+use crate::route::Route;
 
-/// The document, as it is sent.
+/// The serialized document.
 #[derive(Debug, Clone)]
 pub(super) struct Document(Bytes);
 
-/// What this server answers.
+/// The source of the schemas of operations.
+struct Schemas {
+    generator: SchemaGenerator,
+    /// The maximum length of a key, in bytes.
+    max_key_length: usize,
+}
+
+/// Returns the document of a server.
 pub(super) fn document(app: &App) -> Document {
-    let json = serde_json::to_vec(&value(app)).expect("texts and numbers are JSON");
-    Document(json.into())
+    let json = serde_json::to_vec(&value(app.serve.bounds.key));
+    Document(json.expect("a JSON value can be serialized").into())
 }
 
 impl IntoResponse for Document {
@@ -31,58 +43,98 @@ impl IntoResponse for Document {
     }
 }
 
-fn value(app: &App) -> Value {
-    let mut generator = generator();
-    let key = app.serve.bounds.key;
-    let mut paths = own::paths(&mut generator, key);
-    paths.extend(others::paths(key));
+impl Schemas {
+    /// Creates schemas of JSON Schema 2020-12 that refer to each other as components of OpenAPI 3.1.
+    fn new(max_key_length: usize) -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.meta_schema = None;
+            settings.definitions_path = "/components/schemas".into();
+        });
+        Self { generator: settings.into_generator(), max_key_length }
+    }
+
+    /// Returns a reference to the schema of a type.
+    fn of<T: JsonSchema>(&mut self) -> Value {
+        self.generator.subschema_for::<T>().to_value()
+    }
+}
+
+fn value(max_key_length: usize) -> Value {
+    let mut schemas = Schemas::new(max_key_length);
+    let documented =
+        |route: Route| Some((route.path().to_owned(), path_item(route, &mut schemas)?));
+    let paths: Map<String, Value> = Route::all().filter_map(documented).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "tollgate",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
-            "description": ABOUT,
+            "description": DESCRIPTION,
         },
         "servers": [{"url": "/"}],
         "tags": [
-            {"name": "reservations", "description": "Reserve, then settle."},
-            {"name": "figures", "description": "What is used, and what would be let in."},
-            {"name": "quotas", "description": "What is limited."},
-            {"name": "rate", "description": "The rate-limit service, as GoCC's clients ask it."},
-            {"name": "operation", "description": "For who operates the server."},
+            {"name": "reservations", "description": "Reserve quota, then settle the actual usage."},
+            {"name": "statistics", "description": "Usage of keys, and decisions without consuming quota."},
+            {"name": "quotas", "description": "The limits of keys."},
+            {"name": "rate", "description": "The rate-limit service, compatible with clients of GoCC."},
+            {"name": "operations", "description": "Health checks, metrics and this document."},
         ],
         "paths": paths,
-        "components": components::components(&mut generator, key),
+        "components": components::components(&mut schemas),
     })
 }
 
-/// Schemas of JSON Schema 2020-12, as OpenAPI 3.1 has them, that refer to each other as its components.
-fn generator() -> SchemaGenerator {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        settings.definitions_path = "/components/schemas".into();
-    });
-    settings.into_generator()
+/// Returns the operations of a route by method; `None` for routes that are not part of an API.
+fn path_item(route: Route, schemas: &mut Schemas) -> Option<Value> {
+    Some(match route {
+        Route::Rate => json!({
+            "get": rate::acquire("askRate", schemas),
+            "post": rate::acquire("postRate", schemas),
+        }),
+        Route::RateGrant => json!({"delete": rate::release(schemas)}),
+        Route::Debug => json!({"get": rate::debug()}),
+        Route::DebugKey => json!({"get": rate::debug_key(schemas)}),
+        Route::Reserve => json!({"post": reservations::reserve(schemas)}),
+        Route::Reservation => json!({"get": reservations::get(schemas)}),
+        Route::Settle => json!({"post": reservations::settle(schemas)}),
+        Route::Release => json!({"post": reservations::release(schemas)}),
+        Route::Renew => json!({"post": reservations::renew(schemas)}),
+        Route::Decide => json!({"post": decisions::decide(schemas)}),
+        Route::Stats => json!({"get": decisions::stats(schemas)}),
+        Route::KeyStats => json!({"get": decisions::key_stats(schemas)}),
+        Route::Quotas => json!({"get": quotas::list(schemas)}),
+        Route::Quota => json!({
+            "get": quotas::get(schemas),
+            "put": quotas::put(schemas),
+            "delete": quotas::delete(schemas),
+        }),
+        Route::Reset => json!({"post": quotas::reset(schemas)}),
+        Route::OpenApi => json!({"get": operations::document()}),
+        Route::Health => json!({"get": operations::health()}),
+        Route::Ready => json!({"get": operations::ready()}),
+        Route::Metrics => json!({"get": operations::metrics()}),
+        Route::Page | Route::LiveEvents | Route::UnknownApi | Route::Proxy => return None,
+    })
 }
 
-const ABOUT: &str = "\
-Limits for programs in any language. Amounts are whole numbers; times are those of RFC 3339 in UTC, to \
-the nanosecond; lengths of time are whole milliseconds, by names that end in `_ms`. What goes wrong is \
-told as a problem document (RFC 9457) with `code` and `detail`. Bodies of requests may come compressed \
-(`Content-Encoding: gzip`); how long they may be is said of what they hold.
+const DESCRIPTION: &str = "\
+Rate limits for programs in any language. Amounts are integers. Times are RFC 3339 in UTC with \
+nanoseconds. Durations are integers in milliseconds, in fields that end in `_ms`. Errors are problem \
+documents (RFC 9457) with `code` and `detail`. Request bodies may be compressed (`Content-Encoding: \
+gzip`); size limits apply to the decompressed body.
 
-A reservation is taken by `POST /v1/reserve`, and ends exactly once: settled by what it really took, \
-released if it was never used, or, if nobody says anything, at its expiry, charged as it was reserved. A \
-client that goes while it waits leaves the queue.
+`POST /v1/reserve` takes a reservation. A reservation ends exactly once: it is settled with the actual \
+cost, released if it was not used, or, if neither happens in time, it expires and is charged as reserved. \
+A client that disconnects while it waits leaves the queue.
 
-A reservation, a grant of `/rate` and the answer that belongs to an `Idempotency-Key` are known to the \
-instance of the server that has given them, and to no other, whatever limits instances share. Behind a \
-balancer, keep a client at its instance (sticky sessions): elsewhere the id is unknown, 404.
+Reservations, grants of `/rate` and responses for an `Idempotency-Key` are stored by the server instance \
+that created them, even if instances share their limits. Behind a load balancer, use sticky sessions; \
+other instances respond with 404.
 
-Besides what is told here, `/{upstream}/...` forwards to the upstreams of the configuration, whatever \
-their API: method, path, head and body pass unchanged, once the request fits its limits. A request that \
-doesn't is answered 429 with `Retry-After`, as a problem document.";
+`/{upstream}/...`, which is not part of this document, forwards requests to the configured upstreams. \
+Method, path, headers and body are forwarded unchanged as soon as the request fits its limits. A request \
+that exceeds a limit is refused with 429, `Retry-After` and a problem document.";
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 use serde_json::{Map, Value, json};
 
-/// One operation of the document, as it grows.
+use super::parameter;
+
+/// An operation of the document under construction.
 #[derive(Debug)]
 pub(super) struct Operation(Map<String, Value>);
 
@@ -9,41 +11,47 @@ impl Operation {
         let start = json!({"tags": [tag], "operationId": id, "summary": summary, "responses": {}});
         match start {
             Value::Object(map) => Self(map),
-            _ => unreachable!("it is an object"),
+            _ => unreachable!("the literal is an object"),
         }
     }
 
-    pub(super) fn about(self, description: &str) -> Self {
+    pub(super) fn description(self, description: &str) -> Self {
         self.with("description", description.into())
     }
 
-    /// Takes this in its path, its query or its head.
-    pub(super) fn takes(mut self, parameter: Value) -> Self {
+    /// Adds a parameter of the path, the query or the headers.
+    pub(super) fn parameter(mut self, parameter: Value) -> Self {
         let all = self.0.entry("parameters").or_insert_with(|| json!([]));
-        all.as_array_mut().expect("made above").push(parameter);
+        all.as_array_mut().expect("parameters are an array").push(parameter);
         self
     }
 
-    /// Takes a body of JSON.
-    pub(super) fn body(self, schema: impl Into<Value>, required: bool) -> Self {
-        let content = json!({"application/json": {"schema": schema.into()}});
+    /// Adds the parameters of a paged list.
+    pub(super) fn paged(self) -> Self {
+        parameter::page().into_iter().fold(self, Self::parameter)
+    }
+
+    /// Sets a JSON request body.
+    pub(super) fn body(self, schema: Value, required: bool) -> Self {
+        let content = json!({"application/json": {"schema": schema}});
         self.with("requestBody", json!({"required": required, "content": content}))
     }
 
-    /// Answers this.
-    pub(super) fn answers(self, status: u16, what: &str, schema: impl Into<Value>) -> Self {
-        self.answers_as(status, what, &[("application/json", schema.into())], &[])
+    /// Adds a JSON response.
+    pub(super) fn json(self, status: u16, description: &str, schema: Value) -> Self {
+        self.response(status, description, &[("application/json", schema)], &[])
     }
 
-    /// Answers this, with these fields of the head.
-    pub(super) fn answers_as(
+    /// Adds a response with schemas by content type, and with these headers. The first response of a
+    /// status counts.
+    pub(super) fn response(
         self,
         status: u16,
-        what: &str,
+        description: &str,
         contents: &[(&str, Value)],
         headers: &[&str],
     ) -> Self {
-        let mut response = json!({"description": what});
+        let mut response = json!({"description": description});
         if !contents.is_empty() {
             let content =
                 |(kind, schema): &(&str, Value)| ((*kind).to_owned(), json!({"schema": schema}));
@@ -56,11 +64,11 @@ impl Operation {
             };
             response["headers"] = Value::Object(headers.iter().map(header).collect());
         }
-        self.answers_raw(status, response)
+        self.insert(status, response)
     }
 
-    /// Answers a problem document.
-    pub(super) fn fails(self, status: u16, what: &str) -> Self {
+    /// Adds a response with a problem document.
+    pub(super) fn problem(self, status: u16, description: &str) -> Self {
         let problem = json!({"$ref": "#/components/schemas/Problem"});
         let headers: &[&str] = match status {
             415 => &["Accept-Encoding"],
@@ -68,33 +76,56 @@ impl Operation {
             503 => &["Retry-After"],
             _ => &[],
         };
-        self.answers_as(status, what, &[("application/problem+json", problem)], headers)
+        self.response(status, description, &[("application/problem+json", problem)], headers)
     }
 
-    /// Answers that a limit falls short, or the server takes no more: as headers alone, or to who
-    /// accepts JSON as a problem document.
-    pub(super) fn limited(self) -> Self {
-        let headers = json!({
-            "Retry-After": {"$ref": "#/components/headers/Retry-After"},
-            "RateLimit": {"$ref": "#/components/headers/RateLimit"},
-            "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
-        });
-        let what = "A limit falls short, others come first, or the queue is full.";
-        self.answers_raw(429, json!({"description": what, "headers": headers})).answers_raw(
-            503,
-            json!({"description": "The server takes no more.", "headers": headers}),
-        )
+    /// Adds the responses of an operation that reads a JSON body.
+    pub(super) fn reads_json(self) -> Self {
+        self.problem(400, "Invalid request: malformed JSON, an unknown field, or a wrong type.")
+            .problem(413, "The body is too large, compressed or decompressed.")
+            .problem(415, "The content type is not JSON, or the content encoding is unsupported.")
+            .problem(
+                422,
+                "A value is invalid, or the Idempotency-Key was used with another request.",
+            )
     }
 
-    /// Whom it lets in.
-    pub(super) fn secured(self, scheme: &str) -> Self {
-        let requirement = json!([{scheme: []}, {"tollgateToken": []}]);
-        self.with("security", requirement)
+    /// Adds the parameter and the responses of an operation that supports `Idempotency-Key`.
+    pub(super) fn idempotent(self, has_body: bool) -> Self {
+        let operation = self.parameter(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
+        let operation = match has_body {
+            true => operation.reads_json(),
+            false => operation
+                .problem(400, "Invalid request.")
+                .problem(415, "The content encoding is unsupported.")
+                .problem(422, "The Idempotency-Key was used with another request."),
+        };
+        operation
+            .problem(409, "A request with the same Idempotency-Key is still in progress.")
+            .problem(413, "The body is too large.")
+            .problem(503, "The server is out of capacity, or stopping.")
     }
 
-    fn answers_raw(mut self, status: u16, response: Value) -> Self {
+    /// Requires the token of clients.
+    pub(super) fn for_clients(self) -> Self {
+        self.problem(401, UNAUTHORIZED).security("token")
+    }
+
+    /// Requires the token of admins.
+    pub(super) fn for_admins(self) -> Self {
+        self.problem(401, UNAUTHORIZED)
+            .problem(403, "The operation requires the admin token.")
+            .security("adminToken")
+    }
+
+    /// Sets the security scheme.
+    pub(super) fn security(self, scheme: &str) -> Self {
+        self.with("security", json!([{scheme: []}, {"tollgateToken": []}]))
+    }
+
+    fn insert(mut self, status: u16, response: Value) -> Self {
         let all = self.0.get_mut("responses").and_then(Value::as_object_mut);
-        let all = all.expect("made at the start");
+        let all = all.expect("responses are an object");
         all.entry(status.to_string()).or_insert(response);
         self
     }
@@ -110,3 +141,5 @@ impl From<Operation> for Value {
         Self::Object(operation.0)
     }
 }
+
+const UNAUTHORIZED: &str = "The token is missing or invalid.";

@@ -3,15 +3,12 @@ use serde_json::{Value, json};
 use super::{ADMIN, Rig, answer};
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_says_where_and_why() {
+async fn malformed_body_error_names_the_field() {
     let rig = Rig::start("").await;
     for (body, told) in [
         (json!({"keys": ["a"], "cots": {}}), "unknown field `cots`, expected one of `keys`"),
         (json!({"keys": ["a"], "cost": {"tokens": "many"}}), "cost.tokens: invalid type: string"),
-        (
-            json!({"keys": ["a"], "cost": {"tokens": 1.5}}),
-            "a whole number from 0 to 9007199254740991",
-        ),
+        (json!({"keys": ["a"], "cost": {"tokens": 1.5}}), "an integer from 0 to 9007199254740991"),
         (
             json!({"keys": ["a"], "cost": {"custom": {"x": -1}}}),
             "cost.custom.x: invalid type: integer `-1`",
@@ -19,8 +16,8 @@ async fn a_body_that_cannot_be_read_says_where_and_why() {
         (json!({"keys": "a"}), "keys: invalid type: string \"a\", expected a sequence"),
         (json!({"keys": [7]}), "keys[0]: invalid type: integer `7`, expected a string"),
         (json!({"keys": ["a"], "wait_ms": true}), "wait_ms: invalid type: boolean `true`"),
-        (json!({"keys": ["a"], "wait_ms": 3_600_001}), "a whole number from 0 to 3600000"),
-        (json!({"keys": ["a"], "ttl_ms": 0}), "a whole number from 1 to 3600000"),
+        (json!({"keys": ["a"], "wait_ms": 3_600_001}), "an integer from 0 to 3600000"),
+        (json!({"keys": ["a"], "ttl_ms": 0}), "an integer from 1 to 3600000"),
         (json!({}), "missing field `keys`"),
         (json!([]), "expected"),
     ] {
@@ -31,7 +28,7 @@ async fn a_body_that_cannot_be_read_says_where_and_why() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_bounds_says_where_and_why() {
+async fn oversized_value_error_names_the_field() {
     let rig = Rig::start("serve: {bounds: {key: 8}}").await;
     let many =
         |n: u32| (0..n).map(|n| (n.to_string(), json!(1))).collect::<serde_json::Map<_, _>>();
@@ -41,27 +38,27 @@ async fn a_body_beyond_the_bounds_says_where_and_why() {
     let keys: Vec<_> = (0..17).map(|n| n.to_string()).collect();
     let names: serde_json::Map<_, _> = many(17).into_iter().map(|(k, _)| (k, json!(""))).collect();
     for (body, told) in [
-        (json!({"keys": []}), "keys: is empty"),
+        (json!({"keys": []}), "keys: must not be empty"),
         (json!({"keys": keys}), "keys: 17 keys; at most 16"),
-        (json!({"keys": ["a", ""]}), "keys[1]: a key must not be empty"),
-        (json!({"keys": ["123456789"]}), "keys[0]: a key of 9 bytes; at most 8"),
-        (json!({"keys": ["a"], "cost": {"custom": many(17)}}), "cost.custom: names 17 dimensions"),
+        (json!({"keys": ["a", ""]}), "keys[1]: must not be empty"),
+        (json!({"keys": ["123456789"]}), "keys[0]: 9 bytes; at most 8"),
+        (json!({"keys": ["a"], "cost": {"custom": many(17)}}), "cost.custom: 17 dimensions"),
         (
             json!({"keys": ["a"], "cost": {"custom": {"tokens": 1}}}),
-            "cost.custom.tokens: is no dim",
+            "cost.custom.tokens: is a built-in dim",
         ),
-        (json!({"keys": ["a"], "cost": {"custom": {"x".repeat(65): 1}}}), "a name of 65 bytes"),
+        (json!({"keys": ["a"], "cost": {"custom": {"x".repeat(65): 1}}}), "a name has 65 bytes"),
         (json!({"keys": ["a"], "metadata": names}), "metadata: 17 entries"),
         (json!({"keys": ["a"], "metadata": {"": "v"}}), "metadata: a name must not be empty"),
         (
             json!({"keys": ["a"], "cost": {"custom": {"\u{1f99c}".repeat(17): 1}}}),
-            "a name of 68 bytes; at most 64",
+            "a name has 68 bytes; at most 64",
         ),
-        (json!({"keys": ["a"], "metadata": {"n": "v".repeat(257)}}), "of 257 characters"),
+        (json!({"keys": ["a"], "metadata": {"n": "v".repeat(257)}}), "257 characters"),
         (json!({"keys": ["a"], "metadata": metadata(249)}), "metadata: 2056 bytes of names"),
     ] {
         let answer = rig.reserve(body).await;
-        // How many bytes a text takes, no schema says.
+        // A JSON schema cannot express lengths in bytes.
         let status = if told.contains("bytes") { 422 } else { 400 };
         let detail = answer.fails(status, "invalid");
         assert!(detail.contains(told), "{detail} should contain {told}");
@@ -72,7 +69,7 @@ async fn a_body_beyond_the_bounds_says_where_and_why() {
 }
 
 #[tokio::test]
-async fn only_json_is_read_and_only_so_much_of_it() {
+async fn body_must_be_json_within_the_size_limit() {
     let rig = Rig::start("").await;
     let request = |path: &str| rig.request("POST", path).bearer_auth(ADMIN);
     let json = |path: &str| request(path).header("content-type", "application/json; charset=utf-8");
@@ -94,7 +91,7 @@ async fn only_json_is_read_and_only_so_much_of_it() {
 }
 
 #[tokio::test]
-async fn other_paths_and_methods_are_told_as_problems_too() {
+async fn unknown_paths_and_methods_are_problems() {
     let rig = Rig::start("").await;
     let wrong = rig.send("PUT", "/v1/reserve", &Value::Null).await;
     wrong.fails(405, "method_not_allowed");

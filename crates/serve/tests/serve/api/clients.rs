@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::Rig;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_thousand_clients_exactly_as_many_are_let_in_as_fit() {
+async fn concurrent_reservations_and_releases_respect_limits() {
     let rig = Rig::start("quotas: {a: {rpm: 400, concurrency: 1000}, b: {rpm: 300}}").await;
     let rig = Arc::new(rig);
     let client = |n: u32| {
@@ -18,7 +18,7 @@ async fn of_a_thousand_clients_exactly_as_many_are_let_in_as_fit() {
             let answer = rig.reserve(json!({"keys": keys})).await;
             if answer.status == 201 {
                 let id = answer.body["id"].as_str().unwrap().to_owned();
-                // Two at once end the same one: one of them does.
+                // Two concurrent requests end the same reservation; one of them succeeds.
                 let (settle, release) = tokio::join!(rig.settle(&id, json!({})), rig.release(&id));
                 let both = [settle.status, release.status];
                 assert!(both == [200, 409] || both == [409, 200], "{both:?}");
@@ -32,7 +32,7 @@ async fn of_a_thousand_clients_exactly_as_many_are_let_in_as_fit() {
     let ended: Vec<(u64, u64)> = ended.into_iter().map(Result::unwrap).collect();
     let granted: u64 = ended.iter().map(|(granted, _)| granted).sum();
     let settled: u64 = ended.iter().map(|(_, settled)| settled).sum();
-    // What is released can be had again.
+    // Released reservations can be granted again.
     assert!(granted >= 300, "{granted}");
     assert_eq!((rig.used("b"), rig.used("a")), (settled, settled));
     assert!(settled <= 300, "{settled}");
@@ -40,7 +40,7 @@ async fn of_a_thousand_clients_exactly_as_many_are_let_in_as_fit() {
 }
 
 #[tokio::test]
-async fn of_a_thousand_that_keep_theirs_exactly_so_many_are_let_in() {
+async fn concurrent_reservations_are_granted_up_to_the_limit() {
     let rig = Rig::start("quotas: {a: {rpm: 400}, b: {rpm: 300}}").await;
     let both = json!({"keys": ["a", "b"]});
     let answers = join_all((0..1000).map(|_| rig.reserve(both.clone()))).await;
@@ -49,7 +49,7 @@ async fn of_a_thousand_that_keep_theirs_exactly_so_many_are_let_in() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_while_it_waits_leaves_the_queue() {
+async fn disconnected_client_leaves_the_queue() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
     for key in ["", "idempotency-key: k\r\n"] {
@@ -65,7 +65,7 @@ async fn a_client_that_goes_while_it_waits_leaves_the_queue() {
         drop(client);
         rig.until_waiting("a", 0).await;
     }
-    // Nothing is taken, nor is the idempotency key.
+    // No quota is held, and the idempotency key is free.
     rig.advance(60);
     assert_eq!(rig.used("a"), 0);
     rig.keyed("k", "/v1/reserve", json!({"keys": ["a"]})).await.is(201);

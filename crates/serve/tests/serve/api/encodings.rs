@@ -1,4 +1,4 @@
-//! Bodies of requests that come compressed.
+//! Compressed request bodies.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A request whose body is said to be in this encoding.
+/// A request with this content encoding.
 fn encoded(rig: &Rig, encoding: &str, body: Vec<u8>) -> reqwest::RequestBuilder {
     let request = rig.request("POST", "/v1/reserve").bearer_auth(ADMIN);
     let request = request.header("content-type", "application/json");
@@ -26,7 +26,7 @@ fn reserve(tokens: u64) -> Value {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_read_as_what_it_holds() {
+async fn compressed_body_equals_uncompressed_form() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
     let plain = reserve(7).to_string().into_bytes();
     let gzipped = ["gzip", "GZip", "x-gzip"].map(|name| (name, gzip(&plain)));
@@ -35,7 +35,7 @@ async fn a_compressed_body_is_read_as_what_it_holds() {
         assert_eq!(told.is(201).body["cost"]["tokens"], 7);
     }
     assert_eq!(rig.held("a"), 28);
-    // Its idempotency key is that of the same request without compression.
+    // The idempotency key matches the uncompressed request.
     let first = rig.keyed("k", "/v1/reserve", reserve(7)).await;
     let again = answer(encoded(&rig, "gzip", gzip(&plain)).header("idempotency-key", "k")).await;
     assert_eq!((&again.body, again.header("idempotency-replayed")), (&first.is(201).body, "true"));
@@ -43,7 +43,7 @@ async fn a_compressed_body_is_read_as_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_bounded_by_what_it_holds() {
+async fn compressed_body_is_bounded_by_decompressed_size() {
     let rig = Rig::start("").await;
     let long = |bytes: usize| {
         let mut text = reserve(1).to_string();
@@ -58,7 +58,7 @@ async fn a_compressed_body_is_bounded_by_what_it_holds() {
         let keyed = encoded(&rig, "gzip", body).header("idempotency-key", "k");
         answer(keyed).await.fails(413, "body_too_large");
     }
-    // As before, bodies are bounded as they come too.
+    // The size as received is bounded, too.
     let rig = Rig::start("serve: {bounds: {body: 2000}}").await;
     let plain = format!("{}{}", reserve(1), " ".repeat(2_000));
     answer(encoded(&rig, "identity", plain.clone().into())).await.fails(413, "body_too_large");
@@ -66,7 +66,7 @@ async fn a_compressed_body_is_bounded_by_what_it_holds() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_is_not_known_or_not_there_is_told() {
+async fn wrong_content_encoding_is_refused() {
     let rig = Rig::start("").await;
     let plain = reserve(1).to_string().into_bytes();
     let whole = gzip(&plain);
@@ -80,7 +80,7 @@ async fn an_encoding_that_is_not_known_or_not_there_is_told() {
         answer(encoded(&rig, "gzip", body)).await.fails(400, "unreadable_body");
     }
     answer(encoded(&rig, "gzip", vec![])).await.fails(400, "bad_request");
-    // Who may not ask isn't told of encodings.
+    // Authorization is checked before the encoding.
     let stranger = rig.request("PUT", "/v1/quotas/a").header("content-encoding", "br");
     answer(stranger).await.fails(401, "unauthorized");
     assert_eq!(rig.held("a"), 0);

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::Rig;
 
 #[tokio::test]
-async fn what_nobody_settles_expires_charged_as_reserved_and_frees_its_place() {
+async fn expired_reservation_is_charged_as_reserved() {
     let rig = Rig::start("quotas: {a: {tpm: 100, concurrency: 1}}").await;
     let first = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 10_000});
     let first = rig.reserve(first).await.is(201).clone();
@@ -19,7 +19,7 @@ async fn what_nobody_settles_expires_charged_as_reserved_and_frees_its_place() {
     let late = rig.settle(id, json!({"tokens": 1})).await;
     let detail = late.fails(410, "expired");
     assert!(detail.contains("expired at 2026-01-01T00:00:10.000000000Z"), "{detail}");
-    assert!(detail.contains("charged as it was reserved"), "{detail}");
+    assert!(detail.contains("was charged as reserved"), "{detail}");
     rig.release(id).await.fails(410, "expired");
     rig.post(&format!("/v1/reservations/{id}/renew"), Value::Null).await.fails(410, "expired");
     let found = rig.get(&format!("/v1/reservations/{id}")).await;
@@ -30,7 +30,7 @@ async fn what_nobody_settles_expires_charged_as_reserved_and_frees_its_place() {
 }
 
 #[tokio::test]
-async fn a_reservation_is_open_until_the_nanosecond_of_its_expiry() {
+async fn reservation_is_open_until_the_exact_expiry() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
     let (one, other) = (rig.reserved("a").await, rig.reserved("a").await);
     rig.clock.advance(std::time::Duration::from_nanos(59_999_999_999));
@@ -40,7 +40,7 @@ async fn a_reservation_is_open_until_the_nanosecond_of_its_expiry() {
 }
 
 #[tokio::test]
-async fn a_renewed_reservation_is_held_for_longer() {
+async fn renewed_reservation_expires_later() {
     let rig = Rig::start("quotas: {a: {concurrency: 1}}, serve: {reservation_ttl: 10s}").await;
     let id = rig.reserved("a").await;
     let renew = format!("/v1/reservations/{id}/renew");
@@ -59,7 +59,7 @@ async fn a_renewed_reservation_is_held_for_longer() {
 }
 
 #[tokio::test]
-async fn how_one_ended_is_forgotten_after_a_while() {
+async fn ended_reservation_is_forgotten_after_the_ttl() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, serve: {reservation_ttl: 10s}").await;
     let id = rig.reserved("a").await;
     rig.settle(&id, json!({})).await.is(200);

@@ -3,13 +3,13 @@ use serde_json::{Value, json};
 use super::{ADMIN, Answer, Rig, answer, with};
 
 #[tokio::test]
-async fn the_same_request_with_the_same_key_is_done_once_and_answered_the_same() {
+async fn repeated_idempotency_key_replays_the_response() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
     let asked = json!({"keys": ["a"]});
     let first = rig.keyed("\"k-1\"", "/v1/reserve", asked.clone()).await;
     first.is(201);
     assert!(first.headers.get("idempotency-replayed").is_none());
-    // In quotes, as the draft has it, or without.
+    // With quotes, as in the draft, or without.
     for key in ["\"k-1\"", "k-1"] {
         rig.advance(1);
         let again = rig.keyed(key, "/v1/reserve", asked.clone()).await;
@@ -24,7 +24,7 @@ async fn the_same_request_with_the_same_key_is_done_once_and_answered_the_same()
 }
 
 #[tokio::test]
-async fn a_settlement_can_be_sent_again_with_its_key() {
+async fn settlement_retry_replays_the_response() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
     let id = rig.reserved("a").await;
     let path = format!("/v1/reservations/{id}/settle");
@@ -34,7 +34,7 @@ async fn a_settlement_can_be_sent_again_with_its_key() {
     assert_eq!((first.is(200).status, &first.body), (again.status, &again.body));
     assert_eq!(rig.used("a"), 7);
     rig.post(&path, body).await.fails(409, "already_settled");
-    // The same for a release, a renewal and a reset.
+    // A release, a renewal and a reset, too.
     let id = rig.reserved("a").await;
     for (what, status) in [("renew", 200), ("release", 200)] {
         let path = format!("/v1/reservations/{id}/{what}");
@@ -50,19 +50,19 @@ async fn a_settlement_can_be_sent_again_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_sent_with_another_request_is_refused() {
+async fn idempotency_key_with_another_request_is_refused() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
     rig.keyed("k", "/v1/reserve", json!({"keys": ["a"]})).await.is(201);
     let other = rig.keyed("k", "/v1/reserve", json!({"keys": ["a"], "wait_ms": 1})).await;
     other.fails(422, "idempotency_key_reused");
     assert_eq!(rig.used("a"), 1);
-    // It is another key on another path.
+    // Keys are scoped by path.
     let id = rig.reserved("a").await;
     rig.keyed("k", &format!("/v1/reservations/{id}/release"), Value::Null).await.is(200);
 }
 
 #[tokio::test]
-async fn who_was_refused_may_come_again_with_the_same_key() {
+async fn refused_request_can_retry_with_same_idempotency_key() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
     let asked = json!({"keys": ["a"]});
@@ -73,7 +73,7 @@ async fn who_was_refused_may_come_again_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_request_on_its_way_is_not_sent_twice() {
+async fn concurrent_requests_with_one_key_conflict() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
     let asked = json!({"keys": ["a"], "wait_ms": 120_000});
@@ -91,7 +91,7 @@ async fn a_request_on_its_way_is_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_as_long_as_its_reservation_and_no_longer() {
+async fn response_is_stored_for_the_reservation_lifetime() {
     let rig = Rig::start("quotas: {a: {rpm: 100}}, serve: {reservation_ttl: 10s}").await;
     let asked = json!({"keys": ["a"], "ttl_ms": 30_000});
     let first = rig.keyed("k", "/v1/reserve", asked.clone()).await;
@@ -102,7 +102,7 @@ async fn an_answer_is_kept_as_long_as_its_reservation_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_none_is_refused() {
+async fn invalid_idempotency_key_is_refused() {
     let rig = Rig::start("").await;
     let request = || rig.request("POST", "/v1/reserve").bearer_auth(ADMIN);
     for key in ["", "a b", &"k".repeat(256)] {
@@ -113,10 +113,9 @@ async fn a_key_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn when_as_many_answers_are_kept_as_may_be_one_more_is_refused_until_the_first_are_forgotten()
-{
+async fn full_response_cache_refuses_new_keys() {
     let rig = Rig::start("serve: {reservation_ttl: 10s}").await;
-    // The longer the answer, the fewer of them.
+    // Long responses fill the cache faster.
     let limits: Vec<Value> = (1..=60)
         .map(
             |n| json!({"dimension": "requests", "limit": 1_000_000 + n, "window": format!("{n}s")}),
@@ -137,7 +136,7 @@ async fn when_as_many_answers_are_kept_as_may_be_one_more_is_refused_until_the_f
     assert!(kept > 100, "{kept}");
     refused.fails(503, "too_many_idempotency_keys");
     assert_eq!(refused.header("retry-after"), "1");
-    // Those that are kept are, and a client has room of its own.
+    // Stored responses are replayed, and clients have a cache of their own.
     assert_eq!(set("k-0").await.header("idempotency-replayed"), "true");
     rig.keyed("k-0", "/v1/reserve", json!({"keys": ["b"]})).await.is(201);
     rig.advance(10);

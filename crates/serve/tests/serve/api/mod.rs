@@ -1,4 +1,4 @@
-//! The JSON API: each route, and each way in which it can be refused.
+//! The JSON API: every route and every error.
 
 mod bodies;
 mod clients;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate_serve::{Server, Tokens};
 
-/// A server whose time moves when it is told to, and a client of its admin.
+/// A server with a manual clock, and an admin client.
 struct Rig {
     clock: ManualClock,
     limiter: Limiter,
@@ -28,7 +28,7 @@ struct Rig {
     client: reqwest::Client,
 }
 
-/// What the server says.
+/// A response.
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
     status: u16,
@@ -37,7 +37,7 @@ struct Answer {
 }
 
 impl Rig {
-    /// A server of this configuration (sections of a map), without a margin, on any port.
+    /// Starts a server with this configuration (sections of a map), without a margin, on a free port.
     async fn start(text: &str) -> Self {
         Self::with_tokens(text, None).await
     }
@@ -76,7 +76,7 @@ impl Rig {
         answer(self.request("GET", path).bearer_auth(ADMIN)).await
     }
 
-    /// The same with an idempotency key.
+    /// Sends a request with an idempotency key.
     async fn keyed(&self, key: &str, path: &str, body: Value) -> Answer {
         let request = self.request("POST", path).bearer_auth(ADMIN);
         answer(with(request.header("idempotency-key", key), &body)).await
@@ -86,7 +86,7 @@ impl Rig {
         self.post("/v1/reserve", body).await
     }
 
-    /// The id of a reservation of one request under this key, which must fit.
+    /// Reserves one request of a key, and returns the id.
     async fn reserved(&self, key: &str) -> String {
         let answer = self.reserve(json!({"keys": [key]})).await;
         assert_eq!(answer.status, 201, "{answer:?}");
@@ -101,7 +101,7 @@ impl Rig {
         self.post(&format!("/v1/reservations/{id}/release"), Value::Null).await
     }
 
-    /// Until so many wait for a key.
+    /// Waits until this number of requests wait for a key.
     async fn until_waiting(&self, key: &str, requests: usize) {
         while self.limiter.stats(key).waiting != requests {
             tokio::task::yield_now().await;
@@ -128,7 +128,7 @@ impl Answer {
         self
     }
 
-    /// A problem document of this status and code, which says so in words.
+    /// Asserts a problem document with this status and code, and returns its detail.
     #[track_caller]
     fn fails(&self, status: u16, code: &str) -> &str {
         assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{self:?}");

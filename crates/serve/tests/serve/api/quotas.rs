@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{ADMIN, Rig, answer};
 
 #[tokio::test]
-async fn a_quota_is_set_read_changed_and_taken_away() {
+async fn quota_is_set_read_changed_and_deleted() {
     let rig = Rig::start("quotas: {b: {rpm: 3}}").await;
     let quota = json!({"rpm": 5, "limits": [
         {"dimension": "tokens", "limit": 9, "window": "1h", "algorithm": "token_bucket", "burst": 2},
@@ -29,7 +29,7 @@ async fn a_quota_is_set_read_changed_and_taken_away() {
 }
 
 #[tokio::test]
-async fn names_hold_slashes_globs_and_expressions() {
+async fn quota_names_hold_slashes_globs_and_expressions() {
     let rig = Rig::start("").await;
     for (path, name, key) in [
         ("models%2Fa%20b", "models/a b", "models/a b"),
@@ -46,7 +46,7 @@ async fn names_hold_slashes_globs_and_expressions() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_quota_is_told_as_the_configuration_tells_it() {
+async fn quota_errors_match_configuration_errors() {
     let rig = Rig::start("serve: {bounds: {key: 8}}").await;
     for (body, told) in [
         (json!({"rmp": 5}), "quotas.a.rmp: unknown field \"rmp\" (did you mean `rpm`?)"),
@@ -67,12 +67,12 @@ async fn what_is_wrong_with_a_quota_is_told_as_the_configuration_tells_it() {
         assert!(detail.contains("duplicate field `"), "{detail}");
     }
     let long = rig.send("PUT", "/v1/quotas/123456789", &json!({})).await;
-    assert!(long.fails(422, "invalid").contains("of 9 bytes"));
+    assert!(long.fails(422, "invalid").contains("9 bytes"));
     assert_eq!(rig.get("/v1/quotas").await.body, json!({"quotas": []}));
 }
 
 #[tokio::test]
-async fn a_raised_quota_lets_in_who_waits() {
+async fn raised_quota_admits_waiting_requests() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
     let (granted, ()) =
@@ -84,7 +84,7 @@ async fn a_raised_quota_lets_in_who_waits() {
 }
 
 #[tokio::test]
-async fn a_reset_forgets_what_was_used_of_one_key_or_of_all() {
+async fn reset_clears_usage_of_one_key_or_all_keys() {
     let rig = Rig::start("quotas: {a: {rpm: 5}, b: {rpm: 5}}").await;
     for key in ["a", "b"] {
         let id = rig.reserved(key).await;

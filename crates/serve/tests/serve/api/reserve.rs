@@ -3,7 +3,7 @@ use serde_json::json;
 use super::Rig;
 
 #[tokio::test]
-async fn a_reservation_is_told_whole_and_found_again() {
+async fn reserve_response_has_all_fields() {
     let images = "{dimension: images, limit: 9, window: 1m}";
     let rig =
         Rig::start(&format!("quotas: {{a: {{rpm: 10, tpm: 1000, limits: [{images}]}}}}")).await;
@@ -35,7 +35,7 @@ async fn a_reservation_is_told_whole_and_found_again() {
 }
 
 #[tokio::test]
-async fn cost_that_no_limit_counts_is_refused() {
+async fn cost_without_a_limit_is_refused() {
     let rig = Rig::start("quotas: {a: {tpm: 1000}, b: {itpm: 1000, otpm: 1000}}").await;
     for (key, cost, dimension) in [
         ("a", json!({"tokens": 3, "custom": {"imagse": 4}}), "imagse"),
@@ -44,26 +44,31 @@ async fn cost_that_no_limit_counts_is_refused() {
     ] {
         let refused = rig.reserve(json!({"keys": [key], "cost": cost})).await;
         let detail = refused.fails(422, "missing_limit");
-        let start = format!("{key}: the request costs {dimension}, but no limit of the key counts");
+        let start = format!("{key}: no limit counts {dimension}; add such a limit");
         assert!(detail.starts_with(&start), "{detail}");
         assert_eq!(rig.used(key), 0);
     }
 }
 
 #[tokio::test]
-async fn several_keys_are_charged_all_or_none() {
+async fn keys_are_charged_all_or_none() {
     let rig = Rig::start("quotas: {tenant: {rpm: 5}, model: {rpm: 2}}").await;
     let both = json!({"keys": ["tenant", "model"]});
     rig.reserve(both.clone()).await.is(201);
     rig.reserve(both.clone()).await.is(201);
     let refused = rig.reserve(both).await;
     let detail = refused.fails(429, "rpm_exceeded");
-    assert!(detail.starts_with("model: rpm_exceeded; fits in 60.000 s"), "{detail}");
+    assert!(
+        detail.starts_with(
+            "model: requests per minute exceeded (needs 1, limit 2); retry in 60.000 s"
+        ),
+        "{detail}"
+    );
     assert_eq!((rig.used("tenant"), rig.used("model")), (2, 2));
 }
 
 #[tokio::test]
-async fn who_is_refused_is_told_when_to_come_back() {
+async fn refusal_has_retry_after() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
     rig.advance(20);
@@ -77,19 +82,19 @@ async fn who_is_refused_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn what_can_never_fit_is_said_at_once_and_without_a_time() {
+async fn impossible_request_is_refused_without_retry_after() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}, unknown_key: refuse").await;
     let asked = json!({"keys": ["a"], "cost": {"tokens": 101}, "wait_ms": 3_600_000});
     let refused = rig.reserve(asked).await;
     let detail = refused.fails(429, "exceeds_capacity");
-    assert!(detail.contains("needs 101 tokens; the limit of a holds 100"), "{detail}");
+    assert!(detail.contains("needs 101 tokens, the limit allows at most 100; make"), "{detail}");
     assert!(refused.headers.get("retry-after").is_none());
     let unknown = rig.reserve(json!({"keys": ["b"], "wait_ms": 5})).await;
     assert!(unknown.fails(429, "unknown_model").contains("set a quota"));
 }
 
 #[tokio::test]
-async fn who_waits_is_granted_in_order_of_arrival() {
+async fn waiting_requests_are_granted_in_order() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
     let asked =
@@ -116,7 +121,7 @@ async fn who_waits_is_granted_in_order_of_arrival() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_its_time_or_the_servers_own() {
+async fn wait_is_bounded_by_the_servers_max_wait() {
     let rig = Rig::start("quotas: {a: {concurrency: 1}}, waiting: {max_wait: 5s}").await;
     let held = rig.reserved("a").await;
     let asked = json!({"keys": ["a"], "wait_ms": 600_000});
@@ -131,7 +136,7 @@ async fn a_wait_ends_with_its_time_or_the_servers_own() {
 }
 
 #[tokio::test]
-async fn a_full_queue_and_full_servers_say_so() {
+async fn full_queue_and_full_server_are_refused() {
     let rig = Rig::start(
         "quotas: {a: {rpm: 1}}, waiting: {max_waiting: 1}, serve: {bounds: {reservations: 3}}",
     )
@@ -141,21 +146,21 @@ async fn a_full_queue_and_full_servers_say_so() {
     let (granted, ()) = tokio::join!(rig.reserve(waits.clone()), async {
         rig.until_waiting("a", 1).await;
         let full = rig.reserve(waits.clone()).await;
-        assert!(full.fails(429, "queue_full").contains("1 requests wait already"));
-        // Two are open or waited for.
+        assert!(full.fails(429, "queue_full").contains("the wait queue is full with 1 requests"));
+        // Two reservations are open or waited for.
         rig.reserved("b").await;
         let refused = rig.reserve(json!({"keys": ["b"]})).await;
         refused.fails(503, "too_many_reservations");
         assert_eq!(refused.header("retry-after"), "1");
         rig.advance(60);
     });
-    // The first two have expired by now, and made room.
+    // The first two have expired by now.
     granted.is(201);
     rig.reserved("b").await;
 }
 
 #[tokio::test]
-async fn so_many_may_wait_as_the_server_lets() {
+async fn waiting_requests_are_bounded() {
     let rig = Rig::start(
         "quotas: {a: {concurrency: 1}}, serve: {bounds: {waiting: 1}, reservation_ttl: 1h}",
     )
@@ -173,7 +178,7 @@ async fn so_many_may_wait_as_the_server_lets() {
 }
 
 #[tokio::test]
-async fn who_would_fit_and_does_not_wait_is_told_that_others_come_first() {
+async fn request_without_wait_behind_waiters_is_refused() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
     let asked = |tokens: u64, wait: u64| json!({"keys": ["a"], "cost": {"tokens": tokens}, "wait_ms": wait});
     let held = rig.reserve(asked(50, 0)).await;

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::Rig;
 
 #[tokio::test]
-async fn figures_are_those_of_the_limiter() {
+async fn stats_match_the_limiter() {
     let rig = Rig::start("quotas: {a: {rpm: 10, tpm: 1000, concurrency: 2}}").await;
     let answer = rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 300}})).await;
     let id = answer.is(201).body["id"].as_str().unwrap();
@@ -21,7 +21,7 @@ async fn figures_are_those_of_the_limiter() {
     assert_eq!(figures(&limits[2]), ("concurrency".to_owned(), None, [0, 1, 1]));
     rig.release(id).await.is(200);
     let told = rig.get("/v1/stats/a").await;
-    // All of it is unused by now.
+    // The limit is completely unused by now.
     assert!(told.body["limits"][1]["fresh_at"].as_str().unwrap() <= fresh, "{told:?}");
     assert_eq!(told.body["limits"][1]["limit"], 1000);
     assert_eq!(told.body["limits"][1]["original"], 1000);
@@ -30,7 +30,7 @@ async fn figures_are_those_of_the_limiter() {
 }
 
 #[tokio::test]
-async fn a_cool_down_and_a_reduction_are_told() {
+async fn stats_include_cool_down_and_reduction() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
     let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
     rig.limiter.feedback().rate_limited("a", &refusal);
@@ -46,7 +46,7 @@ async fn a_cool_down_and_a_reduction_are_told() {
 }
 
 #[tokio::test]
-async fn keys_are_told_in_pages_sorted() {
+async fn keys_are_listed_in_sorted_pages() {
     let rig = Rig::start("quotas: {b: {rpm: 1}, d: {rpm: 1}, 'x*': {rpm: 1}}").await;
     for key in ["c", "a", "xy"] {
         rig.reserved(key).await;
@@ -67,7 +67,7 @@ async fn keys_are_told_in_pages_sorted() {
 }
 
 #[tokio::test]
-async fn a_decision_takes_nothing_and_names_what_binds() {
+async fn decision_consumes_no_quota_and_names_the_binding_key() {
     let rig = Rig::start("quotas: {tenant: {rpm: 5}, model: {rpm: 1, tpm: 100}}").await;
     let asked = json!({"keys": ["tenant", "model"]});
     let told = rig.post("/v1/decide", asked.clone()).await;

@@ -8,7 +8,7 @@ use tollgate_testing::http::reserve;
 use super::Rig;
 
 #[tokio::test]
-async fn who_waits_is_answered_when_the_server_stops_and_open_ones_are_charged() {
+async fn shutdown_refuses_waiters_and_charges_open_reservations() {
     let rig = Rig::start("quotas: {a: {tpm: 100, concurrency: 1}}").await;
     rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 30}})).await.is(201);
     assert_eq!(rig.held("a"), 31);
@@ -27,7 +27,7 @@ async fn who_waits_is_answered_when_the_server_stops_and_open_ones_are_charged()
 }
 
 #[tokio::test]
-async fn who_settles_while_the_server_stops_pays_what_it_took_and_the_store_knows() {
+async fn settlement_during_shutdown_is_stored() {
     let home = tempfile::tempdir().unwrap();
     let config = config(&format!("{{sqlite: '{}'}}", home.path().join("state.db").display()));
     let (server, limiter) = start(&config).await;
@@ -55,7 +55,7 @@ async fn who_settles_while_the_server_stops_pays_what_it_took_and_the_store_know
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     stopped.await.unwrap().unwrap();
-    // The other is charged as it was reserved.
+    // The other reservation is charged as reserved.
     let used = |limiter: &Limiter| limiter.stats("a").limits[0].used;
     assert_eq!(used(&limiter), 37);
     let (server, again) = start(&config).await;
@@ -63,7 +63,7 @@ async fn who_settles_while_the_server_stops_pays_what_it_took_and_the_store_know
     server.shutdown().await.unwrap();
 }
 
-/// A server with state, by the system's clock.
+/// Starts a server with a store and the system clock.
 async fn start(config: &str) -> (Server, Limiter) {
     let config = tollgate_serve::parse(config).unwrap();
     let limiter = tollgate_serve::limiter(&config).unwrap();

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{ADMIN, Rig, answer, with};
 
 #[tokio::test]
-async fn each_route_asks_for_its_token() {
+async fn api_routes_require_their_token() {
     let rig = Rig::with_tokens("", Some("client")).await;
     let send = async |method: &str, path: &str, token: Option<&str>| {
         let request = rig.request(method, path);
@@ -44,7 +44,7 @@ async fn each_route_asks_for_its_token() {
 }
 
 #[tokio::test]
-async fn an_answer_given_to_one_is_not_given_to_another() {
+async fn stored_responses_are_separate_by_token() {
     let rig = Rig::with_tokens("quotas: {a: {rpm: 9}}", Some("client")).await;
     let send = async |token: Option<&str>| {
         let request = rig.request("POST", "/v1/reserve").header("idempotency-key", "k");

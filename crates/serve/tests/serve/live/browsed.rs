@@ -1,4 +1,4 @@
-//! What the page shows in a browser.
+//! The live page in a browser.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +18,17 @@ quotas:
   '<img src=x onerror=alert(1)>': {rpm: 10}
 ";
 
-/// What is read off the page, key by key: the exact figures that a screen reader is told.
+/// Reads the exact values of each key from the page, as announced by screen readers.
 const SHOWN: &str = "return [...document.querySelectorAll('#rows > [role=row]')].map(row => [
     row.querySelector('bdi').textContent,
     [...row.querySelectorAll('[role=meter]')].map(meter => [
         meter.getAttribute('aria-label').split(' / ')[0],
-        meter.getAttribute('aria-valuetext').split(',  ')[0].split(', all')[0],
+        meter.getAttribute('aria-valuetext').split(', resets')[0],
     ]),
     row.querySelector('.queue').textContent,
 ])";
 
-/// The same, as the limiter has it.
+/// The expected values, from the limiter.
 fn figures(rig: &Rig, key: &str) -> Value {
     let stats = rig.limiter.stats(key);
     let number = |n: u64| {
@@ -47,14 +47,14 @@ fn figures(rig: &Rig, key: &str) -> Value {
     json!([key, limits.collect::<Vec<_>>(), number(stats.waiting as u64)])
 }
 
-/// Waits until the page shows what is so now.
+/// Waits until the page shows the current state.
 async fn settled(rig: &Rig, browser: &Chromium) {
     rig.clock.advance(Duration::from_secs(1));
     let now = rig.limiter.now().as_nanos() / 1_000_000;
     browser.until(&format!("document.documentElement.dataset.at >= {now}")).await;
 }
 
-/// Clients of `/rate`, as many as there are, until told to stop.
+/// Spawns clients of `/rate` that run until `stop` is set.
 fn clients(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let client = |number: u64| {
         let (client, stop) = (rig.client.clone(), Arc::clone(stop));
@@ -69,7 +69,7 @@ fn clients(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     (1..=3).map(client).collect()
 }
 
-/// Two threads that ask as fast as they can, until told to stop.
+/// Spawns two threads that acquire as fast as possible until `stop` is set.
 fn load(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
     let keys = ["gpt-4o", "claude-sonnet-4", "<img src=x onerror=alert(1)>"];
     let threads = [0_u64, 1].map(|offset| {
@@ -90,7 +90,7 @@ fn load(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_shows_what_the_limiter_says_while_load_runs() {
+async fn page_matches_the_limiter_under_load() {
     let (rig, browser) = (Rig::start(QUOTAS).await, Chromium::start().await);
     browser.look(1280, "light").await;
     browser.open(&rig.url("/")).await;
@@ -137,7 +137,7 @@ async fn the_page_shows_what_the_limiter_says_while_load_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_fits_from_360_pixels_up_in_light_and_dark_with_none_few_and_many_keys() {
+async fn page_fits_all_widths_schemes_and_key_counts() {
     let browser = Chromium::start().await;
     for (name, quotas, count) in [
         ("0", "unknown_key: {rpm: 60}", 0),
@@ -185,7 +185,7 @@ async fn the_page_fits_from_360_pixels_up_in_light_and_dark_with_none_few_and_ma
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_that_can_be_used_is_reached_and_used_by_keyboard() {
+async fn page_is_usable_by_keyboard() {
     let rig = Rig::start("quotas: {'user-*': {rpm: 60}}").await;
     for number in 0..120 {
         drop(rig.limiter.try_acquire(&format!("user-{number:03}"), &Cost::new()));
@@ -210,23 +210,28 @@ async fn all_that_can_be_used_is_reached_and_used_by_keyboard() {
     browser.until("document.querySelectorAll('#rows > [role=row]').length === 10").await;
     let count = browser.run("return document.getElementById('count').textContent").await;
     assert_eq!(count, "10 of 120 match");
-    assert_eq!(browser.run("return document.getElementById('said').textContent").await, count);
+    assert_eq!(
+        browser.run("return document.getElementById('announcement').textContent").await,
+        count
+    );
     assert_eq!(browser.log().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_says_when_the_server_is_gone() {
+async fn page_shows_a_lost_connection() {
     let (rig, browser) = (Rig::start(QUOTAS).await, Chromium::start().await);
     browser.open(&rig.url("/")).await;
     browser.until("document.getElementById('state').dataset.state === 'live'").await;
     rig.server.shutdown().await.unwrap();
     browser
-        .until("document.getElementById('state').textContent.startsWith('Disconnected; trying')")
+        .until(
+            "document.getElementById('state').textContent.startsWith('Disconnected; reconnecting')",
+        )
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_shown_no_token_is_asked_for_it_and_the_tab_keeps_it() {
+async fn page_asks_for_a_token_once_per_tab() {
     let mut tokens = Tokens::default();
     tokens.admin = Some("let-me-look".to_owned());
     tokens.client = Some("a-client".to_owned());
@@ -238,21 +243,25 @@ async fn who_has_shown_no_token_is_asked_for_it_and_the_tab_keeps_it() {
     browser.open(&rig.url("/")).await;
     browser.until("document.activeElement.id === 'token'").await;
     browser.press(&format!("wrong{ENTER}")).await;
-    browser.until("document.getElementById('ask-why').textContent.includes('not the one')").await;
+    browser
+        .until("document.getElementById('login-error').textContent.includes('Wrong token')")
+        .await;
     browser.screenshot("token").await;
-    // A client's is not enough, and isn't shown again.
+    // The client token is not sufficient, and is not stored.
     browser.press(&format!("a-client{ENTER}")).await;
-    browser.until("document.getElementById('ask-why').textContent.includes('an admin')").await;
-    let asked = "return [document.getElementById('ask').hidden, document.activeElement.id,
+    browser
+        .until("document.getElementById('login-error').textContent.includes('the admin token')")
+        .await;
+    let asked = "return [document.getElementById('login').hidden, document.activeElement.id,
         sessionStorage.length]";
     assert_eq!(browser.run(asked).await, json!([false, "token", 0]));
     browser.press(&format!("let-me-look{ENTER}")).await;
     let live = "document.getElementById('state').dataset.state === 'live'";
     browser.until(live).await;
-    assert_eq!(browser.run("return document.getElementById('ask').hidden").await, true);
+    assert_eq!(browser.run("return document.getElementById('login').hidden").await, true);
     browser.open(&rig.url("/")).await;
     browser.until(live).await;
-    // It is in no address and in no text of the page.
+    // The token is neither in the URL nor in the page.
     let told = browser.run("return location.href + document.documentElement.outerHTML").await;
     assert!(!told.as_str().unwrap().contains("let-me-look"));
 }

@@ -1,5 +1,5 @@
-//! The page in a browser: Chromium, driven by its chromedriver. Its log and its media aren't part of
-//! WebDriver's standard, and so of none of its clients: what is needed is asked for over HTTP.
+//! Chromium, driven through chromedriver over HTTP: WebDriver clients do not support the log and media
+//! emulation, which are not in the standard.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use base64::Engine;
 use serde_json::{Value, json};
 
-/// A browser with one tab, which ends with this.
+/// A browser with one tab, closed on drop.
 pub(super) struct Chromium {
     driver: Child,
     session: String,
@@ -48,7 +48,7 @@ impl Chromium {
         self.post("/url", json!({"url": url})).await;
     }
 
-    /// What a body of a function answers.
+    /// Runs the body of a function, and returns its result.
     pub(super) async fn run(&self, script: &str) -> Value {
         self.post("/execute/sync", json!({"script": script, "args": []})).await
     }
@@ -62,7 +62,7 @@ impl Chromium {
         self.post("/execute/async", json!({"script": script, "args": []})).await;
     }
 
-    /// A key, by its code in WebDriver, or text, to whatever has the focus.
+    /// Types text or WebDriver key codes into the focused element.
     pub(super) async fn press(&self, keys: &str) {
         let strokes = keys.chars().flat_map(|key| {
             ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()}))
@@ -72,7 +72,7 @@ impl Chromium {
         self.post("/actions", json!({"actions": actions})).await;
     }
 
-    /// The width of the window in CSS pixels, and `light` or `dark`.
+    /// Sets the width of the window in CSS pixels, and the color scheme (`light` or `dark`).
     pub(super) async fn look(&self, width: u32, scheme: &str) {
         let metrics = json!({
             "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500,
@@ -82,7 +82,7 @@ impl Chromium {
         self.devtools("Emulation.setEmulatedMedia", json!({"features": features})).await;
     }
 
-    /// The whole page as a picture, in `target/tmp/screenshots`.
+    /// Writes a screenshot of the whole page to `target/tmp/screenshots`.
     pub(super) async fn screenshot(&self, name: &str) {
         let options = json!({"format": "png", "captureBeyondViewport": true});
         let picture = self.devtools("Page.captureScreenshot", options).await;
@@ -93,7 +93,7 @@ impl Chromium {
         std::fs::write(format!("{folder}/{name}.png"), picture).unwrap();
     }
 
-    /// What was written to the console since the last time.
+    /// Returns console messages since the last call.
     pub(super) async fn log(&self) -> Vec<String> {
         let log = self.post("/se/log", json!({"type": "browser"})).await;
         let lines = log.as_array().expect("a log").iter();
@@ -115,7 +115,7 @@ impl Chromium {
 }
 
 impl Drop for Chromium {
-    /// Ends the browser and then its driver, which ends nothing when it is killed.
+    /// Closes the browser before the driver, because a killed driver leaves it running.
     fn drop(&mut self) {
         let session = self.session.clone();
         let end = std::thread::spawn(move || {

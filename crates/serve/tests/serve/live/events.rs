@@ -13,7 +13,7 @@ quotas:
 ";
 
 #[tokio::test]
-async fn the_first_event_comes_at_once_and_the_next_with_the_next_second() {
+async fn first_event_is_immediate_and_next_after_a_second() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
     assert_eq!(events.answer.headers()["content-type"], "text/event-stream");
@@ -23,12 +23,12 @@ async fn the_first_event_comes_at_once_and_the_next_with_the_next_second() {
     let at = |snapshot: &serde_json::Value| snapshot["at"].as_u64().unwrap();
     assert_eq!(at(&second), at(&first) + 1_000);
     assert_eq!(second["past"]["second"], at(&second) / 1_000);
-    // Somebody who comes later needn't wait either.
+    // A later client need not wait, either.
     assert_eq!(rig.events().await.next().await.unwrap()["at"], second["at"]);
 }
 
 #[tokio::test]
-async fn what_is_shown_of_a_key_is_what_the_limiter_says_of_it() {
+async fn snapshot_keys_match_the_limiter() {
     let rig = Rig::start(QUOTAS).await;
     let cost = Cost::new().tokens(700);
     rig.limiter.try_acquire("chat", &cost).unwrap().settle(&Cost::new().tokens(333));
@@ -49,7 +49,7 @@ async fn what_is_shown_of_a_key_is_what_the_limiter_says_of_it() {
     }
     assert_eq!(shown["mail"]["waiting"], 1);
     assert_eq!((&snapshot["waiting"], &snapshot["others"]), (&1.into(), &0.into()));
-    // Whoever waits stands first.
+    // Keys with waiting requests come first.
     assert_eq!(snapshot["keys"][0]["key"], "mail");
     let fresh_at = rig.limiter.stats("mail").limits[0].fresh_at.as_nanos().div_ceil(1_000_000);
     assert_eq!(shown["mail"]["limits"][0]["fresh_at"], fresh_at);
@@ -57,7 +57,7 @@ async fn what_is_shown_of_a_key_is_what_the_limiter_says_of_it() {
 }
 
 #[tokio::test]
-async fn every_answer_is_shown_in_its_second() {
+async fn decisions_are_shown_in_their_second() {
     let rig = Rig::start("quotas: {k: {rpm: 10}}\nmargin: {percent: 0, lag: 0s}").await;
     let mut events = rig.events().await;
     events.next().await.unwrap();
@@ -80,12 +80,12 @@ async fn every_answer_is_shown_in_its_second() {
     assert_eq!(last("denied"), [0, 0, 3, 0]);
     assert_eq!(snapshot["totals"], serde_json::json!({"granted": 10, "denied": 3, "waited": 0}));
     assert_eq!(snapshot["news"][0]["kind"], "refused");
-    assert_eq!(snapshot["news"][0]["detail"], "out of requests");
+    assert_eq!(snapshot["news"][0]["detail"], "requests: limit reached");
     assert_eq!(snapshot["news"][0]["more"], 2);
 }
 
 #[tokio::test]
-async fn of_many_keys_the_busiest_are_shown_and_the_others_are_counted() {
+async fn busiest_keys_are_shown_and_others_counted() {
     let rig = Rig::start("quotas: {'tenant:*': {rpm: 1000}}").await;
     for number in 0..1_000_u64 {
         for _ in 0..=number % 7 {
@@ -95,14 +95,14 @@ async fn of_many_keys_the_busiest_are_shown_and_the_others_are_counted() {
     let snapshot = rig.events().await.next().await.unwrap();
     let shown = keys(&snapshot);
     assert_eq!((shown.len(), snapshot["others"].as_u64()), (200, Some(800)));
-    // 142 used seven, 58 of the 143 that used six are next, by name.
+    // 142 keys used seven; of the 143 that used six, 58 follow by name.
     let used = |key: &str| shown[key]["limits"][0]["used"].as_u64().unwrap();
     assert_eq!(shown.keys().filter(|key| used(key) == 7).count(), 142);
     assert_eq!(shown.keys().filter(|key| used(key) == 6).count(), 58);
 }
 
 #[tokio::test]
-async fn what_is_rare_is_news_with_the_newest_first() {
+async fn rare_events_are_listed_newest_first() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
     rig.limiter.quotas().set("mail", &tollgate::Quota::new().rpm(50));
@@ -118,7 +118,7 @@ async fn what_is_rare_is_news_with_the_newest_first() {
 }
 
 #[tokio::test]
-async fn streams_end_when_the_server_stops() {
+async fn event_streams_end_with_the_server() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
     events.next().await.unwrap();
@@ -128,7 +128,7 @@ async fn streams_end_when_the_server_stops() {
 }
 
 #[tokio::test]
-async fn a_hundred_may_look_at_a_time_and_who_leaves_makes_room() {
+async fn event_streams_are_bounded() {
     let rig = Rig::start(QUOTAS).await;
     let mut all = Vec::new();
     for _ in 0..100 {
@@ -139,7 +139,7 @@ async fn a_hundred_may_look_at_a_time_and_who_leaves_makes_room() {
     assert_eq!(refused.headers()["content-type"], "application/problem+json");
     assert_eq!(refused.headers()["retry-after"], "5");
     all.pop();
-    // That a client is gone is seen when it is written to.
+    // A disconnected client is detected at the next write.
     while rig.ask("/live/events").await.status() != 200 {
         rig.clock.advance(Duration::from_secs(1));
     }

@@ -10,7 +10,7 @@ pub(super) async fn scrape(rig: &Rig) -> Page {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_scraped_under_load_never_runs_back_and_is_the_truth_at_the_end() {
+async fn counters_under_load_are_monotonic_and_exact() {
     let rig = Rig::start("quotas: {chat: {rpm: 3000}}\nmargin: {percent: 0, lag: 0s}").await;
     let limiter = rig.limiter.clone();
     let take =
@@ -34,7 +34,7 @@ async fn what_is_scraped_under_load_never_runs_back_and_is_the_truth_at_the_end(
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_route_and_class_of_status() {
+async fn requests_are_counted_by_route_and_status_class() {
     let rig = Rig::start("quotas: {chat: {rpm: 3}}").await;
     for path in ["/", "/healthz", "/healthz", "/nowhere"] {
         rig.ask(path).await;
@@ -51,7 +51,7 @@ async fn requests_are_counted_by_route_and_class_of_status() {
 }
 
 #[tokio::test]
-async fn keys_of_whoever_asks_make_no_series() {
+async fn client_keys_create_no_series() {
     let rig = Rig::start("quotas: {'tenant:*': {rpm: 3}}\nunknown_key: {rpm: 2}").await;
     let before = scrape(&rig).await.series();
     for number in 0..2_000 {

@@ -1,4 +1,4 @@
-//! The live page, its events, and the figures for Prometheus.
+//! The live page, its events, and the metrics for Prometheus.
 
 mod browsed;
 mod chromium;
@@ -16,7 +16,7 @@ use tollgate_serve::{Server, Tokens};
 
 use self::chromium::Chromium;
 
-/// A server whose time a test decides, and the limiter behind it.
+/// A server with a manual clock, and its limiter.
 struct Rig {
     server: Server,
     limiter: Limiter,
@@ -24,19 +24,19 @@ struct Rig {
     client: reqwest::Client,
 }
 
-/// The events of the page, as they come.
+/// The event stream of the page.
 struct Events {
     answer: reqwest::Response,
     read: String,
 }
 
 impl Rig {
-    /// Of a configuration, to which the section `serve` is added.
+    /// Starts a server; the section `serve` is added to the configuration.
     async fn start(yaml: &str) -> Self {
         Self::guarded(yaml, Tokens::default()).await
     }
 
-    /// Where tokens have to be shown.
+    /// Starts a server with tokens.
     async fn guarded(yaml: &str, tokens: Tokens) -> Self {
         let config =
             tollgate_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
@@ -65,12 +65,12 @@ impl Rig {
         Events { answer, read: String::new() }
     }
 
-    /// To the beginning of the next second, and what is shown then.
+    /// Advances to the next second, and returns its snapshot.
     async fn next(&self, events: &mut Events) -> Value {
         self.clock.advance(Duration::from_secs(1));
         let now = self.limiter.now().as_nanos() / 1_000_000;
         loop {
-            // One that was made before may be on its way still.
+            // An earlier snapshot may still be in transit.
             let snapshot = events.next().await.expect("there is more");
             if snapshot["at"].as_u64().unwrap() >= now {
                 return snapshot;
@@ -80,7 +80,7 @@ impl Rig {
 }
 
 impl Events {
-    /// The next snapshot; `None` at the end.
+    /// Returns the next snapshot, or `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
@@ -95,13 +95,13 @@ impl Events {
     }
 }
 
-/// The keys of a snapshot, by name.
+/// Returns the keys of a snapshot by name.
 fn keys(snapshot: &Value) -> HashMap<&str, &Value> {
     let keys = snapshot["keys"].as_array().unwrap();
     keys.iter().map(|key| (key["key"].as_str().unwrap(), key)).collect()
 }
 
-/// What must be so of a key that is shown, by what the limiter says of it.
+/// Returns the expected values of a key, from the limiter.
 fn expected(limiter: &Limiter, key: &str) -> Vec<(String, u64, u64, u64)> {
     let stats = limiter.stats(key);
     let figures = |limit: &tollgate::limiter::LimitStats| {

@@ -1,7 +1,7 @@
 use super::Rig;
 
 #[tokio::test]
-async fn the_page_may_do_nothing_but_show_this_servers_events() {
+async fn page_policy_allows_only_own_events() {
     let rig = Rig::start("quotas: {k: {rpm: 1}}").await;
     let answer = rig.ask("/").await;
     let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -25,10 +25,10 @@ async fn the_page_may_do_nothing_but_show_this_servers_events() {
 }
 
 #[tokio::test]
-async fn the_page_is_one_file_that_names_no_other_and_makes_no_markup_of_text() {
+async fn page_is_self_contained_and_builds_no_markup() {
     let rig = Rig::start("quotas: {k: {rpm: 1}}").await;
     let page = rig.ask("/").await.text().await.unwrap();
-    // The name of SVG is no address that anybody goes to.
+    // The SVG namespace is not a link.
     let page = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", " src=", "@import", "url(", "//cdn", "integrity="] {
         assert!(!page.contains(outside), "{outside}");

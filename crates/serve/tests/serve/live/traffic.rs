@@ -1,4 +1,4 @@
-//! What passes to providers, and who shares the limits.
+//! Provider traffic and the cluster on the live page.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -15,7 +15,7 @@ providers: [openai]
 quotas: {m: {rpm: 500, tpm: 30000}}
 ";
 
-/// Sends a chat, as the proxy does.
+/// Sends a chat completion through the middleware, like the proxy.
 async fn send(rig: &Rig, status: u16) {
     const USAGE: &str =
         r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
@@ -29,7 +29,7 @@ async fn send(rig: &Rig, status: u16) {
 }
 
 #[tokio::test]
-async fn what_passes_to_a_provider_is_shown_and_scraped() {
+async fn provider_traffic_is_shown_and_scraped() {
     let rig = Rig::start(QUOTAS).await;
     send(&rig, 200).await;
     send(&rig, 200).await;
@@ -48,7 +48,7 @@ async fn what_passes_to_a_provider_is_shown_and_scraped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_is_away_is_shown_and_what_was_decided_without_it() {
+async fn unreachable_store_is_shown() {
     let cluster = "cluster: {redis: 'redis://127.0.0.1:1', account: team-a, on_failure: open}";
     let rig = Rig::start(&format!("{QUOTAS}{cluster}")).await;
     send(&rig, 200).await;
@@ -63,12 +63,20 @@ async fn a_store_that_is_away_is_shown_and_what_was_decided_without_it() {
     let browser = Chromium::start().await;
     browser.look(1280, "light").await;
     browser.open(&rig.url("/")).await;
-    browser.until("!document.getElementById('cluster').hidden").await;
+    browser.until("!document.getElementById('side').hidden").await;
     let facts = "return document.getElementById('cluster-facts').textContent";
     let facts = browser.run(facts).await;
-    assert!(facts.as_str().unwrap().contains("Storeaway"), "{facts}");
+    assert!(facts.as_str().unwrap().contains("Storeunreachable"), "{facts}");
     let row = "return document.getElementById('upstream-rows').textContent";
     assert_eq!(browser.run(row).await, "openai101290 ms");
+    for width in [1280, 768] {
+        browser.look(width, "light").await;
+        let table = "const table = document.querySelector('#upstreams .wide');
+            return table.scrollWidth <= table.clientWidth";
+        assert_eq!(browser.run(table).await, true, "the table fits at {width} px");
+    }
+    browser.screenshot("cluster-768-light").await;
+    browser.look(1280, "light").await;
     browser.screenshot("cluster-1280-light").await;
     browser.look(360, "dark").await;
     browser.screenshot("cluster-360-dark").await;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c01_a_rate_is_asked_for_by_post_or_get() {
+async fn c01_grant_is_requested_by_post_or_get() {
     let rig = Rig::new("max_requests: 2").await;
     let mut ids = Vec::new();
     for method in [Method::POST, Method::GET] {

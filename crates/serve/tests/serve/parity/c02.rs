@@ -1,9 +1,9 @@
-//! c02: what a request says for itself.
+//! c02: parameters of a request.
 
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c02_requests_set_nothing_unless_they_may() {
+async fn c02_disabled_parameters_are_refused() {
     let rig = Rig::new("max_requests: 1, max_requests_in_queue: 0").await;
     assert_eq!(rig.post("/rate/k?maxRequests=5").await.status, 403);
     assert_eq!(rig.post("/rate/k?maxRequestsInQueue=5").await.status, 403);
@@ -11,7 +11,7 @@ async fn c02_requests_set_nothing_unless_they_may() {
 }
 
 #[tokio::test]
-async fn c02_where_they_may_they_set_it_for_themselves_alone() {
+async fn c02_allowed_parameters_affect_only_their_request() {
     let rig = Rig::new("max_requests: 1, requests_can_set_rate: true").await;
     assert_eq!(rig.granted(5, "/rate/k?maxRequests=3").await, 3);
     assert_eq!(rig.post("/rate/k").await.status, 429);
@@ -22,7 +22,7 @@ async fn c02_where_they_may_they_set_it_for_themselves_alone() {
 }
 
 #[tokio::test]
-async fn c02_a_cost_in_tokens_and_a_time_to_wait_are_ours() {
+async fn c02_tokens_and_timeout_are_extensions() {
     let text = "quotas: {m: {tpm: 100}}\nserve: {listen: '127.0.0.1:0'}";
     let rig = Rig::start(text, Default::default()).await;
     assert_eq!(rig.post("/rate/m?tokens=60").await.status, 200);

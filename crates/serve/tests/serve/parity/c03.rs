@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c03_a_slot_is_given_back_by_who_has_it() {
+async fn c03_grant_is_returned_by_owner() {
     let rig = Rig::new("max_requests: 1").await;
     let id = rig.post("/rate/k").await.body;
     let waiter = rig.waiter("k", "/rate/k?canWait=true").await;

@@ -3,14 +3,14 @@
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c04_who_came_first_goes_first_and_nobody_in_between() {
+async fn c04_waiting_requests_are_granted_in_order() {
     let rig = Rig::new("max_requests: 1").await;
     rig.post("/rate/k").await;
     let mut waiters = Vec::new();
     for _ in 0..4 {
         waiters.push(rig.waiter("k", "/rate/k?canWait=true").await);
     }
-    // The second goes away; the others move up.
+    // The second client disconnects; the others move up.
     waiters.remove(1).abort();
     crate::rig::until(|| rig.waiting("k") == 3).await;
     while !waiters.is_empty() {

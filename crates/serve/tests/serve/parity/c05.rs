@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c05_keys_are_shown_with_goccs_members_and_no_others() {
+async fn c05_debug_has_exactly_the_fields_of_gocc() {
     let rig = Rig::new("max_requests: 1").await;
     rig.granted(3, "/rate/k").await;
     let one = rig.get("/debug/k").await.json();

@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c06_a_server_says_that_it_lives_and_is_ready() {
+async fn c06_server_is_healthy_and_ready() {
     let rig = Rig::new("max_requests: 1").await;
     for path in ["/healthz", "/readyz"] {
         assert_eq!(rig.get(path).await.status, 200, "{path}");
@@ -11,7 +11,7 @@ async fn c06_a_server_says_that_it_lives_and_is_ready() {
 }
 
 #[tokio::test]
-async fn c06_it_lives_but_is_not_ready_without_the_store_of_its_limits() {
+async fn c06_server_without_store_is_not_ready() {
     let text = "cluster: {redis: 'redis://127.0.0.1:1', account: a, timeout: 20ms}\n\
         serve: {listen: '127.0.0.1:0'}";
     let config = tollgate_serve::parse(text).unwrap();

@@ -1,9 +1,9 @@
-//! c08: limits by key; that files of them are followed is in `serve::command`.
+//! c08: limits by key. `serve::command` tests reloading of their files.
 
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c08_all_entries_that_match_are_merged_in_order() {
+async fn c08_matching_entries_merge_in_order() {
     let rig = Rig::new(
         "keys: [
         {key_pattern: '^user-', key_pattern_is_regex: true, max_requests_per_window: 4, max_requests_in_queue: 1},
@@ -20,7 +20,7 @@ async fn c08_all_entries_that_match_are_merged_in_order() {
 }
 
 #[tokio::test]
-async fn c08_nothing_is_no_limit_of_a_key_but_no_queue_is_one() {
+async fn c08_zero_limit_is_unset_and_zero_queue_disables_waiting() {
     let zero = "serve: {keys: [{key_pattern: k, max_requests_per_window: 0}]}";
     let error = tollgate_serve::parse(zero).unwrap_err().to_string();
     let told = "serve.keys[0].max_requests_per_window: must be at least 1, not 0";

@@ -1,9 +1,9 @@
-//! c09: state in shards, no task per key.
+//! c09: no task per key.
 
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn c09_a_key_takes_no_task_of_its_own() {
+async fn c09_keys_spawn_no_tasks() {
     let rig = Rig::new("max_requests: 9").await;
     rig.post("/rate/first").await;
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();

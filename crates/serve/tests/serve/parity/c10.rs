@@ -1,9 +1,9 @@
-//! c10: a key that is idle for three windows is gone.
+//! c10: a key that is idle for three windows is dropped.
 
 use crate::rig::{Rig, until};
 
 #[tokio::test]
-async fn c10_an_idle_key_is_forgotten() {
+async fn c10_idle_key_is_dropped() {
     let rig = Rig::new("window_millis: 100").await;
     rig.post("/rate/k").await;
     rig.pass(299);
@@ -13,7 +13,7 @@ async fn c10_an_idle_key_is_forgotten() {
     rig.pass(59_699);
     rig.get("/healthz").await;
     assert_eq!(rig.limiter.state().keys(), ["k"]);
-    // Nobody asks for another one: the server forgets it by itself.
+    // Without further requests the server drops the key.
     rig.pass(1);
     until(|| rig.limiter.state().keys().is_empty()).await;
 }

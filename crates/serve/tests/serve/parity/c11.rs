@@ -1,9 +1,10 @@
-//! c11: what waits is released as the window lets it, in order, and never twice the limit at its edge.
+//! c11: waiting requests are released in order at the pace of the window, never twice the limit at its
+//! edge.
 
 use crate::rig::{Rig, until};
 
 #[tokio::test]
-async fn c11_who_waits_is_released_by_the_window_and_not_in_a_burst_of_two() {
+async fn c11_waiters_are_released_window_by_window() {
     let rig = Rig::new("max_requests: 2, window_millis: 1000").await;
     rig.pass(990);
     assert_eq!(rig.granted(2, "/rate/k").await, 2);

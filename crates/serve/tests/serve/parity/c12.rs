@@ -1,9 +1,10 @@
-//! c12: HTTP/1.1 and HTTP/2 without TLS, `X-Correlation-ID`; a shutdown answers everyone.
+//! c12: HTTP/1.1 and HTTP/2 without TLS, `X-Correlation-ID`, and responses to waiting requests at
+//! shutdown.
 
 use crate::rig::{Reply, Rig, http1, http2, until};
 
 #[tokio::test]
-async fn c12_a_shutdown_answers_everyone_by_both_versions_of_http() {
+async fn c12_shutdown_answers_waiters_over_http1_and_http2() {
     let mut rig = Rig::new("max_requests: 1").await;
     rig.post("/rate/k").await;
     let waiters = [http1(), http2()].map(|client| {

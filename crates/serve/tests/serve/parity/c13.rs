@@ -1,4 +1,4 @@
-//! Any instance can be asked: the state is in the server, and an instance may die.
+//! c13: every instance can serve every key, and an instance may die.
 
 use tollgate::Limiter;
 use tollgate::config::Config;
@@ -20,7 +20,7 @@ fn take(instance: &Limiter, key: &str) -> bool {
 }
 
 #[test]
-fn c13_every_instance_decides_for_every_key() {
+fn c13_each_instance_decides_for_each_key() {
     let redis = Redis::start();
     let instances = [(); 4].map(|()| instance(&redis));
     for key in ["user-1", "user-2", "user-3"] {
@@ -30,7 +30,7 @@ fn c13_every_instance_decides_for_every_key() {
 }
 
 #[test]
-fn c13_an_instance_that_dies_takes_no_key_along() {
+fn c13_keys_survive_a_dead_instance() {
     let redis = Redis::start();
     let (one, other) = (instance(&redis), instance(&redis));
     assert!((0..15).all(|_| take(&one, "user-1")));

@@ -1,4 +1,4 @@
-//! Rows of the parity table: see tests/PARITY.md.
+//! The server's rows of the parity table in tests/PARITY.md.
 
 mod c01;
 mod c02;

@@ -1,4 +1,4 @@
-//! Ways to take more than is due, and what keeps them shut.
+//! Attempts to evade limits, and their prevention.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tollgate_testing::log::Log;
 
 use super::rig::{Proxy, Upstream, chat, http, json, raw};
 
-/// A chat of so many bytes.
+/// A chat request of this length in bytes.
 fn long(bytes: usize) -> String {
     let text = chat("gpt-4o");
     text.replace("Hi", &"x".repeat(bytes + 2 - text.len()))
@@ -20,7 +20,7 @@ fn in_chunks(text: &str) -> Body {
 }
 
 #[tokio::test]
-async fn bodies_have_a_room_of_their_own_until_they_are_sent() {
+async fn request_bodies_have_a_memory_budget() {
     let mut up = Upstream::start().await;
     let bounds = "bounds: {body: 1000, buffered: 1500}";
     let proxy = Proxy::serving(up.addr, bounds, "quotas: {gpt-4o: {concurrency: 1}}").await;
@@ -30,7 +30,7 @@ async fn bodies_have_a_room_of_their_own_until_they_are_sent() {
     };
     let first = post(long(1_000).into());
     let request = up.request().await;
-    // What was sent takes no room any more, and what waits does.
+    // Sent bodies are released from the budget; waiting ones are not.
     let second = post(long(1_000).into());
     while proxy.limiter.stats("gpt-4o").waiting < 1 {
         tokio::task::yield_now().await;
@@ -59,7 +59,7 @@ async fn bodies_have_a_room_of_their_own_until_they_are_sent() {
 }
 
 #[tokio::test]
-async fn connect_and_trace_are_refused_and_nothing_of_them_is_logged() {
+async fn connect_and_trace_are_refused_without_logging_targets() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let log = Log::default();
@@ -81,7 +81,7 @@ async fn connect_and_trace_are_refused_and_nothing_of_them_is_logged() {
 }
 
 #[tokio::test]
-async fn a_path_in_escapes_counts_as_what_the_upstream_reads_in_it() {
+async fn encoded_path_is_charged_like_decoded_form() {
     let mut up = Upstream::start().await;
     let upstreams = [("up", up.addr, "gemini")];
     let paths = [
@@ -104,7 +104,7 @@ async fn a_path_in_escapes_counts_as_what_the_upstream_reads_in_it() {
 }
 
 #[tokio::test]
-async fn an_encoded_body_is_refused_since_it_cannot_be_counted() {
+async fn encoded_request_body_is_refused() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     for encoding in ["gzip", "br, identity", ""] {
@@ -122,7 +122,7 @@ async fn an_encoded_body_is_refused_since_it_cannot_be_counted() {
 }
 
 #[tokio::test]
-async fn a_made_up_credential_beside_that_of_the_provider_makes_no_other_key() {
+async fn extra_credential_does_not_change_the_key() {
     let mut up = Upstream::start().await;
     let made_up = |post: RequestBuilder, n: usize, but: &str| {
         let all = [
@@ -157,7 +157,7 @@ async fn a_made_up_credential_beside_that_of_the_provider_makes_no_other_key() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_browser_runs_as_no_page_of_this_server() {
+async fn responses_to_browsers_are_sandboxed() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     for (field, is_browser) in [

@@ -1,4 +1,4 @@
-//! Upstreams that are away, hang, reset, send garbage or never end.
+//! Upstreams that are unreachable, hang, reset connections, send invalid responses or never end.
 
 use std::net::{Shutdown, SocketAddr};
 
@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::rig::{Exchange, Proxy, Upstream, chat, http, json};
 
-/// A port where nobody listens, nor can while it is held.
+/// Returns a closed port, which is reserved while the socket is held.
 fn nobody() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -16,7 +16,7 @@ fn nobody() -> (TcpSocket, SocketAddr) {
 }
 
 #[tokio::test]
-async fn a_connection_that_fails_is_told_and_gives_its_reservation_back() {
+async fn failed_connection_releases_the_reservation() {
     let mut up = Upstream::start().await;
     let (_held, away) = nobody();
     let two = [("away", away, "openai"), ("up", up.addr, "openai")];
@@ -42,7 +42,7 @@ async fn a_connection_that_fails_is_told_and_gives_its_reservation_back() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_hangs_is_given_up() {
+async fn hanging_upstream_times_out() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {upstream_timeout: 1s}", "").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -54,14 +54,14 @@ async fn an_upstream_that_hangs_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_stream_may_take_longer_than_its_head() {
+async fn upstream_timeout_ends_with_the_headers() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {upstream_timeout: 1s}", "").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut request = up.request().await;
     request.begin_chunks().await;
     let body = tokio::spawn(sent.await.unwrap().unwrap().text());
-    // Longer than an upstream has for its head, by an upstream that has no time at all for it.
+    // Longer than the timeout for response headers.
     let hung = http().post(proxy.url("/up/v1/embeddings")).body("{}").send();
     let (hung, mute) = tokio::join!(hung, up.request());
     assert_eq!(hung.unwrap().status(), 504);
@@ -72,7 +72,7 @@ async fn a_stream_may_take_longer_than_its_head() {
 }
 
 #[tokio::test]
-async fn garbage_and_resets_are_told_and_nothing_of_them_passes() {
+async fn invalid_responses_and_resets_are_bad_gateway() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
@@ -93,7 +93,7 @@ async fn garbage_and_resets_are_told_and_nothing_of_them_passes() {
     }
 }
 
-/// A request that a proxy has written to a connection which had an earlier one.
+/// A request that a proxy has written to a reused connection.
 struct Reused {
     up: Upstream,
     _proxy: Proxy,
@@ -116,7 +116,7 @@ impl Reused {
             first.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
             assert_eq!(sent.await.unwrap(), 200);
             sent = send();
-            // The proxy may not have had the connection back yet, and opens another.
+            // The proxy may open another connection if the first is not yet idle.
             let mut byte = [0];
             tokio::select! {
                 peeked = first.stream.peek(&mut byte) => {
@@ -130,10 +130,10 @@ impl Reused {
 }
 
 #[tokio::test]
-async fn request_on_a_connection_closed_before_is_sent_again() {
+async fn request_on_a_closed_connection_is_resent() {
     for method in ["POST", "GET"] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
-        // It is ended, and nothing of the request is read: the system answers that with a reset.
+        // The connection is closed with the request unread, which the system answers with a reset.
         let kept = kept.into_std().unwrap();
         kept.shutdown(Shutdown::Write).unwrap();
         drop(kept);
@@ -145,10 +145,10 @@ async fn request_on_a_connection_closed_before_is_sent_again() {
 }
 
 #[tokio::test]
-async fn request_on_a_connection_that_is_reset_is_sent_again_only_if_it_is_idempotent() {
+async fn request_on_a_reset_connection_is_resent_if_idempotent() {
     for (method, status) in [("POST", 502), ("GET", 200)] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
-        // It may have been read and worked on.
+        // The upstream may have processed the request.
         drop(kept);
         if status == 200 {
             up.request().await.answer("200 OK", "", "{}").await;
@@ -159,7 +159,7 @@ async fn request_on_a_connection_that_is_reset_is_sent_again_only_if_it_is_idemp
 }
 
 #[tokio::test]
-async fn request_that_was_read_is_sent_again_only_if_it_is_idempotent() {
+async fn request_that_was_read_is_resent_if_idempotent() {
     for (method, status) in [("POST", 502), ("GET", 200)] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
         drop(Exchange::read(kept).await.expect("the second request"));
@@ -172,7 +172,7 @@ async fn request_that_was_read_is_sent_again_only_if_it_is_idempotent() {
 }
 
 #[tokio::test]
-async fn failure_after_several_tries_asks_for_no_more() {
+async fn failure_after_several_attempts_prevents_retries() {
     let (_held, away) = nobody();
     let mut up = Upstream::start().await;
     let two = [("up", up.addr, "openai"), ("away", away, "openai")];
@@ -195,7 +195,7 @@ async fn failure_after_several_tries_asks_for_no_more() {
 }
 
 #[tokio::test]
-async fn others_go_on_beside_hundreds_that_hang_or_drip() {
+async fn slow_streams_do_not_block_others() {
     let mut up = Upstream::start().await;
     let mut slow = Upstream::start().await;
     let two = [("slow", slow.addr, "openai"), ("up", up.addr, "openai")];

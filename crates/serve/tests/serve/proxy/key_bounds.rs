@@ -1,4 +1,4 @@
-//! Floods of key names, by each of the ways into the server.
+//! Floods of new keys through each API.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::rig::{Proxy, Upstream, http};
 /// More than any of the bounds of [`start`].
 const FLOOD: usize = 60;
 
-/// Every unnamed key is used up for an hour by one request, so that none is forgotten.
+/// Starts a proxy in which one request exhausts each unnamed key for an hour, so that none is dropped.
 async fn start() -> Proxy {
     let mut upstream = Upstream::start().await;
     let addr = upstream.addr;
@@ -43,7 +43,7 @@ async fn chat(proxy: &Proxy, model: &str) -> u16 {
     proxy.chat(model).send().await.unwrap().status().as_u16()
 }
 
-/// Asks for names that are all new; how many got a place.
+/// Sends requests of new keys, and returns the number that were added.
 async fn flood(proxy: &Proxy, way: &str) -> usize {
     let mut placed = 0;
     for number in 0..FLOOD {
@@ -66,7 +66,7 @@ async fn named_keys_go_on(proxy: &Proxy) {
 }
 
 #[tokio::test]
-async fn flood_of_rate_keys_stays_in_its_bound() {
+async fn flood_of_rate_keys_is_bounded() {
     let proxy = start().await;
     assert_eq!(flood(&proxy, "rate").await, 20);
     assert_eq!([reserve(&proxy, "tenant").await, chat(&proxy, "model").await], [201, 200]);
@@ -74,7 +74,7 @@ async fn flood_of_rate_keys_stays_in_its_bound() {
 }
 
 #[tokio::test]
-async fn flood_of_api_keys_stays_in_its_bound() {
+async fn flood_of_api_keys_is_bounded() {
     let proxy = start().await;
     assert_eq!(flood(&proxy, "v1").await, 10);
     assert_eq!([rate(&proxy, "user").await, chat(&proxy, "model").await], [200, 200]);
@@ -82,7 +82,7 @@ async fn flood_of_api_keys_stays_in_its_bound() {
 }
 
 #[tokio::test]
-async fn flood_of_proxied_keys_stays_in_its_bound() {
+async fn flood_of_proxied_keys_is_bounded() {
     let proxy = start().await;
     assert_eq!(flood(&proxy, "proxy").await, 10);
     assert_eq!([rate(&proxy, "user").await, reserve(&proxy, "tenant").await], [200, 201]);
@@ -90,20 +90,20 @@ async fn flood_of_proxied_keys_stays_in_its_bound() {
 }
 
 #[tokio::test]
-async fn floods_by_all_ways_never_lock_out_named_keys() {
+async fn floods_never_lock_out_named_keys() {
     let proxy = start().await;
     for way in ["proxy", "rate", "v1"] {
         flood(&proxy, way).await;
     }
     named_keys_go_on(&proxy).await;
-    // A quota that is set later names its key from then on.
+    // A quota that is set later names its key exactly.
     assert_eq!(rate(&proxy, "bronze").await, 503);
     proxy.limiter.quotas().set("bronze", &tollgate::Quota::new().rpm(5));
     assert_eq!(rate(&proxy, "bronze").await, 200);
 }
 
 #[tokio::test]
-async fn bounds_of_keys_are_set_for_each_way() {
+async fn key_bounds_are_configurable_per_api() {
     let upstream = Upstream::start().await;
     let serve = "max_requests: 1\nwindow_millis: 3600000\n\
                  bounds: {keys: 40, rate_keys: 3, api_keys: 2, proxy_keys: 1}";

@@ -1,4 +1,4 @@
-//! Limits: exact against a provider that enforces them, all or none over scopes, waits and refusals.
+//! Limits of proxied requests: against an enforcing provider, several keys, waits and refusals.
 
 use std::net::SocketAddr;
 
@@ -14,11 +14,11 @@ async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
 }
 
 #[tokio::test]
-async fn under_load_a_provider_that_enforces_its_limits_refuses_nothing() {
+async fn enforcing_provider_refuses_no_request_under_load() {
     let settings = Settings::default().with_rpm(600).with_tpm(60_000);
     let server = provider(settings).await;
     let proxy = Proxy::to(server.addr(), LIKE_THE_PROVIDER).await;
-    // 588 at once, and the rest as they come in.
+    // 588 immediately, and the rest as the limit refills.
     let client = http();
     let send = |_| {
         let post = client.post(proxy.url("/up/v1/chat/completions")).body(chat("gpt-4o"));
@@ -31,7 +31,7 @@ async fn under_load_a_provider_that_enforces_its_limits_refuses_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_is_charged_to_all_of_its_scopes_or_to_none() {
+async fn request_is_charged_to_all_keys_or_none() {
     let mut up = Upstream::start().await;
     let scopes =
         "mode: reject\nscopes: [{header: x-tenant, prefix: 'tenant:'}, model, {key: account}]";
@@ -47,7 +47,7 @@ async fn a_request_is_charged_to_all_of_its_scopes_or_to_none() {
     let problem = json(refused).await;
     assert_eq!(problem["violated-policies"], serde_json::json!(["tenant-rpd"]));
     assert!(up.is_idle());
-    // Another tenant is another key, and so are all that name none.
+    // Each tenant has its own key; requests without the header share one.
     for tenant in [Some("b"), None] {
         let chat = tenant.into_iter().fold(proxy.chat("gpt-4o"), |c, t| c.header("x-tenant", t));
         let sent = tokio::spawn(chat.send());
@@ -58,7 +58,7 @@ async fn a_request_is_charged_to_all_of_its_scopes_or_to_none() {
 }
 
 #[tokio::test]
-async fn an_api_key_is_a_scope_wherever_it_stands_and_is_kept_as_its_hash() {
+async fn api_key_is_found_everywhere_and_hashed() {
     let mut up = Upstream::start().await;
     let quotas = "quotas: {'api_key:*': {rpd: 1}}";
     let proxy = Proxy::serving(up.addr, "mode: reject\nscopes: [api_key]", quotas).await;
@@ -87,7 +87,7 @@ async fn an_api_key_is_a_scope_wherever_it_stands_and_is_kept_as_its_hash() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_with_a_time_to_come_back() {
+async fn reject_mode_refuses_with_retry_after() {
     let mut up = Upstream::start().await;
     let quotas = "quotas: {gpt-4o: {rpd: 1}}\nproviders: [openai]";
     for (name, serve, more) in [
@@ -120,7 +120,7 @@ async fn what_does_not_fit_is_refused_with_a_time_to_come_back() {
 }
 
 #[tokio::test]
-async fn what_never_fits_and_a_full_queue_are_refused_at_once() {
+async fn impossible_request_and_full_queue_are_refused() {
     let mut up = Upstream::start().await;
     let quotas = "quotas: {small: {tpm: 10}, gpt-4o: {concurrency: 1}}\nwaiting: {max_waiting: 1}";
     let proxy = Proxy::to(up.addr, quotas).await;
@@ -150,7 +150,7 @@ async fn what_never_fits_and_a_full_queue_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_upstream_is_sent_again_as_often_as_the_configuration_says() {
+async fn upstream_429_is_retried_as_configured() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "retry: {attempts: 3}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -173,7 +173,7 @@ async fn a_refusal_of_the_upstream_is_sent_again_as_often_as_the_configuration_s
 }
 
 #[tokio::test]
-async fn a_wrong_key_passes_and_is_not_sent_again() {
+async fn upstream_401_is_forwarded_without_retry() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "retry: {attempts: 3}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -186,7 +186,7 @@ async fn a_wrong_key_passes_and_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn lists_of_models_pass_where_nothing_else_does() {
+async fn model_lists_are_not_charged() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "mode: reject", "unknown_key: refuse").await;
     assert_eq!(proxy.chat("nobodys").send().await.unwrap().status(), 429);
@@ -196,7 +196,7 @@ async fn lists_of_models_pass_where_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn a_stream_settles_by_the_usage_that_passes() {
+async fn stream_settles_with_reported_usage() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::with(
         &[("up", up.addr, "anthropic")],
@@ -228,7 +228,7 @@ async fn a_stream_settles_by_the_usage_that_passes() {
 const LIKE_THE_PROVIDER: &str = "providers: [openai]\nquotas: {gpt-4o: {rpm: 600, tpm: 60000}}";
 
 #[tokio::test]
-async fn who_waits_when_the_limits_close_is_told_to_come_back() {
+async fn waiting_request_at_shutdown_gets_retry_after() {
     for provider in ["openai", "gemini"] {
         let mut up = Upstream::start().await;
         let upstreams = [("up", up.addr, provider)];

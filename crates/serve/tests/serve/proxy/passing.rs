@@ -1,4 +1,4 @@
-//! Bytes that pass as they are, both ways.
+//! Request and response bodies that are forwarded unchanged.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::rig::{Proxy, Upstream, chunks, raw};
 
-/// Answers with the body that it got, in chunks that the seed in its path draws, or whole.
+/// Responds with the request body, whole or in chunks that depend on the seed in the path.
 async fn echo(request: Request) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let kind = request.headers().get(CONTENT_TYPE).cloned();
@@ -42,7 +42,7 @@ async fn echoing() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn any_bytes_pass_unchanged_whole_or_in_chunks_over_http1_and_http2() {
+async fn bodies_are_forwarded_unchanged() {
     let proxy = Proxy::to(echoing().await, "").await;
     let of = |http2: bool| {
         let mut builder = Client::builder(TokioExecutor::new());
@@ -75,7 +75,7 @@ async fn any_bytes_pass_unchanged_whole_or_in_chunks_over_http1_and_http2() {
 }
 
 #[tokio::test]
-async fn trailers_pass_to_who_takes_them() {
+async fn trailers_are_forwarded_if_accepted() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = "GET /up/v1/models HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\n\r\n";
@@ -91,7 +91,7 @@ async fn trailers_pass_to_who_takes_them() {
 }
 
 #[tokio::test]
-async fn a_compressed_answer_passes_as_it_came() {
+async fn compressed_response_is_forwarded_unchanged() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {rpm: 9, tpm: 9000}}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").header("accept-encoding", "gzip").send());
@@ -104,7 +104,7 @@ async fn a_compressed_answer_passes_as_it_came() {
 }
 
 #[tokio::test]
-async fn what_nobody_charges_keeps_what_it_accepts() {
+async fn uncharged_request_keeps_accept_encoding() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let get = super::rig::http().get(proxy.url("/up/v1/models"));
@@ -116,7 +116,7 @@ async fn what_nobody_charges_keeps_what_it_accepts() {
 }
 
 #[tokio::test]
-async fn a_head_passes_with_the_length_that_it_states() {
+async fn head_response_keeps_content_length() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = "HEAD /up/v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";

@@ -1,11 +1,11 @@
-//! What reaches the upstream, and what never does.
+//! The parts of a request that are forwarded.
 
 use tollgate_serve::Tokens;
 
 use super::rig::{Exchange, Proxy, Upstream, chat, field, http, json, raw};
 
 #[tokio::test]
-async fn fields_of_one_hop_and_our_own_stay_behind_and_the_rest_passes_in_order() {
+async fn hop_by_hop_and_own_headers_are_removed() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let body = chat("gpt-4o");
@@ -25,7 +25,7 @@ async fn fields_of_one_hop_and_our_own_stay_behind_and_the_rest_passes_in_order(
     assert_eq!(request.body, body.as_bytes());
     let mut came: Vec<&str> =
         request.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
-    // The server may give a request an id.
+    // The server may add a request id.
     came.retain(|line| !line.starts_with("x-request-id"));
     came.sort_unstable();
     let (host, length) = (format!("host: {upstream}"), format!("content-length: {length}"));
@@ -60,7 +60,7 @@ async fn fields_of_one_hop_and_our_own_stay_behind_and_the_rest_passes_in_order(
 }
 
 #[tokio::test]
-async fn paths_and_queries_pass_as_they_were_written() {
+async fn paths_and_queries_are_forwarded_unchanged() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     for target in ["/v1/models/a%2Fb%20c:x?key=1&a=%20+%zz", "/v1//x/", "/?a", ""] {
@@ -77,7 +77,7 @@ async fn paths_and_queries_pass_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn no_request_chooses_where_it_goes() {
+async fn request_cannot_choose_upstream_host() {
     let (mut up, mut evil) = (Upstream::start().await, Upstream::start().await);
     let proxy = Proxy::to(up.addr, "").await;
     let host = evil.addr;
@@ -101,7 +101,7 @@ async fn no_request_chooses_where_it_goes() {
 }
 
 #[tokio::test]
-async fn a_redirect_passes_and_is_not_followed() {
+async fn redirect_is_forwarded_not_followed() {
     let (mut up, mut other) = (Upstream::start().await, Upstream::start().await);
     let proxy = Proxy::to(up.addr, "").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -115,7 +115,7 @@ async fn a_redirect_passes_and_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_100_continue_gets_it_and_the_upstream_never_sees_it() {
+async fn expect_continue_is_answered_and_not_forwarded() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
@@ -136,7 +136,7 @@ async fn a_client_that_waits_for_100_continue_gets_it_and_the_upstream_never_see
 }
 
 #[tokio::test]
-async fn websockets_are_refused_and_other_offers_are_not_taken() {
+async fn websocket_is_refused_and_other_upgrades_ignored() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = |protocol: &str| {
@@ -157,7 +157,7 @@ async fn websockets_are_refused_and_other_offers_are_not_taken() {
 }
 
 #[tokio::test]
-async fn an_unknown_upstream_is_told_which_there_are() {
+async fn unknown_upstream_error_lists_upstreams() {
     let up = Upstream::start().await;
     let two = [("up", up.addr, "openai"), ("claude", up.addr, "anthropic")];
     let proxy = Proxy::with(&two, "", "").await;
@@ -167,12 +167,12 @@ async fn an_unknown_upstream_is_told_which_there_are() {
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         let problem = json(response).await;
         assert_eq!(problem["code"], "unknown_upstream");
-        assert_eq!(problem["detail"], "no such upstream; there are: up, claude");
+        assert_eq!(problem["detail"], "no such upstream; available: up, claude");
     }
 }
 
 #[tokio::test]
-async fn a_body_above_the_bound_is_refused_and_none_of_it_is_sent() {
+async fn oversized_body_is_refused_and_not_forwarded() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {body: 1000}", "").await;
     let post = |body: reqwest::Body| http().post(proxy.url("/up/v1/embeddings")).body(body).send();
@@ -194,7 +194,7 @@ async fn a_body_above_the_bound_is_refused_and_none_of_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn slow_request_body_times_out() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {body_timeout: 20ms}", "").await;
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\
@@ -205,7 +205,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_key_above_the_bound_is_refused() {
+async fn oversized_key_is_refused() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {key: 20}", "").await;
     let response = proxy.chat(&"m".repeat(21)).send().await.unwrap();
@@ -218,7 +218,7 @@ async fn a_key_above_the_bound_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_in_chunks_reaches_the_upstream_with_its_length() {
+async fn chunked_request_is_forwarded_with_content_length() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let body = chat("gpt-4o");
@@ -234,7 +234,7 @@ async fn a_request_in_chunks_reaches_the_upstream_with_its_length() {
 }
 
 #[tokio::test]
-async fn the_token_of_the_server_is_shown_beside_the_key_of_the_upstream_and_stays_here() {
+async fn server_token_is_not_forwarded() {
     let mut up = Upstream::start().await;
     let url = format!("http://{}", up.addr);
     let text = format!(
@@ -263,7 +263,7 @@ async fn the_token_of_the_server_is_shown_beside_the_key_of_the_upstream_and_sta
 }
 
 #[tokio::test]
-async fn more_than_may_wait_are_refused() {
+async fn waiting_requests_are_bounded() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {waiting: 1}", "").await;
     let first = tokio::spawn(proxy.chat("gpt-4o").send());

@@ -11,7 +11,7 @@ pub(super) use tollgate_testing::upstream::{
     Exchange, Upstream, chat, field, http, json, listen, raw,
 };
 
-/// A server whose one upstream is `up`, of OpenAI's kind unless the configuration says more.
+/// A server with the upstream `up`, of the provider `openai` unless configured otherwise.
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) server: Server,
@@ -19,23 +19,23 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of this address; `more` are further lines of the configuration.
+    /// Starts a proxy in front of this address; `more` has further lines of the configuration.
     pub(super) async fn to(upstream: SocketAddr, more: &str) -> Self {
         Self::with(&[("up", upstream, "openai")], "", more).await
     }
 
-    /// The same, with more in the section `serve`.
+    /// Starts a proxy with further settings in the section `serve`.
     pub(super) async fn serving(upstream: SocketAddr, serve: &str, more: &str) -> Self {
         Self::with(&[("up", upstream, "openai")], serve, more).await
     }
 
-    /// In front of upstreams with a name, an address and a provider.
+    /// Starts a proxy in front of upstreams with a name, an address and a provider.
     pub(super) async fn with(
         upstreams: &[(&str, SocketAddr, &str)],
         serve: &str,
         more: &str,
     ) -> Self {
-        // Requests of these tests name whatever host they like.
+        // These tests send requests with any host.
         let section = "serve:\n  listen: '127.0.0.1:0'\n  allow_anonymous: true\n";
         let mut text = format!("{more}\n{section}");
         for line in serve.lines() {
@@ -54,7 +54,7 @@ impl Proxy {
         Self::guarded(config, limiter, Tokens::default()).await
     }
 
-    /// One that asks its clients for a token.
+    /// Starts a proxy with tokens.
     pub(super) async fn guarded(config: Config, limiter: Limiter, tokens: Tokens) -> Self {
         let server = Server::bind(config, limiter.clone(), tokens).await;
         Self { server: server.expect("a free port"), limiter }
@@ -75,13 +75,13 @@ impl Proxy {
         json.into_iter().fold(post, |post, (name, value)| post.header(name, value))
     }
 
-    /// How much of a key's first limit is taken, held or not.
+    /// Returns the used and held amount of a key's first limit.
     pub(super) fn used(&self, key: &str) -> u64 {
         self.limiter.stats(key).limits.first().map_or(0, |limit| limit.used)
     }
 }
 
-/// Chunks of random bytes, from a seed.
+/// Returns chunks of random bytes from a seed.
 pub(super) fn chunks(seed: u64) -> Vec<Bytes> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut next = move || {

@@ -1,4 +1,4 @@
-//! Streams: in their time, no faster than they are read, and ended with their client.
+//! Streaming responses: latency, backpressure and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,13 +9,13 @@ use tokio::io::AsyncWriteExt;
 use super::rig::{Proxy, Upstream, listen, raw};
 
 #[tokio::test]
-async fn a_chunk_is_delivered_before_the_upstream_sends_its_next() {
+async fn chunk_is_delivered_before_the_next_is_sent() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {rpm: 9, tpm: 9000}}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut request = up.request().await;
     request.begin_chunks().await;
-    // The head alone is already an answer.
+    // The head is forwarded before the body.
     let response = sent.await.unwrap().unwrap();
     let mut body = response.bytes_stream();
     for n in 0..20 {
@@ -30,10 +30,10 @@ async fn a_chunk_is_delivered_before_the_upstream_sends_its_next() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_the_upstream_and_lets_the_next_one_in() {
+async fn disconnect_cancels_upstream_and_admits_next() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {concurrency: 1}}").await;
-    // Once before an answer, once within it.
+    // Once before the response, once within it.
     let early = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut first = up.request().await;
     let within = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -52,7 +52,7 @@ async fn a_client_that_goes_away_cancels_the_upstream_and_lets_the_next_one_in()
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_while_it_waits_leaves_the_queue() {
+async fn disconnected_client_leaves_the_proxy_queue() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {concurrency: 1}}").await;
     let first = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -76,7 +76,7 @@ async fn a_client_that_goes_away_while_it_waits_leaves_the_queue() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_breaks_off_for_the_client_too() {
+async fn broken_upstream_stream_breaks_the_response() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let text = super::rig::chat("gpt-4o");
@@ -94,7 +94,7 @@ async fn a_stream_that_breaks_off_breaks_off_for_the_client_too() {
     let answer = client.await.unwrap();
     assert!(answer.ends_with("9\r\ndata: 1\n\n\r\n"), "the last chunk is missing: {answer:?}");
 
-    // The same for one that states its length.
+    // A response with a content length, too.
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut request = up.request().await;
     request.write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort").await;
@@ -107,7 +107,7 @@ async fn a_stream_that_breaks_off_breaks_off_for_the_client_too() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_its_upstream_back_and_nobody_else() {
+async fn slow_client_applies_backpressure_to_one_stream() {
     let written = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&written);
     let endless = listen(move |mut stream| {
@@ -134,7 +134,7 @@ async fn a_client_that_does_not_read_holds_its_upstream_back_and_nobody_else() {
         up.request().await.answer("200 OK", "", "{}").await;
         assert_eq!(sent.await.unwrap().unwrap().status(), 200);
     }
-    // What the kernel's buffers of two connections hold, and little more.
+    // About the size of the kernel's buffers of two connections.
     assert!(written.load(Ordering::Relaxed) < 64 << 20, "{written:?}");
     drop(unread);
 }

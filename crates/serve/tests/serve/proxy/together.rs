@@ -9,7 +9,7 @@ use super::rig::{Proxy, chat, http};
 use tollgate_testing::servers::Redis;
 
 #[tokio::test]
-async fn two_proxies_over_one_redis_let_through_as_much_as_one() {
+async fn two_proxies_share_limits_over_redis() {
     let redis = Redis::start();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let provider = tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(40), any)
@@ -37,7 +37,7 @@ async fn two_proxies_over_one_redis_let_through_as_much_as_one() {
     assert_eq!(passed + refused, 200, "{statuses:?}");
     let counted = provider.stats().total;
     assert_eq!((counted.admitted, counted.refused), (passed, 0));
-    // As many as the bucket holds, and what comes in while they are asked for.
+    // The capacity of the bucket plus the refill during the test.
     assert!(passed >= 40, "{passed}");
     for (half, of) in [(0, "first"), (1, "second")] {
         let own = statuses.iter().skip(half).step_by(2);

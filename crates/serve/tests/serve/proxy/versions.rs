@@ -1,21 +1,14 @@
-//! A client and an upstream that speak different versions of HTTP.
+//! Clients and upstreams with different versions of HTTP.
 
 use axum::body::Body;
 use axum::http::{Request, Version};
 use http_body_util::BodyExt;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use tollgate_testing::http::h2c;
 
 use super::rig::{Proxy, Upstream};
 
-/// A client of HTTP/2 that knows beforehand that the server speaks it.
-fn h2c() -> Client<HttpConnector, Body> {
-    Client::builder(TokioExecutor::new()).http2_only(true).build_http()
-}
-
 #[tokio::test]
-async fn a_client_of_http2_is_one_of_http1_to_an_upstream_of_http1() {
+async fn http2_client_reaches_http1_upstream() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let request = Request::post(proxy.url("/up/v1/embeddings?a=1"))

@@ -1,4 +1,4 @@
-//! What the languages have in common: something is installed once, and then scripts are run.
+//! Installation of SDKs, and runs of their scripts.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What is installed, by one process at a time; `None`, and a line that says so, where that can't be done.
+/// Returns the installation, made by one process at a time, or prints the reason and returns `None` if
+/// that fails.
 ///
 /// # Panics
-///
-/// It can't be done, and `CI` is `true`.
+/// Panics if the installation fails and `CI` is `true`.
 pub(super) fn installed(
     what: &str,
     install: impl FnOnce() -> Result<PathBuf, String>,
@@ -29,7 +29,7 @@ pub(super) fn installed(
     }
 }
 
-/// The lines of JSON that a script prints.
+/// Runs a script, and returns the JSON lines that it prints.
 pub(super) async fn output(command: Command, script: &str, env: &[(&str, String)]) -> Vec<Value> {
     let output = tokio::process::Command::from(command)
         .envs(env.iter().map(|(name, value)| (name, value)))
@@ -52,7 +52,7 @@ pub(super) fn run(command: &mut Command) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(told)
 }
 
-/// The folder of the scripts.
+/// Returns the folder of the scripts.
 pub(super) fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk")
 }

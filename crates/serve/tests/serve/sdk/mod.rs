@@ -1,5 +1,5 @@
-//! The official Python SDKs, which nobody here wrote, at the simulated provider: what they read is
-//! what it counted, and what tollgate reads of the same bytes.
+//! The official Python SDKs against the simulated provider: SDK, provider and tollgate must read the
+//! same usage from the same bytes.
 
 mod documented;
 mod install;
@@ -23,7 +23,7 @@ use self::recorder::{Exchange, Recorder};
 use tollgate_testing::full::full_or;
 
 #[tokio::test]
-async fn the_official_sdks_read_what_the_provider_counted_and_so_does_tollgate() {
+async fn official_sdks_and_tollgate_read_the_same_usage() {
     let Some(python) = Python::with_sdks() else { return };
     let sdks = [
         ("of_genai.py", "gemini", "stream"),
@@ -34,8 +34,8 @@ async fn the_official_sdks_read_what_the_provider_counted_and_so_does_tollgate()
     join_all(sdks.into_iter().take(full_or(3, 1)).map(check)).await;
 }
 
-/// Runs a script, and compares what it tells with what passed. A count of tokens is what the answer
-/// to the request `counted` states.
+/// Runs a script, and compares its output with the recorded traffic. A token count comes from the
+/// response to the request `counted`.
 async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     let (open, full, paced) = (serve(open()).await, serve(full()).await, serve(paced()).await);
     let recorder = Recorder::start(open.addr()).await;
@@ -55,14 +55,14 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     let case = |name: &str| told.iter().find(|told| told["case"] == name).expect("it is told");
     assert_eq!(case("count")["counted"], case(counted)["usage"]["input"], "{script}");
 
-    // Only one fits; and whoever was told when to come back was admitted then, at the second try.
+    // Only one request fits; the others are admitted at the second attempt, after `Retry-After`.
     let (full, paced) = (full.stats().total, paced.stats().total);
     assert_eq!((full.admitted, full.refused), (1, 1), "{script}");
     assert_eq!(paced.admitted, 3, "{script}");
     assert!((1..=2).contains(&paced.refused), "{script}: {paced:?}");
 }
 
-/// What the SDK tells of an exchange, beside what tollgate reads of its bytes.
+/// Compares the SDK's report of an exchange with tollgate's reading of its bytes.
 fn compare(told: &Value, exchange: &Exchange, profile: Profile) {
     let mut scanner = Scanner::new(profile, exchange.content_type.as_deref());
     scanner.feed(&exchange.body);
@@ -91,7 +91,7 @@ fn usage(told: &Value) -> Option<Usage> {
     })
 }
 
-/// Room for everything; each answer takes a while.
+/// Without limits; each response takes a while.
 fn open() -> Settings {
     Settings::default()
         .with_rpm(1_000)
@@ -102,12 +102,12 @@ fn open() -> Settings {
         .with_latency(Duration::from_millis(20), Duration::from_millis(40))
 }
 
-/// Room for one request a minute.
+/// One request per minute.
 fn full() -> Settings {
     Settings::default().with_rpm(1)
 }
 
-/// Room for one request a second.
+/// One request per second.
 fn paced() -> Settings {
     Settings::default().with_rpm(60).with_burst(Duration::from_secs(1))
 }

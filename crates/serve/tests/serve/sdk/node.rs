@@ -1,4 +1,4 @@
-//! Node with the SDKs of `tests/sdk/node/package-lock.json`, installed once.
+//! Node with the SDKs of `tests/sdk/node/package-lock.json`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,21 +8,20 @@ use serde_json::Value;
 
 use super::install::{installed, output, run, scripts};
 
-/// A folder that has the SDKs, and the scripts.
+/// A folder with the SDKs and the scripts.
 #[derive(Debug)]
 pub(crate) struct Node(PathBuf);
 
 impl Node {
-    /// Installs what is not there yet; `None`, and a line that says so, where that can't be done.
+    /// Installs missing packages. Returns `None` and prints the reason if that fails.
     ///
     /// # Panics
-    ///
-    /// It can't be done, and `CI` is `true`.
+    /// Panics if the installation fails and `CI` is `true`.
     pub(crate) fn with_sdks() -> Option<Self> {
         installed("Node", install).map(Self)
     }
 
-    /// The lines of JSON that a script of `tests/sdk/node` prints.
+    /// Runs a script of `tests/sdk/node`, and returns the JSON lines that it prints.
     pub(crate) async fn run(&self, script: &str, env: &[(&str, String)]) -> Vec<Value> {
         let mut command = Command::new("node");
         command.arg(self.0.join(script));
@@ -30,8 +29,8 @@ impl Node {
     }
 }
 
-/// A folder that is complete: its last file is a copy of the lock. The scripts stand beside the packages
-/// that they name.
+/// Returns a complete folder, marked by a copy of the lock file. The scripts are next to the packages
+/// that they import.
 fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-node");
     let told = |error: std::io::Error| error.to_string();

@@ -1,4 +1,4 @@
-//! The official SDKs, unchanged, through the proxy: only their base URL is set.
+//! The official SDKs through the proxy; only their base URL is set.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::node::Node;
 use super::python::Python;
 use tollgate_testing::full::full_or;
 
-/// What each SDK can do, in the order in which its scripts say that it was done.
+/// The cases of each SDK, in the order of its scripts.
 const OPENAI: &[&str] = &[
     "plain",
     "stream",
@@ -34,7 +34,7 @@ const GENAI: &[&str] =
     &["plain", "stream", "tools", "embeddings", "count", "refused", "retried", "errors", "timeout"];
 
 #[tokio::test]
-async fn the_official_python_sdks_work_unchanged_through_the_proxy() {
+async fn python_sdks_work_through_the_proxy() {
     let Some(python) = Python::with_sdks() else { return };
     let run = async |script: &str, wanted: &[&str]| {
         let world = World::start().await;
@@ -50,14 +50,14 @@ async fn the_official_python_sdks_work_unchanged_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn the_official_node_sdks_work_unchanged_through_the_proxy() {
+async fn node_sdks_work_through_the_proxy() {
     let Some(node) = Node::with_sdks() else { return };
     let run = async |script: &str, wanted: &[&str]| {
         let world = World::start().await;
         let told = node.run(script, &world.env()).await;
         world.check(script, &told, wanted).await;
     };
-    // This SDK of Google's sends nothing again.
+    // Google's SDK does not retry.
     let genai: Vec<&str> = GENAI.iter().copied().filter(|&case| case != "retried").collect();
     let sdks = [
         ("proxied_anthropic.mjs", ANTHROPIC),
@@ -67,9 +67,9 @@ async fn the_official_node_sdks_work_unchanged_through_the_proxy() {
     join_all(sdks[..full_or(3, 1)].iter().map(|(script, wanted)| run(script, wanted))).await;
 }
 
-/// Each SDK would send a failed request twice again, and the proxy does so itself: together nine.
+/// Each SDK would retry a failed request twice, and so does the proxy: nine attempts together.
 #[tokio::test]
-async fn the_official_python_sdks_do_not_multiply_the_tries_of_the_proxy() {
+async fn python_sdks_do_not_multiply_retries() {
     let Some(python) = Python::with_sdks() else { return };
     let failing = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&failing);
@@ -108,7 +108,7 @@ serve:
     serving.abort();
 }
 
-/// A proxy in front of providers that answer, deny, take their time, and are away.
+/// A proxy in front of providers that respond, refuse, delay, and are unreachable.
 struct World {
     open: tollgate_simulate::SimulatedServer,
     _others: [tollgate_simulate::SimulatedServer; 2],
@@ -125,7 +125,7 @@ impl World {
         let denied = provider(twelve.clone().with_fault(fault)).await;
         let hour = Duration::from_secs(3_600);
         let slow = provider(twelve.with_latency(hour, hour)).await;
-        // Held, so that nobody listens there.
+        // Held to reserve a closed port.
         let away = TcpSocket::new_v4().expect("a socket");
         away.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let to = |addr: SocketAddr, provider: &str| {
@@ -172,9 +172,8 @@ serve:
         [("TOLLGATE_PROXY", format!("http://{}", self.proxy.addr()))]
     }
 
-    /// All cases were told; the provider has refused nothing; the requests that clients gave up
-    /// hold nothing any more; and what was charged for calls of tools and for what followed them is
-    /// what the SDK read of its usage, and what the provider counted.
+    /// Asserts that all cases ran, the provider refused none, cancelled requests hold no quota, and
+    /// that SDK, provider and limiter agree on the usage of tool calls and their follow-ups.
     async fn check(&self, script: &str, told: &[Value], wanted: &[&str]) {
         let cases: Vec<&str> = told.iter().filter_map(|told| told["case"].as_str()).collect();
         assert_eq!(cases, wanted, "{script}");

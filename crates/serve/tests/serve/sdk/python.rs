@@ -1,4 +1,4 @@
-//! Python with the SDKs of `tests/sdk/requirements.txt`, installed once.
+//! Python with the SDKs of `tests/sdk/requirements.txt`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,15 @@ use serde_json::Value;
 
 use super::install::{installed, output, run, scripts};
 
-/// An interpreter in a virtual environment that has the SDKs.
+/// An interpreter in a virtual environment with the SDKs.
 #[derive(Debug)]
 pub(crate) struct Python(PathBuf);
 
 impl Python {
-    /// Installs what is not there yet; `None`, and a line that says so, where that can't be done.
+    /// Installs missing packages. Returns `None` and prints the reason if that fails.
     ///
     /// # Panics
-    ///
-    /// It can't be done, and `CI` is `true`.
+    /// Panics if the installation fails and `CI` is `true`.
     pub(crate) fn with_sdks() -> Option<Self> {
         installed("Python", install).map(Self)
     }
@@ -27,7 +26,7 @@ impl Python {
         &self.0
     }
 
-    /// The lines of JSON that a script of `tests/sdk` prints.
+    /// Runs a script of `tests/sdk`, and returns the JSON lines that it prints.
     pub(crate) async fn run(&self, script: &str, env: &[(&str, String)]) -> Vec<Value> {
         let mut command = Command::new(&self.0);
         command.arg(scripts().join(script));
@@ -36,7 +35,7 @@ impl Python {
     }
 }
 
-/// The interpreter of an environment that is complete: its last file is a copy of the requirements.
+/// Returns the interpreter of a complete environment, marked by a copy of the requirements.
 fn install() -> Result<PathBuf, String> {
     let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-venv");
     let (python, stamp) = (environment.join("bin/python"), environment.join("installed.txt"));

@@ -1,4 +1,4 @@
-//! A proxy that keeps what passes.
+//! A proxy that records traffic.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
-/// Passes everything on to one server, and ends with the runtime.
+/// Forwards everything to one server, and ends with the runtime.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     addr: SocketAddr,
     passed: Arc<Mutex<Vec<Exchange>>>,
 }
 
-/// An answer that passed, as far as it was read.
+/// A recorded response, as far as it was read.
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
     pub(crate) status: u16,
@@ -51,13 +51,13 @@ impl Recorder {
         format!("http://{}", self.addr)
     }
 
-    /// All that passed, in order.
+    /// Returns the recorded exchanges in order.
     pub(crate) fn exchanges(&self) -> Vec<Exchange> {
         self.passed.lock().clone()
     }
 }
 
-/// Frames of a body pass as they come, and are kept.
+/// Forwards and records the frames of a body.
 async fn pass(State(shared): State<Shared>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a request");

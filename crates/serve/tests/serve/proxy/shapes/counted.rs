@@ -1,10 +1,10 @@
 use super::row::{CHAT, JSON, Row, chat, field, file, form, gemini, of, part, row};
 
-/// Requests for `gpt-4o` that can be read: five pass, and the others are over the limit.
+/// Readable requests for `gpt-4o`: five are admitted, further ones exceed the limit.
 pub(super) fn counted() -> Vec<Row> {
     let bodies = [
         CHAT,
-        // A settings object names no model, before the one that counts or after it.
+        // A nested object does not set the model, whether before or after it.
         r#"{"model": "gpt-4o", "options": {"model": "free"}}"#,
         r#"{"options": {"model": "free"}, "model": "gpt-4o"}"#,
         r#"{"model": "gpt-4o", "generationConfig": {"model": "free"}}"#,
@@ -18,19 +18,19 @@ pub(super) fn counted() -> Vec<Row> {
         r#"{"model": "gpt-4o", "metadata": {"model": "free"}}"#,
         r#"{"model": "gpt-4o", "messages": [{"model": "free", "content": "x"}]}"#,
         r#"{"model": "gpt-4o", "messages": [{"content": "{\"model\": \"free\"}"}]}"#,
-        // The same model twice is that model.
+        // The same model twice is unambiguous.
         r#"{"model": "gpt-4o", "model": "gpt-4o"}"#,
         r#"{"model": "gpt-4o", "model_id": "gpt-4o"}"#,
         r#"{"model_id": "gpt-4o"}"#,
         r#"{"model": "models/gpt-4o"}"#,
         r#"{"Model": "gpt-4o"}"#,
         r#"{"MODEL": "gpt-4o", "model": "gpt-4o"}"#,
-        // Escapes are read.
+        // Escapes are decoded.
         r#"{"mod\u0065l": "gpt-4o"}"#,
         r#"{"model": "\u0067pt-4o"}"#,
-        // Half a pair, as of a text that was cut in the middle of an emoji.
+        // Half of a surrogate pair, as in a text cut in the middle of an emoji.
         r#"{"messages": [{"content": "a\ud83d"}], "model": "gpt-4o"}"#,
-        // Fields that are odd otherwise.
+        // Other unusual fields.
         r#"{"stream": "yes", "n": -1, "messages": 7, "model": "gpt-4o"}"#,
         r#"{"messages": [], "messages": [], "model": "gpt-4o"}"#,
         r#"{"top_p": 1e999, "model": "gpt-4o"}"#,
@@ -43,7 +43,7 @@ pub(super) fn counted() -> Vec<Row> {
         ["PUT", "PATCH", "QUERY", "post", "Post", "PROPFIND", "put", "get", "X"]
             .map(|method| row(method, "/v1/chat/completions", JSON, CHAT)),
     );
-    // A server may take these for a POST.
+    // A server may treat these like a POST.
     rows.extend(["GET", "DELETE", "OPTIONS"].map(|method| {
         let fields = format!("{JSON}x-http-method-override: POST\r\n");
         row(method, "/v1/chat/completions", &fields, CHAT)
@@ -94,7 +94,7 @@ pub(super) fn counted() -> Vec<Row> {
         ["/model/gpt-4o/converse", "//model//gpt-4o/invoke", "/Model/gpt%2D4o/converse-stream"]
             .map(|path| of("bedrock", row("POST", path, JSON, of_path))),
     );
-    // Form fields, wherever they stand.
+    // Form fields in any order.
     let far = "x".repeat(200_000);
     let forms = [
         field("model", "gpt-4o") + &file("RIFF") + "--B--\r\n",
@@ -119,7 +119,7 @@ pub(super) fn counted() -> Vec<Row> {
     ];
     let fields = "content-type: application/x-www-form-urlencoded\r\n";
     rows.extend(pairs.map(|body| row("POST", "/v1/audio/speech", fields, body)));
-    // `curl -d` says so of JSON too.
+    // `curl -d` sends this content type for JSON, too.
     rows.push(row("POST", "/v1/chat/completions", fields, CHAT));
     rows.push(row("POST", "/v1/chat/completions", "", CHAT));
     rows.push(row("POST", "/v1/chat/completions", "content-type: text/plain\r\n", CHAT));

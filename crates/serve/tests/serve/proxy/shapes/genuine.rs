@@ -1,6 +1,6 @@
 use super::row::{CHAT, JSON, Row, gzip, of, row, utf16};
 
-/// Requests as clients of the providers write them.
+/// Requests in the form that real clients send.
 pub(super) fn genuine() -> Vec<Row> {
     let hi = r#"{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}"#;
     let contents = r#"{"contents": [{"parts": [{"text": "Hi"}]}]}"#;
@@ -124,7 +124,7 @@ pub(super) fn genuine() -> Vec<Row> {
     ] {
         rows.push(row("POST", "/v1/chat/completions", fields, hi));
     }
-    // As curl, Python's httpx, Go, OkHttp, .NET and aiohttp write forms.
+    // Forms as written by curl, httpx, Go, OkHttp, .NET and aiohttp.
     let head = "Content-Disposition: form-data; name=";
     let audio = "\0RIFF\r\n--\r\n\u{ff}\n\n";
     let forms = [
@@ -148,7 +148,7 @@ pub(super) fn genuine() -> Vec<Row> {
         rows.push(of("azure", row("POST", path, &fields, &body)));
         rows.push(row("POST", "/v1/files", &fields, &body));
     }
-    // No model, and so nothing that must be read.
+    // Requests without a model.
     let raw = "content-type: application/octet-stream\r\n";
     rows.push(of("ollama", row("POST", "/api/blobs/sha256:00", raw, "\0GGUF")));
     rows.push(of("gemini", row("POST", "/upload/v1beta/files?upload_id=1", raw, "\0")));

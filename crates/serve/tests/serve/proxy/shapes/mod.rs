@@ -1,4 +1,4 @@
-//! Requests of every shape: a limit counts each, or the proxy refuses it.
+//! Requests in all formats: each is either charged or refused.
 
 mod counted;
 mod genuine;
@@ -24,7 +24,7 @@ use super::rig::Proxy;
 use tollgate::provider::Profile;
 use tollgate_testing::corpus;
 
-/// An upstream that answers everything, and keeps what came.
+/// An upstream that responds to every request and records it.
 #[derive(Debug, Clone)]
 struct Recorder {
     addr: SocketAddr,
@@ -55,14 +55,14 @@ impl Recorder {
         Self { addr, came }
     }
 
-    /// What came since it was asked before.
+    /// Returns the requests since the last call.
     fn take(&self) -> Vec<Came> {
         std::mem::take(&mut *self.came.lock())
     }
 }
 
 #[tokio::test]
-async fn a_limit_counts_requests_of_every_shape() {
+async fn all_request_formats_are_charged() {
     let upstream = Recorder::start().await;
     let rows = counted();
     assert!(rows.len() >= 70, "{}", rows.len());
@@ -82,7 +82,7 @@ async fn a_limit_counts_requests_of_every_shape() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read_for_certain_is_refused() {
+async fn request_without_a_determinable_model_is_refused() {
     let upstream = Recorder::start().await;
     let rows = refused();
     assert!(rows.len() >= 100, "{}", rows.len());
@@ -103,7 +103,7 @@ async fn a_request_that_cannot_be_read_for_certain_is_refused() {
 }
 
 #[tokio::test]
-async fn requests_of_every_dialect_pass_unchanged() {
+async fn requests_of_all_dialects_are_forwarded_unchanged() {
     let upstream = Recorder::start().await;
     let rows = genuine();
     assert!(rows.len() >= 50, "{}", rows.len());
@@ -115,7 +115,7 @@ async fn requests_of_every_dialect_pass_unchanged() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
-/// What is wrong with how a request came to its upstream.
+/// Returns the difference between a request and its forwarded form.
 async fn changed(upstream: &Recorder, proxy: &Proxy, row: &Row) -> Option<String> {
     let (status, answer) = send(proxy.addr(), row).await;
     let target = if row.path.is_empty() { "/".to_owned() } else { row.path.clone() };
@@ -125,13 +125,13 @@ async fn changed(upstream: &Recorder, proxy: &Proxy, row: &Row) -> Option<String
 }
 
 #[tokio::test]
-async fn recorded_requests_pass_unchanged() {
+async fn recorded_requests_are_forwarded_unchanged() {
     let Some(entries) = corpus::all() else { return };
     let upstream = Recorder::start().await;
     let mut proxies: HashMap<&str, Proxy> = HashMap::new();
     let mut wrong = Vec::new();
     for entry in &entries {
-        // One was cut off as it was recorded.
+        // One recording is truncated.
         let body = entry.request.as_bytes();
         if serde_json::from_slice::<serde_json::Value>(body).is_err() {
             assert_eq!((entry.file, body.is_empty()), ("bedrock.har", false), "{}", entry.index);
@@ -152,7 +152,7 @@ async fn recorded_requests_pass_unchanged() {
 }
 
 #[tokio::test]
-async fn a_configuration_lets_pass_what_cannot_be_read() {
+async fn unread_allow_forwards_undeterminable_requests() {
     let upstream = Recorder::start().await;
     let fields = format!("{JSON}content-encoding: gzip\r\n");
     for row in [
@@ -168,7 +168,7 @@ async fn a_configuration_lets_pass_what_cannot_be_read() {
         let allowing = limited(&upstream, row.provider, "unread: allow").await;
         assert_eq!(changed(&upstream, &allowing, &row).await, None);
     }
-    // What was read of it counts.
+    // The readable part is charged.
     let proxy = limited(&upstream, "openai", "unread: allow").await;
     let row = chat(r#"{"model": "gpt-4o", "top_p": NaN}"#);
     for n in 0..12 {
@@ -177,7 +177,7 @@ async fn a_configuration_lets_pass_what_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_an_error_as_the_provider_writes_it() {
+async fn refusal_has_the_providers_error_format() {
     let upstream = Recorder::start().await;
     for (provider, kind) in [("openai", "invalid_request_error"), ("gemini", "INVALID_ARGUMENT")] {
         let proxy = limited(&upstream, provider, "").await;
@@ -191,7 +191,7 @@ async fn a_refusal_is_an_error_as_the_provider_writes_it() {
     }
 }
 
-/// A proxy that lets five requests for `gpt-4o` a day pass, and any number for others.
+/// Starts a proxy that admits five requests per day for `gpt-4o`, and any number for other models.
 async fn limited(upstream: &Recorder, provider: &str, serve: &str) -> Proxy {
     let upstreams = [("up", upstream.addr, provider)];
     let quotas = "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}";

@@ -1,6 +1,6 @@
 use super::row::{CHAT, JSON, Row, chat, field, file, form, gemini, gzip, part, row, utf16, utf32};
 
-/// Requests that two servers may read differently, or that the proxy can't read: none passes.
+/// Requests that two servers may interpret differently, or that the proxy cannot read: all are refused.
 pub(super) fn refused() -> Vec<(Row, &'static str)> {
     let free = r#"{"model": "free"}"#;
     let model = "`model`";
@@ -68,7 +68,7 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
     ] {
         rows.push((row("POST", "/v1/chat/completions", fields, free), kind));
     }
-    // Pairs within what is JSON too.
+    // Form pairs inside JSON.
     let fields = "content-type: application/x-www-form-urlencoded\r\n";
     let both = r#"{"model": "free", "a": "&model=gpt-4o&"}"#;
     rows.push((row("POST", "/v1/chat/completions", fields, both), model));

@@ -1,11 +1,11 @@
-//! Requests as clients write them.
+//! Test cases of requests.
 
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One request, as its client writes it.
+/// A request as sent by a client.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) provider: &'static str,
@@ -32,12 +32,12 @@ impl Row {
     }
 }
 
-/// The status and the body of the answer to it.
+/// Sends a request, and returns the status and the body of the response.
 pub(super) async fn send(addr: SocketAddr, row: &Row) -> (u16, String) {
     let mut stream = TcpStream::connect(addr).await.expect("it listens");
     stream.write_all(&row.write()).await.expect("it is read");
     let mut answer = Vec::new();
-    // A server that refuses a request may close before it has read it all.
+    // A server that refuses a request may close the connection before reading all of it.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let status = answer.get(9..12).and_then(|status| status.parse().ok());
@@ -66,7 +66,7 @@ pub(super) fn form(path: &str, body: &str) -> Row {
     row("POST", path, "content-type: multipart/form-data; boundary=B\r\n", body)
 }
 
-/// A part of a form.
+/// Returns a part of a form.
 pub(super) fn part(head: &str, value: &str) -> String {
     format!("--B\r\n{head}\r\n\r\n{value}\r\n")
 }

@@ -1,0 +1,177 @@
+use std::io::{self, ErrorKind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::activity::Close;
+use super::config::Bounds;
+use super::connection::Connection;
+use super::connection_service::ConnectionService;
+use super::idle_reaper::IdleReaper;
+use super::timed_stream::TimedStream;
+
+/// Accepts connections until the server stops, and serves each in a task of its own.
+///
+/// At the maximum number of connections it accepts no more until one ends; new ones wait in the
+/// system's backlog.
+pub(super) struct Acceptor {
+    listener: TcpListener,
+    service: ConnectionService,
+    builder: Builder<TokioExecutor>,
+    bounds: Bounds,
+    stopping: CancellationToken,
+    reaper: IdleReaper,
+    tasks: TaskTracker,
+}
+
+impl Acceptor {
+    pub(super) fn new(
+        listener: TcpListener,
+        service: ConnectionService,
+        bounds: Bounds,
+        stopping: CancellationToken,
+    ) -> Self {
+        let (reaper, tasks) = (IdleReaper::new(&bounds), TaskTracker::new());
+        Self { listener, service, builder: builder(&bounds), bounds, stopping, reaper, tasks }
+    }
+
+    /// Runs until the server stops, and then until all responses are complete or `drain`, which is
+    /// polled from then on, completes.
+    pub(super) async fn run(mut self, drain: impl Future<Output = ()>) {
+        let connections = Arc::new(Semaphore::new(self.bounds.connections));
+        let mut checks = interval(self.reaper.interval());
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick would complete immediately.
+        checks.reset();
+        while let Some((stream, permit)) = self.next(&connections, &mut checks).await {
+            self.serve(stream, permit);
+        }
+        let Self { listener, tasks, mut reaper, .. } = self;
+        drop(listener);
+        tasks.close();
+        reaper.close_all(Close::Graceful);
+        let drained = async {
+            loop {
+                tokio::select! {
+                    () = tasks.wait() => return,
+                    _ = checks.tick() => reaper.check(),
+                }
+            }
+        };
+        let is_drained = tokio::select! {
+            () = drained => true,
+            () = drain => false,
+        };
+        if !is_drained {
+            tracing::warn!(
+                connections = tasks.len(),
+                "drain timeout expired; closed the remaining connections"
+            );
+            reaper.close_all(Close::Immediate);
+            tasks.wait().await;
+        }
+    }
+
+    /// Returns the next connection, or `None` when the server stops.
+    async fn next(
+        &mut self,
+        connections: &Arc<Semaphore>,
+        checks: &mut Interval,
+    ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let Self { listener, reaper, stopping, .. } = self;
+        let accept = async {
+            let permit = Arc::clone(connections)
+                .acquire_owned()
+                .await
+                .expect("the semaphore is never closed");
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => return (stream, permit),
+                    Err(error) => pause_after(&error).await,
+                }
+            }
+        };
+        let mut accept = pin!(accept);
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return None,
+                next = &mut accept => return Some(next),
+                _ = checks.tick() => reaper.check(),
+            }
+        }
+    }
+
+    /// Spawns a task that serves a connection.
+    fn serve(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+        // Responses are small; Nagle's algorithm would only delay them.
+        let _ = stream.set_nodelay(true);
+        keep_alive(&stream);
+        let service = self.service.for_connection(stream.peer_addr().ok());
+        let activity = service.activity();
+        self.reaper.add(&activity);
+        // A client that does not read its response is bounded like one that does not send its body.
+        let stream = TimedStream::new(stream, self.bounds.body_timeout, Arc::clone(&activity));
+        let stream = TokioIo::new(stream);
+        let serving = self.builder.serve_connection(stream, service).into_owned();
+        let connection = Connection::new(serving, activity);
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            connection.await;
+        });
+    }
+}
+
+/// Enables TCP keep-alive, which detects clients that vanished.
+fn keep_alive(stream: &TcpStream) {
+    let _ =
+        SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE_IDLE));
+}
+
+/// Pauses after an error that closing other files can resolve, such as too many open files.
+async fn pause_after(error: &io::Error) {
+    // These errors concern the new connection only.
+    let per_connection =
+        [ErrorKind::ConnectionRefused, ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset];
+    if !per_connection.contains(&error.kind()) {
+        tracing::warn!(%error, "failed to accept a connection");
+        sleep(PAUSE).await;
+    }
+}
+
+fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        // The idle reaper bounds it; a timer for each request costs more.
+        .header_read_timeout(None)
+        .max_buf_size(bounds.head);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(bounds.head_timeout)
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(u32::try_from(bounds.head).unwrap_or(u32::MAX));
+    builder
+}
+
+/// The idle time after which the system sends TCP keep-alive probes.
+const KEEP_ALIVE_IDLE: Duration = Duration::from_secs(30);
+
+/// The interval of HTTP/2 pings.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+
+/// The maximum number of concurrent requests of an HTTP/2 connection.
+const MAX_STREAMS: u32 = 1_000;
+
+/// The pause after an error of `accept`.
+const PAUSE: Duration = Duration::from_millis(250);

@@ -1,0 +1,32 @@
+use serde_json::{Value, json};
+
+use super::operation::Operation;
+use super::rate::errors;
+
+pub(super) fn health() -> Value {
+    let operation = Operation::new("operations", "healthz", "Check whether the server is running");
+    operation.response(200, "Healthy.", &text(), &[]).into()
+}
+
+pub(super) fn ready() -> Value {
+    Operation::new("operations", "readyz", "Check whether the server accepts requests")
+        .response(200, "Ready.", &text(), &[])
+        .problem(503, "The server is stopping, or the store of its shared limits is unreachable.")
+        .into()
+}
+
+pub(super) fn metrics() -> Value {
+    let operation = Operation::new("operations", "metrics", "Get the metrics for Prometheus")
+        .response(200, "The metrics in the text format of Prometheus.", &text(), &[]);
+    errors(operation, &[401, 403]).security("adminToken").into()
+}
+
+pub(super) fn document() -> Value {
+    Operation::new("operations", "document", "Get this document")
+        .json(200, "The OpenAPI 3.1 document.", json!({"type": "object"}))
+        .into()
+}
+
+fn text() -> [(&'static str, Value); 1] {
+    [("text/plain", json!({"type": "string"}))]
+}

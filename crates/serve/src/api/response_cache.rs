@@ -1,0 +1,309 @@
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderValue, StatusCode};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use tollgate::Timestamp;
+use tollgate::limiter::Limiter;
+
+/// A cache of the responses to requests with an idempotency key, which are replayed to retries. Its
+/// size is bounded: each response is kept for a minimum time, and beyond that, if its request asked for
+/// it, until the memory is needed. If all responses are younger, new requests are refused, because a
+/// client may still retry the others.
+pub(super) struct ResponseCache {
+    entries: Mutex<Entries>,
+    /// The minimum time for which a response is kept.
+    min_age: Duration,
+    /// The size of the cache in bytes.
+    max_bytes: usize,
+}
+
+/// A SHA-256.
+pub(super) type Digest = [u8; 32];
+
+/// A stored response.
+#[derive(Debug, Clone)]
+pub(super) struct CachedResponse {
+    pub(super) status: StatusCode,
+    pub(super) content_type: Option<HeaderValue>,
+    pub(super) location: Option<HeaderValue>,
+    pub(super) body: Bytes,
+}
+
+/// The result of looking up a request.
+#[derive(Debug)]
+pub(super) enum Lookup {
+    /// The key is new: execute the request.
+    New(PendingRequest),
+    /// The request was executed: replay the response.
+    Stored(CachedResponse),
+    /// The request is still in progress.
+    InProgress,
+    /// The key was used with another request.
+    KeyReused,
+    /// The cache is full.
+    Full,
+}
+
+/// A request in progress. If it is dropped without storing a response, the next request with its key is
+/// executed.
+#[derive(Debug)]
+pub(super) struct PendingRequest {
+    cache: Arc<ResponseCache>,
+    scope: Digest,
+}
+
+#[derive(Default)]
+struct Entries {
+    entries: HashMap<Digest, Entry>,
+    /// Sorted by expiry time.
+    due: BTreeSet<(Timestamp, Digest)>,
+    /// Sorted by the time at which they were stored.
+    oldest: BTreeSet<(Timestamp, Digest)>,
+    bytes: usize,
+}
+
+struct Entry {
+    request: Digest,
+    /// `None` while the request is in progress.
+    response: Option<StoredResponse>,
+}
+
+struct StoredResponse {
+    response: CachedResponse,
+    stored_at: Timestamp,
+    until: Timestamp,
+}
+
+impl ResponseCache {
+    /// Creates a cache that keeps responses for at least `min_age` nanoseconds, in about `max_bytes`
+    /// bytes.
+    pub(super) fn new(min_age: Duration, max_bytes: usize) -> Self {
+        Self { entries: Mutex::default(), min_age, max_bytes }
+    }
+
+    /// Looks up a request, and marks it as in progress if its key is new. `scope` is a digest of the
+    /// client, the operation and the key, `request` one of the content.
+    pub(super) fn lookup(
+        self: &Arc<Self>,
+        scope: Digest,
+        request: Digest,
+        now: Timestamp,
+    ) -> Lookup {
+        let mut entries = self.entries.lock();
+        entries.drop_expired(now, &scope);
+        if let Some(entry) = entries.entries.get(&scope) {
+            return match &entry.response {
+                _ if entry.request != request => Lookup::KeyReused,
+                None => Lookup::InProgress,
+                Some(stored) => Lookup::Stored(stored.response.clone()),
+            };
+        }
+        if !entries.make_space(self.max_bytes, now - self.min_age) {
+            return Lookup::Full;
+        }
+        entries.bytes += PER_ENTRY;
+        entries.entries.insert(scope, Entry { request, response: None });
+        Lookup::New(PendingRequest { cache: Arc::clone(self), scope })
+    }
+
+    /// Drops expired responses once a minute, as long as the cache exists.
+    pub(super) async fn run(cache: Weak<Self>, limiter: Limiter, stopping: CancellationToken) {
+        loop {
+            let next = limiter.now() + MINUTE;
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = limiter.sleep_until(next) => {}
+            }
+            let Some(cache) = cache.upgrade() else { return };
+            while cache.entries.lock().drop_batch(limiter.now()) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+impl PendingRequest {
+    /// Stores the response, for at least the cache's minimum age, and for `ttl` nanoseconds if memory
+    /// permits.
+    pub(super) fn store(self, response: CachedResponse, now: Timestamp, ttl: Duration) {
+        let until = now + self.cache.min_age.max(ttl);
+        let mut entries = self.cache.entries.lock();
+        let entries = &mut *entries;
+        if let Some(entry) = entries.entries.get_mut(&self.scope) {
+            entries.bytes += response.body.len();
+            entries.due.insert((until, self.scope));
+            entries.oldest.insert((now, self.scope));
+            entry.response = Some(StoredResponse { response, stored_at: now, until });
+        }
+    }
+}
+
+impl Drop for PendingRequest {
+    /// Releases the key, unless a response was stored.
+    fn drop(&mut self) {
+        let mut entries = self.cache.entries.lock();
+        let open = |entry: &Entry| entry.response.is_none();
+        if entries.entries.get(&self.scope).is_some_and(open) {
+            entries.remove(&self.scope);
+        }
+    }
+}
+
+impl Entries {
+    /// Drops the response of this scope if it has expired, and a bounded number of other expired ones,
+    /// so that others do not wait long for the lock.
+    fn drop_expired(&mut self, now: Timestamp, scope: &Digest) {
+        let stored = self.entries.get(scope).and_then(|entry| entry.response.as_ref());
+        if stored.is_some_and(|stored| stored.until <= now) {
+            self.remove(scope);
+        }
+        self.drop_batch(now);
+    }
+
+    /// Drops a bounded number of expired responses; returns true if there may be more.
+    fn drop_batch(&mut self, now: Timestamp) -> bool {
+        for _ in 0..BATCH {
+            match self.due.first() {
+                Some(&(until, scope)) if until <= now => self.remove(&scope),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Returns true if another response fits, after dropping the oldest of those stored at or before
+    /// `stored_at` as needed.
+    fn make_space(&mut self, max_bytes: usize, stored_at: Timestamp) -> bool {
+        while self.bytes >= max_bytes {
+            match self.oldest.first() {
+                Some(&(at, scope)) if at <= stored_at => self.remove(&scope),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn remove(&mut self, scope: &Digest) {
+        let Some(entry) = self.entries.remove(scope) else { return };
+        self.bytes -= PER_ENTRY;
+        if let Some(StoredResponse { response, stored_at, until }) = entry.response {
+            self.bytes -= response.body.len();
+            self.due.remove(&(until, *scope));
+            self.oldest.remove(&(stored_at, *scope));
+        }
+    }
+}
+
+impl fmt::Debug for ResponseCache {
+    /// Omits the responses.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries.lock().entries.len();
+        f.debug_struct("ResponseCache").field("entries", &entries).finish_non_exhaustive()
+    }
+}
+
+/// The approximate size of an entry without its body, in bytes.
+const PER_ENTRY: usize = 400;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The maximum number of responses dropped under one lock.
+const BATCH: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use tollgate::limiter::ManualClock;
+
+    fn digest(n: u8) -> Digest {
+        [n; 32]
+    }
+
+    fn response() -> CachedResponse {
+        let body = Bytes::from_static(&[0; 600]);
+        CachedResponse { status: StatusCode::OK, content_type: None, location: None, body }
+    }
+
+    /// Executes a request and stores its response; returns false if the cache is full.
+    fn execute(cache: &Arc<ResponseCache>, n: u8, second: u64, ttl: u64) -> bool {
+        let now = Timestamp::from_unix_secs(second);
+        match cache.lookup(digest(n), digest(0), now) {
+            Lookup::New(pending) => {
+                pending.store(response(), now, Duration::from_secs(ttl));
+                true
+            }
+            Lookup::Full => false,
+            lookup => panic!("{lookup:?}"),
+        }
+    }
+
+    fn is_stored(cache: &Arc<ResponseCache>, n: u8, second: u64) -> bool {
+        let now = Timestamp::from_unix_secs(second);
+        matches!(cache.lookup(digest(n), digest(0), now), Lookup::Stored(_))
+    }
+
+    #[test]
+    fn responses_beyond_minimum_age_are_evicted_oldest_first() {
+        // The cache holds three responses.
+        let cache = Arc::new(ResponseCache::new(MINUTE, 3_000));
+        for n in 1..=3 {
+            assert!(execute(&cache, n, u64::from(n), 3_600));
+        }
+        assert!(!execute(&cache, 4, 60, 3_600));
+        assert!(is_stored(&cache, 1, 60));
+        // Only as many as necessary are dropped, oldest first.
+        assert!(execute(&cache, 4, 61, 3_600));
+        let stored = |n| is_stored(&cache, n, 61);
+        assert_eq!([1, 2, 3, 4].map(stored), [false, true, true, true]);
+        assert!(!is_stored(&cache, 2, 3_602));
+    }
+
+    #[test]
+    fn dropped_responses_free_their_memory() {
+        let cache = Arc::new(ResponseCache::new(MINUTE, 3_000));
+        for round in 1..9 {
+            for n in 1..=3 {
+                assert!(execute(&cache, n, round * 60, 0));
+            }
+            assert!(!execute(&cache, 4, round * 60, 0));
+        }
+        assert!(!is_stored(&cache, 1, 9 * 60));
+        let entries = cache.entries.lock();
+        assert_eq!((entries.bytes, entries.entries.len()), (0, 0));
+        assert!(entries.due.is_empty() && entries.oldest.is_empty());
+    }
+
+    #[tokio::test]
+    async fn expired_responses_are_dropped_without_new_requests() {
+        let clock = ManualClock::new();
+        let limiter = Limiter::builder().clock(clock.clone()).build().unwrap();
+        let cache = Arc::new(ResponseCache::new(MINUTE, usize::MAX));
+        let now = limiter.now();
+        for n in 0..2_500_u32 {
+            let scope: Digest = Sha256::digest(n.to_be_bytes()).into();
+            let Lookup::New(pending) = cache.lookup(scope, digest(0), now) else { panic!("{n}") };
+            pending.store(response(), now, Duration::ZERO);
+        }
+        let (weak, stopping) = (Arc::downgrade(&cache), CancellationToken::new());
+        let task = tokio::spawn(ResponseCache::run(weak, limiter, stopping.clone()));
+        let bytes = || cache.entries.lock().bytes;
+        tokio::task::yield_now().await;
+        assert!(bytes() > 2_500 * 600);
+        clock.advance(Duration::from_secs(60));
+        while bytes() > 0 {
+            tokio::task::yield_now().await;
+        }
+        stopping.cancel();
+        task.await.unwrap();
+        let entries = cache.entries.lock();
+        assert_eq!([entries.entries.len(), entries.due.len(), entries.oldest.len()], [0; 3]);
+    }
+}

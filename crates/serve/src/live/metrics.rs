@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use metrics::{Counter, Gauge, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
+use metrics_exporter_prometheus::{
+    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
+
+use super::live_state::{LiveState, MAX_CLIENTS};
+use super::page::SECURITY_HEADERS;
+use crate::app::App;
+use tollgate::telemetry::{DURATION_BUCKETS, Meter, Metrics, TOKEN_BUCKETS};
+
+/// Handles `GET /metrics`: the text format of Prometheus.
+pub(super) async fn get(State(exporter): State<Arc<MetricsExporter>>) -> Response {
+    let app = Arc::clone(&exporter.app);
+    match app.scan(move || exporter.text()).await {
+        Ok(text) => ([(CONTENT_TYPE, TEXT)], SECURITY_HEADERS, text).into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// The metrics of the limiter (see [`telemetry`](tollgate::telemetry)) and of the server. Decisions are
+/// counted in total only: counting them by key would cost every request.
+pub(super) struct MetricsExporter {
+    app: Arc<App>,
+    state: Arc<LiveState>,
+    meter: Meter,
+    recorder: Arc<PrometheusRecorder>,
+    handle: PrometheusHandle,
+}
+
+impl MetricsExporter {
+    pub(super) fn new(app: &Arc<App>, state: &Arc<LiveState>) -> Self {
+        let recorder = exporter().expect("the buckets are not empty").build_recorder();
+        let handle = recorder.handle();
+        let recorder = Arc::new(recorder);
+        let metrics = Metrics::new().with_recorder(Arc::clone(&recorder)).without_reservations();
+        let meter = metrics.install(&app.limiter);
+        let (app, state) = (Arc::clone(app), Arc::clone(state));
+        let exporter = Self { app, state, meter, recorder, handle };
+        exporter.describe();
+        exporter
+    }
+
+    /// Returns the upkeep of the recorder, which aggregates histograms: without it, a recorder that is
+    /// never scraped grows without bound.
+    pub(super) fn upkeep(&self) -> impl Fn() + Send + 'static {
+        let handle = self.handle.clone();
+        move || handle.run_upkeep()
+    }
+
+    /// Renders the metrics; not to be called concurrently.
+    fn text(&self) -> String {
+        self.meter.sample();
+        self.sample();
+        self.handle.render()
+    }
+
+    fn sample(&self) {
+        let totals = self.app.limiter.state().totals();
+        self.counter(GRANTED.0, vec![]).absolute(totals.granted);
+        self.counter(DENIED.0, vec![]).absolute(totals.denied);
+        self.counter(WAITED.0, vec![]).absolute(totals.waited);
+        for (route, class, count) in self.app.request_counts.all().filter(|(.., count)| *count > 0)
+        {
+            let labels = vec![Label::new("route", route), Label::new("status", class)];
+            self.counter(REQUESTS.0, labels).absolute(count);
+        }
+        let clients = MAX_CLIENTS - self.state.clients.available_permits();
+        self.gauge(CLIENTS.0, vec![]).set(clients as f64);
+        let build = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
+        self.gauge(BUILD.0, build).set(1.0);
+        self.gauge(STARTED.0, vec![]).set(self.state.started_at.as_nanos() as f64 / 1e9);
+        if let Some(status) = self.app.limiter.state().backend_status() {
+            self.gauge(MEMBERS.0, vec![]).set(status.members as f64);
+            self.gauge(CONNECTED.0, vec![]).set(f64::from(u8::from(status.connected)));
+            self.counter(DEGRADED.0, vec![]).absolute(status.degraded);
+        }
+    }
+
+    fn describe(&self) {
+        for (name, description) in [GRANTED, DENIED, WAITED, REQUESTS, DEGRADED] {
+            let name = KeyName::from_const_str(name);
+            self.recorder.describe_counter(name, Some(Unit::Count), description.into());
+        }
+        for (name, description) in [CLIENTS, BUILD, STARTED, MEMBERS, CONNECTED] {
+            let name = KeyName::from_const_str(name);
+            self.recorder.describe_gauge(name, None, description.into());
+        }
+    }
+
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        self.recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
+    }
+
+    fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
+        self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
+    }
+}
+
+fn exporter() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Prefix("gen_ai.client.token".into()), &TOKEN_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix(".duration".into()), &DURATION_BUCKETS)
+}
+
+type Described = (&'static str, &'static str);
+
+const GRANTED: Described = ("tollgate_serve_granted_total", "Reservations granted, over all keys");
+const DENIED: Described = ("tollgate_serve_denied_total", "Reservations refused, over all keys");
+const WAITED: Described =
+    ("tollgate_serve_waited_total", "Reservations granted after waiting, over all keys");
+const REQUESTS: Described =
+    ("tollgate_serve_requests_total", "HTTP requests handled, by route and status class");
+const CLIENTS: Described = ("tollgate_serve_watchers", "Clients connected to the live page");
+const BUILD: Described =
+    ("tollgate_build_info", "Build information; always 1, with the version as a label");
+const STARTED: Described =
+    ("process_start_time_seconds", "Start time of the server, in seconds since the Unix epoch");
+const MEMBERS: Described =
+    ("tollgate_cluster_members", "Live processes that share the limits, including this one");
+const CONNECTED: Described =
+    ("tollgate_cluster_connected", "1 while the shared store is reachable, else 0");
+const DEGRADED: Described =
+    ("tollgate_cluster_degraded_total", "Decisions made without the shared store");
+
+const METADATA: Metadata<'static> = Metadata::new("tollgate", Level::INFO, Some("tollgate_serve"));
+
+const TEXT: &str = "text/plain; version=0.0.4";

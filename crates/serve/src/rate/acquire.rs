@@ -1,0 +1,129 @@
+use std::future::ready;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, Request, Response, StatusCode};
+use futures_util::FutureExt;
+use futures_util::future::Either;
+
+use super::ResponseFuture;
+use super::grants::{self, GrantLimitReached, Grants};
+use super::limit_table::Limits;
+use super::path_segment::{self, EMPTY_KEY};
+use super::rate_query::RateQuery;
+use super::response_format::ResponseFormat;
+use crate::app::App;
+use tollgate::Timestamp;
+use tollgate::limiter::{Acquire, AcquireError, Permit};
+
+/// Handles `POST` and `GET /rate/{key}`: responds with the id of a grant, or with 429.
+pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) -> ResponseFuture {
+    let format = ResponseFormat::of(request.headers());
+    let ready_response = |response| Either::Left(ready(Ok(response)));
+    let segment = request.uri().path().strip_prefix("/rate/").unwrap_or_default();
+    let key = match path_segment::decode(segment, app.serve.bounds.key, EMPTY_KEY) {
+        Ok(key) => key,
+        Err(error) => return ready_response(format.error((StatusCode::BAD_REQUEST, error))),
+    };
+    let table = app.rate.table();
+    let query = match RateQuery::parse(request.uri(), table.allowed) {
+        Ok(query) => query,
+        Err(error) => return ready_response(format.error(error)),
+    };
+    let limits = table.of(&key, query.max_requests, &app.limiter);
+    drop(table);
+    let mut acquire = acquire(app, &key, &query, &limits, now);
+    if let Some(result) = acquire.arrive() {
+        return ready_response(respond(app, format, &key, query.tokens, &limits, result));
+    }
+    let (app, key) = (Arc::clone(app), key.into_owned());
+    let waiting = WaitingRequest { app, format, key, query, limits, acquire };
+    Either::Right(Box::pin(waiting.wait().map(Ok)))
+}
+
+/// Handles `/rate/`: a request without a key.
+pub(super) async fn missing_key(request: Request<Body>) -> Response<Body> {
+    ResponseFormat::of(request.headers()).error((StatusCode::BAD_REQUEST, EMPTY_KEY))
+}
+
+/// Handles `/rate/{key}` with another method.
+pub(super) async fn method_not_allowed(request: Request<Body>) -> Response<Body> {
+    let error = (StatusCode::METHOD_NOT_ALLOWED, "method not allowed; use GET or POST");
+    let mut response = ResponseFormat::of(request.headers()).error(error);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+    response
+}
+
+/// A request that waits.
+struct WaitingRequest {
+    app: Arc<App>,
+    format: ResponseFormat,
+    key: String,
+    query: RateQuery,
+    limits: Arc<Limits>,
+    acquire: Acquire,
+}
+
+impl WaitingRequest {
+    async fn wait(mut self) -> Response<Body> {
+        // A request that may not wait only waits for the backend, not in the queue.
+        let _waiting = match self.query.can_wait.then(|| self.app.waiting.try_acquire()) {
+            Some(Err(_)) => {
+                let busy = (StatusCode::SERVICE_UNAVAILABLE, "the wait queue is full");
+                return self.format.error(busy);
+            }
+            waiting => waiting,
+        };
+        let mut changes = self.app.rate.changes();
+        let result = loop {
+            // Also on the first pass: the limits may have changed since the request arrived.
+            let table = self.app.rate.table();
+            let limits = table.of(&self.key, self.query.max_requests, &self.app.limiter);
+            self.acquire.set_default_limits(&limits.default_limits);
+            tokio::select! {
+                biased;
+                result = &mut self.acquire => break result,
+                Ok(()) = changes.changed() => {}
+            }
+        };
+        respond(&self.app, self.format, &self.key, self.query.tokens, &self.limits, result)
+    }
+}
+
+fn acquire(app: &App, key: &str, query: &RateQuery, limits: &Limits, now: Timestamp) -> Acquire {
+    let acquire = app.rate.limiter.acquire(key, &grants::cost(query.tokens));
+    let acquire = acquire.default_limits(&limits.default_limits);
+    if !query.can_wait {
+        // The request fails immediately if others wait.
+        return acquire.deadline(now);
+    }
+    let queue = query.max_in_queue.unwrap_or(limits.max_in_queue);
+    let acquire = acquire.max_waiting(queue as usize);
+    // `waiting.max_wait` bounds every wait.
+    let longest = [query.timeout, app.config.waiting.max_wait].into_iter().flatten().min();
+    match longest {
+        Some(time) => acquire.max_wait(time),
+        None => acquire,
+    }
+}
+
+fn respond(
+    app: &App,
+    format: ResponseFormat,
+    key: &str,
+    tokens: u64,
+    limits: &Limits,
+    result: Result<Permit, AcquireError>,
+) -> Response<Body> {
+    match result.map(|permit| Grants::issue(app, permit, key, tokens)) {
+        Ok(Ok(id)) => format.granted(id),
+        Ok(Err(GrantLimitReached)) => {
+            format.error((StatusCode::SERVICE_UNAVAILABLE, "too many open grants"))
+        }
+        Err(error) => {
+            app.rate.denied.count(key, limits.window, app.limiter.now());
+            format.refused(&app.limiter, key, &grants::cost(tokens), &error)
+        }
+    }
+}

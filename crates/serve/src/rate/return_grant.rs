@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode};
+
+use super::path_segment::{self, EMPTY_ID, EMPTY_KEY};
+use super::response_format::{ResponseFormat, empty};
+use super::returned_grants::ReturnError;
+use crate::app::App;
+
+/// Handles `DELETE /rate/{key}/{id}`: returns an active grant of this key.
+pub(super) async fn return_grant(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    let format = ResponseFormat::of(request.headers());
+    match try_return(&app, request.uri().path()) {
+        Ok(()) => empty(),
+        Err(error) => format.error(error),
+    }
+}
+
+/// Handles a request without an id.
+pub(super) async fn missing_id(request: Request) -> Response<Body> {
+    ResponseFormat::of(request.headers()).error((StatusCode::BAD_REQUEST, EMPTY_ID))
+}
+
+fn try_return(app: &App, path: &str) -> Result<(), (StatusCode, &'static str)> {
+    let rest = path.strip_prefix("/rate/").unwrap_or_default();
+    let (key, id) = rest.split_once('/').unwrap_or((rest, ""));
+    let bad = |error| (StatusCode::BAD_REQUEST, error);
+    let key = path_segment::decode(key, app.serve.bounds.key, EMPTY_KEY).map_err(bad)?;
+    let id = path_segment::decode(id, MAX_ID_LENGTH, EMPTY_ID).map_err(bad)?;
+    app.rate.grants.return_grant(&app.limiter, &key, &id).map_err(|error| match error {
+        ReturnError::AlreadyReturned => {
+            (StatusCode::NOT_FOUND, "no active grant of this key has this id")
+        }
+        ReturnError::Full => (StatusCode::SERVICE_UNAVAILABLE, "too many grants were returned"),
+    })
+}
+
+/// Longer than any id, in bytes.
+const MAX_ID_LENGTH: usize = 128;
