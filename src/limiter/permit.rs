@@ -218,7 +218,7 @@ impl Permit {
     /// - A reading without a limit of the same dimension and window is ignored, and so is one with
     ///   more left than its limit. The first response of a key only starts the comparison.
     /// - A limit of the provider that is lower than the key's is logged once, as a warning, as long
-    ///   as the key is kept ([`prune`](super::Limiter::prune)). Of quotas
+    ///   as the key is kept ([`prune`](super::LimiterState::prune)). Of quotas
     ///   that were [learned](super::Feedback::learn) the limits follow the headers; quotas that were
     ///   set stay as they are.
     ///

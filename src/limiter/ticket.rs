@@ -15,7 +15,7 @@ pub struct Ticket {
 
 impl Permit {
     /// Lets go of a permit: what it took stays taken, and only who shows the ticket can
-    /// [give it back](super::State::give_back).
+    /// [give it back](super::LimiterState::give_back).
     ///
     /// ```
     /// use tollgate::{Cost, Limiter, Quota};

@@ -30,10 +30,10 @@ impl Meter {
 
     /// Updates the gauges. Call it before each scrape, or every few seconds.
     ///
-    /// Keys with the same label are added up. Takes as long as [`Limiter::iter`], less than a microsecond
-    /// per key.
+    /// Keys with the same label are added up. Takes as long as [`LimiterState::stats`], less than a
+    /// microsecond per key.
     ///
-    /// [`Limiter::iter`]: crate::limiter::Limiter::iter
+    /// [`LimiterState::stats`]: crate::limiter::LimiterState::stats
     pub fn sample(&self) {
         let Some(limiter) = self.limiter.upgrade() else { return };
         let mut reading = Reading::new();

@@ -46,7 +46,7 @@ impl Metrics {
 
     /// Sets a function that returns the label of a key, or `None` for the default label. Meant for keys
     /// without a quota of their own whose names are not secret, such as those of
-    /// [`acquire_limits`](Limiter::acquire_limits). The maximum number of labels still applies.
+    /// [`Acquire::limits`](crate::limiter::Acquire::limits). The maximum number of labels still applies.
     ///
     /// ```
     /// # use tollgate::telemetry::Metrics;
