@@ -1,11 +1,13 @@
-//! Admission over RPM + TPM + RPD, beside its peers in one run: `cargo bench --bench admit`.
+//! Admission with RPM, TPM and RPD limits, compared with other crates: `cargo bench --bench admit`.
 //!
-//! Rows 1 to 4 of the speed table: a hot key by name, the same through a handle, a refusal with its
-//! wait, and a million keys. Each peer does the same work: three limits, no refusal unless said.
-//! `tollgate` is charged when it is sent, as OpenAI does; `tollgate_held` holds its tokens until it
-//! is settled, which takes the lock and the time again, and is to be compared with a map that is
-//! settled too; `tollgate_observed` is a key whose responses told what is left; `_kept` is a limiter
-//! whose changes are kept by a store.
+//! Rows 1 to 4 of the speed table: a hot key by name, a hot key by handle, a refusal with its wait, and
+//! a million keys. All subjects check the same three limits, and refuse only in row 3.
+//!
+//! - `tollgate` charges requests when they are sent, as OpenAI does.
+//! - `tollgate_held` holds the tokens until the request is settled, which takes the lock and reads the
+//!   clock a second time. Compare it with `mutex_hashmap_settled`.
+//! - `tollgate_observed` has a key whose responses stated the remaining quota.
+//! - `_kept` is a limiter whose changes are tracked for a store.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -26,7 +28,7 @@ const KEY: &str = "gpt-4o-mini-2024-07-18";
 const TOKENS: u64 = 50;
 
 fn roomy() -> Quota {
-    // Never used up by a bench: a token refills every nanosecond.
+    // Never exhausted by a benchmark: a token refills every nanosecond.
     Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000)
 }
 
@@ -39,13 +41,13 @@ fn take_and_settle(limiter: &Limiter, key: &str, cost: &Cost) {
     limiter.try_acquire(black_box(key), cost).expect("roomy").settle(cost);
 }
 
-/// Charged when it is sent, as OpenAI does: settling is nothing to do.
+/// A limiter that charges requests when they are sent, as OpenAI does. Settling does no work.
 fn sent(quota: Quota) -> Limiter {
     let builder = Limiter::builder().provider(tollgate::provider::OPENAI);
     builder.quota("*", quota).build().expect("a valid quota")
 }
 
-/// The same, with what is left compared with what the provider says.
+/// A limiter like `sent` that has received the remaining quota from the provider.
 fn observed() -> Limiter {
     let limiter = sent(roomy());
     let mut headers = http::HeaderMap::new();
@@ -151,7 +153,7 @@ fn refusal(c: &mut Criterion) {
     group.finish();
 }
 
-/// A million keys of 21 to 26 characters in random order; memory as the process sees it.
+/// Measures a million keys of 21 to 26 characters in random order, and the resident memory.
 fn million_keys(c: &mut Criterion) {
     let keys: Vec<String> = (0..1_000_000_u64).map(key).collect();
     let order: Vec<&str> =
@@ -189,7 +191,7 @@ fn million_keys(c: &mut Criterion) {
     group.finish();
 }
 
-/// Puts every key in once, and prints the memory that took and the slowest single call.
+/// Inserts each key once, and prints the memory per key and the slowest single call.
 fn fill(name: &str, keys: &[String], mut take: impl FnMut(&str)) -> Duration {
     let before = resident();
     let mut slowest = Duration::ZERO;
@@ -203,7 +205,7 @@ fn fill(name: &str, keys: &[String], mut take: impl FnMut(&str)) -> Duration {
     slowest
 }
 
-/// Half of the work on each of two threads; the time for all of it.
+/// Runs half of the calls on each of two threads. Returns the total time.
 fn both(times: u64, work: &(dyn Fn() + Sync)) -> Duration {
     let start = now();
     std::thread::scope(|scope| {
@@ -224,7 +226,7 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// Bytes of memory that the process has in use.
+/// Returns the resident memory of the process in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096

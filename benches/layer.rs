@@ -1,10 +1,13 @@
-//! The layer around a service that is always ready, beside its peers in one run:
+//! The layer around a service that is always ready, compared with other crates:
 //! `cargo bench --bench layer --features axum`.
 //!
-//! Row 5 of the speed table. Each figure includes the bare service; what a layer costs is its
-//! figure less `bare` of the same group. `tollgate` counts requests, tokens and requests a day in
-//! one decision, and is charged when it is sent, as OpenAI does; `tollgate_held` settles by the
-//! response, which takes the lock and the time again. tower_governor and `RateLimit` count requests.
+//! Row 5 of the speed table. All times include the bare service; subtract `bare` of the same group to get
+//! the time of a layer.
+//!
+//! - `tollgate` checks RPM, TPM and RPD limits in one decision, and charges requests when they are sent,
+//!   as OpenAI does.
+//! - `tollgate_held` settles by the response, which takes the lock and reads the clock a second time.
+//! - tower_governor and `RateLimit` count only requests.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -47,7 +50,7 @@ criterion_main!(benches);
 
 const KEY: &str = "gpt-4o-mini-2024-07-18";
 
-/// Requests that are a number of tokens.
+/// Measures requests that consist of a number of tokens.
 fn closures(c: &mut Criterion) {
     let mut group = c.benchmark_group("5_closure_service");
     let echo = || tower::service_fn(|tokens: u64| ready(Ok::<_, Infallible>(tokens)));
@@ -59,7 +62,7 @@ fn closures(c: &mut Criterion) {
     drive(&mut group, "mutex_hashmap", MapService::new(echo(), 3e9, KEY, false), tokens);
     drive(&mut group, "mutex_hashmap_settled", MapService::new(echo(), 3e9, KEY, true), tokens);
     let runtime = runtime();
-    // Both make timers or tasks.
+    // Both create timers or tasks, which need a runtime.
     let (limited, buffered) = {
         let _inside = runtime.enter();
         let limited = || RateLimit::new(echo(), endless());
@@ -70,7 +73,7 @@ fn closures(c: &mut Criterion) {
     group.finish();
 }
 
-/// HTTP requests that say in a header whose they are, as tower_governor is used.
+/// Measures HTTP requests with a tenant in a header, the usual case for tower_governor.
 fn by_header(c: &mut Criterion) {
     let mut group = c.benchmark_group("5_http_by_header");
     let request = Request::get("/").header("x-tenant", KEY).body(()).expect("a valid request");
@@ -86,7 +89,8 @@ fn by_header(c: &mut Criterion) {
     group.finish();
 }
 
-/// A chat of 300 bytes, read for its model and cost, and its answer, read for its usage.
+/// Measures a chat request of 300 bytes, read for its model and cost, and its response, read for its
+/// usage.
 fn chats(c: &mut Criterion) {
     let mut group = c.benchmark_group("5_http_chat");
     let body = chat();
@@ -116,7 +120,7 @@ fn chats(c: &mut Criterion) {
     group.finish();
 }
 
-/// What is over the limit: a typed error, or a response that says 429 and `retry-after`.
+/// Measures refusals: a typed error, or a 429 response with `retry-after`.
 fn refusals(c: &mut Criterion) {
     let mut group = c.benchmark_group("5_refusal");
     let request = Request::get("/").header("x-tenant", KEY).body(()).expect("a valid request");
@@ -141,7 +145,7 @@ fn refusals(c: &mut Criterion) {
     group.finish();
 }
 
-/// Never used up by a bench: a token refills every nanosecond.
+/// Returns a limiter that a benchmark never exhausts: a token refills every nanosecond.
 fn roomy(profile: Profile) -> Limiter {
     limiter(profile, Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000))
 }
@@ -175,7 +179,7 @@ fn empty_answers() -> Answers {
     tower::service_fn(|_| ready(Ok(Response::new(Body::empty()))))
 }
 
-/// With every response's body read to its end.
+/// Wraps a service so that response bodies are read to their end.
 fn drained<S, B>(service: S) -> impl Service<Request<Full<Bytes>>, Response = (), Error = S::Error>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<B>> + Clone,
@@ -194,7 +198,7 @@ fn endless() -> Rate {
     Rate::new(u64::MAX, Duration::from_secs(3_600))
 }
 
-/// One admitted request after the other.
+/// Measures admitted requests in sequence.
 fn drive<S, R>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -229,7 +233,7 @@ fn drive_on<S, R>(
     });
 }
 
-/// One refused request after the other; the first one is let in, and not measured.
+/// Measures refused requests in sequence. The first request is admitted and not measured.
 fn refuse<S, R>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -244,13 +248,13 @@ fn refuse<S, R>(
         let ready = service.ready().await.expect("ready");
         is_refusal(&black_box(ready.call(request()).await))
     };
-    assert!(!runtime.block_on(once()), "the first one fits");
+    assert!(!runtime.block_on(once()), "the first request is admitted");
     group.bench_function(name, |b| {
         b.iter_custom(|times| {
             runtime.block_on(async {
                 let start = Instant::now();
                 for _ in 0..times {
-                    assert!(once().await, "nobody else fits");
+                    assert!(once().await, "later requests are refused");
                 }
                 start.elapsed()
             })

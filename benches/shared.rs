@@ -1,11 +1,11 @@
-//! One quota of three buckets shared over Redis, beside a script of one bucket, in one run:
-//! `cargo bench --bench shared --features redis`. Starts a `redis-server` of its own.
+//! A quota of three buckets shared over Redis, compared with a script of one bucket:
+//! `cargo bench --bench shared --features redis`. Starts a separate `redis-server`.
 //!
-//! - What a call costs the server: all of its processor's time, and the script's part of it
-//!   (`INFO cpu`, `INFO commandstats`). The peer is a GCRA script of one bucket (GET, SET with an
-//!   expiry, the server's TIME), which doesn't settle and isn't safe to send twice.
-//! - Decisions a second of one process: exact, over one key and over 64; by leases, one thread and
-//!   two; and of a limiter of its own.
+//! - Server time per call: total CPU time, and the part of the script (`INFO cpu`,
+//!   `INFO commandstats`). The comparison is a GCRA script of one bucket (GET, SET with an expiry, the
+//!   server's TIME), which doesn't settle and isn't idempotent.
+//! - Decisions per second of one process: exact mode with one key and with 64, leases on one thread and
+//!   on two, and a local limiter.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -22,15 +22,13 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 #[tokio::main]
 async fn main() {
-    // `cargo test --benches` and the like only want to see it start.
+    // `cargo test --benches` only checks that the benchmark starts.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
     let server = Server::start();
     let mut redis = server.connect().await;
-    println!(
-        "server's processor time per call (all of it, the script's part), {CALLS} calls one by one"
-    );
+    println!("server CPU time per call (total, script), {CALLS} calls in sequence");
     gcra(&mut redis).await;
     let exact = limiter(&server, SharingMode::Exact, "exact");
     let settled = Cost::new().tokens(90);
@@ -39,8 +37,8 @@ async fn main() {
         exact.acquire("k", &cost()).await.unwrap().settle(&settled);
     })
     .await;
-    println!("decisions a second");
-    rate("own limiter, one key", || own("k"), 1).await;
+    println!("decisions per second");
+    rate("local limiter, one key", || own("k"), 1).await;
     rate("exact, one key", || async { many(exact.clone(), 1, 5_000).await }, 1).await;
     rate("exact, 64 keys", || async { many(exact.clone(), 64, 400).await }, 1).await;
     let leased = limiter(&server, SharingMode::Lease, "lease");
@@ -64,7 +62,7 @@ async fn own(key: &str) -> u64 {
     hot(limiter, 500_000).await
 }
 
-/// One after the other on one key.
+/// Makes decisions in sequence on one key.
 async fn hot(limiter: Limiter, decisions: u64) -> u64 {
     let cost = cost();
     for at in 0..decisions {
@@ -76,7 +74,7 @@ async fn hot(limiter: Limiter, decisions: u64) -> u64 {
     decisions
 }
 
-/// On so many keys at once, one after the other on each.
+/// Makes decisions on several keys concurrently, in sequence on each key.
 async fn many(limiter: Limiter, keys: u64, each: u64) -> u64 {
     let task = |key: u64| {
         let limiter = limiter.clone();
@@ -114,7 +112,7 @@ fn cost() -> Cost {
     Cost::new().tokens(100)
 }
 
-/// Requests and tokens a minute and requests a day, never short.
+/// Returns a quota of RPM, TPM and RPD that a benchmark never exhausts.
 fn quota() -> Quota {
     let bucket = |dimension, amount: u64, window| {
         let limit = Limit::new(dimension, amount, window).unwrap();
@@ -128,7 +126,7 @@ fn quota() -> Quota {
 
 const CALLS: u64 = 20_000;
 
-/// One bucket by the generic cell rate algorithm.
+/// A script for one bucket with the generic cell rate algorithm.
 const GCRA: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -162,24 +160,24 @@ async fn meter<F: Future<Output = ()>>(
     run: impl Fn() -> F,
 ) {
     let _: () = cmd("CONFIG").arg("RESETSTAT").query_async(redis).await.unwrap();
-    let before = Used::read(redis).await;
+    let before = ServerTime::read(redis).await;
     for _ in 0..CALLS {
         run().await;
     }
-    let after = Used::read(redis).await;
+    let after = ServerTime::read(redis).await;
     let calls = after.calls as f64;
     let all = (after.cpu - before.cpu) * 1e6 / calls;
     println!("  {name:<32}{all:>8.1} us{:>8.1} us   {calls} scripts", after.script / calls);
 }
 
-/// What the server has used: seconds in all, and microseconds in scripts, of so many calls.
-struct Used {
+/// The CPU time of the server: seconds in total, microseconds in scripts, and the number of script calls.
+struct ServerTime {
     cpu: f64,
     script: f64,
     calls: u64,
 }
 
-impl Used {
+impl ServerTime {
     async fn read(redis: &mut MultiplexedConnection) -> Self {
         let read = |section: &str| cmd("INFO").arg(section).clone();
         let cpu: String = read("cpu").query_async(redis).await.unwrap();
@@ -203,7 +201,7 @@ impl Used {
     }
 }
 
-/// A server of this bench's own.
+/// A Redis server process, killed on drop.
 struct Server {
     child: Child,
     port: u16,

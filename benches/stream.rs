@@ -1,7 +1,7 @@
-//! Reading of response bodies as they pass, in pieces of 16 KiB: the scanner beside a plain parse
-//! and a bare copy. `cargo bench --bench stream`.
+//! Scanning of response bodies in chunks of 16 KiB, compared with a JSON parser and a plain copy:
+//! `cargo bench --bench stream`.
 //!
-//! For a stream the parse is that of each event's data, once the lines are found.
+//! For a stream, the parser runs on the data of each event.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -23,7 +23,7 @@ fn bodies() -> Vec<Body> {
     vec![
         body("chat, events", "openai", SSE, chat_events()),
         body("messages, events", "anthropic", SSE, message_events()),
-        // A usage in each event, so that each must be read.
+        // Each event contains a usage, so all events must be read.
         body("generate, events", "gemini", SSE, generate_events()),
         body("chat, lines", "ollama", "application/x-ndjson", chat_lines()),
         body("chat, JSON", "openai", JSON, chat()),
@@ -59,7 +59,7 @@ fn stream(criterion: &mut Criterion) {
     }
 }
 
-/// Parses the body, or each of its lines.
+/// Parses the body, or each of its lines if it is a stream.
 fn parse<T: serde::de::DeserializeOwned>(text: &[u8]) {
     if text.starts_with(b"{") && !text.ends_with(b"\n") {
         black_box(serde_json::from_slice::<T>(text).expect("JSON"));
@@ -140,7 +140,7 @@ fn embeddings() -> String {
     )
 }
 
-/// Text as models write it, token by token: an escape here and there.
+/// Returns text in the tokens of a model, with some escape sequences.
 fn words(count: usize) -> impl Iterator<Item = &'static str> {
     const WORDS: &[&str] = &[
         " The",
@@ -179,7 +179,7 @@ fn words(count: usize) -> impl Iterator<Item = &'static str> {
     WORDS.iter().copied().cycle().take(count)
 }
 
-/// What a connection reads at once, in bytes.
+/// The size of a single read from a connection, in bytes.
 const PIECE: usize = 16 * 1024;
 
 const JSON: &str = "application/json";

@@ -1,14 +1,14 @@
-//! async-openai within the limits: its client, with the layer behind `with_http_service`.
+//! An async-openai client with the rate-limit layer, installed by `with_http_service`.
 //!
 //! ```sh
 //! cargo run --features reqwest --example async_openai
 //! ```
 //!
-//! It needs no key: the provider is the built-in one, on this machine, which takes 10 requests at
-//! once and 10 more each second. Against OpenAI itself the configuration is `OpenAIConfig::new()`.
+//! No API key is needed: the provider is the built-in simulated one, on this machine. It accepts a burst
+//! of 10 requests and 10 more per second. For OpenAI itself, use `OpenAIConfig::new()`.
 //!
-//! async-openai hands over a factory of requests, so that its retry layer can go around ours: each
-//! attempt is then charged. An error of ours comes back as `OpenAIError::Boxed`.
+//! async-openai passes a request factory, so its retry layer can wrap the rate-limit layer, which then
+//! charges each attempt. An error of the rate-limit layer is returned as `OpenAIError::Boxed`.
 
 use std::time::Duration;
 
@@ -35,28 +35,32 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 async fn main() -> Result<(), Error> {
     let server = SimulatedServer::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
     let base = format!("http://{}/v1", server.addr());
-    let client = within(limiter()?, reqwest::Client::new(), &base);
+    let client = limited_client(limiter()?, reqwest::Client::new(), &base);
     let (tokens, frames) = ask_all(&client).await?;
 
     let stats = server.shutdown().await?.total;
-    println!("{tokens} tokens in JSON, {frames} frames, {} times 429", stats.refused);
+    println!("{tokens} tokens in JSON, {frames} frames, {} refused (429)", stats.refused);
     Ok(())
 }
 
-/// What the provider enforces.
+/// The limits that the provider enforces.
 pub(crate) fn provider() -> Settings {
     Settings::default().with_rpm(600).with_burst(Duration::from_secs(1))
 }
 
-/// The same, to keep within.
+/// Creates a limiter with the same limits.
 pub(crate) fn limiter() -> Result<Limiter, Error> {
     let requests = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(10));
     let quota = Quota::new().limit(requests);
     Ok(Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?)
 }
 
-/// A client of async-openai that keeps to its limits.
-pub(crate) fn within(limiter: Limiter, http: reqwest::Client, base: &str) -> Client<OpenAIConfig> {
+/// Creates a rate-limited client of async-openai.
+pub(crate) fn limited_client(
+    limiter: Limiter,
+    http: reqwest::Client,
+    base: &str,
+) -> Client<OpenAIConfig> {
     let limited = RateLimitLayer::new(limiter).layer(http.clone());
     let attempt = service_fn(move |request: HttpRequestFactory| {
         let limited = limited.clone();
@@ -73,8 +77,8 @@ pub(crate) fn within(limiter: Limiter, http: reqwest::Client, base: &str) -> Cli
     Client::build(http, config).with_http_service(service)
 }
 
-/// Ten answers as JSON and ten as streams, all at once: the tokens of the ones, and how many frames
-/// the others had.
+/// Sends ten requests for JSON and ten for streams concurrently. Returns the total tokens of the former
+/// and the total number of frames of the latter.
 pub(crate) async fn ask_all(client: &Client<OpenAIConfig>) -> Result<(u32, usize), Error> {
     let answers = (1..=10).map(|number| async move {
         let answer = client.chat().create(question(number)?).await?;

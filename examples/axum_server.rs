@@ -1,18 +1,18 @@
-//! A service that lets each client in five times a minute, for at most ten thousand tokens, and answers
-//! everybody else itself.
+//! A service that admits five requests and ten thousand tokens per minute from each client, and answers
+//! further requests with status 429.
 //!
 //! ```sh
 //! cargo run --features axum --example axum_server
 //! for i in 1 2 3 4 5 6; do curl -i http://127.0.0.1:3000/; done
-//! curl -i http://127.0.0.1:3000/summary --data-binary @Cargo.lock      # more tokens than there are
+//! curl -i http://127.0.0.1:3000/summary --data-binary @Cargo.lock      # more tokens than the limit
 //! ```
 //!
-//! The sixth is told `429 Too Many Requests`, with `Retry-After`, `RateLimit`, `RateLimit-Policy` and
-//! a JSON body. A client is an address here; `Scope::header(HeaderName::from_static("x-api-key"))`
-//! makes it an API key, of which neither logs nor answers show anything.
+//! The response to the sixth request is `429 Too Many Requests`, with `Retry-After`, `RateLimit`,
+//! `RateLimit-Policy` and a JSON body. Clients are identified by address here, or by API key with
+//! `Scope::header(HeaderName::from_static("x-api-key"))`, which appears in neither logs nor responses.
 //!
-//! `/summary` costs what its texts are long: the most that it could be is taken before the handler runs,
-//! and the handler says what it was.
+//! The cost of `/summary` depends on the lengths of its texts. The maximum is reserved before the handler
+//! runs, and the handler returns the actual cost.
 
 use std::net::SocketAddr;
 
@@ -34,14 +34,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The service: five requests and ten thousand tokens a minute for each client, by whatever scope tells
-/// clients apart.
+/// Creates the service with five requests and ten thousand tokens per minute for each client, as
+/// identified by `client`.
 pub(crate) fn app(client: Scope) -> Result<Router, BuildError> {
     let each = Quota::new().rpm(5).tpm(10_000);
     let limiter = Limiter::builder()
         .quota("peer:*", each.clone())
         .quota("x-api-key:*", each)
-        // What guards the limit itself has no way to it that would need room.
+        // No margin is needed, since the limit is enforced here.
         .margin(Margin::NONE)
         .build()?;
     let limit = RateLimitLayer::new(limiter).respond().scope(client).cost(cost);
@@ -51,8 +51,8 @@ pub(crate) fn app(client: Scope) -> Result<Router, BuildError> {
         .layer(limit))
 }
 
-/// What a request takes at most, told by its head alone: the text that it brings, where it says how long
-/// that is, and the longest summary.
+/// Returns the maximum cost of a request by its head: the length of its text, if stated, and the longest
+/// summary.
 fn cost(head: Head<'_>) -> Cost {
     let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let length = length.and_then(|length| length.parse().ok()).unwrap_or(LONGEST_TEXT);
@@ -62,19 +62,19 @@ fn cost(head: Head<'_>) -> Cost {
     }
 }
 
-/// The first sentence, and what it really took.
+/// Returns the first sentence of a text and the actual cost.
 async fn summary(text: String) -> (Extension<Charge>, String) {
     let end = text.find('.').map_or(text.len(), |stop| stop + 1);
     let summary: String = text[..end].chars().take(LONGEST_SUMMARY as usize).collect();
-    let took = tokens(text.len() as u64) + tokens(summary.len() as u64);
-    (Extension(Charge::of(Cost::new().tokens(took))), summary)
+    let used = tokens(text.len() as u64) + tokens(summary.len() as u64);
+    (Extension(Charge::of(Cost::new().tokens(used))), summary)
 }
 
-/// About four characters are a token.
+/// Estimates the number of tokens, at four characters each.
 fn tokens(characters: u64) -> u64 {
     characters.div_ceil(4)
 }
 
-/// In bytes: what axum takes of a body, unless it is told otherwise (2 MB).
+/// The default body limit of axum in bytes (2 MB).
 const LONGEST_TEXT: u64 = 2_097_152;
 const LONGEST_SUMMARY: u64 = 4_000;

@@ -1,5 +1,5 @@
-//! A provider that the crate doesn't know: made of rules, recognized by its URL, its usage read from a
-//! stream at a path of its own.
+//! A custom provider, defined by rules: recognized by its URL, with a usage read from a stream at a custom
+//! path.
 //!
 //! ```text
 //! cargo run --example custom_provider

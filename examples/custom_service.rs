@@ -1,13 +1,13 @@
-//! The layer around a service that isn't HTTP: closures say what a request is and what its response
-//! means.
+//! The layer around a service that isn't HTTP, with closures that classify requests and read charges from
+//! responses.
 //!
 //! ```sh
 //! cargo run --example custom_service
 //! ```
 //!
-//! The service embeds texts on a machine that takes 100 words a second, 200 of them at once; each
-//! team has a limit of its own. A request is charged by its words at first, and in the end by those
-//! that weren't in the machine's cache.
+//! The service embeds texts on a machine that accepts 100 words per second, in bursts of up to 200. Each
+//! team has a separate limit. A request reserves all of its words, and is finally charged for those that
+//! weren't in the machine's cache.
 
 use std::convert::Infallible;
 
@@ -46,13 +46,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// 100 words a second, in bursts of up to 200.
+/// Returns a quota of 100 words per second, in bursts of up to 200.
 pub(crate) fn quota() -> Quota {
     let words = Limit::per_second(Dimension::custom("words"), 100);
     Quota::new().limit(words.map(|limit| limit.with_burst(200)))
 }
 
-/// The machine, within the limits of each team.
+/// Returns the machine with the limits of each team.
 pub(crate) fn machine(
     limiter: &Limiter,
 ) -> impl Service<Embed, Response = Embedded, Error = RateLimitError> {
@@ -66,7 +66,7 @@ pub(crate) fn machine(
     layer.layer(service_fn(embed))
 }
 
-/// Stands for the machine; it has texts of more than 100 words in its cache by half.
+/// Simulates the machine, which has half of each text of more than 100 words in its cache.
 async fn embed(request: Embed) -> Result<Embedded, Infallible> {
     let words = request.text.split_whitespace().count() as u64;
     let words_charged = if words > 100 { words / 2 } else { words };

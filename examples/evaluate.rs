@@ -1,13 +1,12 @@
-//! An evaluation: a stream of tasks, as many of them at once as one likes, slowed by the limiter
-//! alone.
+//! An evaluation: a stream of concurrent tasks whose rate only the limiter controls.
 //!
 //! ```sh
 //! cargo run --example evaluate
 //! ```
 //!
-//! A thousand examples are put to a model that allows 600 requests and 60,000 tokens a minute, and
-//! their answers are graded. Time is virtual: the model is the built-in provider, so that what takes
-//! minutes by the limits is done at once. With a real one only `ask` and the clock change.
+//! Sends a thousand examples to a model that allows 600 requests and 60,000 tokens per minute, and grades
+//! the answers. The model is the built-in simulated provider and the time is virtual, so that minutes pass
+//! immediately. With a real provider only `ask` and the clock change.
 
 use std::time::Duration;
 
@@ -25,13 +24,13 @@ async fn main() -> Result<(), Error> {
     tokio::time::pause();
     let result = evaluate(1_000, 64).await?;
     println!(
-        "{} of {} right after {:.0?}; {} times 429",
+        "{} of {} right after {:.0?}; {} refused (429)",
         result.right, result.asked, result.took, result.refused
     );
     Ok(())
 }
 
-/// How an evaluation went.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub(crate) struct Evaluation {
     pub(crate) asked: u64,
@@ -40,7 +39,7 @@ pub(crate) struct Evaluation {
     pub(crate) took: Duration,
 }
 
-/// Puts so many examples to the model, at most `at_once` of them at the same time.
+/// Sends `examples` examples to the model, at most `at_once` of them concurrently.
 pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation, Error> {
     let quota = Quota::new().rpm(600).tpm(60_000);
     let limiter = Limiter::builder()
@@ -63,7 +62,7 @@ pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation
     Ok(Evaluation { asked: stats.received, right, refused: stats.refused, took })
 }
 
-/// One task: waits until it fits, asks, and says what it really took.
+/// Runs one task: waits for quota, sends the request, and settles its actual cost.
 async fn ask(limiter: &Limiter, model: &Mutex<Provider>, example: u64) -> Result<String, Error> {
     let body = serde_json::json!({
         "model": "gpt-4o",
@@ -84,7 +83,7 @@ async fn ask(limiter: &Limiter, model: &Mutex<Provider>, example: u64) -> Result
     }
 }
 
-/// The model only makes up words: an answer is right if it came to its end by itself.
+/// Returns true if an answer is complete, since the simulated model only generates random words.
 fn is_right(answer: &str) -> bool {
     answer.contains(r#""finish_reason":"stop""#)
 }

@@ -1,12 +1,12 @@
-//! The layer around hyper-util's client, without reqwest: `http` requests in, a hyper body out.
+//! The layer around hyper-util's client, which takes `http` requests and returns hyper bodies.
 //!
 //! ```sh
 //! cargo run --features hyper-util --example hyper_client
 //! ```
 //!
-//! It needs no key: the provider is the built-in one, on this machine, which takes 10 requests at
-//! once and 10 more each second; the twenty take about two seconds. Against a real one the connector
-//! is one with TLS, as hyper-rustls has it.
+//! No API key is needed: the provider is the built-in simulated one, on this machine. It accepts a burst
+//! of 10 requests and 10 more per second, so the twenty requests take about two seconds. For a real
+//! provider, use a connector with TLS, such as hyper-rustls.
 
 use std::time::Duration;
 
@@ -31,16 +31,20 @@ async fn main() -> Result<(), Error> {
     let bytes = send_all(&format!("http://{}/v1/chat/completions", server.addr())).await?;
 
     let stats = server.shutdown().await?.total;
-    println!("{} answers of {bytes} bytes in all, {} times 429", stats.admitted, stats.refused);
+    println!(
+        "{} answers of {bytes} bytes in total, {} refused (429)",
+        stats.admitted, stats.refused
+    );
     Ok(())
 }
 
-/// What the provider enforces.
+/// The limits that the provider enforces.
 pub(crate) fn provider() -> Settings {
     Settings::default().with_rpm(600).with_burst(Duration::from_secs(1))
 }
 
-/// Sends twenty requests at once, every second one for a stream; the bytes that came back.
+/// Sends twenty requests concurrently, every second one for a stream. Returns the total bytes of the
+/// responses.
 pub(crate) async fn send_all(url: &str) -> Result<usize, Error> {
     let requests = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(10));
     let quota = Quota::new().limit(requests);

@@ -1,12 +1,12 @@
-//! Figures for Prometheus: a job against a provider, and the page that a Prometheus server scrapes.
+//! Metrics for Prometheus: a job against a provider, and the endpoint that a Prometheus server scrapes.
 //!
 //! ```sh
-//! cargo run --features reqwest,metrics --example prometheus            # until Ctrl-C
-//! cargo run --features reqwest,metrics --example prometheus -- --once  # the job alone
+//! cargo run --features reqwest,metrics --example prometheus            # runs until Ctrl-C
+//! cargo run --features reqwest,metrics --example prometheus -- --once  # runs only the job
 //! ```
 //!
-//! It needs no key: the provider is the built-in one, on this machine. The day's limit is 50 requests,
-//! a little less with the margin, and the job has 60, so that some are refused.
+//! No API key is needed: the provider is the built-in simulated one, on this machine. The daily limit is
+//! 50 requests, slightly less with the margin, and the job has 60, so that some are refused.
 
 use std::future::ready;
 use std::net::SocketAddr;
@@ -48,7 +48,7 @@ pub(crate) fn limiter() -> Result<Limiter, Error> {
     Ok(Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?)
 }
 
-/// Serves the limiter's figures at `/metrics`, on a port of this machine that is free.
+/// Serves the limiter's metrics at `/metrics` on a free local port.
 pub(crate) async fn serve(limiter: &Limiter) -> Result<SocketAddr, Error> {
     let exporter = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Prefix("gen_ai.client.token".into()), &TOKEN_BUCKETS)?
@@ -57,7 +57,7 @@ pub(crate) async fn serve(limiter: &Limiter) -> Result<SocketAddr, Error> {
         .set_buckets_for_metric(Matcher::Suffix("_ratio".into()), &[0.5, 0.9, 1.0, 1.1, 2.0, 5.0])?
         .build_recorder();
     let page = exporter.handle();
-    // A program that has figures of its own makes the exporter its recorder, and leaves out
+    // A program with other metrics installs the exporter as its global recorder instead of calling
     // `with_recorder`.
     let meter = Arc::new(Metrics::new().with_recorder(exporter).install(limiter));
     let render = move || {
@@ -72,16 +72,16 @@ pub(crate) async fn serve(limiter: &Limiter) -> Result<SocketAddr, Error> {
     Ok(addr)
 }
 
-/// How the job went.
+/// The result of the job.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) answers: u64,
     pub(crate) refused: u64,
-    /// As the answers report them.
+    /// The total tokens that the answers report.
     pub(crate) tokens: u64,
 }
 
-/// Sends sixty chats, none of which waits for another day.
+/// Sends sixty chat requests, which are rejected instead of waiting for the next day.
 pub(crate) async fn send_all(
     client: reqwest::Client,
     limiter: &Limiter,

@@ -1,13 +1,13 @@
-//! Twenty chat requests at once, within the limits of an account: no 429, and no waiting but for
-//! what the limits demand.
+//! Twenty concurrent chat requests within the limits of an account, without 429 responses and without
+//! needless waits.
 //!
 //! ```sh
 //! cargo run --features reqwest --example reqwest_client
 //! ```
 //!
-//! It needs no key: the provider is the built-in one, on this machine, with the limits of OpenAI's
-//! first tier for gpt-4o (500 requests and 30,000 tokens a minute). The twenty ask for 30,140 tokens,
-//! so that the last has to wait a little. Against OpenAI itself only the URL and a header change.
+//! No API key is needed: the provider is the built-in simulated one, on this machine, with the limits of
+//! OpenAI's first tier for gpt-4o (500 requests and 30,000 tokens per minute). The requests need 30,140
+//! tokens, so the last one waits a little. For OpenAI itself only the URL and a header change.
 
 use tokio::task::JoinSet;
 use tollgate::limiter::Limiter;
@@ -27,13 +27,13 @@ async fn main() -> Result<(), Error> {
     send_all(reqwest::Client::new(), &url).await?;
 
     let stats = provider.shutdown().await?.total;
-    println!("{} answers, {} times 429", stats.admitted, stats.refused);
+    println!("{} answers, {} refused (429)", stats.admitted, stats.refused);
     Ok(())
 }
 
-/// Sends the twenty, each as soon as the limits allow, and prints what each has used.
+/// Sends twenty requests, each as soon as the limits allow, and prints their usage.
 pub(crate) async fn send_all(client: reqwest::Client, url: &str) -> Result<(), Error> {
-    // The limits of gpt-4o come with the profile; `.quota("gpt-4o", ...)` would set others.
+    // The profile contains the limits of gpt-4o; `.quota("gpt-4o", ...)` overrides them.
     let limiter = Limiter::builder().provider(OPENAI).build()?;
     let client = RateLimitLayer::new(limiter).layer(client);
 

@@ -1,13 +1,13 @@
-//! The layer as a link in a chain of reqwest-middleware, with retries and tracing around it: each
-//! attempt waits for its turn and is charged, and a server that fails now and then is asked again.
+//! The layer as a middleware of reqwest-middleware, with retries and tracing around it. Each attempt waits
+//! for quota and is charged, and transient failures are retried.
 //!
 //! ```sh
 //! cargo run --features reqwest-middleware --example reqwest_middleware
 //! ```
 //!
-//! It needs no key: the provider is the built-in one, on this machine. Every tenth request fails
-//! there with a 503, and it takes 10 requests at once and 10 more each second. Each attempt's span,
-//! from reqwest-tracing, goes to the terminal.
+//! No API key is needed: the provider is the built-in simulated one, on this machine. It accepts a burst
+//! of 10 requests and 10 more per second, and fails every tenth request with status 503. The span of each
+//! attempt, from reqwest-tracing, is printed to the terminal.
 
 use std::time::Duration;
 
@@ -34,17 +34,20 @@ async fn main() -> Result<(), Error> {
     send_all(&chain(reqwest::Client::new())?, &url).await?;
 
     let stats = server.shutdown().await?.total;
-    println!("{} answers, {} faults, {} times 429", stats.admitted, stats.failed, stats.refused);
+    println!(
+        "{} answers, {} faults, {} refused (429)",
+        stats.admitted, stats.failed, stats.refused
+    );
     Ok(())
 }
 
-/// What the provider enforces, and how it fails.
+/// The limits and the failures of the provider.
 pub(crate) fn provider() -> Settings {
     let fault = Fault { every: 10, failure: Failure::Overloaded };
     Settings::default().with_rpm(600).with_burst(Duration::from_secs(1)).with_fault(fault)
 }
 
-/// From the outside in: retries, then a span for each attempt, then the limits.
+/// Builds the chain, from the outside in: retries, a span for each attempt, the rate limits.
 pub(crate) fn chain(client: reqwest::Client) -> Result<ClientWithMiddleware, BuildError> {
     let requests = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(10));
     let quota = Quota::new().limit(requests);
@@ -59,7 +62,7 @@ pub(crate) fn chain(client: reqwest::Client) -> Result<ClientWithMiddleware, Bui
         .build())
 }
 
-/// Sends twenty requests at once, and prints what the last attempt of each was charged.
+/// Sends twenty requests concurrently, and prints the charge of the last attempt of each.
 pub(crate) async fn send_all(client: &ClientWithMiddleware, url: &str) -> Result<(), Error> {
     try_join_all((1..=20).map(|number| send(client, url, number))).await.map(drop)
 }

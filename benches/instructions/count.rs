@@ -1,10 +1,10 @@
-//! The harness of the counted programs.
+//! The harness for instruction counts.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// Runs the case that the argument names. Without one, prints the names of all cases, each with the
-/// number of its operations that are counted.
+/// Runs the case named by the argument. Without an argument, prints the names of all cases with their
+/// numbers of counted operations.
 pub(crate) fn run(cases: &[(&str, fn())]) {
     let Some(wanted) = std::env::args().nth(1) else {
         cases.iter().for_each(|(name, _)| println!("{name} {OPERATIONS}"));
@@ -14,13 +14,14 @@ pub(crate) fn run(cases: &[(&str, fn())]) {
     case();
 }
 
-/// Runs an operation a few times, so that what the first ones allocate is there, and then counted.
+/// Runs an operation a few times to warm up, and then runs the counted operations.
 pub(crate) fn count(mut operation: impl FnMut()) {
     (0..WARM_UP).for_each(|_| operation());
     counted_operations(&mut operation);
 }
 
-/// The function whose instructions valgrind counts, with those of its callees: found by its name.
+/// Runs the counted operations. Valgrind counts the instructions of this function, found by its name, and
+/// of its callees.
 #[inline(never)]
 fn counted_operations(operation: &mut dyn FnMut()) {
     for _ in 0..OPERATIONS {
@@ -28,7 +29,7 @@ fn counted_operations(operation: &mut dyn FnMut()) {
     }
 }
 
-/// The result of a future that has nothing to wait for; a runtime would add instructions of its own.
+/// Polls a future that completes immediately. Avoids the instructions of a runtime.
 pub(crate) fn poll_once<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

@@ -1,10 +1,10 @@
-//! The hot paths of the library, for counting their instructions with valgrind: unlike times, counts
-//! don't depend on the machine's load.
+//! Instruction counts of the library's hot paths, measured with valgrind. Unlike times, counts don't
+//! depend on the load of the machine.
 //!
 //! `bash scripts/instructions.sh` compares the counts with benches/instructions/accepted.toml and fails
-//! if one differs by more than 3 %. After a change that is meant to cost more, or that costs less,
-//! `bash scripts/instructions.sh --accept` updates the file. The cases are set up as in benches/admit.rs,
-//! layer.rs and stream.rs, with a clock that stands still.
+//! if one differs by more than 3 %. After an intended change, `bash scripts/instructions.sh --accept`
+//! updates the file. The cases correspond to benches/admit.rs, layer.rs and stream.rs, with a manual
+//! clock.
 
 mod count;
 
@@ -39,7 +39,8 @@ fn main() {
     ]);
 }
 
-/// OpenAI charges when a request is sent; a compatible server's tokens are held until it is settled.
+/// Counts admission by name. OpenAI charges a request when it is sent; for a compatible server the tokens
+/// are held until the request is settled.
 fn by_name(profile: Profile) {
     let (limiter, cost) = (roomy(profile), cost());
     count(|| limiter.try_acquire(black_box(KEY), &cost).expect("roomy").settle(&cost));
@@ -67,7 +68,8 @@ fn refusal() {
     });
 }
 
-/// Requests that are a number of tokens, through the layer around a service that is always ready.
+/// Counts requests that consist of a number of tokens, with the layer around a service that is always
+/// ready.
 fn layer() {
     let layer = RateLimitLayer::new(roomy(OPENAI))
         .classify(|tokens: &u64| Classified::new(KEY, Cost::new().tokens(*tokens)))
@@ -80,7 +82,7 @@ fn layer() {
     });
 }
 
-/// The response of server mode to a client over the limit.
+/// Counts the response to a request over the limit in server mode.
 fn layer_429() {
     let tenant = Scope::header(HeaderName::from_static("x-tenant")).plain();
     let empty = tower::service_fn(|_: Request<()>| {
@@ -96,7 +98,7 @@ fn layer_429() {
     });
 }
 
-/// An OpenAI chat, read for its model and cost, and its answer, read for its usage.
+/// Counts an OpenAI chat request, read for its model and cost, and its response, read for its usage.
 fn chat_request() {
     let answer = tower::service_fn(|_: Request<Full<Bytes>>| {
         ready(Ok::<_, Infallible>(Response::new(Full::from(ANSWER))))
@@ -114,7 +116,7 @@ fn chat_request() {
     });
 }
 
-/// A response body, read for its usage as it passes.
+/// Counts the scan of a response body for its usage.
 fn response(content_type: &str, body: &str) {
     count(|| {
         let mut scanner = Scanner::new(OPENAI, Some(content_type));
@@ -123,15 +125,15 @@ fn response(content_type: &str, body: &str) {
     });
 }
 
-/// Never used up here: RPM, TPM and RPD.
+/// Returns a limiter with RPM, TPM and RPD limits that are never exhausted.
 fn roomy(profile: Profile) -> Limiter {
     limiter(profile, Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000))
 }
 
-/// Where the key's only request a day is taken.
+/// Returns a limiter whose only daily request of `key` is used.
 fn used_up(key: &str) -> Limiter {
     let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000).rpd(1));
-    drop(limiter.try_acquire(key, &cost()).expect("the first one fits"));
+    drop(limiter.try_acquire(key, &cost()).expect("the first request is admitted"));
     limiter
 }
 
@@ -145,7 +147,7 @@ fn cost() -> Cost {
     Cost::new().tokens(50)
 }
 
-/// A stream of 100 words.
+/// Returns an event stream of 100 words.
 fn events() -> String {
     let head = r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1757000000,"model":"gpt-4o-2024-08-06","#;
     let word = r#""choices":[{"index":0,"delta":{"content":" Alps"},"logprobs":null,"finish_reason":null}],"usage":null}"#;
@@ -156,7 +158,7 @@ fn events() -> String {
 
 const KEY: &str = "gpt-4o-mini-2024-07-18";
 
-/// The same as the value of a header that is a scope.
+/// The key of a header scope with the value `KEY`.
 const SCOPED: &str = "x-tenant:gpt-4o-mini-2024-07-18";
 
 const JSON: &str = "application/json";

@@ -1,5 +1,5 @@
-//! Instructions of the server's answer to `POST /rate/{key}`, without a connection: as `library`
-//! counts those of the library.
+//! Instruction counts of the server's response to `POST /rate/{key}`, without a connection. See `library`
+//! for the counts of the library.
 
 mod count;
 
@@ -18,7 +18,7 @@ fn main() {
     ]);
 }
 
-/// Counts requests that get `status`, of a key that may make `limit` requests an hour.
+/// Counts requests answered with `status`, for a key with a limit of `limit` requests per hour.
 fn rate(limit: u32, status: StatusCode) {
     let hot =
         format!("{{key_pattern: hot, max_requests_per_window: {limit}, window_millis: 3600000}}");

@@ -1,4 +1,4 @@
-//! The same limits as services, as the layer's peers do them.
+//! The services that the layer is compared with, with the same limits.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tower_governor::{GovernorError, GovernorLayer};
 
 use super::map::Map;
 
-/// What one writes by hand: the map of [`Map`], asked by a service.
+/// A hand-written service that checks a [`Map`].
 #[derive(Clone)]
 pub(crate) struct MapService<S> {
     inner: S,
@@ -25,7 +25,7 @@ pub(crate) struct MapService<S> {
 }
 
 impl<S> MapService<S> {
-    /// `settles` asks the map a second time, when the response is there.
+    /// Creates the service. With `settles`, it accesses the map a second time on each response.
     pub(crate) fn new(inner: S, burst: f64, key: &'static str, settles: bool) -> Self {
         Self { inner, map: Arc::new(Map::new(burst)), key, settles }
     }
@@ -72,7 +72,7 @@ impl<F: Future<Output = Result<T, E>>, T, E> Future for MapFuture<F> {
     }
 }
 
-/// The key of tower_governor: a tenant by name.
+/// The key extractor for tower_governor: the tenant in a header.
 #[derive(Clone)]
 pub(crate) struct Tenant;
 
@@ -87,7 +87,8 @@ impl KeyExtractor for Tenant {
 
 type Answer = Response<axum::body::Body>;
 
-/// tower_governor, one limit. It never refuses if it is `roomy`, and else nearly always.
+/// Returns a tower_governor service with one limit, which never refuses if `roomy` is set, and otherwise
+/// refuses all requests but the first.
 pub(crate) fn tower_governor<S, R>(
     inner: S,
     roomy: bool,
@@ -98,7 +99,7 @@ where
     limited(inner, finish(&mut builder(roomy)))
 }
 
-/// The same, with `x-ratelimit-limit` and `x-ratelimit-remaining` in its answers.
+/// Returns the same service with `x-ratelimit-limit` and `x-ratelimit-remaining` in its responses.
 pub(crate) fn tower_governor_headers<S, R>(
     inner: S,
     roomy: bool,

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What one writes by hand: three buckets of floats in a map behind a lock.
+/// A hand-written limiter: three buckets per key, as floats, in a map behind a lock.
 pub(crate) struct Map {
     per_second: f64,
     burst: f64,
@@ -37,7 +37,7 @@ impl Map {
         Ok(())
     }
 
-    /// Gives back what was reserved and not used: asks the time and the lock again.
+    /// Returns unused tokens. Reads the clock and takes the lock a second time.
     pub(crate) fn settle(&self, key: &str, unused: f64) {
         let now = Instant::now();
         let mut all = self.buckets.lock().expect("not poisoned");

@@ -1,4 +1,4 @@
-//! What tollgate is measured beside: the same three limits, done as its peers do them.
+//! The limiters that tollgate is compared with, each with the same three limits.
 
 mod map;
 
@@ -13,7 +13,7 @@ fn quota(per_minute: u32) -> Quota {
     Quota::per_minute(NonZeroU32::new(per_minute).expect("above zero"))
 }
 
-/// governor, one keyed limiter per dimension, asked one after the other: not atomic.
+/// governor with one keyed limiter per dimension, checked in sequence and therefore not atomically.
 pub(crate) struct Governor([DefaultKeyedRateLimiter<String>; 3]);
 
 impl Governor {
@@ -22,7 +22,7 @@ impl Governor {
     }
 
     pub(crate) fn take(&self, key: &str, tokens: u32) {
-        // governor's keyed limiter takes `&K`: a caller who has a `&str` makes a `String`.
+        // governor's keyed limiter takes `&K`, so a `&str` must be converted to a `String`.
         let key = key.to_owned();
         let tokens = NonZeroU32::new(tokens).expect("above zero");
         let _ = self.0[0].check_key(&key);
@@ -30,7 +30,7 @@ impl Governor {
         let _ = self.0[2].check_key(&key);
     }
 
-    /// A refusal and its wait. The clock is kept: making one costs 14 us.
+    /// Returns the wait of a refusal. Uses the limiter's clock, since creating one takes 14 us.
     pub(crate) fn refuse(&self, key: &str) -> Option<Duration> {
         use governor::clock::Clock;
         let refused = self.0[0].check_key(&key.to_owned()).err()?;
@@ -38,7 +38,7 @@ impl Governor {
     }
 }
 
-/// governor without keys, one limiter per dimension.
+/// governor with one unkeyed limiter per dimension.
 pub(crate) struct GovernorDirect([DefaultDirectRateLimiter; 3]);
 
 impl GovernorDirect {

@@ -111,7 +111,7 @@ impl Http {
         guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<http::Response<ResponseBody<B>>, Judging<B>> {
-        Judging::of(response, guard, (self.profile, self.whole), deadline)
+        Judging::of(response, guard, self.profile, self.whole, deadline)
     }
 }
 

@@ -10,8 +10,10 @@ use tracing::Span;
 use crate::middleware::ResponseGuard;
 
 pin_project! {
-    /// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
-    /// ends with it; or what a refused client is told.
+    /// The response body in server mode.
+    ///
+    /// Holds either the unchanged body of the inner service together with the reservation, which ends
+    /// when the body does, or the problem document for a refused request.
     pub struct RespondBody<B>
     where
         B: Body<Data = Bytes>,
@@ -23,9 +25,9 @@ pin_project! {
 
 pin_project! {
     #[project = AnswerProjection]
-    // Not boxed: nearly every body is the larger one.
+    // Not boxed: nearly every body is of the larger variant.
     enum Answer<B> {
-        // The guard ends the reservation when it is dropped.
+        // Dropping the guard ends the reservation.
         Inner { #[pin] body: B, guard: Option<ResponseGuard> },
         Refusal { text: Option<Bytes> },
     }
@@ -33,7 +35,7 @@ pin_project! {
 
 impl<B: Body<Data = Bytes>> RespondBody<B> {
     pub(super) fn inner(body: B, guard: ResponseGuard) -> Self {
-        // A caller that sees the end already may never poll.
+        // A caller may never poll a body whose `is_end_stream` is already true.
         let guard = (!body.is_end_stream()).then_some(guard);
         Self { answer: Answer::Inner { body, guard } }
     }

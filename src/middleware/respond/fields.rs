@@ -12,31 +12,32 @@ use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// The limits of a request as they stand, as the fields `RateLimit-Policy` and `RateLimit` of
-/// draft-ietf-httpapi-ratelimit-headers-11 tell them.
+/// The header fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11,
+/// for the current limits of a request.
 pub(super) struct Fields<'a> {
     policies: Arc<Policies>,
     figures: &'a [Figures],
 }
 
-/// A refused request: what it would have taken, and for how many seconds it is refused.
+/// The cost of a refused request and the number of seconds until a retry can succeed.
 #[derive(Clone, Copy)]
 pub(super) struct Refusal<'a> {
     pub(super) cost: &'a Cost,
     pub(super) seconds: Option<u64>,
 }
 
-/// Returns the figures of these keys now, one for each. A key that is named twice counts once.
+/// Returns the current figures of `keys`, in order. A repeated key has empty figures.
 pub(super) fn figures(limiter: &Limiter, keys: &[ScopeKey]) -> SmallVec<[Figures; 2]> {
     let figures = |(index, key): (usize, &ScopeKey)| {
-        let again = keys[..index].iter().any(|other| other.as_str() == key.as_str());
-        if again { Figures::default() } else { limiter.figures(key.as_str()) }
+        let repeated = keys[..index].iter().any(|other| other.as_str() == key.as_str());
+        if repeated { Figures::default() } else { limiter.figures(key.as_str()) }
     };
     keys.iter().enumerate().map(figures).collect()
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of these keys, each with its figures; a layer has a cache of texts.
+    /// Creates the fields of `keys`, with one entry in `figures` per key. Uses `cache`, which layers
+    /// have, for the policy texts.
     pub(super) fn new(
         keys: &[ScopeKey],
         figures: &'a [Figures],
@@ -49,25 +50,25 @@ impl<'a> Fields<'a> {
         Self { policies, figures }
     }
 
-    /// Appends the fields to those of an answer; none where nothing is limited. Another layer may have
-    /// written the same fields.
+    /// Appends the fields to the headers of a response, or does nothing if no limit applies. Keeps
+    /// fields of the same names that another layer has written.
     pub(super) fn append(&self, headers: &mut HeaderMap) {
         let Some(policy) = self.policy() else { return };
-        let mut text = Vec::with_capacity(ROOM);
-        self.limits(&mut text, None);
+        let mut text = Vec::with_capacity(CAPACITY);
+        self.write_limits(&mut text, None);
         headers.append(POLICY, policy);
         if let Some(limits) = header(Bytes::from(text)) {
             headers.append(LIMIT, limits);
         }
     }
 
-    /// Returns the value of `RateLimit-Policy`; `None` where nothing is limited.
+    /// Returns the value of `RateLimit-Policy`, or `None` if no limit applies.
     pub(super) fn policy(&self) -> Option<HeaderValue> {
         self.policies.value()
     }
 
     /// Writes the value of `RateLimit`.
-    pub(super) fn limits(&self, text: &mut Vec<u8>, refusal: Option<Refusal<'_>>) {
+    pub(super) fn write_limits(&self, text: &mut Vec<u8>, refusal: Option<Refusal<'_>>) {
         let start = text.len();
         self.each(|name, now, rule, level| {
             if text.len() > start {
@@ -75,20 +76,20 @@ impl<'a> Fields<'a> {
             }
             text.extend_from_slice(name);
             parameter(text, b";r=", level.available);
-            let violated = refusal.filter(|refusal| is_short(rule, level, refusal.cost));
+            let violated = refusal.filter(|refusal| is_exceeded(rule, level, refusal.cost));
             if let Some(seconds) = violated.and_then(|refusal| refusal.seconds) {
                 parameter(text, b";t=", seconds);
             } else if *rule.dimension() != Dimension::Concurrency {
-                parameter(text, b";t=", effective(rule, level, now));
+                parameter(text, b";t=", effective_window(rule, level, now));
             }
         });
     }
 
-    /// Writes the names of the policies that don't hold `cost`, as the elements of a JSON array.
-    pub(super) fn violated(&self, text: &mut Vec<u8>, cost: &Cost) {
+    /// Writes the names of the policies that cannot cover `cost`, as the elements of a JSON array.
+    pub(super) fn write_violated(&self, text: &mut Vec<u8>, cost: &Cost) {
         let start = text.len();
         self.each(|name, _, rule, level| {
-            if is_short(rule, level, cost) {
+            if is_exceeded(rule, level, cost) {
                 if text.len() > start {
                     text.push(b',');
                 }
@@ -107,28 +108,31 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn is_short(rule: &Rule, level: &Level, cost: &Cost) -> bool {
+fn is_exceeded(rule: &Rule, level: &Level, cost: &Cost) -> bool {
     rule.amount(cost) > level.available
 }
 
-/// The seconds, rounded up, within which no more than what is left should be used: until the limit is
-/// unused again, and at least so many that what is left comes at the limit's own pace.
-fn effective(rule: &Rule, level: &Level, now: Timestamp) -> u64 {
+/// Returns the effective window in seconds, rounded up: the time over which the remaining amount
+/// should be spread.
+///
+/// The window lasts until the limit is unused again, and at least as long as the limit takes to refill
+/// the remaining amount.
+fn effective_window(rule: &Rule, level: &Level, now: Timestamp) -> u64 {
     let (amount, window) = (rule.limit().amount(), rule.limit().window().as_nanos());
     let fresh = level.fresh_at.nanos_since(now);
-    let left = level.available.min(amount);
-    let paced = match left.checked_mul(window) {
+    let remaining = level.available.min(amount);
+    let refill = match remaining.checked_mul(window) {
         Some(product) => product / amount.max(1),
         None => {
-            let paced = u128::from(left) * u128::from(window) / u128::from(amount.max(1));
-            u64::try_from(paced).unwrap_or(u64::MAX)
+            let refill = u128::from(remaining) * u128::from(window) / u128::from(amount.max(1));
+            u64::try_from(refill).unwrap_or(u64::MAX)
         }
     };
-    fresh.max(paced).div_ceil(SECOND)
+    fresh.max(refill).div_ceil(SECOND)
 }
 
 pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// The bytes of the field `RateLimit` with three limits.
-const ROOM: usize = 128;
+/// The length of a `RateLimit` field with three limits, in bytes.
+const CAPACITY: usize = 128;

@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::RespondBody;
-use super::refusal::answer;
+use super::refusal::response;
 use super::reply::Reply;
 use crate::middleware::ResponseFuture;
 use crate::middleware::error::{Failure, RefusedRequest};
@@ -19,7 +19,7 @@ pin_project! {
     /// The future of [`Respond`](super::Respond).
     ///
     /// # Cancel safety
-    /// That of [`ResponseFuture`].
+    /// The same as [`ResponseFuture`].
     pub struct RespondFuture<S, Request, C>
     where
         S: Service<Request>,
@@ -51,8 +51,8 @@ where
             Err(Failure::Limited(refused)) => {
                 let Settings { limiter, observe, .. } = &*future.shared;
                 let RefusedRequest { error, keys, cost } = &*refused;
-                let answer = answer(limiter, keys, cost, error, Some(&observe.policies));
-                Ok(answer.map(RespondBody::refusal))
+                let response = response(limiter, keys, cost, error, Some(&observe.policies));
+                Ok(response.map(RespondBody::refusal))
             }
         })
     }

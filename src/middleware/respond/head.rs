@@ -2,22 +2,22 @@ use std::fmt;
 
 use http::{Extensions, HeaderMap, Method, Uri};
 
-/// A request without its body, for closures that say whose it is and what it costs.
+/// The head of a request, passed to closures that return its key or its cost.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Head<'a> {
-    /// Its method.
+    /// The request's method.
     pub method: &'a Method,
-    /// Its URI.
+    /// The request's URI.
     pub uri: &'a Uri,
-    /// Its header fields.
+    /// The request's header fields.
     pub headers: &'a HeaderMap,
-    /// What layers further out have put into it.
+    /// The request's extensions, as set by outer layers.
     pub extensions: &'a Extensions,
 }
 
 impl<'a> Head<'a> {
-    /// The head of this request.
+    /// Returns the head of `request`.
     pub fn of<B>(request: &'a http::Request<B>) -> Self {
         Self {
             method: request.method(),
@@ -29,7 +29,7 @@ impl<'a> Head<'a> {
 }
 
 impl fmt::Debug for Head<'_> {
-    /// Without header fields and query: they hold API keys.
+    /// Omits the header fields and the query, which can hold API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Head")
             .field("method", &self.method)

@@ -13,14 +13,18 @@ use crate::middleware::RateLimitLayer;
 use crate::middleware::layer::Once;
 use crate::quota::Cost;
 
-/// Protects a service's own endpoints: who is over the limit is answered, not passed on. Made by
-/// [`RateLimitLayer::respond`]; see the [module](super).
+/// A layer that protects a service's own endpoints: requests over the limit get a response without
+/// reaching the inner service.
+///
+/// Created by [`RateLimitLayer::respond`]. See the [module](super) for details.
 pub struct RespondLayer<C = Scopes>(RateLimitLayer<C, Reply>);
 
 impl RateLimitLayer {
-    /// Server mode: answers refusals itself, at once or after [`max_wait`](RespondLayer::max_wait),
-    /// and fails only if the service inside does. Keys that were set stay; requests are no longer
-    /// read as a provider would.
+    /// Switches to server mode: the layer answers requests over the limit itself, immediately or after
+    /// [`max_wait`](RespondLayer::max_wait), and fails only if the inner service fails.
+    ///
+    /// A key that was set before stays. Requests are classified by scopes instead of by a provider
+    /// profile.
     #[must_use]
     pub fn respond(self) -> RespondLayer {
         let (limiter, mut options) = (self.shared.limiter.clone(), self.shared.options.clone());
@@ -32,8 +36,10 @@ impl RateLimitLayer {
 }
 
 impl RespondLayer {
-    /// Counts requests by this scope too: all of its scopes let a request in, or none is charged.
-    /// Without any, all requests fall under the key `service`.
+    /// Adds a scope by which requests are counted.
+    ///
+    /// A request is admitted only if all scopes admit it; otherwise no scope is charged. Without any
+    /// scope, all requests share the key `service`.
     #[must_use]
     pub fn scope(self, scope: impl Into<Scope>) -> Self {
         let mut scopes = self.0.shared.classify.clone();
@@ -41,7 +47,8 @@ impl RespondLayer {
         self.classify(scopes)
     }
 
-    /// Asks `cost` what a request takes, in each of its scopes. Default: one request, no tokens.
+    /// Sets the function that returns the cost of a request, which is charged to each of its scopes.
+    /// Default: one request, no tokens.
     #[must_use]
     pub fn cost(self, cost: impl Fn(Head<'_>) -> Cost + Send + Sync + 'static) -> Self {
         let mut scopes = self.0.shared.classify.clone();
@@ -51,25 +58,26 @@ impl RespondLayer {
 }
 
 impl<C: Clone> RespondLayer<C> {
-    /// Lets a request wait for this long instead of refusing it at once. Who would have to wait
-    /// longer is refused at once.
+    /// Lets a request wait for up to `wait`. A request that would have to wait longer is refused
+    /// immediately. Default: no wait.
     #[must_use]
     pub fn max_wait(self, wait: Duration) -> Self {
         Self(self.0.max_wait(wait))
     }
 
-    /// Asks `classify` what a request is, instead of its scopes.
+    /// Replaces the scopes by a [`Classify`](crate::middleware::Classify) of the caller.
     #[must_use]
     pub fn classify<C2>(self, classify: C2) -> RespondLayer<C2> {
         RespondLayer(self.0.classify(classify))
     }
 
-    /// Asks `charge` what a request really took, once the head of its response is there. `None`
-    /// leaves it to the response's [`Charge`](crate::middleware::Charge), or else to what was
-    /// reserved.
+    /// Sets the function that returns the actual cost of a request from the head of its response.
+    ///
+    /// If it returns `None`, the [`Charge`](crate::middleware::Charge) in the response's extensions
+    /// applies, or without one the reserved cost.
     #[must_use]
     pub fn charge(self, charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static) -> Self {
-        Self(self.0.observe(Reply::charging(charge)))
+        Self(self.0.observe(Reply::with_charge(charge)))
     }
 }
 

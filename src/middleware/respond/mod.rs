@@ -1,9 +1,8 @@
-//! Server mode: the layer as the guard of a service's own endpoints.
+//! Server mode: rate limiting for a service's own endpoints.
 //!
-//! A client can wait; a server has to answer.
-//! [`RateLimitLayer::respond`](crate::middleware::RateLimitLayer::respond) makes a layer that answers
-//! who is over the limit itself, fails only if the service inside does, and so goes into
-//! `axum::Router::layer` (or around any service over `http` types) without a wrapper:
+//! [`RateLimitLayer::respond`](crate::middleware::RateLimitLayer::respond) returns a layer that answers
+//! requests over the limit itself and fails only if the inner service fails. It therefore fits
+//! `axum::Router::layer`, or any service over `http` types, without an error handler:
 //!
 //! ```
 //! use axum::{Router, routing::get};
@@ -12,8 +11,8 @@
 //! use tollgate::{Limiter, Quota, RateLimitLayer};
 //!
 //! let limiter = Limiter::builder()
-//!     .quota("peer:*", Quota::new().rpm(60)) // for each address
-//!     .quota("service", Quota::new().rpm(6_000).concurrency(500)) // for all together
+//!     .quota("peer:*", Quota::new().rpm(60)) // per address
+//!     .quota("service", Quota::new().rpm(6_000).concurrency(500)) // for all clients together
 //!     .margin(Margin::NONE)
 //!     .build()?;
 //! let limit = RateLimitLayer::new(limiter).respond().scope(Scope::peer()).scope("service");
@@ -21,54 +20,56 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | question | answer |
+//! | aspect | behavior |
 //! |---|---|
-//! | whose request? | its [`Scope`]s: header, path, route, address, extension, closure. All of them let it in, or none is charged |
-//! | what does it cost? | one request; tokens by [`cost`](RespondLayer::cost). Bodies aren't read |
-//! | how long does it wait? | not at all, or up to [`max_wait`](RespondLayer::max_wait). `poll_ready` never waits for quota |
-//! | what did it take? | what was reserved, or what [`charge`](RespondLayer::charge) or a [`Charge`](crate::middleware::Charge) in the response's extensions says |
-//! | when does it end? | with its response's body: at the end, at an error, or when it is dropped. Until then it counts as in flight |
-//! | may a layer further out decide? | an [`Ask`](crate::middleware::Ask) in the request's extensions sets key (of the first scope), cost and deadline |
+//! | key | one per [`Scope`]: header, path, route, address, extension or closure. A request is admitted by all scopes, or no scope is charged |
+//! | cost | one request; tokens as returned by [`cost`](RespondLayer::cost). Bodies aren't read |
+//! | wait | none, or up to [`max_wait`](RespondLayer::max_wait). `poll_ready` never waits for quota |
+//! | charge | the reserved cost, unless [`charge`](RespondLayer::charge) or a [`Charge`](crate::middleware::Charge) in the response's extensions states the actual one |
+//! | end of a request | the end of the response body, an error in it, or its drop. Until then the request counts as in flight |
+//! | overrides by outer layers | an [`Ask`](crate::middleware::Ask) in the request's extensions sets the key (of the first scope), the cost and the deadline |
 //!
-//! # What a client is told
+//! # Responses
 //!
-//! Each answer carries `RateLimit-Policy` and `RateLimit` as draft-ietf-httpapi-ratelimit-headers-11
-//! (May 2026) has them, appended to any that the service itself has set: one policy for each limit of
-//! each scope, named after both, such as `"peer-rpm"`.
+//! Each response carries `RateLimit-Policy` and `RateLimit` as defined by
+//! draft-ietf-httpapi-ratelimit-headers-11 (May 2026), appended to any values that the service itself
+//! has set. Each limit of each scope is a policy, named after both, such as `"peer-rpm"`.
 //!
 //! ```text
 //! RateLimit-Policy: "peer-rpm";q=60;w=60, "service-rpm";q=6000;w=60, "service-concurrency";q=500;qu="concurrent-requests"
 //! RateLimit: "peer-rpm";r=59;t=59, "service-rpm";r=5999;t=60, "service-concurrency";r=499
 //! ```
 //!
-//! `q` is the limit, `w` its window where that is whole seconds, `r` what is left. `t` says for how
-//! many seconds `r` should last: until the limit is unused again, and never so few that `r` would come
-//! faster than the limit's own pace. `qu` is the unit: none for requests, `concurrent-requests`, and
-//! for the rest the dimension's name (`tokens`), which the draft's registry doesn't hold. Partition
-//! keys (`pk`) aren't sent: they could be secrets.
+//! - `q` is the limit and `w` its window, where that is a whole number of seconds.
+//! - `r` is the remaining amount, and `t` the effective window in seconds over which a client should
+//!   spread it: until the limit is unused again, and at least as long as the limit takes to refill `r`.
+//! - `qu` is the unit: absent for requests, `concurrent-requests`, and otherwise the name of the
+//!   dimension (`tokens`), which the draft's registry doesn't contain.
+//! - Partition keys (`pk`) aren't sent, since they could be secrets.
 //!
-//! A scope's key is `name:value`, the name of a header in lower case; quotas are given for it by
-//! glob (`x-api-key:*`). A key that no quota names isn't limited, which the limiter logs once; with
-//! `UnknownKey::Refuse` it is refused. The limiter of a server needs no margin: with one, waits are
-//! longer than the limits say.
+//! The key of a scope is `name:value`, with header names in lower case. Quotas match it by glob
+//! (`x-api-key:*`). A key without a quota isn't limited, which the limiter logs once; with
+//! `UnknownKey::Refuse` it is refused. Use [`Margin::NONE`](crate::quota::Margin::NONE) for the limiter
+//! of a server: a margin makes waits longer than the limits require.
 //!
-//! A refused client gets a problem document (RFC 9457) besides, of the draft's type `quota-exceeded`
-//! where a limit falls short: `code`, `dimension`, `key` (unless it may be a secret),
-//! `violated-policies`, and `retry_after`, the same seconds as `Retry-After`, rounded up.
+//! A response to a refused request also has a problem document (RFC 9457) as its body. Its type is the
+//! draft's `quota-exceeded` if a limit is exceeded. Its members are `code`, `dimension`, `key` (unless
+//! the key may be a secret), `violated-policies`, and `retry_after`, in seconds, rounded up, equal to
+//! `Retry-After`.
 //!
-//! | refused because | status | `Retry-After` |
+//! | reason | status | `Retry-After` |
 //! |---|---|---|
-//! | a limit falls short, or the key cools down | 429 | until it fits, if nobody else comes |
-//! | requests in flight or in the queue come first; the queue is full | 429 | 1: nobody knows |
-//! | it costs more than a limit ever holds; unknown keys are refused | 429 | none: it is no use |
+//! | a limit is exceeded, or the key cools down | 429 | time until the request fits, without other requests |
+//! | requests in flight or queued come first; the wait queue is full | 429 | 1, since the wait is unknown |
+//! | the cost exceeds the capacity of a limit; unknown keys are refused | 429 | none, since a retry cannot succeed |
 //! | no limit of the key counts a dimension of the cost | 422 | none |
-//! | the limiter keeps as many keys as it may | 503 | 1 |
+//! | the limiter holds its maximum number of keys | 503 | 1 |
 //! | the limiter is closed | 503 | none |
 //!
-//! # What it doesn't do
+//! # Authentication
 //!
-//! It doesn't authenticate: a client can make up header values as it likes, and each is a key of its
-//! own. Put it inside the layer that does, or limit by address too.
+//! The layer doesn't authenticate. A client can send any header value, and each value is a separate
+//! key. Place the layer inside the one that authenticates, or limit by address as well.
 
 mod body;
 mod fields;

@@ -11,15 +11,13 @@ use ipnet::IpNet;
 
 use super::head::Head;
 
-/// Proxies that are believed when they say for whom they ask.
+/// The trusted proxies in front of a service.
 ///
-/// Each appends the address that it was asked from to one header field. Read from the right, the
-/// first address that isn't one of these proxies is the client's: whatever stands further left, the
-/// client may have made up. An address that can't be read ends the reading, and the proxy's own
-/// counts.
+/// Each proxy appends the address of its own client to a header field. From right to left, the first
+/// address that isn't a trusted proxy is the client's; addresses further left may be forged. At an
+/// invalid address the search stops, and the request counts for the proxy that wrote that address.
 ///
-/// Only the field that the proxies are known to write is read: most pass the other on as the client
-/// sent it.
+/// Only the configured field is read, since most proxies forward the other one as the client sent it.
 #[derive(Debug, Clone)]
 pub struct Proxies {
     networks: Arc<[IpNet]>,
@@ -33,10 +31,11 @@ enum Field {
 }
 
 impl Proxies {
-    /// Proxies in these networks or at these addresses, that write `X-Forwarded-For`.
+    /// Trusts the proxies in `networks`, given as networks or addresses, which write
+    /// `X-Forwarded-For`.
     ///
     /// # Errors
-    /// [`InvalidNetwork`] for what is neither, such as a host name.
+    /// Returns [`InvalidNetwork`] if an entry is neither, such as a host name.
     pub fn x_forwarded_for<N>(networks: N) -> Result<Self, InvalidNetwork>
     where
         N: IntoIterator<Item: AsRef<str>>,
@@ -44,10 +43,11 @@ impl Proxies {
         Self::new(networks, Field::XForwardedFor)
     }
 
-    /// The same, for proxies that write `Forwarded` (RFC 7239).
+    /// Trusts the proxies in `networks`, given as networks or addresses, which write `Forwarded`
+    /// (RFC 7239).
     ///
     /// # Errors
-    /// [`InvalidNetwork`] for what is neither, such as a host name.
+    /// Returns [`InvalidNetwork`] if an entry is neither, such as a host name.
     pub fn forwarded<N>(networks: N) -> Result<Self, InvalidNetwork>
     where
         N: IntoIterator<Item: AsRef<str>>,
@@ -68,11 +68,11 @@ impl Proxies {
         Ok(Self { networks, field })
     }
 
-    fn trust(&self, address: IpAddr) -> bool {
+    fn is_trusted(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
     }
 
-    /// The nearest address that isn't a proxy's.
+    /// Returns the nearest address that isn't a trusted proxy's.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let field = match self.field {
             Field::XForwardedFor => X_FORWARDED_FOR,
@@ -81,18 +81,18 @@ impl Proxies {
         let lines = headers.get_all(field).iter().rev();
         let mut hops = lines.flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
         let mut nearest = peer;
-        while self.trust(nearest)
-            && let Some(address) = hops.next().and_then(|hop| self.hop(hop))
+        while self.is_trusted(nearest)
+            && let Some(address) = hops.next().and_then(|hop| self.parse_hop(hop))
         {
             nearest = address;
         }
         nearest
     }
 
-    fn hop(&self, hop: &[u8]) -> Option<IpAddr> {
+    fn parse_hop(&self, hop: &[u8]) -> Option<IpAddr> {
         let hop = str::from_utf8(hop).ok()?.trim();
         match self.field {
-            Field::XForwardedFor => address_of(hop),
+            Field::XForwardedFor => parse_address(hop),
             Field::Forwarded => {
                 let (_, node) = hop
                     .split(';')
@@ -100,34 +100,38 @@ impl Proxies {
                     .find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
                 let node = node.trim();
                 let quoted = || node.strip_prefix('"')?.strip_suffix('"');
-                address_of(quoted().unwrap_or(node))
+                parse_address(quoted().unwrap_or(node))
             }
         }
     }
 }
 
-/// What is neither a network (`10.0.0.0/8`) nor an address (`10.0.0.1`).
+/// The error for a text that is neither a network (`10.0.0.0/8`) nor an address (`10.0.0.1`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidNetwork {
-    /// What it was.
+    /// The invalid text.
     pub text: String,
 }
 
 impl fmt::Display for InvalidNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no network or address, such as 10.0.0.0/8 or 10.0.0.1", self.text)
+        write!(
+            f,
+            "{:?}: invalid network; use a CIDR network or an IP address, such as 10.0.0.0/8 or 10.0.0.1",
+            self.text
+        )
     }
 }
 
 impl std::error::Error for InvalidNetwork {}
 
-/// The address that a request comes from.
+/// Returns the address of the client that sent a request, or `None` if the connection's is unknown.
 pub(super) fn address(head: Head<'_>, proxies: Option<&Proxies>) -> Option<IpAddr> {
     let Some(peer) = peer(head) else {
         if !WARNED.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "requests carry no ConnectInfo<SocketAddr>: they all count as one peer; \
+                "requests have no ConnectInfo<SocketAddr>, so all of them count as one peer; \
                  serve with into_make_service_with_connect_info"
             );
         }
@@ -136,8 +140,8 @@ pub(super) fn address(head: Head<'_>, proxies: Option<&Proxies>) -> Option<IpAdd
     Some(proxies.map_or(peer, |proxies| proxies.client(peer, head.headers)))
 }
 
-/// What an address counts as: itself, or in IPv6 its /64.
-pub(super) fn counted_as(address: IpAddr) -> CompactString {
+/// Returns the key of an address: the address itself for IPv4, its /64 network for IPv6.
+pub(super) fn peer_key(address: IpAddr) -> CompactString {
     match address {
         IpAddr::V4(address) => format_compact!("{address}"),
         IpAddr::V6(address) => {
@@ -153,8 +157,8 @@ fn peer(head: Head<'_>) -> Option<IpAddr> {
     connected.or_else(mocked).map(|address| address.ip().to_canonical())
 }
 
-/// An address, in brackets or not, with a port or not; IPv4 in IPv6 is IPv4.
-fn address_of(node: &str) -> Option<IpAddr> {
+/// Parses an address with optional brackets and an optional port. Maps IPv4-mapped IPv6 to IPv4.
+fn parse_address(node: &str) -> Option<IpAddr> {
     let bare = || node.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     let with_port = || node.parse().ok().map(|address: SocketAddr| address.ip());
     let address: IpAddr = node.parse().ok().or_else(bare).or_else(with_port)?;
@@ -163,5 +167,5 @@ fn address_of(node: &str) -> Option<IpAddr> {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Whether it was said already that addresses are missing.
+/// True once the warning about missing addresses has been logged.
 static WARNED: AtomicBool = AtomicBool::new(false);

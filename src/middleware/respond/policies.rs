@@ -14,40 +14,40 @@ use crate::limiter::Figures;
 use crate::middleware::ScopeKey;
 use crate::quota::{Dimension, Key, Limit, Window};
 
-/// The texts that the names and the limits of a request's keys fix: the value of `RateLimit-Policy`,
-/// and in it the names of the policies.
+/// The value of `RateLimit-Policy` for the keys of a request, and the positions of the policy names in
+/// it. Depends only on the names and the limits of the keys.
 #[derive(Debug)]
 pub(super) struct Policies {
-    scopes: SmallVec<[Scope; 2]>,
-    /// `None` where nothing is limited.
+    scopes: SmallVec<[PolicyScope; 2]>,
+    /// `None` if no limit applies.
     value: Option<HeaderValue>,
     names: SmallVec<[Range<usize>; 4]>,
 }
 
-/// The part of a key that the texts depend on.
+/// The part of a key that determines its policies.
 #[derive(Debug)]
-struct Scope {
+struct PolicyScope {
     name: Key,
-    /// The limits, which are compared by their address: while this reference lives, no others have it.
+    /// The limits, compared by address, which stays unique while this reference is held.
     rules: Option<Arc<[Rule]>>,
 }
 
 impl Policies {
-    /// Writes the texts of these keys, each with its figures.
+    /// Formats the policies of `keys`, with one entry in `figures` per key.
     pub(super) fn new(keys: &[ScopeKey], figures: &[Figures]) -> Self {
-        let (mut text, mut names) = (Vec::with_capacity(ROOM), SmallVec::new());
+        let (mut text, mut names) = (Vec::with_capacity(CAPACITY), SmallVec::new());
         for (index, figures) in figures.iter().enumerate() {
             for limit in figures.rules().iter().map(Rule::limit) {
                 if !text.is_empty() {
                     text.extend_from_slice(b", ");
                 }
                 let start = text.len();
-                name(&mut text, keys, index, limit);
+                write_name(&mut text, keys, index, limit);
                 names.push(start..text.len());
-                parameters(&mut text, limit);
+                write_parameters(&mut text, limit);
             }
         }
-        let scope = |(key, figures): (&ScopeKey, &Figures)| Scope {
+        let scope = |(key, figures): (&ScopeKey, &Figures)| PolicyScope {
             name: key.name().into(),
             rules: figures.rules.clone(),
         };
@@ -55,7 +55,7 @@ impl Policies {
         Self { scopes, value: header(Bytes::from(text)), names }
     }
 
-    /// Returns the value of `RateLimit-Policy`; `None` where nothing is limited.
+    /// Returns the value of `RateLimit-Policy`, or `None` if no limit applies.
     pub(super) fn value(&self) -> Option<HeaderValue> {
         self.value.clone()
     }
@@ -66,8 +66,8 @@ impl Policies {
         self.names.iter().filter_map(|name| text.get(name.clone()))
     }
 
-    fn are_of(&self, keys: &[ScopeKey], figures: &[Figures]) -> bool {
-        let is_same = |((scope, key), figures): ((&Scope, &ScopeKey), &Figures)| {
+    fn matches(&self, keys: &[ScopeKey], figures: &[Figures]) -> bool {
+        let is_same = |((scope, key), figures): ((&PolicyScope, &ScopeKey), &Figures)| {
             address(scope.rules.as_ref()) == address(figures.rules.as_ref())
                 && scope.name == key.name()
         };
@@ -75,20 +75,21 @@ impl Policies {
     }
 }
 
-/// The texts of the requests that a layer has answered lately. A quota that changes makes other
-/// limits, so that a text is never out of date; each takes the place of another, so that there are
-/// never more than a few.
+/// A cache of the policies that a layer has sent lately.
+///
+/// A changed quota has new limits, so an entry is never stale. The number of entries is fixed, and a
+/// new one replaces the old one of the same hash.
 #[derive(Debug)]
-pub(super) struct PolicyCache([Mutex<Option<Arc<Policies>>>; PLACES]);
+pub(super) struct PolicyCache([Mutex<Option<Arc<Policies>>>; ENTRIES]);
 
 impl PolicyCache {
-    /// Returns the texts of these keys, each with its figures.
+    /// Returns the policies of `keys`, with one entry in `figures` per key.
     pub(super) fn get(&self, keys: &[ScopeKey], figures: &[Figures]) -> Arc<Policies> {
-        let mut kept = self.0[place(keys, figures)].lock();
-        if let Some(policies) = kept.as_ref().filter(|policies| policies.are_of(keys, figures)) {
+        let mut entry = self.0[entry_index(keys, figures)].lock();
+        if let Some(policies) = entry.as_ref().filter(|policies| policies.matches(keys, figures)) {
             return Arc::clone(policies);
         }
-        Arc::clone(kept.insert(Arc::new(Policies::new(keys, figures))))
+        Arc::clone(entry.insert(Arc::new(Policies::new(keys, figures))))
     }
 }
 
@@ -98,26 +99,26 @@ impl Default for PolicyCache {
     }
 }
 
-fn place(keys: &[ScopeKey], figures: &[Figures]) -> usize {
+fn entry_index(keys: &[ScopeKey], figures: &[Figures]) -> usize {
     let mut hasher = FixedState::default().build_hasher();
     for (key, figures) in keys.iter().zip(figures) {
         hasher.write(key.name().as_bytes());
         hasher.write_usize(address(figures.rules.as_ref()));
     }
-    hasher.finish() as usize % PLACES
+    hasher.finish() as usize % ENTRIES
 }
 
 fn address(rules: Option<&Arc<[Rule]>>) -> usize {
     rules.map_or(0, |rules| Arc::as_ptr(rules).addr())
 }
 
-/// Writes a policy's name in quotes: that of its key, as far as it may be shown, and what is limited,
-/// such as `"peer-rpm"`.
-fn name(text: &mut Vec<u8>, keys: &[ScopeKey], index: usize, limit: &Limit) {
+/// Writes the quoted name of a policy, such as `"peer-rpm"`: the public part of the key's name and the
+/// short name of the limit.
+fn write_name(text: &mut Vec<u8>, keys: &[ScopeKey], index: usize, limit: &Limit) {
     let scope = keys[index].name();
     text.push(b'"');
     push(text, scope);
-    // Two keys of one name are told apart by their number.
+    // A number distinguishes keys of the same name.
     if keys[..index].iter().any(|key| key.name() == scope) {
         number(text, index as u64 + 1);
         text.push(b'-');
@@ -135,7 +136,7 @@ fn name(text: &mut Vec<u8>, keys: &[ScopeKey], index: usize, limit: &Limit) {
 }
 
 /// Writes a limit's amount, its unit and its window.
-fn parameters(text: &mut Vec<u8>, limit: &Limit) {
+fn write_parameters(text: &mut Vec<u8>, limit: &Limit) {
     parameter(text, b";q=", limit.amount());
     match limit.dimension() {
         Dimension::Requests => {}
@@ -146,7 +147,7 @@ fn parameters(text: &mut Vec<u8>, limit: &Limit) {
             text.push(b'"');
         }
     }
-    // The draft knows whole seconds alone.
+    // The draft allows only whole seconds.
     let nanos = limit.window().as_nanos();
     if *limit.dimension() != Dimension::Concurrency && nanos.is_multiple_of(SECOND) {
         parameter(text, b";w=", nanos / SECOND);
@@ -168,8 +169,8 @@ fn short_name(limit: &Limit) -> Option<&'static str> {
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// The number of texts that a layer keeps: more than it has combinations of scopes and quotas, as a rule.
-const PLACES: usize = 64;
+/// The number of cache entries, usually more than a layer has combinations of scopes and quotas.
+const ENTRIES: usize = 64;
 
-/// The bytes of three policies.
-const ROOM: usize = 128;
+/// The length of three policies, in bytes.
+const CAPACITY: usize = 128;

@@ -12,43 +12,45 @@ use crate::limiter::{AcquireError, Code, Limiter, Refused};
 use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
 
-/// Why a request is refused, as its client is told.
-struct Verdict<'a> {
+/// The status and the members of the problem document for a refused request.
+struct Problem<'a> {
     status: StatusCode,
     code: &'static str,
     dimension: Option<&'a Dimension>,
-    /// The key that binds.
+    /// The key whose limit refused the request.
     key: Option<&'a str>,
-    /// In seconds, rounded up; `None` if it is no use to come back.
+    /// The wait in seconds, rounded up; `None` if a retry cannot succeed.
     retry_after: Option<u64>,
 }
 
-/// What a client is told whose request the limiter has refused: status, fields and problem document as
-/// [`Respond`](super::Respond) answers them, for who asks the limiter itself. No limit of a key that was
-/// made by [`ScopeKey::new`] is named.
+/// Returns the response to a request that the limiter has refused.
+///
+/// Status, header fields and problem document are those of [`Respond`](super::Respond), for services
+/// that call the limiter directly. The response doesn't name the limits of a key created by
+/// [`ScopeKey::new`].
 pub fn refusal(
     limiter: &Limiter,
     keys: &[ScopeKey],
     cost: &Cost,
     error: &AcquireError,
 ) -> Response<Bytes> {
-    answer(limiter, keys, cost, error, None)
+    response(limiter, keys, cost, error, None)
 }
 
-/// Adds the fields `RateLimit-Policy` and `RateLimit` of these keys to an answer.
+/// Appends the fields `RateLimit-Policy` and `RateLimit` of `keys` to the headers of a response.
 pub fn describe(limiter: &Limiter, keys: &[ScopeKey], headers: &mut HeaderMap) {
     Fields::new(keys, &figures(limiter, keys), None).append(headers);
 }
 
-/// Answers a request that was refused; a layer has a cache of texts.
-pub(super) fn answer(
+/// Returns the response to a refused request. Uses `cache`, which layers have, for the policy texts.
+pub(super) fn response(
     limiter: &Limiter,
     keys: &[ScopeKey],
     cost: &Cost,
     error: &AcquireError,
     cache: Option<&PolicyCache>,
 ) -> Response<Bytes> {
-    let verdict = Verdict::of(error);
+    let problem = Problem::of(error);
     let looked_up;
     let figures = match error.refused().and_then(Refused::figures) {
         Some(figures) => figures,
@@ -58,24 +60,24 @@ pub(super) fn answer(
         }
     };
     let fields = Fields::new(keys, figures, cache);
-    // One allocation for all parts.
-    let mut text = Vec::with_capacity(ROOM);
-    fields.limits(&mut text, Some(Refusal { cost, seconds: verdict.retry_after }));
+    // A single allocation holds all parts.
+    let mut text = Vec::with_capacity(CAPACITY);
+    fields.write_limits(&mut text, Some(Refusal { cost, seconds: problem.retry_after }));
     let limits = text.len();
-    verdict.retry_after.into_iter().for_each(|seconds| number(&mut text, seconds));
+    problem.retry_after.into_iter().for_each(|seconds| number(&mut text, seconds));
     let retry_after = text.len();
-    verdict.write(&mut text, keys, cost, &fields);
+    problem.write(&mut text, keys, cost, &fields);
 
     let text = Bytes::from(text);
     let mut response = Response::new(text.slice(retry_after..));
-    *response.status_mut() = verdict.status;
+    *response.status_mut() = problem.status;
     let headers = response.headers_mut();
     headers.reserve(4);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     let (limits, retry_after) = (text.slice(..limits), text.slice(limits..retry_after));
-    let told =
+    let values =
         [(POLICY, fields.policy()), (LIMIT, header(limits)), (RETRY_AFTER, header(retry_after))];
-    for (name, value) in told {
+    for (name, value) in values {
         if let Some(value) = value {
             headers.insert(name, value);
         }
@@ -83,7 +85,7 @@ pub(super) fn answer(
     response
 }
 
-impl<'a> Verdict<'a> {
+impl<'a> Problem<'a> {
     fn of(error: &'a AcquireError) -> Self {
         match error {
             AcquireError::Closed => Self::new(StatusCode::SERVICE_UNAVAILABLE, "closed"),
@@ -108,7 +110,7 @@ impl<'a> Verdict<'a> {
 
     fn refused(refused: &'a Refused) -> Self {
         let status = match refused.code {
-            // It isn't the client's doing.
+            // The cause is the server, not the client.
             Code::TooManyKeys | Code::Unavailable | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
             Code::MissingLimit => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::TOO_MANY_REQUESTS,
@@ -139,13 +141,13 @@ impl<'a> Verdict<'a> {
         if let Some(dimension) = self.dimension {
             member(text, "dimension", dimension.as_str());
         }
-        let binds = |key: &&ScopeKey| Some(key.as_str()) == self.key;
-        if let Some(key) = keys.iter().find(binds).and_then(|key| key.shown()) {
+        let is_refusing = |key: &&ScopeKey| Some(key.as_str()) == self.key;
+        if let Some(key) = keys.iter().find(is_refusing).and_then(|key| key.shown()) {
             member(text, "key", key);
         }
         if exceeded {
             text.extend_from_slice(b",\"violated-policies\":[");
-            fields.violated(text, cost);
+            fields.write_violated(text, cost);
             text.push(b']');
         }
         if let Some(seconds) = self.retry_after {
@@ -160,11 +162,11 @@ const QUOTA_EXCEEDED: &[u8] =
     b"{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\
     \"title\":\"Request cannot be satisfied as assigned quota has been exceeded";
 
-/// RFC 9457: nothing more than what the status says.
+/// The problem type of RFC 9457 that adds no meaning to the status.
 const BLANK: &[u8] = b"{\"type\":\"about:blank\",\"title\":\"";
 
-/// In seconds, for a wait that hangs on requests in flight.
+/// The wait in seconds if it depends on requests in flight.
 const UNKNOWN: u64 = 1;
 
-/// What a refusal by three limits takes, in bytes.
-const ROOM: usize = 512;
+/// The length of a refusal by three limits, in bytes.
+const CAPACITY: usize = 512;

@@ -11,17 +11,17 @@ use super::policies::PolicyCache;
 use crate::middleware::{Charge, Observe, ResponseGuard};
 use crate::quota::Cost;
 
-/// Lets the inner service's responses pass, and adds how the limits stand.
+/// Adds the rate-limit header fields to the responses of the inner service.
 #[derive(Clone, Default)]
 pub struct Reply {
-    charge: Option<Arc<Charged>>,
+    charge: Option<Arc<ChargeFn>>,
     pub(super) policies: Arc<PolicyCache>,
 }
 
-type Charged = dyn Fn(&Parts) -> Option<Cost> + Send + Sync;
+type ChargeFn = dyn Fn(&Parts) -> Option<Cost> + Send + Sync;
 
 impl Reply {
-    pub(super) fn charging(
+    pub(super) fn with_charge(
         charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static,
     ) -> Self {
         Self { charge: Some(Arc::new(charge)), ..Self::default() }

@@ -11,17 +11,17 @@ use super::head::Head;
 use super::peer::{self, Proxies};
 use crate::middleware::ScopeKey;
 
-/// Where the key of a request comes from.
+/// The source of a request's key.
 ///
-/// The key is the scope's name, a colon, and what the request says: `peer:203.0.113.7`,
-/// `x-tenant:acme`. So a quota for `peer:*` gives each address a limit of its own. A request that
-/// doesn't say falls under the name and the colon alone, such as `x-tenant:`, a key that all such
-/// requests share and that the same quota covers.
+/// The key consists of the scope's name, a colon, and a value of the request: `peer:203.0.113.7`,
+/// `x-tenant:acme`. A quota for `peer:*` therefore gives each address a separate limit. All requests
+/// without a value share the key of the name and the colon, such as `x-tenant:`, which the same quota
+/// covers.
 ///
-/// Logs, events, stores and statistics show keys, and a refusal tells the client its own. A header's
-/// value may be a secret, so it is kept as the first 128 bits of its SHA-256, in hexadecimal, and a
-/// client is told nothing of it; [`plain`](Self::plain) keeps it as it is. So is anything else longer
-/// than 128 bytes. [`key_of`](Self::key_of) says what a value's key is.
+/// Keys appear in logs, events, stores and statistics, and in the response to a refused request. A
+/// header's value may be a secret, so the key holds the first 128 bits of its SHA-256, in hexadecimal,
+/// and responses omit the key; [`plain`](Self::plain) disables hashing. Any other value longer than
+/// 128 bytes is hashed too. [`key_of`](Self::key_of) returns the key of a value.
 ///
 /// ```
 /// use tollgate::middleware::respond::Scope;
@@ -39,7 +39,7 @@ pub struct Scope {
 
 #[derive(Clone)]
 enum Source {
-    /// The name is the key.
+    /// The name is the whole key.
     Fixed,
     Header(HeaderName),
     Path,
@@ -49,45 +49,47 @@ enum Source {
 }
 
 impl Scope {
-    /// One key for all requests.
+    /// Uses the same key for all requests.
     pub fn fixed(key: impl Into<Key>) -> Self {
         Self::new(key, Source::Fixed)
     }
 
-    /// The value of this header field, kept as its hash: an API key, a token. Of several the first.
+    /// Uses the hash of a header field's value, such as an API key or a token. If the field occurs
+    /// several times, the first value counts.
     pub fn header(name: HeaderName) -> Self {
         let text = Key::from(name.as_str());
         Self::new(text, Source::Header(name)).hashed()
     }
 
-    /// The path, as it was asked for: `path:/v1/users/42`. Clients choose it; see
-    /// [`route`](Self::route).
+    /// Uses the path of the request: `path:/v1/users/42`. Clients can choose any path; prefer
+    /// [`route`](Self::route) to bound the number of keys.
     pub fn path() -> Self {
         Self::new("path", Source::Path)
     }
 
-    /// The route that axum found: `route:/v1/users/{id}`. What has no route falls under `route:`.
+    /// Uses the route that axum matched: `route:/v1/users/{id}`. Requests without a route share the key
+    /// `route:`.
     pub fn route() -> Self {
         Self::new("route", Source::Route)
     }
 
-    /// The address that the connection comes from: `peer:203.0.113.7`. IPv6 counts by /64, of which
-    /// any one client has at least one: `peer:2001:db8:1:2::/64`.
+    /// Uses the remote address of the connection: `peer:203.0.113.7`. IPv6 addresses count by /64
+    /// network, since a client has at least one: `peer:2001:db8:1:2::/64`.
     ///
-    /// Header fields are not believed. The address comes from axum's `ConnectInfo<SocketAddr>`: serve
-    /// with `into_make_service_with_connect_info::<SocketAddr>()`. Without it all requests fall under
-    /// `peer:`, and a warning says so once.
+    /// Header fields are ignored. The address comes from axum's `ConnectInfo<SocketAddr>`: serve with
+    /// `into_make_service_with_connect_info::<SocketAddr>()`. Without it all requests share the key
+    /// `peer:`, and a warning is logged once.
     pub fn peer() -> Self {
         Self::new("peer", Source::Peer(None))
     }
 
-    /// The same behind proxies: the nearest address that isn't one of them.
+    /// Uses the remote address behind trusted proxies: the nearest address that isn't one of `proxies`.
     pub fn peer_behind(proxies: Proxies) -> Self {
         Self::new("peer", Source::Peer(Some(proxies)))
     }
 
-    /// What `value` makes of an extension that a layer further out has put into the request: who is
-    /// logged in, say. It is kept as it is.
+    /// Uses the result of `value` for a request extension that an outer layer has set, such as the
+    /// authenticated user. The result is not hashed.
     pub fn extension<T, V>(
         name: impl Into<Key>,
         value: impl Fn(&T) -> V + Send + Sync + 'static,
@@ -99,7 +101,7 @@ impl Scope {
         Self::by(name, move |head| Some(value(head.extensions.get::<T>()?).into()))
     }
 
-    /// What `value` makes of the request. It is kept as it is.
+    /// Uses the result of `value` for the request. The result is not hashed.
     pub fn by<V: Into<Key>>(
         name: impl Into<Key>,
         value: impl Fn(Head<'_>) -> Option<V> + Send + Sync + 'static,
@@ -107,35 +109,36 @@ impl Scope {
         Self::new(name, Source::Value(Arc::new(move |head| value(head).map(Into::into))))
     }
 
-    /// Another name, the part of the key before the colon.
+    /// Sets the name, which is the part of the key before the colon.
     #[must_use]
     pub fn named(mut self, name: impl Into<Key>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Keeps and shows what the request says as it is: for what is no secret.
+    /// Uses the value without hashing, and includes the key in responses. For values that aren't
+    /// secret.
     #[must_use]
     pub fn plain(mut self) -> Self {
         self.hashed = false;
         self
     }
 
-    /// Keeps what the request says as its hash.
+    /// Uses the hash of the value, and omits the key from responses.
     #[must_use]
     pub fn hashed(mut self) -> Self {
         self.hashed = true;
         self
     }
 
-    /// The key of requests that say this, to set a quota or to look at its statistics.
+    /// Returns the key of requests with this value, for setting a quota or reading statistics.
     pub fn key_of(&self, value: &str) -> Key {
         let mut key = self.empty();
         self.push(&mut key, value.as_bytes());
         Key::from_text(key)
     }
 
-    /// The key of this request.
+    /// Returns the key of a request.
     pub(super) fn key(&self, head: Head<'_>) -> ScopeKey {
         if let Source::Fixed = self.source {
             return ScopeKey::public(self.name.clone());
@@ -154,7 +157,7 @@ impl Scope {
             }
             Source::Peer(proxies) => {
                 let address = peer::address(head, proxies.as_ref());
-                let text = address.map(peer::counted_as).unwrap_or_default();
+                let text = address.map(peer::peer_key).unwrap_or_default();
                 self.push(&mut key, text.as_bytes());
             }
             Source::Value(value) => {
@@ -169,7 +172,7 @@ impl Scope {
         Self { name: name.into(), source, hashed: false }
     }
 
-    /// The key of a request that doesn't say.
+    /// Returns the key of requests without a value.
     fn empty(&self) -> CompactString {
         let mut key = CompactString::new(&self.name);
         key.push(':');
@@ -188,7 +191,7 @@ impl Scope {
 }
 
 impl From<&str> for Scope {
-    /// One key for all requests.
+    /// Uses the same key for all requests.
     fn from(key: &str) -> Self {
         Self::fixed(key)
     }
@@ -204,15 +207,15 @@ impl fmt::Debug for Scope {
 }
 
 fn push_hash(key: &mut CompactString, value: &[u8]) {
-    for byte in &Sha256::digest(value)[..KEPT] {
+    for byte in &Sha256::digest(value)[..HASH_BYTES] {
         let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
         key.push(digit(byte >> 4));
         key.push(digit(byte & 0xf));
     }
 }
 
-/// As much of a hash as is kept, in bytes.
-const KEPT: usize = 16;
+/// The number of bytes of a hash that a key holds.
+const HASH_BYTES: usize = 16;
 
-/// The longest value that is kept as it is, in bytes.
+/// The maximum length of a value that isn't hashed, in bytes.
 const LONGEST: usize = 128;

@@ -6,15 +6,15 @@ use super::scope::Scope;
 use crate::middleware::{Classified, Classify, ScopeKey};
 use crate::quota::{Cost, Key};
 
-/// The scopes that a request falls under in server mode, and what it costs: one request, unless said
-/// otherwise. Its body isn't read.
+/// The scopes and the cost of requests in server mode. A request costs one request unless a cost
+/// function is set; its body isn't read.
 #[derive(Clone, Default)]
 pub struct Scopes {
     scopes: Vec<Scope>,
-    cost: Option<Arc<CostOf>>,
+    cost: Option<Arc<CostFn>>,
 }
 
-type CostOf = dyn Fn(Head<'_>) -> Cost + Send + Sync;
+type CostFn = dyn Fn(Head<'_>) -> Cost + Send + Sync;
 
 impl Scopes {
     pub(super) fn push(&mut self, scope: Scope) {
@@ -48,5 +48,5 @@ impl fmt::Debug for Scopes {
     }
 }
 
-/// The key of all requests where no scope is named.
+/// The key of all requests if there are no scopes.
 const SERVICE: Key = Key::from_static("service");

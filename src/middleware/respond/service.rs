@@ -11,7 +11,8 @@ use super::future::RespondFuture;
 use super::reply::Reply;
 use crate::middleware::{Classify, RateLimitService};
 
-/// A service that answers who is over its limits; made by [`RespondLayer`](super::RespondLayer).
+/// A service that answers requests over the limit itself; created by
+/// [`RespondLayer`](super::RespondLayer).
 pub struct Respond<S, C>(RateLimitService<S, C, Reply>);
 
 impl<S, C> Respond<S, C> {
@@ -31,7 +32,7 @@ where
     type Error = S::Error;
     type Future = RespondFuture<S, Request<B>, C>;
 
-    /// Never waits for quota: a service has to answer.
+    /// Waits for the inner service only, never for quota.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.0.inner.poll_ready(cx)
     }
@@ -42,7 +43,7 @@ where
 }
 
 impl<S: Clone, C> Clone for Respond<S, C> {
-    /// A clone has to become ready by itself.
+    /// Returns a clone, which must be polled ready separately.
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }

@@ -1,13 +1,13 @@
 use bytes::Bytes;
 use http::HeaderValue;
 
-/// Returns a field's value; `None` if there is nothing to say.
+/// Returns `text` as the value of a header field, or `None` if it is empty.
 pub(super) fn header(text: Bytes) -> Option<HeaderValue> {
-    let told = !text.is_empty();
-    told.then(|| HeaderValue::from_maybe_shared(text).ok()).flatten()
+    let has_text = !text.is_empty();
+    has_text.then(|| HeaderValue::from_maybe_shared(text).ok()).flatten()
 }
 
-/// Writes a name and an integer; the greatest that a structured field holds has fifteen digits.
+/// Writes a name and an integer of at most 15 digits, the maximum in a structured field.
 pub(super) fn parameter(text: &mut Vec<u8>, name: &[u8], amount: u64) {
     text.extend_from_slice(name);
     number(text, amount.min(GREATEST));
@@ -18,8 +18,8 @@ pub(super) fn number(text: &mut Vec<u8>, number: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Writes a part of a string in a structured field, which is also one in JSON: visible ASCII, without
-/// quotes and backslashes.
+/// Writes a part of a string that is valid both in a structured field and in JSON. Replaces all bytes
+/// but printable ASCII, quotes and backslashes included, by `_`.
 pub(super) fn push(text: &mut Vec<u8>, part: &str) {
     if is_plain(part) {
         text.extend_from_slice(part.as_bytes());
@@ -28,14 +28,14 @@ pub(super) fn push(text: &mut Vec<u8>, part: &str) {
     }
 }
 
-/// Writes a member of a JSON object, after others; its value has nothing to escape.
+/// Writes a further member of a JSON object, without escaping its value.
 pub(super) fn plain_member(text: &mut Vec<u8>, name: &str, value: &str) {
     for part in [",\"", name, "\":\"", value, "\""] {
         text.extend_from_slice(part.as_bytes());
     }
 }
 
-/// Writes a member of a JSON object, after others.
+/// Writes a further member of a JSON object, and escapes its value.
 pub(super) fn member(text: &mut Vec<u8>, name: &str, value: &str) {
     if is_plain(value) {
         return plain_member(text, name, value);
@@ -43,7 +43,7 @@ pub(super) fn member(text: &mut Vec<u8>, name: &str, value: &str) {
     for part in [",\"", name, "\":"] {
         text.extend_from_slice(part.as_bytes());
     }
-    serde_json::to_writer(text, value).expect("a vector takes any text");
+    serde_json::to_writer(text, value).expect("writing to a vector succeeds");
 }
 
 fn is_plain(part: &str) -> bool {
@@ -54,7 +54,7 @@ fn is_plain_byte(byte: u8) -> bool {
     PLAIN[usize::from(byte)]
 }
 
-/// A table, which costs less per byte than comparisons.
+/// The bytes that need no escaping. A table costs less per byte than comparisons.
 static PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = b' ';

@@ -1,14 +1,16 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// How long to wait before the `tries`th resend (from 0) of what names no delay: as the official SDKs
-/// do, half a second, twice as long each time, at most 8 s, less up to a quarter of that.
-pub(super) fn backoff(tries: u32) -> Duration {
-    let whole = FIRST.saturating_mul(1 << tries.min(DOUBLINGS)).min(LONGEST);
-    // Hash maps are seeded at random; nothing here needs better.
-    let random = RandomState::new().hash_one(tries) % 1_024;
-    let less = whole / 4 / 1_024 * u32::try_from(random).unwrap_or(0);
-    whole - less
+/// Returns the wait before the given retry, counted from 0, of a failure that states no delay.
+///
+/// As in the official SDKs, the wait starts at 0.5 s and doubles up to 8 s, minus a random part of up
+/// to a quarter.
+pub(super) fn backoff(retry: u32) -> Duration {
+    let full = FIRST.saturating_mul(1 << retry.min(DOUBLINGS)).min(LONGEST);
+    // The random seed of a hash map is good enough for jitter.
+    let random = RandomState::new().hash_one(retry) % 1_024;
+    let jitter = full / 4 / 1_024 * u32::try_from(random).unwrap_or(0);
+    full - jitter
 }
 
 const FIRST: Duration = Duration::from_millis(500);
@@ -20,12 +22,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_doubles_up_to_eight_seconds_and_spreads_over_a_quarter() {
-        let wholes = [500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000].map(Duration::from_millis);
-        for (tries, whole) in (0..).zip(wholes) {
-            let some: Vec<_> = (0..100).map(|_| backoff(tries)).collect();
-            assert!(some.iter().all(|wait| *wait <= whole && *wait > whole * 3 / 4), "{some:?}");
-            assert!(some.iter().any(|wait| *wait != some[0]), "{whole:?} is always the same");
+    fn backoff_doubles_up_to_eight_seconds_minus_jitter() {
+        let full_waits = [500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000].map(Duration::from_millis);
+        for (retry, full) in (0..).zip(full_waits) {
+            let waits: Vec<_> = (0..100).map(|_| backoff(retry)).collect();
+            assert!(waits.iter().all(|wait| *wait <= full && *wait > full * 3 / 4), "{waits:?}");
+            assert!(waits.iter().any(|wait| *wait != waits[0]), "no jitter at {full:?}");
         }
         assert!(backoff(u32::MAX) <= LONGEST);
     }

@@ -5,8 +5,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::again::{Again, Next};
 use super::judge::Judge;
+use super::remaining::{Next, Remaining};
 use super::replay::Replay;
 use crate::limiter::Sleep;
 use crate::middleware::{BoxError, Classify, RateLimitError, ResponseFuture};
@@ -15,8 +15,8 @@ pin_project! {
     /// The future of [`RetryService`](super::RetryService).
     ///
     /// # Cancel safety
-    /// That of [`ResponseFuture`], for each try. Dropped while it waits to send again, it leaves the
-    /// queue and takes nothing more; what earlier tries were charged stays charged.
+    /// The same as [`ResponseFuture`] for each try. If the future is dropped while it waits for a retry,
+    /// it leaves the wait queue, and the retry isn't charged. Charges of earlier tries stay.
     pub struct RetryFuture<S, Request, C, O>
     where
         S: Service<Request>,
@@ -24,24 +24,24 @@ pin_project! {
     {
         #[pin]
         stage: Stage<S, Request, C, O>,
-        // `None` for a request that can't be sent again.
-        again: Option<Box<Again<S, Request, C, O>>>,
+        // `None` for a request that can't be retried.
+        remaining: Option<Box<Remaining<S, Request, C, O>>>,
     }
 }
 
 pin_project! {
     #[project = StageProjection]
-    // Not boxed: nearly every request is in the largest alone.
+    // Not boxed: nearly every request has only the largest stage.
     pub(super) enum Stage<S, Request, C, O>
     where
         S: Service<Request>,
         O: Judge<S::Response>,
     {
-        // In the queue, or on its way.
-        Trying { #[pin] one: ResponseFuture<S, Request, C, O> },
-        // Answered; as much is read as tells whether to try again.
+        // In the wait queue or sent.
+        Sending { #[pin] future: ResponseFuture<S, Request, C, O> },
+        // Reading the response until the verdict is known.
         Judging { #[pin] judging: O::Judging },
-        // Held back by itself, before it queues again.
+        // Waiting for the delay before the request enters the wait queue again.
         Pausing { sleep: Sleep },
     }
 }
@@ -53,9 +53,9 @@ where
 {
     pub(super) fn new(
         first: ResponseFuture<S, Request, C, O>,
-        again: Option<Box<Again<S, Request, C, O>>>,
+        remaining: Option<Box<Remaining<S, Request, C, O>>>,
     ) -> Self {
-        Self { stage: Stage::Trying { one: first }, again }
+        Self { stage: Stage::Sending { future: first }, remaining }
     }
 }
 
@@ -72,24 +72,24 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
-            let next = match (this.stage.as_mut().project(), &mut *this.again) {
-                (StageProjection::Trying { one }, None) => return one.poll(cx),
-                (StageProjection::Trying { one }, Some(again)) => {
-                    let answered = ready!(one.poll_answered(cx));
-                    again.answered(answered)
+            let next = match (this.stage.as_mut().project(), &mut *this.remaining) {
+                (StageProjection::Sending { future }, None) => return future.poll(cx),
+                (StageProjection::Sending { future }, Some(remaining)) => {
+                    let result = ready!(future.poll_answered(cx));
+                    remaining.on_result(result)
                 }
-                (StageProjection::Judging { judging }, again) => {
+                (StageProjection::Judging { judging }, remaining) => {
                     let (response, verdict) = ready!(judging.poll(cx));
-                    again.as_mut().expect(JUDGED).came_to(Ok(response), verdict)
+                    remaining.as_mut().expect(IS_RETRYABLE).finish_try(Ok(response), verdict)
                 }
-                (StageProjection::Pausing { sleep }, again) => {
+                (StageProjection::Pausing { sleep }, remaining) => {
                     ready!(sleep.as_mut().poll(cx));
-                    again.as_mut().expect(JUDGED).paused()
+                    remaining.as_mut().expect(IS_RETRYABLE).on_pause_end()
                 }
             };
             match next {
                 Next::Stage(stage) => this.stage.set(stage),
-                Next::Ended(result) => return Poll::Ready(result.map_err(RateLimitError::from)),
+                Next::Finished(result) => return Poll::Ready(result.map_err(RateLimitError::from)),
             }
         }
     }
@@ -102,7 +102,9 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.stage {
-            Stage::Trying { one } => return f.debug_tuple("RetryFuture").field(one).finish(),
+            Stage::Sending { future } => {
+                return f.debug_tuple("RetryFuture").field(future).finish();
+            }
             Stage::Judging { .. } => "judging",
             Stage::Pausing { .. } => "pausing",
         };
@@ -110,4 +112,4 @@ where
     }
 }
 
-const JUDGED: &str = "only a request that can be sent again is judged";
+const IS_RETRYABLE: &str = "only a request that can be retried is judged";

@@ -3,31 +3,32 @@ use std::time::Duration;
 use crate::middleware::{Observe, ResponseGuard};
 use crate::timestamp::Timestamp;
 
-/// What becomes of a request after a try.
+/// The decision whether to retry a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The caller gets what came, as it came.
+    /// Return the response or the error to the caller unchanged.
     Final,
-    /// The same request may succeed later: after this delay, where there is a reason for one; zero
-    /// where the limiter was told of it and holds the whole key.
-    Again(Option<Duration>),
+    /// Retry the request after this delay, or after a back-off without one.
+    ///
+    /// A zero delay means that the limiter already holds back the whole key.
+    Retry(Option<Duration>),
 }
 
-/// A response, as far as it is known whether its request is worth sending again.
+/// A response, either with a final verdict or still to be judged.
 #[derive(Debug)]
 pub enum Judged<Response, Judging> {
-    /// Nothing has to be read of it: it is the caller's, as it is.
+    /// The response goes to the caller without further reading.
     Passed(Response),
-    /// To be read on until that is known.
+    /// The response is read until its verdict is known.
     Judging(Judging),
 }
 
-/// An [`Observe`] that also says whether a request is worth sending again, by how it went.
+/// An [`Observe`] that also decides whether to retry a request, by its response or error.
 ///
-/// [`Http`](crate::middleware::Http) does for HTTP responses; one of your own that reads those too
-/// hands them to it, and goes by its [`Verdict`], which knows the error in a body. For another service
-/// the response itself tells:
+/// [`Http`](crate::middleware::Http) implements it for HTTP responses. A custom implementation for HTTP
+/// can delegate to `Http` and use its [`Verdict`], which covers errors in response bodies. For another
+/// service, the response value itself decides:
 ///
 /// ```
 /// use std::future::{Ready, ready};
@@ -39,17 +40,17 @@ pub enum Judged<Response, Judging> {
 ///     Done(u64),
 /// }
 ///
-/// struct Tell;
+/// struct RetryBusy;
 ///
-/// impl Observe<Answer> for Tell {
+/// impl Observe<Answer> for RetryBusy {
 ///     type Observed = Answer;
 ///
-///     fn observe(&self, answer: Answer, _watch: ResponseGuard) -> Answer {
+///     fn observe(&self, answer: Answer, _guard: ResponseGuard) -> Answer {
 ///         answer
 ///     }
 /// }
 ///
-/// impl Judge<Answer> for Tell {
+/// impl Judge<Answer> for RetryBusy {
 ///     type Judging = Ready<(Answer, Verdict)>;
 ///
 ///     fn judge(
@@ -61,7 +62,7 @@ pub enum Judged<Response, Judging> {
 ///         match answer {
 ///             Answer::Busy => {
 ///                 drop(guard);
-///                 Judged::Judging(ready((answer, Verdict::Again(None))))
+///                 Judged::Judging(ready((answer, Verdict::Retry(None))))
 ///             }
 ///             Answer::Done(_) => Judged::Passed(self.observe(answer, guard)),
 ///         }
@@ -69,19 +70,19 @@ pub enum Judged<Response, Judging> {
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "the rate-limit layer doesn't know whether a `{Response}` is worth another try",
-    note = "closures say what a response was charged, not whether to send again: implement `Judge` beside `Observe`",
-    note = "without `.retry(n)` an `Observe` is enough"
+    message = "the rate-limit layer can't decide whether to retry after a `{Response}`",
+    note = "a closure returns the charge of a response, but no retry decision: implement `Judge` in addition to `Observe`",
+    note = "without `.retry(n)`, `Observe` is enough"
 )]
 pub trait Judge<Response>: Observe<Response> {
-    /// Reads on until it knows.
+    /// The future that reads the response until its verdict is known.
     type Judging: Future<Output = (Self::Observed, Verdict)>;
 
-    /// Judges a response whose request could still be sent again.
+    /// Judges a response whose request can still be retried.
     ///
-    /// Where the verdict is [`Verdict::Again`] the [`ResponseGuard`] must be gone: the next try is a
-    /// reservation of its own. After the `deadline` of the request,
-    /// no other try follows: what is not known by then needs no more reading.
+    /// Before it returns [`Verdict::Retry`], the implementation must drop the [`ResponseGuard`], since
+    /// the retry makes a new reservation. There is no retry after `deadline`, so an implementation can
+    /// stop reading then.
     fn judge(
         &self,
         response: Response,
@@ -89,14 +90,16 @@ pub trait Judge<Response>: Observe<Response> {
         deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Self::Judging>;
 
-    /// Whether a request that came to this error is worth sending again. Default: if it never left.
-    fn passes<E: 'static>(&self, error: &E) -> bool {
+    /// Returns true if the request can be retried after `error`. Default: only if it was never sent.
+    fn is_retryable<E: 'static>(&self, error: &E) -> bool {
         self.is_unsent(error)
     }
 
-    /// A failed response that is kept while its request is sent again, to be handed out if that
-    /// comes to nothing: the place to let go of what it holds on to.
-    fn kept(&self, response: &mut Self::Observed) {
+    /// Releases resources of a failed response, such as its connection, before its request is retried.
+    ///
+    /// The response is kept until the retry is sent, and goes to the caller if the limiter refuses the
+    /// retry. Default: does nothing.
+    fn before_retry(&self, response: &mut Self::Observed) {
         let _ = response;
     }
 }

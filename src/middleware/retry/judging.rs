@@ -18,25 +18,27 @@ use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
 use crate::timestamp::Timestamp;
 
-/// An HTTP response whose body is read ahead, until it is known whether its request is worth sending
-/// again.
+/// A future that reads an HTTP response ahead until the retry verdict is known.
 pub struct Judging<B: Body<Data = Bytes>> {
     held: Option<(Parts, Box<ReadAhead<Passing<B>>>)>,
     profile: Profile,
     answered_at: Timestamp,
-    /// How many bytes of it are read; `None` for all.
+    /// The maximum number of bytes to read ahead; `None` for all.
     most: Option<usize>,
-    /// Until when: then it is judged by what there is.
+    /// The end of reading ahead, when the verdict is based on the bytes read so far.
     until: Option<Sleep>,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
-    /// Of an error a bounded part is read, for a few seconds; of a `whole` success everything. Of
-    /// neither anything after the deadline. A success that is not whole passes.
+    /// Starts to judge a response.
+    ///
+    /// Reads a bounded part of an error for a few seconds, and all of a success if `whole` is set, but
+    /// nothing after the deadline. A success without `whole` goes to the caller immediately.
     pub(in crate::middleware) fn of(
         response: Response<B>,
         guard: ResponseGuard,
-        (profile, whole): (Profile, bool),
+        profile: Profile,
+        whole: bool,
         deadline: Option<Timestamp>,
     ) -> Judged<Response<ResponseBody<B>>, Self> {
         let (answered_at, limiter) = (guard.now(), guard.limiter().clone());
@@ -55,8 +57,8 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         Judged::Judging(Self { held, profile, answered_at, most, until })
     }
 
-    /// Ready once there is enough of it, or no more time.
-    fn poll_known(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Completes when enough of the body has been read, or at the end of the time for it.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (_, body) = self.held.as_mut().expect(ONCE);
         match (body.poll_ahead(self.most, cx), &mut self.until) {
             (Poll::Pending, Some(until)) => until.as_mut().poll(cx),
@@ -67,41 +69,41 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {
         let success = parts.status.as_u16() < 400;
         if success && body.end() == Some(End::Broken) {
-            return Verdict::Again(None);
+            return Verdict::Retry(None);
         }
         let in_band = body.body().and_then(|body| body.error().cloned());
         if let Some(error) = in_band {
-            return self.in_band(&error);
+            return self.judge_in_band(&error);
         }
         match success {
-            true if body.end().is_some() && is_no_answer(parts, body) => Verdict::Again(None),
+            true if body.end().is_some() && is_invalid_answer(parts, body) => Verdict::Retry(None),
             true => Verdict::Final,
-            false => self.refused(parts, &body.beginning(LONGEST_ERROR)),
+            false => self.judge_error(parts, &body.beginning(LONGEST_ERROR)),
         }
     }
 
-    fn refused(&self, parts: &Parts, body: &[u8]) -> Verdict {
+    fn judge_error(&self, parts: &Parts, body: &[u8]) -> Verdict {
         let Parts { status, headers, .. } = parts;
         let class = self.profile.classify(*status, headers, body);
         let error = ApiError::read(body).unwrap_or_default();
         if self.profile.is_account_wide(*status, &error) {
             return Verdict::Final;
         }
-        let delay = |body| waited(self.profile.retry_delay(headers, body, self.answered_at));
+        let delay = |body| nonzero(self.profile.retry_delay(headers, body, self.answered_at));
         match is_refusal(*status) {
-            true => again(class, delay(body).map(|_| Duration::ZERO)),
-            false => again(class, delay(b"").filter(|delay| *delay <= LONGEST_DELAY)),
+            true => verdict(class, delay(body).map(|_| Duration::ZERO)),
+            false => verdict(class, delay(b"").filter(|delay| *delay <= LONGEST_DELAY)),
         }
     }
 
-    fn in_band(&self, error: &ApiError) -> Verdict {
+    fn judge_in_band(&self, error: &ApiError) -> Verdict {
         let class = self.profile.classify_in_band(error);
         let text = error.message().as_bytes();
         let delay =
-            || waited(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
+            || nonzero(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
         match is_refusal_in_band(error) {
-            true => again(class, delay().map(|_| Duration::ZERO)),
-            false => again(class, None),
+            true => verdict(class, delay().map(|_| Duration::ZERO)),
+            false => verdict(class, None),
         }
     }
 }
@@ -110,10 +112,10 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
     type Output = (Response<ResponseBody<B>>, Verdict);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(self.poll_known(cx));
+        ready!(self.poll_ahead(cx));
         let (parts, mut body) = self.held.take().expect(ONCE);
         let verdict = self.verdict(&parts, &mut body);
-        if let (Verdict::Again(_), Some(body)) = (verdict, body.body()) {
+        if let (Verdict::Retry(_), Some(body)) = (verdict, body.body()) {
             body.end();
         }
         body.drop_ended_body();
@@ -127,9 +129,11 @@ impl<B: Body<Data = Bytes>> fmt::Debug for Judging<B> {
     }
 }
 
-/// Whether a 200 that was read to its end has a body that answers nothing. One that nobody can read
-/// passes, and so does a text that is declared as one, such as a transcript.
-fn is_no_answer<B: Body<Data = Bytes>>(parts: &Parts, body: &ReadAhead<Passing<B>>) -> bool {
+/// Returns true if a complete 200 response has an invalid body.
+///
+/// A body with a content encoding counts as valid, and so does a body with a text content type, such
+/// as a transcript.
+fn is_invalid_answer<B: Body<Data = Bytes>>(parts: &Parts, body: &ReadAhead<Passing<B>>) -> bool {
     if parts.status != StatusCode::OK || !is_plain(&parts.headers) {
         return false;
     }
@@ -145,29 +149,29 @@ fn is_text(headers: &HeaderMap) -> bool {
     ["text/", "application/x-subrip"].iter().any(|start| kind.starts_with(start.as_bytes()))
 }
 
-/// A delay of nothing is none: without a back-off every try would be spent at once.
-fn waited(delay: Option<Duration>) -> Option<Duration> {
+/// Maps a zero delay to none, so that the back-off applies.
+fn nonzero(delay: Option<Duration>) -> Option<Duration> {
     delay.filter(|delay| !delay.is_zero())
 }
 
-/// A limit of a day is only waited for where it is known for how long.
-fn again(class: Class, delay: Option<Duration>) -> Verdict {
+/// Returns the verdict for a class of error. A daily limit is retried only if its delay is known.
+fn verdict(class: Class, delay: Option<Duration>) -> Verdict {
     match (class, delay) {
-        (Class::Transient, delay) => Verdict::Again(delay),
-        (Class::UntilReset, Some(delay)) => Verdict::Again(Some(delay)),
+        (Class::Transient, delay) => Verdict::Retry(delay),
+        (Class::UntilReset, Some(delay)) => Verdict::Retry(Some(delay)),
         _ => Verdict::Final,
     }
 }
 
-/// A longer delay of what is no refusal, which holds one request only, is not believed: as in the
-/// official SDKs.
+/// The maximum delay after an error other than a refusal. As in the official SDKs, a longer one is
+/// ignored.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// How much of an error is read ahead, in bytes: more than tells its class, so that the connection
-/// of nearly every one is free again while its request waits.
+/// The number of bytes of an error body to read ahead. Larger than needed for its class, so that nearly
+/// all connections are free again while their requests wait.
 const LONGEST_AHEAD: usize = 64 * 1_024;
 
-/// The longest time for which an error body is read ahead.
+/// The maximum time for reading an error body ahead.
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
 const ONCE: &str = "a response is judged once";

@@ -1,37 +1,37 @@
-//! Sending again what fails in passing.
+//! Retries of transient failures.
 //!
-//! [`RateLimitLayer::retry`](super::RateLimitLayer::retry) makes a [`RetryService`]. Each try waits in
-//! the limiter's queue and is charged as a request of its own, and the limiter is told of a refusal
-//! before, so that the others of its key wait as well. That is what a retry around the layer, or
-//! inside it, can't do.
+//! [`RateLimitLayer::retry`](super::RateLimitLayer::retry) returns a layer for a [`RetryService`]. Each
+//! try waits in the limiter's queue and is charged as a separate request. Before a retry, the limiter
+//! learns of the provider's refusal, so that other requests of the same key wait too. A retry layer
+//! around or inside the rate-limit layer cannot do that.
 //!
-//! | a try comes to | what happens |
+//! | result of a try | handling |
 //! |---|---|
-//! | a status from 400 on | its body is read ahead, until more than 64 KiB have come or 5 s have passed; its beginning of 16 KiB tells its [class](crate::provider::Class) and delay |
-//! | 429, 503, 529 | the limiter holds the key for the delay that the provider asks for (`retry-after-ms`, `retry-after`, a text in the body); the request queues at once. Without a delay, or with one of nothing, it waits for a back-off first |
-//! | another failure in passing (408, 409, 425, 5xx, `x-should-retry: true`) | the request waits by itself, for its `retry-after` of up to a minute or a back-off: half a second, twice as long each time, at most 8 s, less up to a quarter at random; then it queues |
-//! | a limit of a day | waited for where it is known for how long (a day at most), in the time there is |
-//! | what would fail again: no credit, a bad key, a wrong request, `x-should-retry: false` | handed out |
-//! | a success | handed out as it comes, never sent again, whatever its stream says later; with [`Http::whole`](super::Http::whole) it is read to its end first; one with an error in it, or that is [no answer](crate::provider::InvalidAnswer) at all, failed in passing |
-//! | an error of the client that says that nothing left (no connection) | sent again, after a back-off; charged nothing |
-//! | any other error of the client | handed out: the request may have been served |
+//! | status 400 or above | reads the body ahead, up to 64 KiB and 5 s; the first 16 KiB determine the [class](crate::provider::Class) and the delay |
+//! | 429, 503, 529 | the limiter holds back the key for the delay that the provider states (`retry-after-ms`, `retry-after`, a text in the body), and the request enters the wait queue immediately. Without a delay, or with a zero one, the request waits for a back-off first |
+//! | another transient failure (408, 409, 425, 5xx, `x-should-retry: true`) | only the request waits, for a `retry-after` of up to a minute or for a back-off: 0.5 s, doubled each time up to 8 s, minus a random part of up to a quarter; then it enters the wait queue |
+//! | an exhausted daily limit | retried if its delay is known (at most a day) and ends before the deadline |
+//! | a permanent failure: no credit, an invalid key, an invalid request, `x-should-retry: false` | returned to the caller |
+//! | a success | returned immediately and never retried, whatever follows in its stream. With [`Http::whole`](super::Http::whole) the body is read to its end first; one with an error in it or an [invalid answer](crate::provider::InvalidAnswer) is a transient failure |
+//! | a client error before the request was sent, such as a failed connection | retried after a back-off; not charged |
+//! | any other client error | returned to the caller, since the provider may have served the request |
 //!
-//! The wait never goes past the request's deadline or [`max_wait`](super::RateLimitLayer::max_wait),
-//! which count from the first try: a delay that would is not waited for, and no answer is read ahead
-//! for longer. Without either nothing bounds the wait over all tries, as nothing bounds that of the
-//! others in the queue: a limit of a day holds them all.
+//! No wait exceeds the request's deadline or [`max_wait`](super::RateLimitLayer::max_wait), which count
+//! from the first try. A longer delay ends the retries, and reading ahead stops at the deadline. Without
+//! either, the total wait is unbounded, as it is for other requests in the queue.
 //!
-//! Where no other try follows, the caller gets what the last one came to, unchanged: head, every
-//! byte, trailers or error. Until then it is kept, with up to 64 KiB and one frame of its body in
-//! memory (all of it with [`Http::whole`](super::Http::whole)); its connection is free again, but for
-//! an error that is longer than that or has not ended in 5 s.
+//! Without a further try, the caller gets the last result unchanged: head, body, trailers or error.
+//! Until then the layer keeps it, with up to 64 KiB and one frame of its body in memory (all of it with
+//! [`Http::whole`](super::Http::whole)). Its connection is released, unless the error body is longer than
+//! that or takes more than 5 s.
 //!
-//! Only what can be [replayed](Replay) is sent again: a request whose body is in memory
-//! ([`PeekBody::replay`](super::PeekBody::replay)). A stream is sent once, unless a
-//! [`BufferBodyLayer`](super::BufferBodyLayer) has read it whole. Server mode sends nothing again.
-//! The body for the next try is put by before the first: `Bytes`, `Full<Bytes>`, a `BufferedBody` and
-//! reqwest's own requests share theirs, while a `String`, a `Vec<u8>` or a `reqwest::Body` in an `http`
-//! request is copied, for each request. Where bodies are long give `Bytes` or `Full<Bytes>`.
+//! Only requests that can be [replayed](Replay) are retried: those with a body in memory
+//! ([`PeekBody::replay`](super::PeekBody::replay)). A stream is sent only once, unless a
+//! [`BufferBodyLayer`](super::BufferBodyLayer) has read it into memory. Server mode doesn't retry.
+//!
+//! The layer clones the body before the first try. `Bytes`, `Full<Bytes>`, a `BufferedBody` and the
+//! bodies of `reqwest::Request` share their memory, while a `String`, a `Vec<u8>` or a `reqwest::Body` in
+//! an `http` request is copied. Prefer `Bytes` or `Full<Bytes>` for long bodies.
 //!
 //! ```
 //! use tollgate::middleware::RateLimitLayer;
@@ -60,23 +60,23 @@
 //!
 //! # Hidden resends
 //!
-//! Below and around the layer others send again too, and what it doesn't see it doesn't charge:
+//! Other clients and layers retry too. The layer doesn't charge retries that bypass it:
 //!
-//! | who | what it does | with the layer |
+//! | client or layer | retries | recommendation |
 //! |---|---|---|
-//! | the SDKs of OpenAI and Anthropic, in any language | `max_retries`, 2 unless set: on 408, 409, 429, 5xx and broken connections | talking to `tollgate` as a proxy, set it to 0, or count three times the requests |
-//! | async-openai | sends again where an `OpenAIRetryLayer` or a retry policy is around its service | put the layer below that (`with_http_service`): each try passes it |
-//! | `reqwest::Client` | sends again what an HTTP/2 server has refused to take (`REFUSED_STREAM`, `GOAWAY`), and whatever a policy given to `ClientBuilder::retry` says | what was refused so was not served; give it no policy for the provider's host |
-//! | hyper-util's client, and so reqwest | sends a request again that was queued on an idle connection that turned out closed (`retry_canceled_requests`, on unless set) | nothing of it was served |
-//! | `reqwest-retry` | on 408, 429, 5xx and connection errors | put the layer inside (`with` it later): each attempt is charged; or leave it out, and `retry` here |
-//! | `tower::retry` | what its policy says | put it around the layer, never inside |
-//! | redirects (`reqwest` follows ten) | one request becomes two | APIs answer none; `redirect::Policy::none()` shows a wrong base URL |
+//! | the SDKs of OpenAI and Anthropic, in any language | `max_retries`, 2 unless set: on 408, 409, 429, 5xx and broken connections | with `tollgate` as a proxy, set it to 0, or expect up to three times the requests |
+//! | async-openai | with an `OpenAIRetryLayer` or a retry policy around its service | put the rate-limit layer below that (`with_http_service`), so that each try is charged |
+//! | `reqwest::Client` | requests that an HTTP/2 server has rejected (`REFUSED_STREAM`, `GOAWAY`), and those selected by a policy given to `ClientBuilder::retry` | rejected requests were not served; set no policy for the provider's host |
+//! | hyper-util's client, and therefore reqwest | requests on an idle connection that turned out to be closed (`retry_canceled_requests`, on by default) | such requests were not served |
+//! | `reqwest-retry` | on 408, 429, 5xx and connection errors | add the rate-limit layer after it, so that each attempt is charged, or use `retry` instead |
+//! | `tower::retry` | requests selected by its policy | put it around the rate-limit layer, never inside |
+//! | redirects (`reqwest` follows ten) | one request becomes two | LLM APIs send none; `redirect::Policy::none()` reveals a wrong base URL |
 
-mod again;
 mod backoff;
 mod future;
 mod judge;
 mod judging;
+mod remaining;
 mod replay;
 mod service;
 

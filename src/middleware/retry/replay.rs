@@ -4,9 +4,8 @@ use crate::middleware::PeekBody;
 
 /// A request that may be sent more than once.
 ///
-/// `http` requests are as their [bodies](PeekBody::replay) are; reqwest's as
-/// `reqwest::Request::try_clone` says. A request of your own, for a service of your own, implements
-/// it:
+/// An `http` request can be replayed if its [body](PeekBody::replay) can, and a reqwest one if
+/// `reqwest::Request::try_clone` succeeds. The request type of a custom service implements this trait:
 ///
 /// ```
 /// use tollgate::middleware::Replay;
@@ -20,17 +19,17 @@ use crate::middleware::PeekBody;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "the rate-limit layer can't send a `{Self}` again",
-    note = "an HTTP request's body must be in memory (`PeekBody`): put a `BufferBodyLayer` around the layer",
-    note = "a request of your own implements `Replay`; without `.retry(n)` it needn't"
+    message = "the rate-limit layer can't retry a `{Self}`",
+    note = "the body of an HTTP request must be in memory (`PeekBody`): put a `BufferBodyLayer` around the layer",
+    note = "implement `Replay` for a custom request type; `.retry(n)` requires it"
 )]
 pub trait Replay: Sized {
-    /// The same request once more; `None` where its body can be sent only once.
+    /// Returns a copy of the request, or `None` if its body can be sent only once.
     fn replay(&self) -> Option<Self>;
 }
 
 impl<B: PeekBody> Replay for Request<B> {
-    /// With its extensions: what it [asks](crate::middleware::Ask) for, and its
+    /// Keeps the extensions, such as [`Ask`](crate::middleware::Ask) and
     /// [`Journey`](crate::middleware::Journey).
     fn replay(&self) -> Option<Self> {
         let mut request = Self::new(self.body().replay()?);

@@ -3,13 +3,13 @@ use std::task::{Context, Poll};
 
 use tower_service::Service;
 
-use super::again::Again;
 use super::future::RetryFuture;
 use super::judge::Judge;
+use super::remaining::Remaining;
 use super::replay::Replay;
 use crate::middleware::{BoxError, Classify, RateLimitError, RateLimitService};
 
-/// A service that keeps to its limits, and sends again what fails in passing; made by
+/// A rate-limited service that retries transient failures; created by
 /// [`RateLimitLayer::retry`](crate::middleware::RateLimitLayer::retry).
 pub struct RetryService<S, C, O> {
     limited: RateLimitService<S, C, O>,
@@ -39,21 +39,21 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let spare = if self.retries > 0 { request.replay() } else { None };
-        let Some(spare) = spare else {
+        let copy = if self.retries > 0 { request.replay() } else { None };
+        let Some(copy) = copy else {
             return RetryFuture::new(self.limited.call(request), None);
         };
         let (classified, asked) = self.limited.classify(&request);
         let deadline = self.limited.deadline(&classified, asked);
         let (service, journey) = (self.limited.clone(), classified.journey.clone());
-        let again = Again::new(service, (spare, self.retries), deadline, journey);
+        let remaining = Remaining::new(service, copy, self.retries, deadline, journey);
         let first = self.limited.send_by(request, classified, deadline);
-        RetryFuture::new(first, Some(Box::new(again)))
+        RetryFuture::new(first, Some(Box::new(remaining)))
     }
 }
 
 impl<S: Clone, C, O> Clone for RetryService<S, C, O> {
-    /// A clone has to become ready by itself.
+    /// Returns a clone, which must be polled ready separately.
     fn clone(&self) -> Self {
         Self::new(self.limited.clone(), self.retries)
     }

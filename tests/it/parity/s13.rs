@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_swarm::{Outcome, Way};
+use agent_swarm::{Outcome, Strategy};
 use tollgate::cluster::{Bus, LocalBus};
 
 #[path = "../../../examples/agent_swarm.rs"]
@@ -12,8 +12,8 @@ use tollgate::cluster::{Bus, LocalBus};
 mod agent_swarm;
 
 /// Runs 50 agents with this many tasks each.
-async fn run(tasks: u64, way: Way) -> Outcome {
-    let outcome = agent_swarm::run(tasks, &way).await.unwrap();
+async fn run(tasks: u64, strategy: Strategy) -> Outcome {
+    let outcome = agent_swarm::run(tasks, &strategy).await.unwrap();
     assert_eq!(outcome.answered + outcome.fell_back, 50 * tasks, "each task ends once");
     assert!(outcome.fell_back <= 50 * tasks / 10, "only unimportant tasks fall back");
     assert!((1..=4).contains(&outcome.in_flight), "{outcome:?}");
@@ -23,8 +23,8 @@ async fn run(tasks: u64, way: Way) -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn s13_fifty_agents_on_a_bus_are_refused_less_than_alone() {
     let local: Arc<dyn Bus> = Arc::new(LocalBus::new());
-    let alone = run(100, Way::ForItself).await;
-    let on_a_bus = run(100, Way::OnBuses(vec![local; 50])).await;
+    let alone = run(100, Strategy::Independent).await;
+    let on_a_bus = run(100, Strategy::OnBuses(vec![local; 50])).await;
     assert!(alone.refused > 0);
     assert!(on_a_bus.refused < alone.refused / 2, "{on_a_bus:?}, alone {alone:?}");
     assert!(on_a_bus.took < alone.took, "{on_a_bus:?}, alone {alone:?}");
@@ -32,7 +32,7 @@ async fn s13_fifty_agents_on_a_bus_are_refused_less_than_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn s13_fifty_agents_with_shares_are_never_refused() {
-    let shares = run(100, Way::Shares).await;
+    let shares = run(100, Strategy::Shares).await;
     assert_eq!(shares.refused, 0);
     assert!(shares.put_off > 0 && shares.fell_back > 0, "{shares:?}");
     // 4,550 requests, of which 1,200 are sent immediately, then 20 per second.

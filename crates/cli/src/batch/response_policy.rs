@@ -46,11 +46,11 @@ impl Judge<Response> for ResponsePolicy {
         self.0.judge(response, guard, deadline)
     }
 
-    fn passes<E: 'static>(&self, _: &E) -> bool {
+    fn is_retryable<E: 'static>(&self, _: &E) -> bool {
         true
     }
 
-    fn kept(&self, response: &mut Self::Observed) {
+    fn before_retry(&self, response: &mut Self::Observed) {
         response.extensions_mut().remove::<Slot>();
     }
 }

@@ -106,6 +106,6 @@ fn invalid_network_is_refused() {
     for text in ["proxy.example", "10.0.0.0/33", "", "10.0.0"] {
         let error: InvalidNetwork = Proxies::forwarded([text]).unwrap_err();
         assert_eq!(error.text, text);
-        assert!(error.to_string().contains("no network or address"), "{error}");
+        assert!(error.to_string().contains("invalid network"), "{error}");
     }
 }

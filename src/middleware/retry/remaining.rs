@@ -1,0 +1,171 @@
+use std::time::Duration;
+
+use tower_service::Service;
+use tracing::Span;
+
+use super::backoff::backoff;
+use super::future::Stage;
+use super::judge::{Judge, Judged, Verdict};
+use super::replay::Replay;
+use crate::middleware::error::Failure;
+use crate::middleware::future::Answered;
+use crate::middleware::{Classify, Journey, RateLimitService};
+use crate::timestamp::Timestamp;
+
+/// The remaining retries of a request.
+pub(super) struct Remaining<S, Request, C, O>
+where
+    S: Service<Request>,
+    O: Judge<S::Response>,
+{
+    service: RateLimitService<S, C, O>,
+    /// The copy for the next try; `None` after the last one.
+    request: Option<Request>,
+    left: u32,
+    /// The number of retries sent so far.
+    retries: u32,
+    /// The deadline over all tries.
+    deadline: Option<Timestamp>,
+    journey: Option<Journey>,
+    /// The current span at the time of the call.
+    caller_span: Span,
+    /// The result of the last try, returned if the limiter refuses the next one.
+    last: Option<Result<O::Observed, S::Error>>,
+}
+
+/// The next step after a stage has completed.
+#[expect(clippy::large_enum_variant, reason = "moved once, not stored")]
+pub(super) enum Next<S, Request, C, O>
+where
+    S: Service<Request>,
+    O: Judge<S::Response>,
+{
+    Stage(Stage<S, Request, C, O>),
+    Finished(Result<O::Observed, Failure<S::Error>>),
+}
+
+impl<S, Request, C, O> Remaining<S, Request, C, O>
+where
+    S: Service<Request>,
+    O: Judge<S::Response>,
+{
+    pub(super) fn new(
+        service: RateLimitService<S, C, O>,
+        request: Request,
+        retries: u32,
+        deadline: Option<Timestamp>,
+        journey: Option<Journey>,
+    ) -> Self {
+        Self {
+            service,
+            request: Some(request),
+            left: retries,
+            retries: 0,
+            deadline,
+            journey,
+            caller_span: Span::current(),
+            last: None,
+        }
+    }
+}
+
+impl<S, Request, C, O> Remaining<S, Request, C, O>
+where
+    S: Service<Request> + Clone,
+    S::Error: 'static,
+    C: Classify<Request>,
+    O: Judge<S::Response>,
+    Request: Replay,
+{
+    /// Handles the result of a try: a response, an error, or a refusal by the limiter.
+    pub(super) fn on_result(&mut self, result: Answered<S, Request>) -> Next<S, Request, C, O> {
+        let judge = self.service.judge();
+        match result {
+            Ok((response, guard)) if self.request.is_some() => {
+                self.last = None;
+                match judge.judge(response, guard, self.deadline) {
+                    Judged::Judging(judging) => Next::Stage(Stage::Judging { judging }),
+                    Judged::Passed(response) => Next::Finished(Ok(response)),
+                }
+            }
+            Ok((response, guard)) => Next::Finished(Ok(judge.observe(response, guard))),
+            Err(Failure::Inner(error)) if self.request.is_some() && judge.is_retryable(&error) => {
+                self.finish_try(Err(error), Verdict::Retry(None))
+            }
+            Err(Failure::Limited(error)) if self.last.is_some() => {
+                drop(error);
+                if let Some(journey) = &self.journey {
+                    journey.take_back();
+                }
+                self.give_up()
+            }
+            Err(failure) => Next::Finished(Err(failure)),
+        }
+    }
+
+    /// Stores the result of a retryable try and starts the next one, unless the deadline comes first.
+    pub(super) fn finish_try(
+        &mut self,
+        result: Result<O::Observed, S::Error>,
+        verdict: Verdict,
+    ) -> Next<S, Request, C, O> {
+        let Verdict::Retry(delay) = verdict else { return finished(result) };
+        let Some(stage) = self.pause(delay) else { return finished(result) };
+        let last = self.last.insert(result);
+        if let Ok(response) = last {
+            self.service.judge().before_retry(response);
+        }
+        Next::Stage(stage)
+    }
+
+    fn pause(&mut self, delay: Option<Duration>) -> Option<Stage<S, Request, C, O>> {
+        let wait = delay.unwrap_or_else(|| backoff(self.retries));
+        if wait.is_zero() {
+            return self.resend();
+        }
+        let limiter = self.service.limiter();
+        let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        let at = limiter.now().add_nanos(nanos);
+        let is_in_time = self.deadline.is_none_or(|deadline| at <= deadline);
+        is_in_time.then(|| Stage::Pausing { sleep: limiter.sleep_unless_closed(at) })
+    }
+
+    /// Sends the next try after a pause, or returns the last result if the limiter was closed meanwhile.
+    pub(super) fn on_pause_end(&mut self) -> Next<S, Request, C, O> {
+        match self.resend() {
+            Some(stage) => Next::Stage(stage),
+            None => self.give_up(),
+        }
+    }
+
+    /// Enters the wait queue with the next try. Returns `None` if the limiter refuses it immediately.
+    fn resend(&mut self) -> Option<Stage<S, Request, C, O>> {
+        let request = self.request.take()?;
+        let _entered = self.caller_span.enter();
+        let classified = self.service.classify(&request).0;
+        let arrived = self.service.arrive(&classified, self.deadline).ok()?;
+        (self.left, self.retries) = (self.left - 1, self.retries + 1);
+        if self.left > 0 {
+            self.request = request.replay();
+        }
+        if let Some(journey) = &self.journey {
+            journey.begin_again();
+        }
+        Some(Stage::Sending { future: self.service.send_arrived(arrived, request, classified) })
+    }
+
+    /// Returns the result of the last try to the caller.
+    fn give_up(&mut self) -> Next<S, Request, C, O> {
+        finished(self.last.take().expect(HAS_LAST))
+    }
+}
+
+fn finished<S, Request, C, O>(result: Result<O::Observed, S::Error>) -> Next<S, Request, C, O>
+where
+    S: Service<Request>,
+    O: Judge<S::Response>,
+{
+    Next::Finished(result.map_err(Failure::Inner))
+}
+
+const HAS_LAST: &str = "the last result is stored before a retry";
