@@ -24,9 +24,9 @@ pub struct Judging<B: Body<Data = Bytes>> {
     profile: Profile,
     answered_at: Timestamp,
     /// The maximum number of bytes to read ahead; `None` for all.
-    most: Option<usize>,
+    read_limit: Option<usize>,
     /// The end of reading ahead, when the verdict is based on the bytes read so far.
-    until: Option<Sleep>,
+    timeout: Option<Sleep>,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
@@ -44,38 +44,38 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let (answered_at, limiter) = (guard.now(), guard.limiter().clone());
         let (parts, body) = response.into_parts();
         let reading: Reading = guard.head(profile, parts.status, &parts.headers);
-        let success = parts.status.as_u16() < 400;
-        if success && !whole {
+        let is_success = parts.status.as_u16() < 400;
+        if is_success && !whole {
             let body = ResponseBody::new(body, reading);
             return Judged::Passed(Response::from_parts(parts, body));
         }
         let held = Some((parts, Box::new(ReadAhead::new(Passing::new(body, reading)))));
-        let late = (!success).then(|| answered_at + LONGEST_READ);
-        let until = [late, deadline].into_iter().flatten().min();
-        let until = until.map(|until| limiter.sleep_until(until));
-        let most = (!success).then_some(LONGEST_AHEAD);
-        Judged::Judging(Self { held, profile, answered_at, most, until })
+        let error_end = (!is_success).then(|| answered_at + LONGEST_READ);
+        let end = [error_end, deadline].into_iter().flatten().min();
+        let timeout = end.map(|end| limiter.sleep_until(end));
+        let read_limit = (!is_success).then_some(LONGEST_AHEAD);
+        Judged::Judging(Self { held, profile, answered_at, read_limit, timeout })
     }
 
     /// Completes when enough of the body has been read, or at the end of the time for it.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (_, body) = self.held.as_mut().expect(ONCE);
-        match (body.poll_ahead(self.most, cx), &mut self.until) {
-            (Poll::Pending, Some(until)) => until.as_mut().poll(cx),
+        match (body.poll_ahead(self.read_limit, cx), &mut self.timeout) {
+            (Poll::Pending, Some(timeout)) => timeout.as_mut().poll(cx),
             (polled, _) => polled,
         }
     }
 
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {
-        let success = parts.status.as_u16() < 400;
-        if success && body.end() == Some(End::Broken) {
+        let is_success = parts.status.as_u16() < 400;
+        if is_success && body.end() == Some(End::Broken) {
             return Verdict::Retry(None);
         }
         let in_band = body.body().and_then(|body| body.error().cloned());
         if let Some(error) = in_band {
             return self.judge_in_band(&error);
         }
-        match success {
+        match is_success {
             true if body.end().is_some() && is_invalid_answer(parts, body) => Verdict::Retry(None),
             true => Verdict::Final,
             false => self.judge_error(parts, &body.beginning(LONGEST_ERROR)),

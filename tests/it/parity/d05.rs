@@ -40,7 +40,7 @@ async fn d05_hyper_util_client_receives_no_429() {
 async fn d05_async_openai_receives_no_429_with_json_and_streams() {
     let (server, base) = bind(async_openai_client::provider()).await;
     let limiter = async_openai_client::limiter().unwrap();
-    let client = async_openai_client::within(limiter, super::reqwest_client(), &base);
+    let client = async_openai_client::limited_client(limiter, super::reqwest_client(), &base);
     let (tokens, frames) = async_openai_client::ask_all(&client).await.unwrap();
     assert!(tokens > 10 * 10 && frames > 10 * 10, "{tokens} tokens, {frames} frames");
     drop(client);
@@ -54,7 +54,8 @@ async fn d05_async_openai_stream_settles_by_usage() {
     let quota = Quota::new().tpm(10_000);
     let limiter = Limiter::builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota);
     let limiter = limiter.build().unwrap();
-    let client = async_openai_client::within(limiter.clone(), super::reqwest_client(), &base);
+    let client =
+        async_openai_client::limited_client(limiter.clone(), super::reqwest_client(), &base);
     let mut question = async_openai_client::question(1).unwrap();
     question.stream_options = Some(async_openai::types::chat::ChatCompletionStreamOptions {
         include_usage: Some(true),
@@ -73,7 +74,7 @@ async fn d05_refusal_keeps_error_type_through_async_openai() {
     let (server, base) = bind(Settings::default()).await;
     let quota = Quota::new().tpm(100);
     let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build().unwrap();
-    let client = async_openai_client::within(limiter, super::reqwest_client(), &base);
+    let client = async_openai_client::limited_client(limiter, super::reqwest_client(), &base);
     let question = async_openai_client::question(1).unwrap();
     let error = client.chat().create(question).await.unwrap_err();
     assert!(matches!(error, OpenAIError::Boxed(_)), "{error:?}");
