@@ -2,10 +2,11 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tollgate::Timestamp;
+use std::time::Duration;
 
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
+use tollgate::Timestamp;
 use tollgate::limiter::{Clock, ManualClock, Sleep};
 
 /// A clock that jumps to the time of the earliest timer while it [runs](Self::run). Without timers
@@ -15,8 +16,8 @@ pub(crate) struct JumpingClock(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct State {
-    passed: u64,
-    sleepers: BTreeMap<(u64, u64), Waker>,
+    passed: Duration,
+    sleepers: BTreeMap<(Timestamp, u64), Waker>,
     next: u64,
     stopped: bool,
 }
@@ -58,7 +59,7 @@ impl Clock for JumpingClock {
 
 struct JumpingSleep {
     clock: JumpingClock,
-    place: (u64, u64),
+    place: (Timestamp, u64),
 }
 
 impl Future for JumpingSleep {
