@@ -46,7 +46,7 @@ impl Boot {
         Self { id, uptime }
     }
 
-    /// What Linux says: `/proc/sys/kernel/random/boot_id` is a UUID, and `/proc/uptime` starts with
+    /// Reads the boot from Linux: `/proc/sys/kernel/random/boot_id` is a UUID, and `/proc/uptime` starts with
     /// seconds and hundredths (proc(5)).
     fn read() -> Option<Self> {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -85,7 +85,7 @@ struct System {
     ahead: AtomicU64,
     counter: quanta::Clock,
     origin: u64,
-    /// What to add to the counter's nanoseconds, wrapping; and the reading at which that was found.
+    /// The offset to add to the counter's nanoseconds, wrapping, and the reading at which it was measured.
     correction: AtomicU64,
     corrected_at: AtomicU64,
 }
@@ -205,7 +205,8 @@ impl Clock for TokioClock {
     }
 }
 
-/// A clock that moves when it is told to. Clones are the same clock.
+/// A clock that moves only by [`advance`](Self::advance) and [`advance_to`](Self::advance_to). Clones share the same
+/// time.
 ///
 /// ```
 /// use std::time::Duration;

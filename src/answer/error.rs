@@ -93,8 +93,11 @@ impl fmt::Display for Refused {
         }
         match self.retry_after() {
             Some(after) => write!(f, "; retry in {:.3} s", after.as_secs_f64()),
-            None if *wait == Wait::Unknown => f.write_str("; retry when a request in flight ends"),
-            None => Ok(()),
+            None if *wait == Wait::Never => Ok(()),
+            None => f.write_str(match code {
+                Code::OthersWaiting | Code::TooManyKeys | Code::Unavailable => "; retry later",
+                _ => "; retry when a request in flight ends",
+            }),
         }
     }
 }

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_hashes_orders_and_prints_like_its_text() {
+    fn key_hashes_orders_and_prints_like_str() {
         let (key, hasher) = (Key::from("a \"key\""), foldhash::fast::FixedState::default());
         assert_eq!(hasher.hash_one(&key), hasher.hash_one("a \"key\""));
         assert_eq!(format!("{key} {key:?}"), r#"a "key" "a \"key\"""#);

@@ -53,7 +53,7 @@ impl Page {
         labels.filter(|(other, _)| other == label).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// What kind the figure of this name is of.
+    /// Returns the type of the metric of this name.
     pub fn kind(&self, name: &str) -> Option<&str> {
         self.kinds.get(name).map(String::as_str)
     }

@@ -62,7 +62,7 @@ impl Talking {
         line.strip_suffix('\n').map(str::to_owned)
     }
 
-    /// What a [`role`] says next, by [`say`]; `None` when it has ended.
+    /// Returns the next line that a [`role`] prints with [`say`]; `None` when it has ended.
     pub fn hear(&mut self) -> Option<String> {
         loop {
             if let Some(said) = self.line()?.strip_prefix('#') {

@@ -167,7 +167,7 @@ fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Whether it listens, before it ends.
+/// Waits until the server listens. Returns `false` if it exits before.
 fn is_up(child: &mut Child, address: SocketAddr) -> bool {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until && child.try_wait().unwrap().is_none() {

@@ -62,7 +62,7 @@ impl Upstream {
         self.requests.recv().await.expect("it listens")
     }
 
-    /// Whether no request has come that was not asked for.
+    /// Returns `true` if no unexpected request has arrived.
     pub fn is_idle(&mut self) -> bool {
         self.requests.try_recv().is_err()
     }

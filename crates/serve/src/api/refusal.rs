@@ -44,7 +44,7 @@ fn detail(error: &AcquireError, wait: Duration) -> String {
     let advice = match (refused.wait, refused.code) {
         (Wait::Never, Code::UnknownModel) => "; set a quota for the key",
         (Wait::Never, _) => "",
-        (_, Code::TooManyKeys | Code::Unavailable) => "; retry later",
+        (_, Code::TooManyKeys | Code::Unavailable) => "",
         _ if wait.is_zero() => ", or set wait_ms to wait",
         _ => ", or raise wait_ms",
     };

@@ -92,7 +92,7 @@ pub(super) async fn one(
 }
 
 impl KeyStatsResponse {
-    /// What is told at this time.
+    /// The statistics at one point in time.
     pub(super) fn new(key: &str, stats: &KeyStats, now: Timestamp) -> Self {
         Self {
             key: key.to_owned(),

@@ -1,4 +1,4 @@
-//! What becomes of a seed.
+//! Mutations of a seed.
 
 use super::random::Random;
 

@@ -31,7 +31,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// In nanoseconds since the epoch.
     pub(crate) arrived: Timestamp,
-    /// How many answers had been given by then, and when the last of them was.
+    /// The number of responses sent by then, and the time of the last one.
     pub(crate) answers_before: usize,
     pub(crate) answered_before: Timestamp,
 }

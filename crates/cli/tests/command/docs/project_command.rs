@@ -2,7 +2,7 @@
 
 use tollgate_testing::markdown::root;
 
-/// What to run in place of a command.
+/// The command to run instead of a documented one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProjectCommand {
     /// The command `tollgate` with these arguments.

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use super::rig::{Exchange, Proxy, Upstream, chat, http, json};
 
 /// Returns a closed port, which is reserved while the socket is held.
-fn nobody() -> (TcpSocket, SocketAddr) {
+fn closed_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let addr = socket.local_addr().unwrap();
@@ -18,7 +18,7 @@ fn nobody() -> (TcpSocket, SocketAddr) {
 #[tokio::test]
 async fn failed_connection_releases_the_reservation() {
     let mut up = Upstream::start().await;
-    let (_held, away) = nobody();
+    let (_held, away) = closed_port();
     let two = [("away", away, "openai"), ("up", up.addr, "openai")];
     let proxy = Proxy::with(
         &two,
@@ -173,7 +173,7 @@ async fn request_that_was_read_is_resent_if_idempotent() {
 
 #[tokio::test]
 async fn failure_after_several_attempts_prevents_retries() {
-    let (_held, away) = nobody();
+    let (_held, away) = closed_port();
     let mut up = Upstream::start().await;
     let two = [("up", up.addr, "openai"), ("away", away, "openai")];
     for (attempts, field) in [(1, None), (2, Some("false"))] {
