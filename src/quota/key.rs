@@ -177,7 +177,8 @@ mod tests {
         let (key, hasher) = (Key::from("a \"key\""), foldhash::fast::FixedState::default());
         assert_eq!(hasher.hash_one(&key), hasher.hash_one("a \"key\""));
         assert_eq!(format!("{key} {key:?}"), r#"a "key" "a \"key\"""#);
-        assert!(Key::from("a") < Key::from("b"));
+        let [a, b] = ["a", "b"].map(Key::from);
+        assert!(a < b);
         assert_eq!(String::from(key), "a \"key\"");
     }
 
