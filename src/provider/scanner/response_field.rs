@@ -95,7 +95,7 @@ pub(in crate::provider) fn check(fields: &[ResponseField]) -> Result<(), String>
             && !key.contains(|c: char| c.is_control() || matches!(c, '"' | '\\'))
     };
     for ResponseField { path, .. } in fields {
-        if path.is_empty() || path.len() >= MAX_DEPTH || !path.iter().all(|key| is_key(key)) {
+        if path.is_empty() || path.len() >= MAX_DEPTH || !path.iter().all(is_key) {
             let limit = MAX_DEPTH - 1;
             return Err(format!(
                 "path {path:?}: use 1 to {limit} keys of 1 to {MAX_KEY} bytes, without quotes and \

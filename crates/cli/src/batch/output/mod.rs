@@ -1,25 +1,21 @@
 //! The output of a batch: a resumable file that is valid after `kill -9` at any time.
 //!
 //! - **Each outcome is one line, appended by one write** as soon as it is known. When
-//!   [`write`](Output::write) returns, the operating system has the line, and killing the process
-//! loses   nothing. [`finish`](Output::finish) also syncs it to disk.
+//!   [`write`](Output::write) returns, the operating system has the line, and killing the process loses
+//!   nothing. [`finish`](Output::finish) also syncs it to disk.
 //! - **Finished requests are read from the file itself**; there is no separate journal that could
-//!   disagree.
-//!   Every line without an `error` is finished, and every line with a permanent error.
+//!   disagree. Every line without an `error` is finished, and every line with a permanent error.
 //! - **A result contains a [hash](super::RequestHash)** of its request's path and body.
-//!   [`EarlierResults`] are
-//!   compared with the input before anything is changed.
+//!   [`EarlierResults`] are compared with the input before anything is changed.
 //! - **Opening removes the lines that this run replaces**:
-//!   [retryable](super::outcome::Failure::retryable) failures, invalid input lines (they may have
-//! been fixed),   and on request all failures and changed requests. One atomic rename removes them,
-//! so that no `custom_id`   occurs twice, before or after a crash.
-//! - **An incomplete last line** (the process was killed during the write) is removed and its
-//!   request sent
-//!   again. A last line without a newline is completed. Any other invalid line is an error, and
-//! nothing is   changed.
-//! - **One run at a time**: an advisory lock on `OUT.lock` beside the output, released when the
-//!   process ends.
-//!   The empty file is kept.
+//!   [retryable](super::outcome::Failure::retryable) failures, invalid input lines (they may have been
+//!   fixed), and on request all failures and changed requests. One atomic rename removes them, so that no
+//!   `custom_id` occurs twice, before or after a crash.
+//! - **An incomplete last line** (the process was killed during the write) is removed and its request sent
+//!   again. A last line without a newline is completed. Any other invalid line is an error, and nothing
+//!   is changed.
+//! - **One run at a time**: an advisory lock on `OUT.lock` beside the output, released when the process
+//!   ends. The empty file is kept.
 //! - **Order**: lines are in order of completion. [`finish_in_order`](Output::finish_in_order)
 //!   sorts them into
 //!   input order with one atomic rename. Holding results back in memory would lose them to a `kill

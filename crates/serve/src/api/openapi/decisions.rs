@@ -10,7 +10,7 @@ pub(super) fn decide(schemas: &mut Schemas) -> Value {
     let json = [("application/json", schemas.of::<DecisionResponse>())];
     Operation::new("statistics", "decide", "Check whether a request would be admitted")
         .description("Does not consume quota. Each key is checked separately.")
-        .body(schemas.of::<DecideRequest>(), true)
+        .body(&schemas.of::<DecideRequest>(), true)
         .response(200, "The decision.", &json, &["RateLimit", "RateLimit-Policy"])
         .reads_json()
         .for_clients()

@@ -32,7 +32,7 @@ impl Operation {
     }
 
     /// Sets a JSON request body.
-    pub(super) fn body(self, schema: Value, required: bool) -> Self {
+    pub(super) fn body(self, schema: &Value, required: bool) -> Self {
         let content = json!({"application/json": {"schema": schema}});
         self.with("requestBody", json!({"required": required, "content": content}))
     }

@@ -38,7 +38,7 @@ pub(super) fn put(schemas: &mut Schemas) -> Value {
              quota takes effect immediately: usage is kept, and waiting requests are re-evaluated.",
         )
         .parameter(name("name", schemas.max_key_length))
-        .body(quota_schema(&mut schemas.generator).to_value(), true)
+        .body(&quota_schema(&mut schemas.generator).to_value(), true)
         .response(200, "The quota was replaced.", &json, &["Idempotency-Replayed"])
         .response(201, "The quota was created.", &json, &["Idempotency-Replayed"])
         .idempotent(true)
@@ -60,7 +60,7 @@ pub(super) fn delete(schemas: &mut Schemas) -> Value {
 pub(super) fn reset(schemas: &mut Schemas) -> Value {
     Operation::new("quotas", "reset", "Reset the usage of a key, or of all keys")
         .description("Also ends cool-downs. Quota held by requests in flight stays held.")
-        .body(schemas.of::<ResetRequest>(), true)
+        .body(&schemas.of::<ResetRequest>(), true)
         .response(204, "The usage was reset.", &[], &["Idempotency-Replayed"])
         .idempotent(true)
         .for_admins()

@@ -16,7 +16,7 @@ pub(super) fn reserve(schemas: &mut Schemas) -> Value {
             "Takes a reservation immediately, or waits for it (`wait_ms`), first come, first served on \
              each key. Only the same server instance can settle, release and renew it.",
         )
-        .body(schemas.of::<ReserveRequest>(), true)
+        .body(&schemas.of::<ReserveRequest>(), true)
         .response(201, "The reservation was granted.", &json, &headers)
         .problem(429, "A limit is exceeded, other requests are waiting, or the queue is full.")
         .idempotent(true)
@@ -47,7 +47,7 @@ pub(super) fn settle(schemas: &mut Schemas) -> Value {
                  limit is in debt, and admits no requests until enough time has passed or `POST \
                  /v1/reset` is called.",
             )
-            .body(schemas.of::<SettleRequest>(), true);
+            .body(&schemas.of::<SettleRequest>(), true);
     changes(operation, schemas.of::<EndedResponse>(), true)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn release(schemas: &mut Schemas) -> Value {
 
 pub(super) fn renew(schemas: &mut Schemas) -> Value {
     let operation = Operation::new("reservations", "renew", "Extend a reservation")
-        .body(schemas.of::<RenewRequest>(), false);
+        .body(&schemas.of::<RenewRequest>(), false);
     changes(operation, schemas.of::<OpenResponse>(), true)
 }
 
