@@ -12,6 +12,7 @@ use super::feedback::Feedback;
 use super::gate::Gate;
 use super::handle::KeyHandle;
 use super::key_budget::KeyBudget;
+#[cfg(feature = "axum")]
 use super::key_state::KeyState;
 use super::permit::Permit;
 use super::quotas_handle::Quotas;
@@ -29,7 +30,9 @@ use crate::clock::Sleep;
 use crate::event::{Event, Listener};
 use crate::plan::DefaultLimits;
 use crate::plan::QuotaTable;
-use crate::quota::{Cost, Key, Quota, Usage};
+#[cfg(feature = "axum")]
+use crate::quota::Key;
+use crate::quota::{Cost, Quota, Usage};
 use crate::timestamp::Timestamp;
 
 /// A rate limiter that keeps every key within its quota. Clones share the same state.
