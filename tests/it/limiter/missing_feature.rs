@@ -39,8 +39,8 @@ fn zone_calendar_without_zones_feature_is_an_error() {
 fn regex_quota_without_regex_feature_is_an_error() {
     let error = Limiter::builder().quota("regex:user-.*", Quota::new().rpm(1)).build().unwrap_err();
     assert!(matches!(error, BuildError::MissingFeature(_)), "{error}");
-    let expected =
-        "the quota `regex:user-.*` needs the feature `regex`, which this build of tollgate lacks";
+    let expected = "the quota `regex:user-.*`: needs the Cargo feature `regex`; \
+                    enable it for the crate `tollgate`";
     assert_eq!(error.to_string(), expected);
 }
 
