@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tower_service::Service;
 
 use super::client::{Client, InFlight};
-use super::input::Line;
+use super::input::InputLine;
 use super::job_context::JobContext;
 use super::outage::Cause;
 use super::outcome::{Failure, Outcome};
@@ -34,7 +34,7 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Queues the request. The layer has no key of its own, so it is always ready.
-    pub(super) fn start(service: &mut Limited, base: &Base, line: &Line) -> Self {
+    pub(super) fn start(service: &mut Limited, base: &Base, line: &InputLine) -> Self {
         let (journey, left) = (Journey::new(), InFlight::of_line(line.number));
         let mut request = http::Request::new(line.body.clone());
         *request.method_mut() = http::Method::POST;
@@ -52,7 +52,7 @@ impl Attempt {
     /// quotas. During an outage it waits for the end of the outage, or for its turn to probe the
     /// server, and starts over with all its retries; a line whose probes fail too often counts as
     /// failed itself.
-    pub(super) async fn finish(self, line: &Line, shared: &JobContext) -> Option<Outcome> {
+    pub(super) async fn finish(self, line: &InputLine, shared: &JobContext) -> Option<Outcome> {
         let (mut attempt, mut probe, mut failed_probes) = (self, None, 0);
         loop {
             let (journey, left) = (attempt.journey.clone(), attempt.left.clone());
@@ -80,7 +80,7 @@ impl Attempt {
         }
     }
 
-    async fn end(self, line: &Line, shared: &JobContext, is_probe: bool) -> End {
+    async fn end(self, line: &InputLine, shared: &JobContext, is_probe: bool) -> End {
         let Self { journey, left, mut calling } = self;
         let end = match unless(until(shared, is_probe), calling.as_mut(), &left).await {
             Ok(Ok(response)) => {
@@ -150,7 +150,7 @@ async fn unless<F: Future>(
 }
 
 /// The outcome of a request without a response.
-fn failed(line: &Line, error: RateLimitError) -> Outcome {
+fn failed(line: &InputLine, error: RateLimitError) -> Outcome {
     let failure = match error.into_inner::<reqwest::Error>() {
         Ok(error) => return broken(line, error),
         // It was never sent and may fit other limits, so the next run tries again.
@@ -162,7 +162,7 @@ fn failed(line: &Line, error: RateLimitError) -> Outcome {
     Outcome::failed(&line.custom_id, None, failure)
 }
 
-fn broken(line: &Line, error: reqwest::Error) -> Outcome {
+fn broken(line: &InputLine, error: reqwest::Error) -> Outcome {
     let code = if error.is_timeout() { "timeout" } else { "connection" };
     // Without the URL, whose query may hold an API key.
     let failure = Failure::new(code, ErrorChain(&error.without_url()).to_string()).retryable();

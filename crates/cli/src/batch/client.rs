@@ -54,24 +54,24 @@ impl InFlight {
 
 /// A permit for one request in flight, kept in the response's extensions.
 #[derive(Debug, Clone)]
-pub(super) struct Slot {
-    _flying: Arc<SlotGuard>,
+pub(super) struct InFlightPermit {
+    _guard: Arc<InFlightGuard>,
 }
 
 #[derive(Debug)]
-struct SlotGuard {
+struct InFlightGuard {
     left: InFlight,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Slot {
+impl InFlightPermit {
     fn new(left: InFlight, permit: OwnedSemaphorePermit) -> Self {
         left.set(true);
-        Self { _flying: Arc::new(SlotGuard { left, _permit: permit }) }
+        Self { _guard: Arc::new(InFlightGuard { left, _permit: permit }) }
     }
 }
 
-impl Drop for SlotGuard {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.left.set(false);
     }
@@ -128,7 +128,7 @@ impl Service<http::Request<Bytes>> for Client {
                 // The caller drops this future.
                 return std::future::pending().await;
             }
-            let slot = Slot::new(left.clone(), permit);
+            let slot = InFlightPermit::new(left.clone(), permit);
             gate.sent(left.failures());
             let answered = whole(request).await;
             gate.received(left.failures(), answered.as_ref());

@@ -19,7 +19,7 @@ use super::client::Client;
 use super::forecast::Forecast;
 use super::gate::Gate;
 use super::ids::Ids;
-use super::input::{self, Entry, Line, Reader};
+use super::input::{self, Entry, InputLine, Reader};
 use super::input_queue::{InputQueue, MemoryPermit};
 use super::job_context::JobContext;
 use super::long_waits::LongWaits;
@@ -174,7 +174,7 @@ impl Job {
         self.plan_of(|_| true)
     }
 
-    fn plan_of(&self, is_left: impl Fn(&Line) -> bool) -> Result<Plan, JobError> {
+    fn plan_of(&self, is_left: impl Fn(&InputLine) -> bool) -> Result<Plan, JobError> {
         let limiter = self.limiter().map_err(JobError::Limits)?;
         let plan =
             Plan::read(self.reader(self.open()?), &limiter, (self.profile, &self.base), is_left);
@@ -259,7 +259,7 @@ impl Job {
         let (job, done) = (self.clone(), Arc::clone(done));
         let (sender, receiver) = oneshot::channel();
         std::thread::spawn(move || {
-            let is_left = |line: &Line| !done.contains(&line.custom_id) && !sender.is_closed();
+            let is_left = |line: &InputLine| !done.contains(&line.custom_id) && !sender.is_closed();
             if let Ok(plan) = job.plan_of(is_left) {
                 drop(sender.send(plan.forecast));
             }
@@ -370,7 +370,7 @@ fn begin(
     }
 }
 
-async fn go(first: Attempt, line: Line, shared: Arc<JobContext>, room: MemoryPermit) {
+async fn go(first: Attempt, line: InputLine, shared: Arc<JobContext>, room: MemoryPermit) {
     if let Some(outcome) = first.finish(&line, &shared).await {
         shared.write(&outcome.with_hash(line.hash), &line.body);
     }

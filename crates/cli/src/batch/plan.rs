@@ -9,7 +9,7 @@ use comfy_table::CellAlignment::{Left, Right};
 
 use super::forecast::Forecast;
 use super::ideal::Ideal;
-use super::input::{Entry, Line, Reader};
+use super::input::{Entry, InputLine, Reader};
 use super::target::Base;
 use crate::terminal::{HumanDuration, counted, plain_table, printable, whole};
 use tollgate::limiter::{Code, Limiter};
@@ -39,7 +39,7 @@ impl Plan {
         lines: Reader<R>,
         limiter: &Limiter,
         (profile, base): (Profile, &Base),
-        is_left: impl Fn(&Line) -> bool,
+        is_left: impl Fn(&InputLine) -> bool,
     ) -> io::Result<Self> {
         let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));
         for entry in lines {

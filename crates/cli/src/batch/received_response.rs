@@ -7,7 +7,7 @@ use http::response::Parts;
 use http_body_util::BodyExt;
 
 use super::client::OriginalStatus;
-use super::input::Line;
+use super::input::InputLine;
 use super::job_context::JobContext;
 use super::outcome::{BatchResponse, Failure, Outcome};
 use super::secrets::Secrets;
@@ -54,7 +54,7 @@ impl ReceivedResponse {
 
     /// Returns the outcome of the line. Stops the run if every other request would fail the same
     /// way.
-    pub(super) fn judge(self, line: &Line, shared: &JobContext) -> Outcome {
+    pub(super) fn judge(self, line: &InputLine, shared: &JobContext) -> Outcome {
         let id = &line.custom_id;
         let class = self.class(shared);
         if class == Class::Ok && self.parts.status.is_success() {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http_body_util::Full;
 
-use super::client::Slot;
+use super::client::InFlightPermit;
 use tollgate::Timestamp;
 use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
 use tollgate::provider::Profile;
@@ -51,6 +51,6 @@ impl Judge<Response> for ResponsePolicy {
     }
 
     fn before_retry(&self, response: &mut Self::Observed) {
-        response.extensions_mut().remove::<Slot>();
+        response.extensions_mut().remove::<InFlightPermit>();
     }
 }

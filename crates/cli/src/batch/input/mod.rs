@@ -61,7 +61,7 @@ pub struct Reader<R> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A request to send.
-    Request(Line),
+    Request(InputLine),
     /// An invalid line.
     Invalid(InvalidLine),
 }
@@ -69,7 +69,7 @@ pub enum Entry {
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Line {
+pub struct InputLine {
     /// The line number, from 1.
     pub number: u64,
     /// The `custom_id`, or `line-N`.
@@ -86,13 +86,13 @@ impl Entry {
     /// Returns the line number and the `custom_id`.
     pub fn place(&self) -> (u64, &str) {
         match self {
-            Self::Request(Line { number, custom_id, .. })
+            Self::Request(InputLine { number, custom_id, .. })
             | Self::Invalid(InvalidLine { number, custom_id, .. }) => (*number, custom_id),
         }
     }
 }
 
-impl Line {
+impl InputLine {
     fn new(number: u64, custom_id: String, url_path: String, body: &str) -> Self {
         let hash = RequestHash::of(&url_path, body.as_bytes());
         Self { number, custom_id, url_path, body: Bytes::copy_from_slice(body.as_bytes()), hash }
@@ -149,7 +149,7 @@ impl<R: BufRead> Reader<R> {
         }
         let found = found.and_then(|shape::Request { form, url_path, body, .. }| {
             let path = || endpoint::path(&self.endpoint, form, body);
-            Ok(Line::new(number, custom_id.clone(), url_path.map_or_else(path, Ok)?, body))
+            Ok(InputLine::new(number, custom_id.clone(), url_path.map_or_else(path, Ok)?, body))
         });
         match found {
             Ok(line) => Entry::Request(line),

@@ -1,4 +1,4 @@
-use tollgate_cli::batch::input::{Entry, Fault, InvalidLine, Line, Reader, count};
+use tollgate_cli::batch::input::{Entry, Fault, InputLine, InvalidLine, Reader, count};
 use tollgate_cli::batch::outcome::{Failure, Outcome};
 
 const ENDPOINT: &str = "/v1/chat/completions";
@@ -8,7 +8,7 @@ fn read(text: impl AsRef<[u8]>) -> Vec<Entry> {
     entries.expect("memory can be read")
 }
 
-fn request(text: impl AsRef<[u8]>) -> Line {
+fn request(text: impl AsRef<[u8]>) -> InputLine {
     match read(text).pop() {
         Some(Entry::Request(line)) => line,
         other => panic!("no request: {other:?}"),
@@ -122,7 +122,7 @@ fn invalid_line_error_has_number_and_reason() {
     }
 }
 
-fn read_for(endpoint: &str, line: &str) -> Result<Line, InvalidLine> {
+fn read_for(endpoint: &str, line: &str) -> Result<InputLine, InvalidLine> {
     match Reader::new(line.as_bytes(), endpoint).next().expect("a line").expect("text") {
         Entry::Request(line) => Ok(line),
         Entry::Invalid(line) => Err(line),

@@ -6,12 +6,12 @@ use std::process::Child;
 
 use serde_json::json;
 
-use super::rig::{Home, ended};
+use super::rig::{TestHome, ended};
 use tollgate_testing::process::Running;
 
 /// A folder with ten requests in `in.jsonl`.
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> TestHome {
+    let home = TestHome::new();
     let line = |n: usize| {
         let body = json!({"model": "gpt-4o", "max_tokens": 20,
                           "messages": [{"role": "user", "content": "Hi"}]});
@@ -23,7 +23,7 @@ fn home() -> Home {
     home
 }
 
-fn results(home: &Home) -> usize {
+fn results(home: &TestHome) -> usize {
     fs::read_to_string(home.path("out.jsonl")).unwrap_or_default().lines().count()
 }
 

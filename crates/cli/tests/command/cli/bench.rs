@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
-use super::rig::{CommandOutput, Home, output_of};
+use super::rig::{CommandOutput, TestHome, output_of};
 
 /// The received requests and their counts.
 type ReceivedRequest = Arc<Mutex<BTreeMap<String, u64>>>;
@@ -47,7 +47,7 @@ async fn silent(then: fn(tokio::net::TcpStream, &mut Vec<tokio::net::TcpStream>)
 
 async fn bench(arguments: String) -> CommandOutput {
     let run = move || {
-        let home = Home::new();
+        let home = TestHome::new();
         let mut command = home.tollgate(&format!("bench {arguments}"));
         output_of(command.env("TOLLGATE_TOKEN", "t0ken"))
     };
@@ -108,7 +108,7 @@ async fn end_of_benchmark_counts_unanswered_requests() {
 #[test]
 fn remote_server_requires_allow_remote() {
     // An address for documentation (RFC 5737): nobody has it.
-    let output = Home::new().run("bench http://192.0.2.1:8080");
+    let output = TestHome::new().run("bench http://192.0.2.1:8080");
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.contains("not this machine") && output.stderr.contains("--allow-remote"));
 }
@@ -118,7 +118,7 @@ fn invalid_server_url_error_omits_password() {
     for url in
         ["https://127.0.0.1:1", "http://me:s3cret@127.0.0.1:1", "http://127.0.0.1:1/rate", "8080"]
     {
-        let output = Home::new().run(&format!("bench {url}"));
+        let output = TestHome::new().run(&format!("bench {url}"));
         assert_eq!(output.code, Some(2), "{output:?}");
         assert!(
             output.stderr.starts_with("tollgate: ") && !output.stderr.contains("s3cret"),
@@ -126,7 +126,7 @@ fn invalid_server_url_error_omits_password() {
         );
     }
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let output = Home::new().run(&format!("bench http://{}", nobody.expect("a port")));
+    let output = TestHome::new().run(&format!("bench http://{}", nobody.expect("a port")));
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.contains("refused"), "{output:?}");
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::rig::Home;
+use super::rig::TestHome;
 use super::stores::{closed, take, two_keys};
 
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> TestHome {
+    let home = TestHome::new();
     two_keys(&home.path("s.db"));
     home
 }
@@ -75,7 +75,7 @@ fn invalid_tokens_are_rejected() {
 
 #[test]
 fn requests_input_and_output_count_too() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("c.yaml", "quotas: {m: {rpm: 10, itpm: 1000, otpm: 100}}");
     for (rest, code) in [
         ("500", "ok"),
@@ -92,7 +92,7 @@ fn requests_input_and_output_count_too() {
 
 #[test]
 fn unknown_key_follows_policy() {
-    let home = Home::new();
+    let home = TestHome::new();
     let output = home.run("check nobody 5 --json");
     assert_eq!((output.code, &output.json()["code"]), (Some(0), &json!("unknown_model")));
     home.write("c.yaml", "unknown_key: refuse");
@@ -103,7 +103,7 @@ fn unknown_key_follows_policy() {
 
 #[test]
 fn exhausted_daily_limit_stays_exhausted() {
-    let home = Home::new();
+    let home = TestHome::new();
     closed(&home.path("s.db"), |limiter| (0..50).for_each(|_| take(limiter, "claude-y", 0)));
     let output = home.run("check claude-y 1 --json --store s.db").json();
     assert_eq!((&output["allowed"], &output["code"]), (&json!(false), &json!("rpd_exceeded")));

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use super::rig::{Home, ended};
+use super::rig::{TestHome, ended};
 use tollgate_testing::process::Running;
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
@@ -10,18 +10,18 @@ const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 #[test]
 fn completions_list_commands_for_every_shell() {
     for shell in SHELLS {
-        let output = Home::new().run(&format!("completions {shell}"));
+        let output = TestHome::new().run(&format!("completions {shell}"));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{shell}");
         for name in ["batch", "count", "completions", "simulate", "max-in-flight"] {
             assert!(output.stdout.contains(name), "{shell} is not output of {name}");
         }
     }
-    assert_eq!(Home::new().run("completions tcsh").code, Some(2));
+    assert_eq!(TestHome::new().run("completions tcsh").code, Some(2));
 }
 
 #[test]
 fn bash_accepts_completion_script() {
-    let home = Home::new();
+    let home = TestHome::new();
     let script = home.write("completions", &home.run("completions bash").stdout);
     let check = std::process::Command::new("bash").arg("-n").arg(script).output();
     assert!(check.is_ok_and(|output| output.status.success()));
@@ -30,7 +30,7 @@ fn bash_accepts_completion_script() {
 #[test]
 fn closed_pipe_is_success() {
     for arguments in ["completions bash", "count gpt-4o Hi --by estimate"] {
-        let home = Home::new();
+        let home = TestHome::new();
         let mut command = home.tollgate(arguments);
         let (read, write) = std::io::pipe().expect("a pipe");
         drop(read);
@@ -43,7 +43,7 @@ fn closed_pipe_is_success() {
 #[test]
 fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-    let home = Home::new();
+    let home = TestHome::new();
     let mut command = home.tollgate("completions bash");
     let output = ended(Running::start(command.stdout(full)));
     assert_eq!(output.code, Some(2));

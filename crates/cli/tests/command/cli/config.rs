@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::rig::Home;
+use super::rig::TestHome;
 use super::stores::two_keys;
 
 #[test]
 fn config_check_reports_valid_file_or_each_error() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("good.yaml", "providers: [openai]\nquotas: {m: {rpm: 5}}\n");
     let output = home.run("config check good.yaml");
     assert_eq!(output.stdout, "good.yaml: valid (providers: 1, quotas: 1)\n", "{output:?}");
@@ -26,7 +26,7 @@ fn config_check_reports_valid_file_or_each_error() {
 
 #[test]
 fn config_show_prints_values_with_source() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("c.yaml", "store: {sqlite: s.db, flush: 5s}\nbus: {redis: \"redis://u:s3cret@h\"}");
     let mut command = home.tollgate("config show --config c.yaml");
     command.env("TOLLGATE_STORE__FLUSH", "2s");
@@ -41,7 +41,7 @@ fn config_show_prints_values_with_source() {
 
 #[test]
 fn schema_is_json_and_providers_have_dates() {
-    let home = Home::new();
+    let home = TestHome::new();
     let schema = home.run("config schema").json();
     assert!(schema["properties"]["quotas"].is_object(), "{schema}");
     let output = home.run("config providers");
@@ -53,7 +53,7 @@ fn schema_is_json_and_providers_have_dates() {
 
 #[test]
 fn config_path_prints_effective_file() {
-    let home = Home::new();
+    let home = TestHome::new();
     let output = home.run("config path");
     let default = home.path("config/tollgate/config.yaml");
     assert_eq!((output.code, output.stdout), (Some(1), format!("{}\n", default.display())));
@@ -67,7 +67,7 @@ fn config_path_prints_effective_file() {
 
 #[test]
 fn migrate_copies_store_and_dry_run_only_reads() {
-    let home = Home::new();
+    let home = TestHome::new();
     two_keys(&home.path("s.db"));
     let dry = home.run("migrate s.db t.yaml --dry-run --json");
     assert_eq!((dry.code, &dry.json()["keys"]), (Some(0), &json!(2)), "{dry:?}");

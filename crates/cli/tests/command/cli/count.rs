@@ -3,13 +3,13 @@
 use serde_json::json;
 use tollgate_simulate::{Settings, SimulatedServer};
 
-use super::rig::{Home, output_of, run_with_input};
+use super::rig::{TestHome, output_of, run_with_input};
 
 const KEY: &str = "sk-test-0123456789abcdef-s3cret";
 
 #[test]
 fn estimate_prints_one_token_per_four_bytes() {
-    let home = Home::new();
+    let home = TestHome::new();
     let table = [("", "0\n"), ("a", "1\n"), ("abcd", "1\n"), ("abcde", "2\n"), ("éé\"", "2\n")];
     for (text, tokens) in table {
         let output = output_of(home.tollgate("count gpt-4o --by estimate").arg(text));
@@ -23,7 +23,7 @@ fn estimate_prints_one_token_per_four_bytes() {
 #[test]
 fn standard_input_is_read_where_no_text_is_given() {
     for argument in ["", "-"] {
-        let home = Home::new();
+        let home = TestHome::new();
         let mut command = home.tollgate(&format!("count m --by estimate {argument}"));
         assert_eq!(run_with_input(&mut command, b"12345678\n").stdout, "3\n");
     }
@@ -31,10 +31,10 @@ fn standard_input_is_read_where_no_text_is_given() {
 
 #[test]
 fn default_counting_method_is_reported_on_stderr() {
-    let output = Home::new().run("count some-model Hello");
+    let output = TestHome::new().run("count some-model Hello");
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "2\n"));
     assert!(output.stderr.contains("estimated at four bytes per token"), "{output:?}");
-    let output = Home::new().run("count some-model Hello --json");
+    let output = TestHome::new().run("count some-model Hello --json");
     let expected = json!({"model": "some-model", "tokens": 2, "by": "estimate", "bytes": 5});
     assert_eq!((output.json(), output.stderr.as_str()), (expected, ""));
 }
@@ -42,7 +42,7 @@ fn default_counting_method_is_reported_on_stderr() {
 #[cfg(feature = "tokenizer")]
 #[test]
 fn built_in_vocabulary_counts_exactly() {
-    let home = Home::new();
+    let home = TestHome::new();
     let output = output_of(home.tollgate("count gpt-4o --json").arg("速率限制"));
     assert_eq!(
         output.json(),
@@ -58,7 +58,7 @@ fn built_in_vocabulary_counts_exactly() {
 fn long_text_is_counted_completely() {
     // One token a line where it is counted, which the dense end would not be taken to have.
     let text = format!("{}{}", "hello\n".repeat(30_000), "速率限制\n".repeat(2_000));
-    let home = Home::new();
+    let home = TestHome::new();
     let output = run_with_input(&mut home.tollgate("count gpt-4o --by tokenizer"), text.as_bytes());
     // As the vocabulary itself counts it: `bpe_openai::o200k_base().count(&text)`.
     assert_eq!(output.stdout, "68000\n");
@@ -66,7 +66,7 @@ fn long_text_is_counted_completely() {
 
 #[test]
 fn invalid_utf8_error_has_position() {
-    let home = Home::new();
+    let home = TestHome::new();
     let output = run_with_input(&mut home.tollgate("count m -"), b"ab\xff");
     assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
     assert_eq!(output.stderr, "tollgate: standard input: invalid UTF-8 at byte 2\n");
@@ -78,7 +78,7 @@ fn invalid_utf8_error_has_position() {
 async fn each_provider_counts_tokens() {
     let server =
         SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
-    let (home, base) = (Home::new(), format!("http://{}", server.addr()));
+    let (home, base) = (TestHome::new(), format!("http://{}", server.addr()));
     for (model, variable) in [
         ("claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
         ("gemini-2.5-flash", "GOOGLE_API_KEY"),
@@ -107,7 +107,7 @@ async fn provider_error_is_quoted_without_api_key() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
-    let home = Home::new();
+    let home = TestHome::new();
     let mut command = home.tollgate(&format!(
         "count claude-x Hi --by provider --provider anthropic --base-url {base}"
     ));
@@ -118,7 +118,7 @@ async fn provider_error_is_quoted_without_api_key() {
 
 #[test]
 fn missing_key_or_provider_sends_no_request() {
-    let home = Home::new();
+    let home = TestHome::new();
     let table = [
         ("count gpt-4o Hi --by provider", "OPENAI_API_KEY: not set"),
         ("count gemini-x Hi --by provider", "GEMINI_API_KEY or GOOGLE_API_KEY: not set"),
@@ -141,7 +141,7 @@ fn missing_key_or_provider_sends_no_request() {
 
 #[test]
 fn help_mentions_tokenizer_if_built_in() {
-    let home = Home::new();
+    let home = TestHome::new();
     let output = home.run("count --help").stdout;
     // The command is tested with all features; one that was built without says how to get it.
     assert!(output.contains("`tokenizer` counts exactly"), "{output}");

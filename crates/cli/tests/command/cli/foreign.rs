@@ -1,6 +1,6 @@
 //! Errors for files of other programs don't show their content.
 
-use super::rig::{CommandOutput, Home, output_of};
+use super::rig::{CommandOutput, TestHome, output_of};
 use super::stores::two_keys;
 
 /// Files as they lie about; each has `hunter` where its secrets are, and in its names.
@@ -35,7 +35,7 @@ fn assert_hides_content(name: &str, command: &str, output: &CommandOutput) {
 
 #[test]
 fn foreign_configuration_error_omits_content() {
-    let home = Home::new();
+    let home = TestHome::new();
     for (name, content) in FOREIGN {
         home.write(name, content);
         for command in [
@@ -56,7 +56,7 @@ fn foreign_configuration_error_omits_content() {
 
 #[test]
 fn foreign_state_error_omits_content() {
-    let home = Home::new();
+    let home = TestHome::new();
     two_keys(&home.path("mine.db"));
     for (name, content) in FOREIGN {
         home.write(name, content);
@@ -72,7 +72,7 @@ fn foreign_state_error_omits_content() {
 
 #[test]
 fn foreign_configuration_error_has_positions() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("compose.yaml", "services: {a: 1}\nstore: x\nsecrets: {b: 2}\n");
     let output = home.run("config check compose.yaml");
     let lines: Vec<_> = output.stderr.lines().collect();
@@ -82,7 +82,7 @@ fn foreign_configuration_error_has_positions() {
 
 #[test]
 fn misspelt_section_in_the_environment_is_an_error() {
-    let home = Home::new();
+    let home = TestHome::new();
     let mut command = home.tollgate("show");
     let output =
         output_of(command.env("TOLLGATE_STOER__FLUSH", "hunter").env("TOLLGATE_TOKEN", "t"));

@@ -3,11 +3,11 @@
 use clap::CommandFactory;
 use tollgate_cli::command::Cli;
 
-use super::rig::{Home, output_of};
+use super::rig::{TestHome, output_of};
 
 #[test]
 fn help_of_every_command_has_exit_codes_and_example() {
-    let home = Home::new();
+    let home = TestHome::new();
     for command in Cli::command().get_subcommands() {
         let name = command.get_name();
         let output = home.run(&format!("{name} --help"));
@@ -20,7 +20,7 @@ fn help_of_every_command_has_exit_codes_and_example() {
 
 #[test]
 fn help_of_every_command_has_long_text() {
-    let home = Home::new();
+    let home = TestHome::new();
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for command in Cli::command().get_subcommands() {
         let name = command.get_name();
@@ -38,7 +38,7 @@ fn help_of_every_command_has_long_text() {
 
 #[test]
 fn errors_have_prefix_and_escape_control_characters() {
-    let home = Home::new();
+    let home = TestHome::new();
     for wrong in ["", "batch", "shwo", "show --nope", "completions ksh", "config check gone.yaml"] {
         let output = home.run(wrong);
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{wrong}: {output:?}");
@@ -57,7 +57,7 @@ fn errors_have_prefix_and_escape_control_characters() {
 
 #[test]
 fn help_lists_all_commands_in_groups() {
-    let home = Home::new();
+    let home = TestHome::new();
     for arguments in ["help", "--help", "-h"] {
         let output = home.run(arguments);
         assert_eq!(output.code, Some(0), "{arguments}");

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::rig::{Home, run_with_input};
+use super::rig::{TestHome, run_with_input};
 use super::stores::{closed, open, take, two_keys};
 use tollgate::quota::Quota;
 
-fn used(home: &Home, store: &str, key: &str) -> u64 {
+fn used(home: &TestHome, store: &str, key: &str) -> u64 {
     let shown = home.run(&format!("show {key} --json --store {store}")).json();
     shown["keys"][0]["limits"][0]["used"].as_u64().unwrap_or(0)
 }
@@ -14,7 +14,7 @@ fn used(home: &Home, store: &str, key: &str) -> u64 {
 #[test]
 fn reset_clears_one_key_and_keeps_others() {
     for store in ["s.db", "s.yaml"] {
-        let home = Home::new();
+        let home = TestHome::new();
         two_keys(&home.path(store));
         let output = home.run(&format!("reset gpt-4o --store {store}"));
         assert_eq!((output.code, output.stdout.as_str()), (Some(0), "reset usage of gpt-4o\n"));
@@ -29,7 +29,7 @@ fn reset_clears_one_key_and_keeps_others() {
 #[test]
 fn reset_all_clears_all_keys() {
     for store in ["s.db", "s.yaml"] {
-        let home = Home::new();
+        let home = TestHome::new();
         two_keys(&home.path(store));
         let output = home.run(&format!("reset --all --json --store {store}"));
         assert_eq!(
@@ -46,7 +46,7 @@ fn reset_all_clears_all_keys() {
 
 #[test]
 fn reset_without_key_in_script_is_error() {
-    let home = Home::new();
+    let home = TestHome::new();
     two_keys(&home.path("s.db"));
     let output = run_with_input(&mut home.tollgate("reset --store s.db"), b"y\n");
     assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
@@ -57,7 +57,7 @@ fn reset_without_key_in_script_is_error() {
 
 #[test]
 fn unknown_key_error_suggests_similar_keys() {
-    let home = Home::new();
+    let home = TestHome::new();
     two_keys(&home.path("s.db"));
     let output = home.run("reset gpt4o --store s.db");
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
@@ -69,7 +69,7 @@ fn unknown_key_error_suggests_similar_keys() {
 
 #[test]
 fn empty_key_is_never_suggested() {
-    let home = Home::new();
+    let home = TestHome::new();
     closed(&home.path("s.db"), |limiter| {
         limiter.quotas().set("", &Quota::new().rpd(5));
         take(limiter, "", 0);
@@ -80,7 +80,7 @@ fn empty_key_is_never_suggested() {
 
 #[test]
 fn running_program_resets_too() {
-    let home = Home::new();
+    let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
     take(&limiter, "gpt-4o", 12_345);
     // As soon as it has been written down.

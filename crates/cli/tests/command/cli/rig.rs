@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tollgate_testing::process::Running;
 
 /// A folder that stands for the home of a user: nothing outside of it is read or written.
-pub(crate) struct Home(TempDir);
+pub(crate) struct TestHome(TempDir);
 
 /// The exit code and output of a command.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct CommandOutput {
     pub(crate) stderr: String,
 }
 
-impl Home {
+impl TestHome {
     pub(crate) fn new() -> Self {
         Self(TempDir::new().expect("a folder"))
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate::quota::Cost;
 
-use super::rig::{CommandOutput, Home, output_of};
+use super::rig::{CommandOutput, TestHome, output_of};
 use super::stores::{closed, open, take, two_keys};
 #[cfg(unix)]
 use tollgate_testing::process::Talking;
@@ -17,7 +17,7 @@ store: {sqlite: mine.db}
 
 #[test]
 fn default_store_is_shown_with_stored_limits() {
-    let home = Home::new();
+    let home = TestHome::new();
     two_keys(&home.path("state/tollgate/state.db"));
     let output = home.run("show");
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
@@ -41,7 +41,7 @@ fn default_store_is_shown_with_stored_limits() {
 #[test]
 fn store_format_is_detected_from_content() {
     for (written, named) in [("s.yaml", "s.db"), ("s.db", "s.yaml"), ("s.yaml", "s.bak")] {
-        let home = Home::new();
+        let home = TestHome::new();
         two_keys(&home.path(written));
         std::fs::rename(home.path(written), home.path(named)).expect("renamed");
         let output = home.run(&format!("show gpt-4o --store {named}"));
@@ -54,7 +54,7 @@ fn store_format_is_detected_from_content() {
 
 #[test]
 fn unreadable_store_is_error() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("file", "no folder");
     for command in ["show", "check gpt-4o 1", "reset --all"] {
         let output = home.run(&format!("{command} --store file/state.db"));
@@ -65,7 +65,7 @@ fn unreadable_store_is_error() {
 
 #[test]
 fn show_json_has_usage_on_one_line() {
-    let home = Home::new();
+    let home = TestHome::new();
     let path = home.path("my.yaml");
     two_keys(&path);
     let output = home.run("show gpt-* --json --store my.yaml");
@@ -85,7 +85,7 @@ fn show_json_has_usage_on_one_line() {
 
 #[test]
 fn configuration_sets_limits_and_store() {
-    let home = Home::new();
+    let home = TestHome::new();
     two_keys(&home.path("mine.db"));
     home.write("tollgate.yaml", CONFIG);
     let mut in_environment = home.tollgate("show --json");
@@ -111,7 +111,7 @@ fn configuration_sets_limits_and_store() {
 
 #[test]
 fn key_matching_glob_is_shown_with_quota_name() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write(
         "c.yaml",
         "quotas: {'claude-*': {rpm: 50}, gpt-4o: {rpm: 5}}\nstore: {sqlite: s.db}",
@@ -130,7 +130,7 @@ fn key_matching_glob_is_shown_with_quota_name() {
 
 #[test]
 fn held_amount_is_shown_separately() {
-    let home = Home::new();
+    let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
     let permit = limiter.try_acquire("gpt-4o", &Cost::new().tokens(4_000)).expect("it fits");
     take(&limiter, "gpt-4o", 1_000);
@@ -149,7 +149,7 @@ fn held_amount_is_shown_separately() {
 
 #[test]
 fn empty_store_and_unknown_key_are_reported() {
-    let home = Home::new();
+    let home = TestHome::new();
     let output = home.run("show");
     assert_eq!(output.code, Some(0));
     assert!(
@@ -166,7 +166,7 @@ fn empty_store_and_unknown_key_are_reported() {
 
 #[test]
 fn unreadable_files_are_named_and_unchanged() {
-    let home = Home::new();
+    let home = TestHome::new();
     for (name, content) in [("a.db", "no database at all"), ("a.yaml", "quotas: [what")] {
         let path = home.write(name, content);
         for arguments in
@@ -187,7 +187,7 @@ fn unreadable_files_are_named_and_unchanged() {
 
 #[test]
 fn missing_home_error_names_option() {
-    let home = Home::new();
+    let home = TestHome::new();
     let mut command = home.tollgate("show");
     command.env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
     let output = output_of(&mut command);
@@ -198,7 +198,7 @@ fn missing_home_error_names_option() {
 #[cfg(unix)]
 #[test]
 fn watch_prints_line_every_second_until_interrupted() {
-    let home = Home::new();
+    let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
     let mut process = Talking::start(&mut home.tollgate("show --watch --json --store s.db"));
     let mut used = || -> Value {
@@ -217,7 +217,7 @@ fn watch_prints_line_every_second_until_interrupted() {
 
 #[test]
 fn control_characters_in_keys_are_escaped() {
-    let home = Home::new();
+    let home = TestHome::new();
     closed(&home.path("s.db"), |limiter| take(limiter, "claude-\u{1b}[2J\n", 0));
     let output = home.run("show --store s.db");
     assert!(output.stdout.contains("claude-\\u{1b}[2J\\n"), "{output:?}");

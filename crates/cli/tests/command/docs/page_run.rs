@@ -7,7 +7,7 @@ use tollgate_testing::process::Talking;
 
 use super::project_command::{ProjectCommand, project_command};
 use super::transcript::{entries, normalized};
-use crate::cli::rig::{Home, output_of};
+use crate::cli::rig::{TestHome, output_of};
 
 /// The addresses that pages use for the server and for the simulated provider.
 const SERVER: &str = "127.0.0.1:8080";
@@ -18,7 +18,7 @@ const PROVIDER: &str = "127.0.0.1:8089";
 /// Addresses of the page are replaced by those of the servers that it has started, and the URLs of real
 /// providers by that of the simulated one.
 pub(super) struct PageRun {
-    home: Home,
+    home: TestHome,
     /// `export` lines so far.
     exports: String,
     servers: Vec<Talking>,
@@ -29,7 +29,7 @@ pub(super) struct PageRun {
 impl PageRun {
     /// Starts the provider that stands for the real ones.
     pub(super) fn new() -> Self {
-        let home = Home::new();
+        let home = TestHome::new();
         let requests = file("examples/requests.jsonl");
         let few: Vec<_> = requests.lines().take(5).collect();
         home.write("examples/requests.jsonl", &few.join("\n"));

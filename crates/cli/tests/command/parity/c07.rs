@@ -1,10 +1,10 @@
 //! c07: GoCC's flags, and `TOLLGATE_*`.
 
-use crate::cli::rig::{Home, output_of};
+use crate::cli::rig::{TestHome, output_of};
 
 #[test]
 fn c07_flags_and_variables_are_checked_at_the_start() {
-    let home = Home::new();
+    let home = TestHome::new();
     for flag in [
         "--max-requests=0",
         "--max-requests-in-queue=-1",

@@ -1,11 +1,11 @@
-use crate::cli::rig::Home;
+use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
 
 #[test]
 fn c14_bench_counts_grants_of_running_server() {
     for protocol in ["", "--http2"] {
         let server = Served::start("serve: {max_requests: 5, window_millis: 3600000}");
-        let output = Home::new().run(&format!(
+        let output = TestHome::new().run(&format!(
             "bench http://{} --requests 40 --keys 4 --connections 8 --json {protocol}",
             server.addr()
         ));

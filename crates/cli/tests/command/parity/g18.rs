@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::cli::rig::Home;
+use crate::cli::rig::TestHome;
 use crate::cli::stores::two_keys;
 
 /// A home in whose default store `gpt-4o` and `claude-x` were used.
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> TestHome {
+    let home = TestHome::new();
     two_keys(&home.path("state/tollgate/state.db"));
     home
 }
@@ -42,14 +42,14 @@ fn g18_reset_clears_one_model_or_all() {
 
 #[test]
 fn g18_count_estimates_four_characters_a_token() {
-    let home = Home::new();
+    let home = TestHome::new();
     assert_eq!(home.run("count gpt-4o abcdefgh --by estimate").stdout, "2\n");
     assert_eq!(home.run("count gpt-4o abcdefgh --by estimate --json").json()["tokens"], json!(2));
 }
 
 #[test]
 fn g18_config_shows_effective_values() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("config/tollgate/config.yaml", "quotas: {gpt-4o: {rpm: 500}}");
     let output = home.run("config show");
     assert_eq!(output.code, Some(0));

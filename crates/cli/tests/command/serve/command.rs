@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::process::Served;
-use crate::cli::rig::{CommandOutput, Home};
+use crate::cli::rig::{CommandOutput, TestHome};
 use tollgate_testing::http::{Reply, http1};
 use tollgate_testing::process::run_by;
 
@@ -97,7 +97,7 @@ pub(super) async fn soon(mut so: impl AsyncFnMut() -> bool) {
 
 #[tokio::test]
 async fn gocc_flags_start_server_and_sigterm_stops_server() {
-    let home = Home::new();
+    let home = TestHome::new();
     let served = LoggedServer::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
     let mut statuses = Vec::new();
     for _ in 0..3 {
@@ -116,7 +116,7 @@ async fn gocc_flags_start_server_and_sigterm_stops_server() {
 
 #[tokio::test]
 async fn response_log_follows_flags_and_omits_secrets() {
-    let home = Home::new();
+    let home = TestHome::new();
     let mut command =
         home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
     let served = LoggedServer::start(command.env("TOLLGATE_TOKEN", "hunter2"));
@@ -157,7 +157,7 @@ async fn response_log_follows_flags_and_omits_secrets() {
 
 #[tokio::test]
 async fn responses_are_not_logged_by_default() {
-    let home = Home::new();
+    let home = TestHome::new();
     let served = LoggedServer::start(&mut home.tollgate("serve -m 1 -p 0"));
     served.status("/rate/k").await;
     served.status("/nothing").await;
@@ -167,7 +167,7 @@ async fn responses_are_not_logged_by_default() {
 
 #[tokio::test]
 async fn keys_file_is_reloaded_after_rename_link_and_error() {
-    let home = Home::new();
+    let home = TestHome::new();
     let keys = |most: u32| {
         format!("{{\"keys\": [{{\"key_pattern\": \"k\", \"max_requests_per_window\": {most}}}]}}")
     };
@@ -218,7 +218,7 @@ fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
 #[cfg(target_os = "linux")]
 #[test]
 fn open_file_limit_is_raised_for_bounds() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("c.yaml", "serve: {bounds: {connections: 300}}");
     let command = home.tollgate("serve --config c.yaml --port 0");
     for (hard, allowed, warned) in [(4_000, "428", false), (200, "200", true)] {
@@ -236,7 +236,7 @@ fn open_file_limit_is_raised_for_bounds() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn local_file_shortage_is_not_reported_as_upstream_error() {
-    let home = Home::new();
+    let home = TestHome::new();
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let up = upstream.local_addr().unwrap();
     let config = format!(
@@ -264,7 +264,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
 
 #[test]
 fn invalid_values_are_rejected_at_start() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write(
         "keys.json",
         "{\"keys\": [{\"key_pattern\": \"(\", \"key_pattern_is_regex\": true}]}",

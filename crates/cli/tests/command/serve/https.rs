@@ -4,7 +4,7 @@ use axum::http::{Response, Version};
 use serde_json::Value;
 
 use super::tls::{Ca, Secure, params, serve};
-use crate::cli::rig::Home;
+use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
 use tollgate_testing::upstream::{Upstream, chat, http, json};
 
@@ -112,7 +112,7 @@ async fn server_without_ca_warns_and_reaches_plain_upstream() {
     let secure = Secure::start(Ca::new("ours").certify("127.0.0.1"), &["h2"]).await;
     let mut plain = Upstream::start().await;
     let upstreams = [("up", secure.url()), ("plain", format!("http://{}", plain.addr))];
-    let served = serve(Home::new(), &upstreams, "", "/nowhere/ca.pem");
+    let served = serve(TestHome::new(), &upstreams, "", "/nowhere/ca.pem");
     let log = served.read("log");
     assert!(log.contains("no trusted root certificates found"), "{log}");
     let problem = distrusted(&served, "up").await;

@@ -3,24 +3,24 @@
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use crate::cli::rig::{CommandOutput, Home};
+use crate::cli::rig::{CommandOutput, TestHome};
 use tollgate_testing::process::Talking;
 
 /// A server that is killed at the end of its test.
 pub(crate) struct Served {
     process: Talking,
     addr: SocketAddr,
-    home: Option<Home>,
+    home: Option<TestHome>,
 }
 
 impl Served {
     /// Starts a server with a configuration on a free port.
     pub(crate) fn start(config: &str) -> Self {
-        Self::start_in(Home::new(), config, |_| ())
+        Self::start_in(TestHome::new(), config, |_| ())
     }
 
     /// The same in a home that has files already; `set` changes how it is called.
-    pub(crate) fn start_in(home: Home, config: &str, set: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn start_in(home: TestHome, config: &str, set: impl FnOnce(&mut Command)) -> Self {
         home.write("tollgate.yaml", config);
         let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
         set(command.stderr(Stdio::null()));

@@ -5,19 +5,19 @@ use std::process::Command;
 
 use super::command::LoggedServer;
 use super::command::soon;
-use crate::cli::rig::Home;
+use crate::cli::rig::TestHome;
 use tollgate_testing::http::{Reply, http1};
 
 /// A day's quota, kept in a file.
 const DAILY: &str = "quotas: {k: {rpd: 100}}\nstore: {yaml: state/state.yaml, flush: 1h}\n\
                      margin: {percent: 0, lag: 0s}\n";
 
-fn command(home: &Home) -> Command {
+fn command(home: &TestHome) -> Command {
     home.tollgate("serve --config tollgate.yaml --port 0")
 }
 
 /// Returns the usage of `k` in a newly started server.
-async fn used(home: &Home) -> u64 {
+async fn used(home: &TestHome) -> u64 {
     let served = LoggedServer::start(&mut command(home));
     let stats = Reply::of(http1().get(served.url("/v1/stats/k"))).await.json();
     tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
@@ -27,7 +27,7 @@ async fn used(home: &Home) -> u64 {
 #[tokio::test]
 async fn stop_signals_save_usage() {
     for signal in ["-TERM", "-INT"] {
-        let home = Home::new();
+        let home = TestHome::new();
         home.write("tollgate.yaml", DAILY);
         home.write("state/.keep", "");
         let mut served = LoggedServer::start(&mut command(&home));
@@ -49,7 +49,7 @@ async fn stop_signals_save_usage() {
 
 #[tokio::test]
 async fn interrupted_drain_saves_usage() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("tollgate.yaml", &format!("{DAILY}serve: {{drain: 1h}}\n"));
     home.write("state/.keep", "");
     let mut served = LoggedServer::start(&mut command(&home));
@@ -73,7 +73,7 @@ async fn interrupted_drain_saves_usage() {
 
 #[tokio::test]
 async fn unwritable_state_fails_exit() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("tollgate.yaml", DAILY);
     home.write("state/.keep", "");
     let mut served = LoggedServer::start(&mut command(&home));
@@ -92,7 +92,7 @@ async fn unwritable_state_fails_exit() {
 
 #[tokio::test]
 async fn sighup_reloads_configuration_and_logs_result() {
-    let home = Home::new();
+    let home = TestHome::new();
     let quota =
         |most: u32| format!("quotas: {{k: {{rpd: {most}}}}}\nmargin: {{percent: 0, lag: 0s}}\n");
     home.write("tollgate.yaml", &quota(1));
@@ -126,7 +126,7 @@ async fn sighup_reloads_configuration_and_logs_result() {
 
 #[tokio::test]
 async fn sighup_without_file_logs_notice() {
-    let home = Home::new();
+    let home = TestHome::new();
     let mut served = LoggedServer::start(&mut home.tollgate("serve -m 1 -w 3600000 -p 0"));
     served.signal("-HUP");
     soon(async || served.heard("SIGHUP: no configuration file")).await;

@@ -2,11 +2,11 @@ use serde_json::json;
 use tollgate_testing::http::{Reply, http1, post_json, reserve};
 
 use super::process::Served;
-use crate::cli::rig::Home;
+use crate::cli::rig::TestHome;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn usage_survives_a_restart_of_the_server() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("tollgate.yaml", CONFIG);
     let served = Served::spawn(&mut home.tollgate(SERVE));
     let settled = reserve(&served.url("")).await;

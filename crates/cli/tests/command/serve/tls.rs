@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
 
-use crate::cli::rig::Home;
+use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
 use tollgate_testing::upstream::listen;
 
@@ -60,14 +60,19 @@ impl Ca {
 
     /// `tollgate serve` that trusts this one and nobody else, with these upstreams of OpenAI's kind.
     pub(super) fn trusted(&self, upstreams: &[(&str, String)], more: &str) -> Served {
-        let home = Home::new();
+        let home = TestHome::new();
         let file = home.write("ca.pem", &self.pem);
         serve(home, upstreams, more, file.to_str().expect("a path in UTF-8"))
     }
 }
 
 /// `tollgate serve` that trusts whom this file names; its log is `log`.
-pub(super) fn serve(home: Home, upstreams: &[(&str, String)], more: &str, trusted: &str) -> Served {
+pub(super) fn serve(
+    home: TestHome,
+    upstreams: &[(&str, String)],
+    more: &str,
+    trusted: &str,
+) -> Served {
     let mut config =
         format!("{more}\nserve:\n  allow_anonymous: true\n  mode: reject\n  upstreams:\n");
     for (name, url) in upstreams {

@@ -36,7 +36,7 @@ pub(super) enum Event {
     /// A request arrives, or retries.
     Comes(usize),
     /// A call arrives at the server.
-    Asked(usize, u32, Box<LeaseCall>),
+    Sent(usize, u32, Box<LeaseCall>),
     /// A response arrives.
     Answered(usize, u32, u32, Reply, LeaseLimits),
     /// A call times out.
@@ -180,7 +180,7 @@ impl World {
                     self.try_serve(index);
                 }
             }
-            Event::Asked(index, life, ask) => {
+            Event::Sent(index, life, ask) => {
                 let reply = self.server.request_lease(&ask, self.now);
                 let room = self.server.lease_limits(self.fate.holders as u64, self.now);
                 if let Some(way) = self.way(index) {
@@ -265,7 +265,7 @@ impl World {
         let (life, turn) = (holder.life, ask.wanted.turn);
         holder.turn = Some(turn);
         if let Some(way) = self.way(index) {
-            self.at(way, Event::Asked(index, life, Box::new(ask)));
+            self.at(way, Event::Sent(index, life, Box::new(ask)));
         }
         self.at(50 * MILLI, Event::Overdue(index, life, turn));
     }

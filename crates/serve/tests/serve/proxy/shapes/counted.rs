@@ -1,7 +1,9 @@
-use super::row::{CHAT, JSON, Row, chat, field, file, form, gemini, of, part, row};
+use super::test_request::{
+    CHAT, JSON, TestRequest, chat, field, file, form, gemini, of, part, test_request,
+};
 
 /// Readable requests for `gpt-4o`: five are admitted, further ones exceed the limit.
-pub(super) fn counted() -> Vec<Row> {
+pub(super) fn counted() -> Vec<TestRequest> {
     let bodies = [
         CHAT,
         // A nested object does not set the model, whether before or after it.
@@ -38,17 +40,17 @@ pub(super) fn counted() -> Vec<Row> {
         "\u{feff}{\"model\": \"gpt-4o\"}",
         " \r\n\t{\"model\": \"gpt-4o\"}\n\n",
     ];
-    let mut rows: Vec<Row> = bodies.into_iter().map(chat).collect();
-    rows.extend(
+    let mut requests: Vec<TestRequest> = bodies.into_iter().map(chat).collect();
+    requests.extend(
         ["PUT", "PATCH", "QUERY", "post", "Post", "PROPFIND", "put", "get", "X"]
-            .map(|method| row(method, "/v1/chat/completions", JSON, CHAT)),
+            .map(|method| test_request(method, "/v1/chat/completions", JSON, CHAT)),
     );
     // A server may treat these like a POST.
-    rows.extend(["GET", "DELETE", "OPTIONS"].map(|method| {
+    requests.extend(["GET", "DELETE", "OPTIONS"].map(|method| {
         let fields = format!("{JSON}x-http-method-override: POST\r\n");
-        row(method, "/v1/chat/completions", &fields, CHAT)
+        test_request(method, "/v1/chat/completions", &fields, CHAT)
     }));
-    rows.extend(
+    requests.extend(
         [
             "//v1//chat/completions",
             "/v1/chat//completions",
@@ -63,9 +65,9 @@ pub(super) fn counted() -> Vec<Row> {
             "/",
             "",
         ]
-        .map(|path| row("POST", path, JSON, CHAT)),
+        .map(|path| test_request("POST", path, JSON, CHAT)),
     );
-    rows.extend(
+    requests.extend(
         [
             "/v1beta/models/gpt-4o:generateContent",
             "/v1beta/models//gpt-4o:generateContent",
@@ -81,18 +83,18 @@ pub(super) fn counted() -> Vec<Row> {
         .map(gemini),
     );
     let of_path = r#"{"model": "free", "messages": []}"#;
-    rows.extend(
+    requests.extend(
         [
             "/openai/deployments/gpt-4o/chat/completions",
             "/openai/deployments//gpt-4o/chat/completions",
             "/openai/Deployments/gpt-4o/chat/completions",
             "/openai/deployments%2Fgpt-4o/chat/completions",
         ]
-        .map(|path| of("azure", row("POST", path, JSON, of_path))),
+        .map(|path| of("azure", test_request("POST", path, JSON, of_path))),
     );
-    rows.extend(
+    requests.extend(
         ["/model/gpt-4o/converse", "//model//gpt-4o/invoke", "/Model/gpt%2D4o/converse-stream"]
-            .map(|path| of("bedrock", row("POST", path, JSON, of_path))),
+            .map(|path| of("bedrock", test_request("POST", path, JSON, of_path))),
     );
     // Form fields in any order.
     let far = "x".repeat(200_000);
@@ -109,7 +111,7 @@ pub(super) fn counted() -> Vec<Row> {
         field("m%6fdel", "gpt-4o") + "--B--\r\n",
         "\r\n".to_owned() + &field("model", "gpt-4o") + "--B--\r\n",
     ];
-    rows.extend(forms.map(|body| form("/v1/audio/transcriptions", &body)));
+    requests.extend(forms.map(|body| form("/v1/audio/transcriptions", &body)));
     let pairs = [
         "model=gpt-4o&file=x",
         "file=x&m%6Fdel=gpt%2D4o",
@@ -118,10 +120,15 @@ pub(super) fn counted() -> Vec<Row> {
         "+model=gpt-4o",
     ];
     let fields = "content-type: application/x-www-form-urlencoded\r\n";
-    rows.extend(pairs.map(|body| row("POST", "/v1/audio/speech", fields, body)));
+    requests.extend(pairs.map(|body| test_request("POST", "/v1/audio/speech", fields, body)));
     // `curl -d` sends this content type for JSON, too.
-    rows.push(row("POST", "/v1/chat/completions", fields, CHAT));
-    rows.push(row("POST", "/v1/chat/completions", "", CHAT));
-    rows.push(row("POST", "/v1/chat/completions", "content-type: text/plain\r\n", CHAT));
-    rows
+    requests.push(test_request("POST", "/v1/chat/completions", fields, CHAT));
+    requests.push(test_request("POST", "/v1/chat/completions", "", CHAT));
+    requests.push(test_request(
+        "POST",
+        "/v1/chat/completions",
+        "content-type: text/plain\r\n",
+        CHAT,
+    ));
+    requests
 }

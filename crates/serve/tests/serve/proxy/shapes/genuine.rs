@@ -1,7 +1,7 @@
-use super::row::{CHAT, JSON, Row, gzip, of, row, utf16};
+use super::test_request::{CHAT, JSON, TestRequest, gzip, of, test_request, utf16};
 
 /// Requests in the form that real clients send.
-pub(super) fn genuine() -> Vec<Row> {
+pub(super) fn genuine() -> Vec<TestRequest> {
     let hi = r#"{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}"#;
     let contents = r#"{"contents": [{"parts": [{"text": "Hi"}]}]}"#;
     let batch = r#"{"requests": [{"model": "models/a", "content": {}}, {"model": "models/b"}]}"#;
@@ -112,8 +112,9 @@ pub(super) fn genuine() -> Vec<Row> {
         ("compatible", "/models/owner/name/predictions", r#"{"input": {"prompt": "Hi"}}"#),
         ("compatible", "/serving-endpoints/e/invocations", r#"{"messages": []}"#),
     ];
-    let mut rows: Vec<Row> =
-        json.map(|(provider, path, body)| of(provider, row("POST", path, JSON, body))).into();
+    let mut requests: Vec<TestRequest> = json
+        .map(|(provider, path, body)| of(provider, test_request("POST", path, JSON, body)))
+        .into();
     for fields in [
         "",
         "content-type: application/json; charset=utf-8\r\n",
@@ -122,7 +123,7 @@ pub(super) fn genuine() -> Vec<Row> {
         "content-type: application/x-www-form-urlencoded\r\n",
         "content-type: application/json\r\ncontent-encoding: identity\r\n",
     ] {
-        rows.push(row("POST", "/v1/chat/completions", fields, hi));
+        requests.push(test_request("POST", "/v1/chat/completions", fields, hi));
     }
     // Forms as written by curl, httpx, Go, OkHttp, .NET and aiohttp.
     let head = "Content-Disposition: form-data; name=";
@@ -143,20 +144,21 @@ pub(super) fn genuine() -> Vec<Row> {
     for (boundary, body) in forms {
         let fields = format!("content-type: multipart/form-data; boundary={boundary}\r\n");
         let body = format!("--{}\r\n{head}{body}", boundary.trim_matches('"'));
-        rows.push(row("POST", "/v1/audio/transcriptions", &fields, &body));
+        requests.push(test_request("POST", "/v1/audio/transcriptions", &fields, &body));
         let path = "/openai/deployments/whisper/audio/transcriptions?api-version=1";
-        rows.push(of("azure", row("POST", path, &fields, &body)));
-        rows.push(row("POST", "/v1/files", &fields, &body));
+        requests.push(of("azure", test_request("POST", path, &fields, &body)));
+        requests.push(test_request("POST", "/v1/files", &fields, &body));
     }
     // Requests without a model.
     let raw = "content-type: application/octet-stream\r\n";
-    rows.push(of("ollama", row("POST", "/api/blobs/sha256:00", raw, "\0GGUF")));
-    rows.push(of("gemini", row("POST", "/upload/v1beta/files?upload_id=1", raw, "\0")));
-    rows.push(row("PUT", "/v1/files/file-1", raw, gzip(CHAT)));
-    rows.push(row("POST", "/v1/uploads/u/parts", raw, utf16(CHAT, true, true)));
+    requests.push(of("ollama", test_request("POST", "/api/blobs/sha256:00", raw, "\0GGUF")));
+    requests
+        .push(of("gemini", test_request("POST", "/upload/v1beta/files?upload_id=1", raw, "\0")));
+    requests.push(test_request("PUT", "/v1/files/file-1", raw, gzip(CHAT)));
+    requests.push(test_request("POST", "/v1/uploads/u/parts", raw, utf16(CHAT, true, true)));
     for path in ["/v1/models", "/v1/files/a%20b", "/v1//models/x;y", "/api/tags", ""] {
-        rows.push(row("GET", path, "", ""));
-        rows.push(row("DELETE", path, "", ""));
+        requests.push(test_request("GET", path, "", ""));
+        requests.push(test_request("DELETE", path, "", ""));
     }
-    rows
+    requests
 }

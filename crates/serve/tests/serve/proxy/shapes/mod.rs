@@ -3,7 +3,7 @@
 mod counted;
 mod genuine;
 mod refused;
-mod row;
+mod test_request;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use self::counted::counted;
 use self::genuine::genuine;
 use self::refused::refused;
-use self::row::{CHAT, JSON, Row, chat, gemini, gzip, of, row, send};
+use self::test_request::{CHAT, JSON, TestRequest, chat, gemini, gzip, of, send, test_request};
 use super::rig::Proxy;
 use tollgate::provider::Profile;
 use tollgate_testing::corpus;
@@ -28,11 +28,11 @@ use tollgate_testing::corpus;
 #[derive(Debug, Clone)]
 struct Recorder {
     addr: SocketAddr,
-    came: Arc<Mutex<Vec<Came>>>,
+    recorded: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Came {
+struct RecordedRequest {
     method: String,
     target: String,
     body: Bytes,
@@ -42,86 +42,86 @@ impl Recorder {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("it is bound");
-        let came = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&came);
+        let recorded = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&recorded);
         let app = Router::new().fallback(async move |request: Request| {
             let (parts, body) = request.into_parts();
             let body = to_bytes(body, usize::MAX).await.expect("a body");
             let (method, target) = (parts.method.to_string(), parts.uri.to_string());
-            kept.lock().push(Came { method, target, body });
+            kept.lock().push(RecordedRequest { method, target, body });
             (StatusCode::OK, "{}")
         });
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { addr, came }
+        Self { addr, recorded }
     }
 
     /// Returns the requests since the last call.
-    fn take(&self) -> Vec<Came> {
-        std::mem::take(&mut *self.came.lock())
+    fn take(&self) -> Vec<RecordedRequest> {
+        std::mem::take(&mut *self.recorded.lock())
     }
 }
 
 #[tokio::test]
 async fn all_request_formats_are_charged() {
     let upstream = Recorder::start().await;
-    let rows = counted();
-    assert!(rows.len() >= 70, "{}", rows.len());
+    let requests = counted();
+    assert!(requests.len() >= 70, "{}", requests.len());
     let mut wrong = Vec::new();
-    for row in &rows {
-        let proxy = limited(&upstream, row.provider, "").await;
+    for request in &requests {
+        let proxy = limited(&upstream, request.provider, "").await;
         let mut statuses = Vec::new();
         for _ in 0..12 {
-            statuses.push(send(proxy.addr(), row).await.0);
+            statuses.push(send(proxy.addr(), request).await.0);
         }
-        let came = upstream.take().len();
-        if came != 5 || statuses[..5] != [200; 5] || statuses[5..] != [429; 7] {
-            wrong.push(format!("{came} of 12 ({statuses:?}): {}", row.text()));
+        let recorded = upstream.take().len();
+        if recorded != 5 || statuses[..5] != [200; 5] || statuses[5..] != [429; 7] {
+            wrong.push(format!("{recorded} of 12 ({statuses:?}): {}", request.text()));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), requests.len(), wrong.join("\n"));
 }
 
 #[tokio::test]
 async fn request_without_a_determinable_model_is_refused() {
     let upstream = Recorder::start().await;
-    let rows = refused();
-    assert!(rows.len() >= 100, "{}", rows.len());
+    let requests = refused();
+    assert!(requests.len() >= 100, "{}", requests.len());
     let mut wrong = Vec::new();
-    for (row, field) in &rows {
-        let proxy = limited(&upstream, row.provider, "").await;
-        let (status, answer) = send(proxy.addr(), row).await;
-        let came = upstream.take().len();
+    for (request, field) in &requests {
+        let proxy = limited(&upstream, request.provider, "").await;
+        let (status, answer) = send(proxy.addr(), request).await;
+        let recorded = upstream.take().len();
         let is_refused = match *field {
             "content-encoding" => status == 415,
             _ => status == 400,
         };
-        if !is_refused || came > 0 || !answer.contains(field) {
-            wrong.push(format!("{status}, {came} came: {}\n  {answer}", row.text()));
+        if !is_refused || recorded > 0 || !answer.contains(field) {
+            wrong.push(format!("{status}, {recorded} recorded: {}\n  {answer}", request.text()));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), requests.len(), wrong.join("\n"));
 }
 
 #[tokio::test]
 async fn requests_of_all_dialects_are_forwarded_unchanged() {
     let upstream = Recorder::start().await;
-    let rows = genuine();
-    assert!(rows.len() >= 50, "{}", rows.len());
+    let requests = genuine();
+    assert!(requests.len() >= 50, "{}", requests.len());
     let mut wrong = Vec::new();
-    for row in &rows {
-        let proxy = limited(&upstream, row.provider, "").await;
-        wrong.extend(changed(&upstream, &proxy, row).await);
+    for request in &requests {
+        let proxy = limited(&upstream, request.provider, "").await;
+        wrong.extend(changed(&upstream, &proxy, request).await);
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), requests.len(), wrong.join("\n"));
 }
 
 /// Returns the difference between a request and its forwarded form.
-async fn changed(upstream: &Recorder, proxy: &Proxy, row: &Row) -> Option<String> {
-    let (status, answer) = send(proxy.addr(), row).await;
-    let target = if row.path.is_empty() { "/".to_owned() } else { row.path.clone() };
-    let (method, body) = (row.method.to_owned(), Bytes::from(row.body.clone()));
-    let is_same = upstream.take() == [Came { method, target, body }];
-    (status != 200 || !is_same).then(|| format!("{status}: {}\n  {answer}", row.text()))
+async fn changed(upstream: &Recorder, proxy: &Proxy, request: &TestRequest) -> Option<String> {
+    let (status, answer) = send(proxy.addr(), request).await;
+    let target = if request.path.is_empty() { "/".to_owned() } else { request.path.clone() };
+    let (method, body) = (request.method.to_owned(), Bytes::from(request.body.clone()));
+    let is_same = upstream.take() == [RecordedRequest { method, target, body }];
+    (status != 200 || !is_same).then(|| format!("{status}: {}\n  {answer}", request.text()))
 }
 
 #[tokio::test]
@@ -145,8 +145,8 @@ async fn recorded_requests_are_forwarded_unchanged() {
         }
         let (_, path) = entry.url.split_once("://").expect("a URL");
         let path = path.find('/').map_or("", |slash| &path[slash..]);
-        let row = of(name, row("POST", path, JSON, body));
-        wrong.extend(changed(&upstream, &proxies[name], &row).await);
+        let request = of(name, test_request("POST", path, JSON, body));
+        wrong.extend(changed(&upstream, &proxies[name], &request).await);
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), entries.len(), wrong.join("\n"));
 }
@@ -155,24 +155,24 @@ async fn recorded_requests_are_forwarded_unchanged() {
 async fn unread_allow_forwards_undeterminable_requests() {
     let upstream = Recorder::start().await;
     let fields = format!("{JSON}content-encoding: gzip\r\n");
-    for row in [
+    for request in [
         chat(r#"{"model": "gpt-4o", "top_p": NaN}"#),
         chat(r#"{"model": "free", "model": "gpt-4o"}"#),
-        row("POST", "/v1/chat/completions", &fields, gzip(CHAT)),
-        row("POST", "/v1/listen", "content-type: audio/wav\r\n", "RIFF"),
+        test_request("POST", "/v1/chat/completions", &fields, gzip(CHAT)),
+        test_request("POST", "/v1/listen", "content-type: audio/wav\r\n", "RIFF"),
         gemini("/v1beta/models/gpt-4o;a=b:generateContent"),
     ] {
-        let refusing = limited(&upstream, row.provider, "unread: refuse").await;
-        assert_ne!(send(refusing.addr(), &row).await.0, 200, "{}", row.text());
+        let refusing = limited(&upstream, request.provider, "unread: refuse").await;
+        assert_ne!(send(refusing.addr(), &request).await.0, 200, "{}", request.text());
         assert_eq!(upstream.take(), []);
-        let allowing = limited(&upstream, row.provider, "unread: allow").await;
-        assert_eq!(changed(&upstream, &allowing, &row).await, None);
+        let allowing = limited(&upstream, request.provider, "unread: allow").await;
+        assert_eq!(changed(&upstream, &allowing, &request).await, None);
     }
     // The readable part is charged.
     let proxy = limited(&upstream, "openai", "unread: allow").await;
-    let row = chat(r#"{"model": "gpt-4o", "top_p": NaN}"#);
+    let request = chat(r#"{"model": "gpt-4o", "top_p": NaN}"#);
     for n in 0..12 {
-        assert_eq!(send(proxy.addr(), &row).await.0, if n < 5 { 200 } else { 429 });
+        assert_eq!(send(proxy.addr(), &request).await.0, if n < 5 { 200 } else { 429 });
     }
 }
 
@@ -181,8 +181,8 @@ async fn refusal_has_the_providers_error_format() {
     let upstream = Recorder::start().await;
     for (provider, kind) in [("openai", "invalid_request_error"), ("gemini", "INVALID_ARGUMENT")] {
         let proxy = limited(&upstream, provider, "").await;
-        let row = chat(r#"{"model": "secret-a", "model": "secret-b"}"#);
-        let (status, answer) = send(proxy.addr(), &row).await;
+        let request = chat(r#"{"model": "secret-a", "model": "secret-b"}"#);
+        let (status, answer) = send(proxy.addr(), &request).await;
         assert_eq!(status, 400);
         for part in ["unreadable_request", "`model`: ", "more than once", "serve.unread", kind] {
             assert!(answer.contains(part), "{part}: {answer}");

@@ -1,7 +1,10 @@
-use super::row::{CHAT, JSON, Row, chat, field, file, form, gemini, gzip, part, row, utf16, utf32};
+use super::test_request::{
+    CHAT, JSON, TestRequest, chat, field, file, form, gemini, gzip, part, test_request, utf16,
+    utf32,
+};
 
 /// Requests that two servers may interpret differently, or that the proxy cannot read: all are refused.
-pub(super) fn refused() -> Vec<(Row, &'static str)> {
+pub(super) fn refused() -> Vec<(TestRequest, &'static str)> {
     let free = r#"{"model": "free"}"#;
     let model = "`model`";
     let bodies: [(&str, &str); 36] = [
@@ -42,23 +45,29 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
         ("model=gpt-4o", "`body`"),
         ("null", "`body`"),
     ];
-    let mut rows: Vec<(Row, &str)> =
+    let mut requests: Vec<(TestRequest, &str)> =
         bodies.into_iter().map(|(body, field)| (chat(body), field)).collect();
     for (mark, big) in [(false, false), (false, true), (true, false), (true, true)] {
-        rows.push((chat(utf16(CHAT, mark, big)), "`body`"));
-        rows.push((chat(utf32(CHAT, mark, big)), "`body`"));
+        requests.push((chat(utf16(CHAT, mark, big)), "`body`"));
+        requests.push((chat(utf32(CHAT, mark, big)), "`body`"));
     }
-    rows.push((chat([CHAT.as_bytes(), b"\0"].concat()), "`body`"));
-    rows.push((chat([&b"{\"a\": \"\xff\", \"model\": \"gpt-4o\"}"[..]].concat()), "`body`"));
-    rows.push((chat(gzip(CHAT)), "`body`"));
-    rows.push((chat(format!("{}1{}", "[".repeat(300), "]".repeat(300))), "`body`"));
+    requests.push((chat([CHAT.as_bytes(), b"\0"].concat()), "`body`"));
+    requests.push((chat([&b"{\"a\": \"\xff\", \"model\": \"gpt-4o\"}"[..]].concat()), "`body`"));
+    requests.push((chat(gzip(CHAT)), "`body`"));
+    requests.push((chat(format!("{}1{}", "[".repeat(300), "]".repeat(300))), "`body`"));
     let deep =
         format!(r#"{{"messages": {}{}, "model": "gpt-4o"}}"#, "[".repeat(300), "]".repeat(300));
-    rows.push((chat(deep), "`body`"));
+    requests.push((chat(deep), "`body`"));
     for encoding in ["gzip", "br", "deflate", "zstd", "x-gzip", "identity, gzip"] {
         let fields = format!("{JSON}content-encoding: {encoding}\r\n");
-        rows.push((row("POST", "/v1/chat/completions", &fields, gzip(CHAT)), "content-encoding"));
-        rows.push((row("PUT", "/v1/chat/completions", &fields, gzip(CHAT)), "content-encoding"));
+        requests.push((
+            test_request("POST", "/v1/chat/completions", &fields, gzip(CHAT)),
+            "content-encoding",
+        ));
+        requests.push((
+            test_request("PUT", "/v1/chat/completions", &fields, gzip(CHAT)),
+            "content-encoding",
+        ));
     }
     let kind = "`content-type`";
     for fields in [
@@ -66,15 +75,24 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
         "content-type: application/json; charset=\"UTF-7\"\r\n",
         "content-type: application/json\r\ncontent-type: application/x-www-form-urlencoded\r\n",
     ] {
-        rows.push((row("POST", "/v1/chat/completions", fields, free), kind));
+        requests.push((test_request("POST", "/v1/chat/completions", fields, free), kind));
     }
     // Form pairs inside JSON.
     let fields = "content-type: application/x-www-form-urlencoded\r\n";
     let both = r#"{"model": "free", "a": "&model=gpt-4o&"}"#;
-    rows.push((row("POST", "/v1/chat/completions", fields, both), model));
-    rows.push((row("POST", "/v1/chat/completions", fields, "model=free&model=gpt-4o"), model));
-    rows.push((row("POST", "/v1/chat/completions", fields, "model=free;model=gpt-4o"), model));
-    rows.push((row("POST", "/v1/chat/completions", fields, "model=free&model=%ff"), model));
+    requests.push((test_request("POST", "/v1/chat/completions", fields, both), model));
+    requests.push((
+        test_request("POST", "/v1/chat/completions", fields, "model=free&model=gpt-4o"),
+        model,
+    ));
+    requests.push((
+        test_request("POST", "/v1/chat/completions", fields, "model=free;model=gpt-4o"),
+        model,
+    ));
+    requests.push((
+        test_request("POST", "/v1/chat/completions", fields, "model=free&model=%ff"),
+        model,
+    ));
 
     let transcribe = "/v1/audio/transcriptions";
     let (one, other) = (field("model", "free"), field("model", "gpt-4o"));
@@ -110,7 +128,7 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
         (format!("{one}--B\r\nno header\r\n\r\n1\r\n--B--\r\n"), "`body`"),
         (format!("{one}--B\r\nContent-Disposition: form-data; name=model"), "`body`"),
     ];
-    rows.extend(forms.map(|(body, field)| (form(transcribe, &body), field)));
+    requests.extend(forms.map(|(body, field)| (form(transcribe, &body), field)));
     let whole = format!("{one}--B--\r\n");
     for fields in [
         "content-type: multipart/form-data\r\n",
@@ -121,8 +139,8 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
         JSON,
         "",
     ] {
-        let row = row("POST", transcribe, fields, &whole);
-        rows.push((row, if fields.contains("form-data") { kind } else { "`body`" }));
+        let request = test_request("POST", transcribe, fields, &whole);
+        requests.push((request, if fields.contains("form-data") { kind } else { "`body`" }));
     }
     for path in [
         "/v1beta/models/gpt%252D4o:generateContent",
@@ -137,7 +155,7 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
         "/v1beta/models/gpt-4o%zz:generateContent",
         "/v1beta/models/gpt-4o:generateContent%09",
     ] {
-        rows.push((gemini(path), "path"));
+        requests.push((gemini(path), "path"));
     }
     for path in [
         "/v1beta/./models/gpt-4o:generateContent",
@@ -147,7 +165,7 @@ pub(super) fn refused() -> Vec<(Row, &'static str)> {
         "/v1beta/models/free/%252e%252e/gpt-4o:generateContent",
         "/v1/files/../chat/completions",
     ] {
-        rows.push((gemini(path), "path"));
+        requests.push((gemini(path), "path"));
     }
-    rows
+    requests
 }

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 /// A request as sent by a client.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct TestRequest {
     pub(super) provider: &'static str,
     pub(super) method: &'static str,
     pub(super) path: String,
@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) body: Vec<u8>,
 }
 
-impl Row {
+impl TestRequest {
     pub(super) fn write(&self) -> Vec<u8> {
         let Self { method, path, fields, body, .. } = self;
         let length = body.len();
@@ -33,37 +33,42 @@ impl Row {
 }
 
 /// Sends a request, and returns the status and the body of the response.
-pub(super) async fn send(addr: SocketAddr, row: &Row) -> (u16, String) {
+pub(super) async fn send(addr: SocketAddr, request: &TestRequest) -> (u16, String) {
     let mut stream = TcpStream::connect(addr).await.expect("it listens");
-    stream.write_all(&row.write()).await.expect("it is read");
+    stream.write_all(&request.write()).await.expect("it is read");
     let mut answer = Vec::new();
     // A server that refuses a request may close the connection before reading all of it.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let status = answer.get(9..12).and_then(|status| status.parse().ok());
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.unwrap_or_else(|| panic!("{answer:?}: {}", row.text())), body.to_owned())
+    (status.unwrap_or_else(|| panic!("{answer:?}: {}", request.text())), body.to_owned())
 }
 
-pub(super) fn row(method: &'static str, path: &str, fields: &str, body: impl AsRef<[u8]>) -> Row {
+pub(super) fn test_request(
+    method: &'static str,
+    path: &str,
+    fields: &str,
+    body: impl AsRef<[u8]>,
+) -> TestRequest {
     let (path, fields, body) = (path.to_owned(), fields.to_owned(), body.as_ref().to_vec());
-    Row { provider: "openai", method, path, fields, body }
+    TestRequest { provider: "openai", method, path, fields, body }
 }
 
-pub(super) fn of(provider: &'static str, row: Row) -> Row {
-    Row { provider, ..row }
+pub(super) fn of(provider: &'static str, request: TestRequest) -> TestRequest {
+    TestRequest { provider, ..request }
 }
 
-pub(super) fn chat(body: impl AsRef<[u8]>) -> Row {
-    row("POST", "/v1/chat/completions", JSON, body)
+pub(super) fn chat(body: impl AsRef<[u8]>) -> TestRequest {
+    test_request("POST", "/v1/chat/completions", JSON, body)
 }
 
-pub(super) fn gemini(path: &str) -> Row {
-    of("gemini", row("POST", path, JSON, r#"{"contents": []}"#))
+pub(super) fn gemini(path: &str) -> TestRequest {
+    of("gemini", test_request("POST", path, JSON, r#"{"contents": []}"#))
 }
 
-pub(super) fn form(path: &str, body: &str) -> Row {
-    row("POST", path, "content-type: multipart/form-data; boundary=B\r\n", body)
+pub(super) fn form(path: &str, body: &str) -> TestRequest {
+    test_request("POST", path, "content-type: multipart/form-data; boundary=B\r\n", body)
 }
 
 /// Returns a part of a form.
