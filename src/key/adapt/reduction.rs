@@ -14,7 +14,7 @@ use crate::answer::error::BuildError;
 /// let gently = Reduction::new().factor(0.8).interval(Duration::from_secs(10));
 /// let limiter = Limiter::builder().reduction(gently).build()?;
 /// let error = Limiter::builder().reduction(gently.factor(1.5)).build().unwrap_err();
-/// assert_eq!(error.to_string(), "reduction factor is 1.5; give one above 0 and below 1");
+/// assert_eq!(error.to_string(), "reduction factor: 1.5 is out of range; set a value above 0 and below 1");
 /// # Ok::<(), tollgate::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
