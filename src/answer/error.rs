@@ -35,7 +35,7 @@ pub struct Refused {
 pub struct Need {
     /// The amount that the request needs.
     pub amount: u64,
-    /// The largest amount that one request can reserve.
+    /// The capacity of the limit; for a request that can never fit, the largest amount that fits.
     pub limit: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Answers: values that say whether a request was admitted, why not, and how a key stands.
+//! The values that a limiter returns: decisions, refusals, errors and statistics of keys.
 
 pub(crate) mod code;
 pub(crate) mod decision;

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -5,9 +6,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::core::Core;
 use super::entry::{Entry, Locked};
+use super::key_state::KeyState;
 use super::permit::{Parts, Permit};
 use super::scopes::{Blocked, Entries, Scopes};
-use super::table::Name;
+use super::table::{Name, Table};
 use crate::answer::code::Code;
 use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
@@ -88,17 +90,39 @@ impl Request {
             let refused = Refused::missing_limit(key, dimension.clone(), core.clock.now());
             return Decision { stats: table.stats(key), ..Decision::refused_by(refused) };
         }
-        let quotas = core.quotas.read();
-        let plan = match (self.limits.as_deref(), &name.default) {
-            (Some(limits), _) => Some(Arc::new(quotas.given(key, limits, 0))),
-            (None, Some(default)) if quotas.name_of(key).is_none() => Some(Arc::clone(default)),
-            _ => None,
-        };
-        drop(quotas);
-        match plan {
-            Some(plan) => table.decide_under(key, &self.cost, &plan),
-            None => table.decide(key, &self.cost),
+        let cost = self.cost_under(name, &table);
+        match self.plan_under(name) {
+            Some(plan) => table.decide_under(key, &cost, &plan),
+            None => table.decide(key, &cost),
         }
+    }
+
+    /// Returns the plan of a key if the request brings its limits.
+    fn plan_under(&self, name: &Name) -> Option<Arc<Plan>> {
+        let quotas = self.core().quotas.read();
+        match (self.limits.as_deref(), &name.default) {
+            (Some(limits), _) => Some(Arc::new(quotas.given(&name.key, limits, 0))),
+            (None, Some(plan)) if quotas.name_of(&name.key).is_none() => Some(Arc::clone(plan)),
+            _ => None,
+        }
+    }
+
+    /// Returns the cost under one of several keys, without custom dimensions that only others count.
+    fn cost_under(&self, name: &Name, table: &Table) -> Cow<'_, Cost> {
+        if self.names.len() == 1 || !self.cost.has_customs() {
+            return Cow::Borrowed(&self.cost);
+        }
+        let counts = |name: &Name, custom: &str| match self.plan_under(name) {
+            Some(plan) => plan.counts_custom(custom),
+            None => {
+                let counts = |_: &_, state: &KeyState| state.plan().counts_custom(custom);
+                table.peek(&name.key, counts).unwrap_or(false)
+            }
+        };
+        let is_kept = |custom: &str| {
+            counts(name, custom) || !self.names.iter().any(|other| counts(other, custom))
+        };
+        Cow::Owned(self.cost.with_customs(is_kept))
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {

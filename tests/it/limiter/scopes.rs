@@ -8,7 +8,7 @@ use tollgate::engine::Wait;
 use tollgate::limiter::{
     Acquire, AcquireError, Code, Event, Limiter, ManualClock, Permit, TokioClock,
 };
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 use super::{builder, settle_down};
 
@@ -215,4 +215,33 @@ async fn request_waiting_for_third_key_leaves_earlier_queues() {
     drop(limiter.try_acquire("model", &Cost::new()).unwrap());
     drop(of_account);
     assert!(poll(&mut moving).is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn decide_of_several_keys_returns_longest_wait() {
+    let slow = limited(&[("tenant", Quota::new().rpm(60)), ("model", Quota::new().rpm(1))]);
+    slow.try_acquire("tenant", &Cost::new()).unwrap().settle(&Cost::new());
+    let decide = || slow.acquire_all(&["tenant", "model"], &Cost::new().requests(1)).decide();
+    assert!(decide().is_allowed());
+    slow.try_acquire("model", &Cost::new()).unwrap().settle(&Cost::new());
+    let all = Cost::new().requests(59);
+    slow.try_acquire("tenant", &all).unwrap().settle(&all);
+    let decision = decide();
+    assert_eq!((decision.code, decision.key.as_str()), (Code::RpmExceeded, "model"));
+    let refused = slow.acquire_all(&["tenant", "model"], &Cost::new()).try_now().unwrap_err();
+    assert_eq!(decision.refused(), Some(refused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn decide_accepts_custom_dimension_that_another_key_counts() {
+    let window = tollgate::quota::Window::MINUTE;
+    let images = Limit::new(Dimension::custom("images"), 2, window).unwrap();
+    let quotas = [("tenant", Quota::new().rpm(9)), ("model", Quota::new().limit(images))];
+    let limiter = limited(&quotas);
+    let request =
+        |images| limiter.acquire_all(&["tenant", "model"], &Cost::new().custom("images", images));
+    assert!(request(2).decide().is_allowed());
+    let decision = request(3).decide();
+    assert_eq!((decision.code, decision.key.as_str()), (Code::ExceedsCapacity, "model"));
+    assert!(request(2).try_now().is_ok());
 }
