@@ -20,7 +20,7 @@ use tollgate::limiter::{BuildError, Limiter};
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Dimension, Limit, Quota};
 use tollgate::{RateLimitLayer, middleware::Journey};
-use tollgate_simulate::{Failure, Fault, Settings, SimulatedServer};
+use tollgate_simulate::{Fault, FaultKind, Settings, SimulatedServer};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Error> {
 
 /// The limits and the failures of the provider.
 pub(crate) fn provider() -> Settings {
-    let fault = Fault { every: 10, failure: Failure::Overloaded };
+    let fault = Fault { every: 10, kind: FaultKind::Overloaded };
     Settings::default().with_rpm(600).with_burst(Duration::from_secs(1)).with_fault(fault)
 }
 

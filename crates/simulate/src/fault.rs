@@ -7,12 +7,12 @@ pub struct Fault {
     /// The interval: 1 fails each request, 2 every second one, and so on.
     pub every: u64,
     /// The kind of failure.
-    pub failure: Failure,
+    pub kind: FaultKind,
 }
 
 /// A kind of failure, reported as each format does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Failure {
+pub enum FaultKind {
     /// 500: OpenAI's `server_error`, Anthropic's `api_error`, Gemini's `INTERNAL`.
     ServerError,
     /// 503: OpenAI's `server_is_overloaded`, Gemini's `UNAVAILABLE`; Anthropic's 529

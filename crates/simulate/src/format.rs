@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::anthropic::Anthropic;
 use super::api_error::ApiError;
 use super::cache::Prefix;
-use super::fault::Failure;
+use super::fault::FaultKind;
 use super::gemini::Gemini;
 use super::meter::{Meter, meter};
 use super::model_limits::ModelLimits;
@@ -50,7 +50,7 @@ pub(super) trait Format: Debug + Sync {
     fn refusal(&self, refusal: &Refusal) -> ApiError;
 
     /// Returns the error for a simulated failure.
-    fn failure(&self, failure: Failure) -> ApiError;
+    fn failure(&self, kind: FaultKind) -> ApiError;
 
     /// Returns the error for an unknown method or path.
     fn not_found(&self, method: &str, path: &str) -> ApiError;

@@ -64,7 +64,7 @@ mod token_count;
 mod tool_call;
 mod usage;
 
-pub use fault::{Failure, Fault};
+pub use fault::{Fault, FaultKind};
 pub use provider::Provider;
 pub use random::OutputSize;
 pub use refusal::{LimitKind, Refusal};

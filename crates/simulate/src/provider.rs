@@ -114,7 +114,7 @@ impl Provider {
         body: &[u8],
     ) -> Result<Box<dyn ParsedRequest>, ApiError> {
         match self.settings.faults.iter().find(|fault| fault.applies_to(nth)) {
-            Some(fault) => Err(format.failure(fault.failure)),
+            Some(fault) => Err(format.failure(fault.kind)),
             None => format.read(path, body),
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use self::request::Request;
 use super::api_error::ApiError;
-use super::fault::Failure;
+use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
@@ -65,14 +65,14 @@ impl Format for Anthropic {
             .with_headers(retry_headers.unwrap_or_default())
     }
 
-    fn failure(&self, failure: Failure) -> ApiError {
-        match failure {
-            Failure::ServerError => ApiError::new(500, "api_error", "Internal server error"),
-            Failure::Overloaded => ApiError::new(529, "overloaded_error", "Overloaded"),
-            Failure::Unauthorized => {
+    fn failure(&self, kind: FaultKind) -> ApiError {
+        match kind {
+            FaultKind::ServerError => ApiError::new(500, "api_error", "Internal server error"),
+            FaultKind::Overloaded => ApiError::new(529, "overloaded_error", "Overloaded"),
+            FaultKind::Unauthorized => {
                 ApiError::new(401, "authentication_error", "invalid x-api-key")
             }
-            Failure::InsufficientQuota => ApiError::new(429, RATE_LIMIT, SPENT),
+            FaultKind::InsufficientQuota => ApiError::new(429, RATE_LIMIT, SPENT),
         }
     }
 

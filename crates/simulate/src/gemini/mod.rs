@@ -12,7 +12,7 @@ use self::pacific_day::PacificDay;
 use self::request::Request;
 use self::target::Target;
 use super::api_error::ApiError;
-use super::fault::Failure;
+use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::meter::{Meter, meter};
 use super::model_limits::ModelLimits;
@@ -64,17 +64,17 @@ impl Format for Gemini {
         refusal::api_error(refusal)
     }
 
-    fn failure(&self, failure: Failure) -> ApiError {
-        match failure {
-            Failure::ServerError => ApiError::new(500, "INTERNAL", INTERNAL),
-            Failure::Overloaded => ApiError::new(503, "UNAVAILABLE", OVERLOADED),
-            Failure::Unauthorized => invalid(NO_KEY).with_details(vec![json!({
+    fn failure(&self, kind: FaultKind) -> ApiError {
+        match kind {
+            FaultKind::ServerError => ApiError::new(500, "INTERNAL", INTERNAL),
+            FaultKind::Overloaded => ApiError::new(503, "UNAVAILABLE", OVERLOADED),
+            FaultKind::Unauthorized => invalid(NO_KEY).with_details(vec![json!({
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
                 "reason": "API_KEY_INVALID",
                 "domain": "googleapis.com",
                 "metadata": {"service": "generativelanguage.googleapis.com"},
             })]),
-            Failure::InsufficientQuota => refusal::without_quota(),
+            FaultKind::InsufficientQuota => refusal::without_quota(),
         }
     }
 

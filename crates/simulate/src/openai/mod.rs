@@ -15,7 +15,7 @@ pub(super) use self::headers::go_duration;
 
 use self::request::Request;
 use super::api_error::ApiError;
-use super::fault::Failure;
+use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
@@ -59,14 +59,14 @@ impl Format for OpenAi {
             .with_headers(refusal.retry_after.map(headers::retry_headers).unwrap_or_default())
     }
 
-    fn failure(&self, failure: Failure) -> ApiError {
-        match failure {
-            Failure::ServerError => ApiError::new(500, "server_error", SERVER_ERROR),
-            Failure::Overloaded => {
+    fn failure(&self, kind: FaultKind) -> ApiError {
+        match kind {
+            FaultKind::ServerError => ApiError::new(500, "server_error", SERVER_ERROR),
+            FaultKind::Overloaded => {
                 ApiError::new(503, "server_error", OVERLOADED).with_code("server_is_overloaded")
             }
-            Failure::Unauthorized => invalid(401, UNAUTHORIZED).with_code("invalid_api_key"),
-            Failure::InsufficientQuota => {
+            FaultKind::Unauthorized => invalid(401, UNAUTHORIZED).with_code("invalid_api_key"),
+            FaultKind::InsufficientQuota => {
                 ApiError::new(429, "insufficient_quota", NO_QUOTA).with_code("insufficient_quota")
             }
         }

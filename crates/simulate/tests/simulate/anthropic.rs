@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
+use tollgate_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, events, object, post};
 
@@ -219,15 +219,15 @@ fn malformed_requests_and_faults_use_anthropic_errors() {
         assert_eq!((reply.status, &error["type"]), (400, &json!("invalid_request_error")));
         assert!(error["message"].as_str().is_some_and(|m| m.contains(message)), "{error}");
     }
-    for (failure, status, kind) in [
-        (Failure::ServerError, 500, "api_error"),
-        (Failure::Overloaded, 529, "overloaded_error"),
-        (Failure::Unauthorized, 401, "authentication_error"),
-        (Failure::InsufficientQuota, 429, "rate_limit_error"),
+    for (kind, status, error) in [
+        (FaultKind::ServerError, 500, "api_error"),
+        (FaultKind::Overloaded, 529, "overloaded_error"),
+        (FaultKind::Unauthorized, 401, "authentication_error"),
+        (FaultKind::InsufficientQuota, 429, "rate_limit_error"),
     ] {
-        let settings = Settings::default().with_fault(Fault { every: 1, failure });
+        let settings = Settings::default().with_fault(Fault { every: 1, kind });
         let reply = post(settings, "/v1/messages", &ask("Hello"));
-        assert_eq!((reply.status, &object(&reply)["error"]["type"]), (status, &json!(kind)));
+        assert_eq!((reply.status, &object(&reply)["error"]["type"]), (status, &json!(error)));
         assert_eq!(reply.header("retry-after"), None);
     }
     let reply = post(Settings::default(), "/v1/messages/batches", &ask("Hello"));

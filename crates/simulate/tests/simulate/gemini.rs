@@ -1,7 +1,7 @@
 //! Gemini's format: methods, streams, limits and errors.
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
+use tollgate_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, events, object, post};
 
@@ -183,14 +183,14 @@ fn malformed_requests_and_faults_use_gemini_errors() {
             "{path} {body}"
         );
     }
-    for (failure, status, kind) in [
-        (Failure::ServerError, 500, "INTERNAL"),
-        (Failure::Overloaded, 503, "UNAVAILABLE"),
-        (Failure::Unauthorized, 400, "INVALID_ARGUMENT"),
-        (Failure::InsufficientQuota, 429, "RESOURCE_EXHAUSTED"),
+    for (kind, status, error) in [
+        (FaultKind::ServerError, 500, "INTERNAL"),
+        (FaultKind::Overloaded, 503, "UNAVAILABLE"),
+        (FaultKind::Unauthorized, 400, "INVALID_ARGUMENT"),
+        (FaultKind::InsufficientQuota, 429, "RESOURCE_EXHAUSTED"),
     ] {
-        let settings = Settings::default().with_fault(Fault { every: 1, failure });
+        let settings = Settings::default().with_fault(Fault { every: 1, kind });
         let reply = post(settings, GENERATE, &ask("Hello"));
-        assert_eq!((reply.status, &object(&reply)["error"]["status"]), (status, &json!(kind)));
+        assert_eq!((reply.status, &object(&reply)["error"]["status"]), (status, &json!(error)));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
+use tollgate_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, chat, object, post};
 
@@ -224,8 +224,8 @@ fn enormous_numbers_do_not_panic() {
 fn faults_occur_periodically_without_charge() {
     let settings = Settings::default()
         .with_rpm(4)
-        .with_fault(Fault { every: 3, failure: Failure::Overloaded })
-        .with_fault(Fault { every: 2, failure: Failure::InsufficientQuota });
+        .with_fault(Fault { every: 3, kind: FaultKind::Overloaded })
+        .with_fault(Fault { every: 2, kind: FaultKind::InsufficientQuota });
     let mut provider = Provider::new(settings);
     let body = chat("Hello").to_string();
     let mut next = || provider.receive(0, "/v1/chat/completions", body.as_bytes());

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate_cli::batch::Job;
-use tollgate_simulate::{Failure, Fault, Settings};
+use tollgate_simulate::{Fault, FaultKind, Settings};
 
 use super::rig::{Folder, KEY, chat, line, lines, output_of, reason, run, simulated};
 use super::scripted::{Reply, Scripted};
@@ -109,16 +109,16 @@ async fn rejected_request_fails_permanently_without_retry() {
 
 #[tokio::test]
 async fn server_errors_are_retried() {
-    let faults = [(Failure::ServerError, 4), (Failure::Overloaded, 9)];
-    for (failure, every) in faults {
+    let faults = [(FaultKind::ServerError, 4), (FaultKind::Overloaded, 9)];
+    for (kind, every) in faults {
         let folder = Folder::with(&lines(12));
-        let settings = Settings::default().with_fault(Fault { every, failure });
+        let settings = Settings::default().with_fault(Fault { every, kind });
         let (server, base) = simulated(settings).await;
         let job = Job { retries: 8, profile: COMPATIBLE_USAGE, ..folder.job(&base) };
         let ended = run(&job).await;
         let stats = server.shutdown().await.expect("it ends well").total;
-        assert!(stats.failed > 0 && stats.failed == ended.report.retries, "{failure:?} {stats:?}");
-        assert_eq!((ended.report.succeeded, folder.results().len()), (12, 12), "{failure:?}");
+        assert!(stats.failed > 0 && stats.failed == ended.report.retries, "{kind:?} {stats:?}");
+        assert_eq!((ended.report.succeeded, folder.results().len()), (12, 12), "{kind:?}");
         assert_eq!(ended.report.charged_tokens, 12 * 17, "only what was answered is counted");
     }
 }
@@ -126,7 +126,7 @@ async fn server_errors_are_retried() {
 #[tokio::test]
 async fn exhausted_retries_write_error_line_replaced_by_next_run() {
     let folder = Folder::with(&lines(3));
-    let fault = Fault { every: 1, failure: Failure::ServerError };
+    let fault = Fault { every: 1, kind: FaultKind::ServerError };
     let (server, base) = simulated(Settings::default().with_fault(fault)).await;
     let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
     assert_eq!((ended.report.failed, ended.report.retries), (3, 3));

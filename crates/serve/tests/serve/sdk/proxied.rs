@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::net::TcpSocket;
 use tollgate::Limiter;
-use tollgate_simulate::{Failure, Fault, OutputSize, Settings};
+use tollgate_simulate::{Fault, FaultKind, OutputSize, Settings};
 
 use super::node::Node;
 use super::python::Python;
@@ -121,7 +121,7 @@ impl World {
     async fn start() -> Self {
         let twelve = Settings::default().with_output(OutputSize::Fixed(12));
         let open = provider(twelve.clone()).await;
-        let fault = Fault { every: 1, failure: Failure::Unauthorized };
+        let fault = Fault { every: 1, kind: FaultKind::Unauthorized };
         let denied = provider(twelve.clone().with_fault(fault)).await;
         let hour = Duration::from_secs(3_600);
         let slow = provider(twelve.with_latency(hour, hour)).await;
