@@ -35,7 +35,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N")]
     pub input: Option<u64>,
 
-    /// Stdout tokens, for separate output limits
+    /// Output tokens, for separate output limits
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub output: u64,
 

@@ -26,7 +26,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub itpm: u64,
 
-    /// Stdout tokens per minute, for Anthropic's API only; 0 = no limit
+    /// Output tokens per minute, for Anthropic's API only; 0 = no limit
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub otpm: u64,
 
