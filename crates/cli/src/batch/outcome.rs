@@ -84,8 +84,8 @@ impl Outcome {
 impl From<InvalidLine> for Outcome {
     /// Converts to an error line with the input line number.
     fn from(bad: InvalidLine) -> Self {
-        let failure = Failure::new(bad.fault.code(), bad.to_string());
-        let failure = if bad.fault.depends_on_arguments() { failure.retryable() } else { failure };
+        let failure = Failure::new(bad.reason.code(), bad.to_string());
+        let failure = if bad.reason.depends_on_arguments() { failure.retryable() } else { failure };
         Self { line: Some(bad.number), ..Self::new(bad.custom_id, None, Some(failure)) }
     }
 }

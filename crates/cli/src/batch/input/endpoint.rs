@@ -3,12 +3,12 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
-use super::Fault;
+use super::InvalidLineReason;
 use super::shape::Form;
 use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
 
 /// Returns the path of a line without a `url`.
-pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, Fault> {
+pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, InvalidLineReason> {
     let takes = |profiles: &[Profile]| profiles.contains(&Profile::find(endpoint));
     let other = match form {
         Form::Anthropic if !takes(&[ANTHROPIC, VERTEX_ANTHROPIC]) => Some(ANTHROPIC),
@@ -17,7 +17,7 @@ pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, Fau
     };
     if let Some(provider) = other {
         let (provider, endpoint) = (provider.name(), endpoint.to_owned());
-        return Err(Fault::OtherProvider { provider, endpoint });
+        return Err(InvalidLineReason::OtherProvider { provider, endpoint });
     }
     if !endpoint.contains(MODEL) {
         return Ok(endpoint.to_owned());
@@ -25,7 +25,7 @@ pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, Fau
     let model = serde_json::from_str::<Body<'_>>(body).ok().and_then(|body| body.model);
     let model = model.as_deref().map(|model| model.strip_prefix("models/").unwrap_or(model));
     let model = model.filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| Fault::NoModel { endpoint: endpoint.to_owned() })?;
+    let model = model.ok_or_else(|| InvalidLineReason::NoModel { endpoint: endpoint.to_owned() })?;
     Ok(endpoint.replace(MODEL, &utf8_percent_encode(model, ESCAPED).to_string()))
 }
 

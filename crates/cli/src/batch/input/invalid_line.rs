@@ -9,13 +9,13 @@ pub struct InvalidLine {
     /// The `custom_id` if it is readable and unique, else `line-N`.
     pub custom_id: String,
     /// The error.
-    pub fault: Fault,
+    pub reason: InvalidLineReason,
 }
 
 /// The error of an invalid line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum InvalidLineReason {
     /// The line is too long.
     TooLong {
         /// The maximum length in bytes.
@@ -78,7 +78,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl InvalidLineReason {
     /// Returns the error code: `invalid_line` or `duplicate_custom_id`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -95,13 +95,13 @@ impl Fault {
 
 impl fmt::Display for InvalidLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.number, self.fault)
+        write!(f, "line {}: {}", self.number, self.reason)
     }
 }
 
 impl std::error::Error for InvalidLine {}
 
-impl fmt::Display for Fault {
+impl fmt::Display for InvalidLineReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { longest } => write!(f, "longer than {longest} bytes"),

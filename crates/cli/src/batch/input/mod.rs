@@ -39,7 +39,7 @@ use std::io::{self, BufRead};
 
 use bytes::Bytes;
 
-pub use invalid_line::{Fault, InvalidLine};
+pub use invalid_line::{InvalidLineReason, InvalidLine};
 
 use super::ids::{Id, Ids};
 use super::lines::Lines;
@@ -135,13 +135,13 @@ impl<R: BufRead> Reader<R> {
     fn parse(&mut self, too_long: bool) -> Entry {
         let number = self.number;
         let parsed = if too_long {
-            Err(shape::Refused::from(Fault::TooLong { longest: self.longest }))
+            Err(shape::Refused::from(InvalidLineReason::TooLong { longest: self.longest }))
         } else {
             shape::parse(&self.buf)
         };
         let (custom_id, found) = match parsed {
             Ok(request) => (request.custom_id.clone(), Ok(request)),
-            Err(refused) => (refused.custom_id, Err(refused.fault)),
+            Err(refused) => (refused.custom_id, Err(refused.reason)),
         };
         let custom_id = custom_id.unwrap_or_else(|| named_by_line(number));
         if let Err(first) = self.ids.insert(Id::of(&custom_id), number) {
@@ -153,7 +153,7 @@ impl<R: BufRead> Reader<R> {
         });
         match found {
             Ok(line) => Entry::Request(line),
-            Err(fault) => Entry::Invalid(InvalidLine { number, custom_id, fault }),
+            Err(reason) => Entry::Invalid(InvalidLine { number, custom_id, reason }),
         }
     }
 
@@ -167,7 +167,7 @@ impl<R: BufRead> Reader<R> {
         Entry::Invalid(InvalidLine {
             number,
             custom_id: own,
-            fault: Fault::DuplicateId { custom_id, first },
+            reason: InvalidLineReason::DuplicateId { custom_id, first },
         })
     }
 }

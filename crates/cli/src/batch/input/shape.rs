@@ -2,7 +2,7 @@ use http::Uri;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Fault;
+use super::InvalidLineReason;
 
 /// A valid line.
 pub(super) struct Request<'a> {
@@ -15,12 +15,12 @@ pub(super) struct Request<'a> {
 /// An invalid line, with its `custom_id` if it is readable.
 pub(super) struct Refused {
     pub(super) custom_id: Option<String>,
-    pub(super) fault: Fault,
+    pub(super) reason: InvalidLineReason,
 }
 
-impl From<Fault> for Refused {
-    fn from(fault: Fault) -> Self {
-        Self { custom_id: None, fault }
+impl From<InvalidLineReason> for Refused {
+    fn from(reason: InvalidLineReason) -> Self {
+        Self { custom_id: None, reason }
     }
 }
 
@@ -51,11 +51,11 @@ impl Form {
 /// Parses one line, without its line ending.
 pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     let text = str::from_utf8(line)
-        .map_err(|error| Fault::NotUtf8 { column: error.valid_up_to() + 1 })?
+        .map_err(|error| InvalidLineReason::NotUtf8 { column: error.valid_up_to() + 1 })?
         .trim_ascii();
     if !text.starts_with('{') {
         serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
-        return Err(Fault::NotAnObject.into());
+        return Err(InvalidLineReason::NotAnObject.into());
     }
     let shape: Shape<'_> = serde_json::from_str(text).map_err(not_json)?;
     let Some(form) = shape.form() else {
@@ -65,7 +65,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     let custom_id = id.map(|raw| custom_id(form, raw)).transpose()?;
     match shape.check(form) {
         Ok((url_path, body)) => Ok(Request { form, custom_id, url_path, body }),
-        Err(fault) => Err(Refused { custom_id, fault }),
+        Err(reason) => Err(Refused { custom_id, reason }),
     }
 }
 
@@ -103,7 +103,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    fn check(&self, form: Form) -> Result<(Option<String>, &'a str), Fault> {
+    fn check(&self, form: Form) -> Result<(Option<String>, &'a str), InvalidLineReason> {
         let body = match form {
             Form::Raw | Form::OpenAi => self.body,
             Form::Anthropic => self.params,
@@ -112,24 +112,24 @@ impl<'a> Shape<'a> {
         if let Some(method) = self.method.map(RawValue::get)
             && method != r#""POST""#
         {
-            return Err(Fault::Method { method: method.to_owned() });
+            return Err(InvalidLineReason::Method { method: method.to_owned() });
         }
         let url_path = self.url.map(path_of).transpose()?;
-        let body = body.ok_or(Fault::NoBody)?.get();
+        let body = body.ok_or(InvalidLineReason::NoBody)?.get();
         if !body.starts_with('{') {
-            return Err(Fault::BodyNotAnObject { member: form.body() });
+            return Err(InvalidLineReason::BodyNotAnObject { member: form.body() });
         }
         Ok((url_path, body))
     }
 }
 
-fn custom_id(form: Form, raw: &RawValue) -> Result<String, Fault> {
+fn custom_id(form: Form, raw: &RawValue) -> Result<String, InvalidLineReason> {
     let member = if form == Form::Gemini { "key" } else { "custom_id" };
     let id: String = serde_json::from_str(raw.get()).unwrap_or_default();
-    if id.is_empty() { Err(Fault::CustomId { member }) } else { Ok(id) }
+    if id.is_empty() { Err(InvalidLineReason::CustomId { member }) } else { Ok(id) }
 }
 
-fn path_of(raw: &RawValue) -> Result<String, Fault> {
+fn path_of(raw: &RawValue) -> Result<String, InvalidLineReason> {
     let url: String = serde_json::from_str(raw.get()).unwrap_or_default();
     let uri: Option<Uri> = url.parse().ok();
     uri.filter(|uri| match uri.scheme_str() {
@@ -137,7 +137,7 @@ fn path_of(raw: &RawValue) -> Result<String, Fault> {
         Some(scheme) => matches!(scheme, "http" | "https"),
     })
     .and_then(|uri| Some(uri.path_and_query()?.as_str().to_owned()))
-    .ok_or_else(|| Fault::Url { url: without_secret(raw.get()) })
+    .ok_or_else(|| InvalidLineReason::Url { url: without_secret(raw.get()) })
 }
 
 /// Removes the query and user info, which may hold secrets.
@@ -150,9 +150,9 @@ fn without_secret(url: &str) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]
-fn not_json(error: serde_json::Error) -> Fault {
+fn not_json(error: serde_json::Error) -> InvalidLineReason {
     let text = error.to_string();
     // The parser gets one line, so its "line 1" would be misleading.
     let message = text.split(" at line ").next().unwrap_or_default().to_owned();
-    Fault::NotJson { message, column: error.column() }
+    InvalidLineReason::NotJson { message, column: error.column() }
 }

@@ -1,4 +1,4 @@
-use tollgate_cli::batch::input::{Entry, Fault, InputLine, InvalidLine, Reader, count};
+use tollgate_cli::batch::input::{Entry, InvalidLineReason, InputLine, InvalidLine, Reader, count};
 use tollgate_cli::batch::outcome::{Failure, Outcome};
 
 const ENDPOINT: &str = "/v1/chat/completions";
@@ -118,7 +118,7 @@ fn invalid_line_error_has_number_and_reason() {
     ];
     for (line, message) in table {
         assert_eq!(bad(line).to_string(), message);
-        assert_eq!(bad(line).fault.code(), "invalid_line");
+        assert_eq!(bad(line).reason.code(), "invalid_line");
     }
 }
 
@@ -205,7 +205,7 @@ fn other_provider_line_error_suggests_arguments() {
     ] {
         let error = read_for(endpoint, line).expect_err(line);
         assert_eq!(error.to_string(), message);
-        assert_eq!(error.fault.code(), "invalid_line");
+        assert_eq!(error.reason.code(), "invalid_line");
         // With other arguments it is a request: the next run reads it again.
         let depends = message.contains("--endpoint");
         let outcome = Outcome::from(error);
@@ -249,8 +249,8 @@ fn duplicate_id_error_names_first_line() {
     for (entry, number) in entries[2..].iter().zip(3..) {
         let Entry::Invalid(bad) = entry else { panic!("{entry:?} is sent a second time") };
         assert_eq!((bad.number, &bad.custom_id), (number, &format!("line-{number}")));
-        assert_eq!(bad.fault, Fault::DuplicateId { custom_id: "a".to_owned(), first: 1 });
-        assert_eq!(bad.fault.code(), "duplicate_custom_id");
+        assert_eq!(bad.reason, InvalidLineReason::DuplicateId { custom_id: "a".to_owned(), first: 1 });
+        assert_eq!(bad.reason.code(), "duplicate_custom_id");
     }
 }
 
