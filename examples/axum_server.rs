@@ -21,7 +21,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use tollgate::RateLimitLayer;
 use tollgate::limiter::{BuildError, Limiter};
-use tollgate::middleware::Charge;
+use tollgate::middleware::ActualCost;
 use tollgate::middleware::respond::{Head, Scope};
 use tollgate::quota::{Cost, Margin, Quota};
 
@@ -63,11 +63,11 @@ fn cost(head: Head<'_>) -> Cost {
 }
 
 /// Returns the first sentence of a text and the actual cost.
-async fn summary(text: String) -> (Extension<Charge>, String) {
+async fn summary(text: String) -> (Extension<ActualCost>, String) {
     let end = text.find('.').map_or(text.len(), |stop| stop + 1);
     let summary: String = text[..end].chars().take(LONGEST_SUMMARY as usize).collect();
     let used = tokens(text.len() as u64) + tokens(summary.len() as u64);
-    (Extension(Charge::of(Cost::new().tokens(used))), summary)
+    (Extension(ActualCost::of(Cost::new().tokens(used))), summary)
 }
 
 /// Estimates the number of tokens, at four characters each.

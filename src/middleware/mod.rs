@@ -111,11 +111,11 @@
 #[doc = include_str!("composition.md")]
 pub mod composition {}
 
+mod actual_cost;
 mod ask;
 mod body;
 mod buffer_body;
 mod buffered_body;
-mod charge;
 mod classify;
 mod error;
 mod future;
@@ -149,11 +149,11 @@ mod reqwest;
 #[cfg(feature = "reqwest-middleware")]
 mod reqwest_middleware;
 
+pub use actual_cost::ActualCost;
 pub use ask::Ask;
 pub use body::ResponseBody;
 pub use buffer_body::{BufferBody, BufferBodyFuture, BufferBodyLayer};
 pub use buffered_body::BufferedBody;
-pub use charge::Charge;
 pub use classify::{Classified, Classify};
 #[cfg(feature = "reqwest")]
 pub use count_tokens::{SendCountError, count_tokens};

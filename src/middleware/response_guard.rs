@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
-use super::charge::Charge;
+use super::actual_cost::ActualCost;
 use super::classify::Classified;
 use super::journey::Journey;
 use super::reading::Reading;
@@ -34,7 +34,7 @@ pub struct ResponseGuard {
     charged: Option<Cost>,
     /// The number of tokens that the response headers state as charged.
     charged_tokens: Option<u64>,
-    charged_later: Option<Charge>,
+    charged_later: Option<ActualCost>,
 }
 
 impl ResponseGuard {
@@ -125,8 +125,8 @@ impl ResponseGuard {
         self.charged = Some(charge);
     }
 
-    /// Sets the [`Charge`] from which the actual cost is taken when the response ends.
-    pub fn charged_later(&mut self, charge: Charge) {
+    /// Sets the [`ActualCost`] from which the actual cost is taken when the response ends.
+    pub fn charged_later(&mut self, charge: ActualCost) {
         self.charged_later = Some(charge);
     }
 
@@ -246,7 +246,7 @@ impl ResponseGuard {
         if !self.sent {
             return permit.release();
         }
-        let later = || self.charged_later.as_ref().and_then(Charge::cost);
+        let later = || self.charged_later.as_ref().and_then(ActualCost::cost);
         let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));
         let charge = self.charged.take().or_else(later).or_else(in_head);
         if let Some(journey) = &self.journey {

@@ -73,8 +73,8 @@ impl<C: Clone> RespondLayer<C> {
 
     /// Sets the function that returns the actual cost of a request from the head of its response.
     ///
-    /// If it returns `None`, the [`Charge`](crate::middleware::Charge) in the response's extensions
-    /// applies, or without one the reserved cost.
+    /// If it returns `None`, the [`ActualCost`](crate::middleware::ActualCost) in the response's
+    /// extensions applies, or without one the reserved cost.
     #[must_use]
     pub fn charge(self, charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static) -> Self {
         Self(self.0.observe(Reply::with_charge(charge)))

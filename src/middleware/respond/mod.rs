@@ -25,7 +25,7 @@
 //! | key | one per [`Scope`]: header, path, route, address, extension or closure. A request is admitted by all scopes, or no scope is charged |
 //! | cost | one request; tokens as returned by [`cost`](RespondLayer::cost). Bodies aren't read |
 //! | wait | none, or up to [`max_wait`](RespondLayer::max_wait). `poll_ready` never waits for quota |
-//! | charge | the reserved cost, unless [`charge`](RespondLayer::charge) or a [`Charge`](crate::middleware::Charge) in the response's extensions states the actual one |
+//! | charge | the reserved cost, unless [`charge`](RespondLayer::charge) or an [`ActualCost`](crate::middleware::ActualCost) in the response's extensions states the actual one |
 //! | end of a request | the end of the response body, an error in it, or its drop. Until then the request counts as in flight |
 //! | overrides by outer layers | an [`Ask`](crate::middleware::Ask) in the request's extensions sets the key (of the first scope), the cost and the deadline |
 //!

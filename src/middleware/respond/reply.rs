@@ -8,7 +8,7 @@ use http_body::Body;
 use super::body::RespondBody;
 use super::fields::{Fields, figures};
 use super::policies::PolicyCache;
-use crate::middleware::{Charge, Observe, ResponseGuard};
+use crate::middleware::{ActualCost, Observe, ResponseGuard};
 use crate::quota::Cost;
 
 /// Adds the rate-limit header fields to the responses of the inner service.
@@ -36,7 +36,7 @@ impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
         if let Some(charge) = self.charge.as_ref().and_then(|charge| charge(&parts)) {
             guard.charged(charge);
         }
-        if let Some(charge) = parts.extensions.get::<Charge>() {
+        if let Some(charge) = parts.extensions.get::<ActualCost>() {
             guard.charged_later(charge.clone());
         }
         let keys = &guard.keys;

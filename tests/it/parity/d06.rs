@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tollgate::RateLimitLayer;
 use tollgate::limiter::Limiter;
-use tollgate::middleware::Charge;
+use tollgate::middleware::ActualCost;
 use tollgate::middleware::respond::Scope;
 use tollgate::quota::{Cost, Margin, Quota};
 
@@ -147,7 +147,7 @@ async fn d06_endpoints_are_limited_by_tokens_per_api_key() {
     // The handler uses one token per byte of the request; 40 are reserved.
     let handler = async |body: Bytes| {
         let cost = Cost::new().tokens(body.len() as u64);
-        (axum::Extension(Charge::of(cost)), "done")
+        (axum::Extension(ActualCost::of(cost)), "done")
     };
     let guard = limiter("x-api-key:*", Quota::new().tpm(100));
     let by_key = Scope::header(HeaderName::from_static("x-api-key"));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
-use tollgate::middleware::{Ask, Charge};
+use tollgate::middleware::{ActualCost, Ask};
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, ServiceExt};
 
@@ -82,14 +82,14 @@ async fn charge_stated_by_response_settles() {
     assert_eq!(left(hello).await, 40);
     let in_header = || with(hello(), |parts| drop(parts.headers.insert("x-tokens", 7.into())));
     assert_eq!(left(in_header).await, 93);
-    assert_eq!(left(|| hello_with(Charge::of(Cost::new().tokens(30)))).await, 70);
-    assert_eq!(left(|| hello_with(Charge::new())).await, 40);
+    assert_eq!(left(|| hello_with(ActualCost::of(Cost::new().tokens(30)))).await, 70);
+    assert_eq!(left(|| hello_with(ActualCost::new())).await, 40);
     // Bodies are not read: their format is the service's own.
     let like_a_provider = || Frames::from(super::super::USAGE).into_response();
     assert_eq!(left(like_a_provider).await, 40);
 }
 
-fn hello_with(charge: Charge) -> Response<Frames> {
+fn hello_with(charge: ActualCost) -> Response<Frames> {
     with(hello(), |parts| drop(parts.extensions.insert(charge)))
 }
 
@@ -105,7 +105,7 @@ fn with(
 #[tokio::test(start_paused = true)]
 async fn charge_set_during_stream_settles_at_last_frame() {
     let limiter = limiter(Quota::new().tpm(100));
-    let charge = Charge::new();
+    let charge = ActualCost::new();
     let answer = charge.clone();
     let inner =
         Strict::new(move |_: Request<String>| std::future::ready(Ok(hello_with(answer.clone()))));

@@ -7,28 +7,28 @@ use crate::quota::Cost;
 /// The actual cost of a request, set by the handler that makes its response: immediately, or at any
 /// time until the response body ends.
 ///
-/// In server mode a handler inserts a `Charge` into the extensions of its response, and the
+/// In server mode a handler inserts an `ActualCost` into the extensions of its response, and the
 /// reservation is settled with it when the body ends. Clones share one value.
 ///
 /// ```
-/// use tollgate::middleware::Charge;
+/// use tollgate::middleware::ActualCost;
 /// use tollgate::quota::Cost;
-/// let charge = Charge::new();
-/// let response = http::Response::builder().extension(charge.clone()).body("a long stream")?;
+/// let actual = ActualCost::new();
+/// let response = http::Response::builder().extension(actual.clone()).body("a long stream")?;
 /// // ... and when the end of the stream has been generated:
-/// charge.set(Cost::new().tokens(1_234));
+/// actual.set(Cost::new().tokens(1_234));
 /// # Ok::<(), http::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Charge(Arc<Mutex<Option<Cost>>>);
+pub struct ActualCost(Arc<Mutex<Option<Cost>>>);
 
-impl Charge {
-    /// Creates an unset charge. If it is never set, the reserved cost is charged.
+impl ActualCost {
+    /// Creates a value that is not set yet. If it is never set, the reserved cost is charged.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates a charge of this cost.
+    /// Creates a value that is set to `cost`.
     pub fn of(cost: Cost) -> Self {
         Self(Arc::new(Mutex::new(Some(cost))))
     }
