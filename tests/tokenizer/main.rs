@@ -8,7 +8,7 @@ use tollgate::quota::Dimension;
 #[expect(dead_code, unused_imports, reason = "most recordings are read in `it`")]
 mod recordings;
 
-use recordings::{Entry, Recorded, entries};
+use recordings::{Recorded, Recording, entries};
 
 #[test]
 fn prompt_tokens_equal_count_of_cookbook() {
@@ -93,7 +93,7 @@ fn recorded_text_prompts_are_counted_exactly() {
     assert!(of > 70 && exact >= 95 && exact <= near, "{exact} % and {near} % of {of}");
 }
 
-fn is_text(entry: &Entry) -> bool {
+fn is_text(entry: &Recording) -> bool {
     let body: Value = serde_json::from_str(&entry.request).unwrap_or_default();
     let more = ["tools", "functions", "response_format"].iter().any(|key| !body[key].is_null());
     let media = ["image_url", "input_audio", "\"file\"", "tool_calls", "function_call"];

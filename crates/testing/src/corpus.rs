@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// One recorded request and its response.
 #[derive(Debug)]
-pub struct Entry {
+pub struct Recording {
     pub file: &'static str,
     pub index: usize,
     pub url: String,
@@ -21,14 +21,14 @@ pub struct Entry {
     pub expected: Value,
 }
 
-impl Entry {
+impl Recording {
     pub fn path(&self) -> &str {
         self.url.split_once("api.openai.com").map_or(&self.url, |(_, path)| path)
     }
 }
 
 /// The recordings of one provider, or `None` where no corpus is given.
-pub fn entries(file: &'static str) -> Option<Vec<Entry>> {
+pub fn entries(file: &'static str) -> Option<Vec<Recording>> {
     let Some(folder) = std::env::var_os("TOLLGATE_CORPUS") else {
         println!("left out: TOLLGATE_CORPUS is not set");
         return None;
@@ -42,12 +42,12 @@ pub fn entries(file: &'static str) -> Option<Vec<Entry>> {
 }
 
 /// The recordings of all providers.
-pub fn all() -> Option<Vec<Entry>> {
+pub fn all() -> Option<Vec<Recording>> {
     let all: Option<Vec<_>> = FILES.iter().map(|file| entries(file)).collect();
     Some(all?.into_iter().flatten().collect())
 }
 
-fn entry(file: &'static str, index: usize, value: &Value) -> Entry {
+fn entry(file: &'static str, index: usize, value: &Value) -> Recording {
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let content = &value["response"]["content"];
     let response = match content["encoding"].as_str() {
@@ -58,7 +58,7 @@ fn entry(file: &'static str, index: usize, value: &Value) -> Entry {
     };
     let headers = headers(&value["response"]["headers"]);
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-    Entry {
+    Recording {
         file,
         index,
         url: text(&value["request"]["url"]),

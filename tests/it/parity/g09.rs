@@ -40,7 +40,7 @@ fn g09_snapshots_and_families_match_quota_of_model() {
 fn g09_recorded_claude_models_have_a_quota() {
     let Some(entries) = corpus::entries("anthropic.har") else { return };
     let limiter = limiter(ANTHROPIC);
-    let limited = |entry: &&corpus::Entry| {
+    let limited = |entry: &&corpus::Recording| {
         let estimate = ANTHROPIC.read_request(&entry.url, entry.request.as_bytes());
         estimate.model.is_some_and(|model| !amounts(&limiter, &model).is_empty())
     };

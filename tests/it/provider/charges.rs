@@ -3,7 +3,7 @@
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
-use super::recordings::{Entry, Recorded, entries};
+use super::recordings::{Recorded, Recording, entries};
 
 /// A recorded charge and the estimate.
 struct Charge {
@@ -59,7 +59,7 @@ fn median_error_of_all_openai_charges_is_a_few_percent() {
 fn charges_of_groq_and_mistral_match() {
     for (file, least) in [("groq.har", 5), ("mistral.har", 5)] {
         let Some(entries) = entries(file) else { return };
-        let recorded = |entry: &&Entry| entry.expected["charged_tokens"].is_u64();
+        let recorded = |entry: &&Recording| entry.expected["charged_tokens"].is_u64();
         let errors: Vec<_> = entries.iter().filter(recorded).map(final_error).collect();
         println!("{file}: off by {errors:?}");
         assert!(errors.iter().filter(|error| **error == 0).count() >= least, "{errors:?}");
@@ -68,7 +68,7 @@ fn charges_of_groq_and_mistral_match() {
 
 /// Returns the error of the charge after the response: stated in the head, else computed from the
 /// usage.
-fn final_error(entry: &Entry) -> u64 {
+fn final_error(entry: &Recording) -> u64 {
     let recorded = entry.expected["charged_tokens"].as_u64().unwrap_or(0);
     let profile = entry.profile();
     let reserved = profile.read_request(&entry.url, entry.request.as_bytes()).cost;
@@ -87,7 +87,7 @@ fn recent_responses_api_charges_match_within_a_few_tokens() {
 #[test]
 fn most_text_prompts_are_estimated_within_a_few_tokens() {
     let Some(entries) = entries("openai.har") else { return };
-    let plain = |entry: &&Entry| {
+    let plain = |entry: &&Recording| {
         let beyond = ["previous_response_id", "conversation", "\"type\": "];
         !EXTRAS.iter().chain(&beyond).any(|extra| entry.request.contains(extra))
     };
@@ -131,7 +131,7 @@ fn charges() -> Option<Vec<Charge>> {
     Some(entries("openai.har")?.iter().filter_map(charge).collect())
 }
 
-fn charge(entry: &Entry) -> Option<Charge> {
+fn charge(entry: &Recording) -> Option<Charge> {
     let recorded = entry.expected["charged_tokens"].as_u64()?;
     let estimate = OPENAI.read_request(entry.path(), entry.request.as_bytes());
     let endpoint = match entry.path() {

@@ -1,6 +1,6 @@
 //! Models and usage read from recorded traffic.
 
-use super::recordings::{Entry, Recorded, all, entries};
+use super::recordings::{Recorded, Recording, all, entries};
 
 #[test]
 fn model_of_recorded_request_is_read() {
@@ -51,7 +51,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, entry: &Entry, right: bool, why: impl FnOnce() -> String) {
+    fn count(&mut self, entry: &Recording, right: bool, why: impl FnOnce() -> String) {
         let (good, all) = self.by_file.entry(entry.file).or_default();
         *all += 1;
         *good += usize::from(right);

@@ -2,7 +2,7 @@
 
 use tollgate::provider::{Profile, Scanned, Scanner};
 use tollgate::quota::Usage;
-pub(crate) use tollgate_testing::corpus::{Entry, all, entries};
+pub(crate) use tollgate_testing::corpus::{Recording, all, entries};
 
 /// Readings of a recorded exchange and the expected values.
 pub(crate) trait Recorded {
@@ -14,7 +14,7 @@ pub(crate) trait Recorded {
     fn scan_as_sent(&self) -> Scanned;
 }
 
-impl Recorded for Entry {
+impl Recorded for Recording {
     fn usage(&self) -> Option<Option<Usage>> {
         let usage = self.expected.get("usage")?;
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
