@@ -2,7 +2,7 @@ use std::fmt;
 use std::io::{self, BufRead};
 
 use super::ids::{Id, Ids};
-use super::input::{Entry, Reader};
+use super::input::{ParsedLine, Reader};
 use super::output::{FinishedRequests, LineStatus};
 
 /// Options for resuming an output of earlier runs.
@@ -40,19 +40,19 @@ impl Changes {
     /// An I/O error of the input.
     pub fn find(reader: Reader<impl BufRead>, done: &FinishedRequests) -> io::Result<Self> {
         let mut changes = Self::default();
-        for entry in reader {
-            let entry = entry?;
-            if done.status(&entry) == LineStatus::Changed {
-                changes.add(&entry);
+        for parsed in reader {
+            let parsed = parsed?;
+            if done.status(&parsed) == LineStatus::Changed {
+                changes.add(&parsed);
             }
         }
         Ok(changes)
     }
 
     /// Returns the changes for one changed line.
-    pub(super) fn of(entry: &Entry) -> Self {
+    pub(super) fn of(parsed: &ParsedLine) -> Self {
         let mut changes = Self::default();
-        changes.add(entry);
+        changes.add(parsed);
         changes
     }
 
@@ -66,8 +66,8 @@ impl Changes {
         self.ids.is_empty()
     }
 
-    fn add(&mut self, entry: &Entry) {
-        let (number, custom_id) = entry.place();
+    fn add(&mut self, parsed: &ParsedLine) {
+        let (number, custom_id) = parsed.place();
         // A reader returns each id once.
         let _ = self.ids.insert(Id::of(custom_id), number);
         if self.first.len() < SHOWN {

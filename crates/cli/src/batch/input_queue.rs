@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::ids::Ids;
-use super::input::{Entry, Reader};
+use super::input::{ParsedLine, Reader};
 
 /// The share of a line in the memory limit of all lines, held until the line is finished.
 pub(super) type MemoryPermit = OwnedSemaphorePermit;
@@ -16,7 +16,7 @@ pub(super) type MemoryPermit = OwnedSemaphorePermit;
 /// A queue of input lines with a memory limit.
 #[derive(Debug)]
 pub(super) struct InputQueue {
-    entries: mpsc::UnboundedReceiver<(Entry, MemoryPermit)>,
+    entries: mpsc::UnboundedReceiver<(ParsedLine, MemoryPermit)>,
     room: Arc<Semaphore>,
     ended: oneshot::Receiver<io::Result<Ids>>,
 }
@@ -31,8 +31,8 @@ impl InputQueue {
         let (runtime, own) = (Handle::current(), Arc::clone(&room));
         let most = u32::try_from(places).unwrap_or(u32::MAX);
         std::thread::spawn(move || {
-            let take = |entry: &Entry| {
-                let places = places_of(entry).min(most);
+            let take = |parsed: &ParsedLine| {
+                let places = places_of(parsed).min(most);
                 runtime.block_on(Arc::clone(&own).acquire_many_owned(places)).ok()
             };
             let read = read(reader, &give, take);
@@ -46,7 +46,7 @@ impl InputQueue {
     /// Returns the next line; `None` at the end of the input or after an I/O error.
     ///
     /// No line is lost if the future is dropped.
-    pub(super) async fn next(&mut self) -> Option<(Entry, MemoryPermit)> {
+    pub(super) async fn next(&mut self) -> Option<(ParsedLine, MemoryPermit)> {
         self.entries.recv().await
     }
 
@@ -69,13 +69,13 @@ impl Drop for InputQueue {
 
 fn read(
     mut reader: Reader<BufReader<File>>,
-    entries: &mpsc::UnboundedSender<(Entry, MemoryPermit)>,
-    take: impl Fn(&Entry) -> Option<MemoryPermit>,
+    entries: &mpsc::UnboundedSender<(ParsedLine, MemoryPermit)>,
+    take: impl Fn(&ParsedLine) -> Option<MemoryPermit>,
 ) -> io::Result<Ids> {
-    for entry in reader.by_ref() {
-        let entry = entry?;
-        let Some(room) = take(&entry) else { break };
-        if entries.send((entry, room)).is_err() {
+    for parsed in reader.by_ref() {
+        let parsed = parsed?;
+        let Some(room) = take(&parsed) else { break };
+        if entries.send((parsed, room)).is_err() {
             break;
         }
     }
@@ -83,10 +83,10 @@ fn read(
 }
 
 /// Returns the permits of a line: one, and one more for every 64 KiB of its body.
-fn places_of(entry: &Entry) -> u32 {
-    let bytes = match entry {
-        Entry::Request(line) => line.body.len(),
-        Entry::Invalid(_) => 0,
+fn places_of(parsed: &ParsedLine) -> u32 {
+    let bytes = match parsed {
+        ParsedLine::Request(line) => line.body.len(),
+        ParsedLine::Invalid(_) => 0,
     };
     u32::try_from(1 + bytes / PLACE).unwrap_or(u32::MAX)
 }

@@ -19,11 +19,11 @@ use super::client::Client;
 use super::forecast::Forecast;
 use super::gate::Gate;
 use super::ids::Ids;
-use super::input::{self, Entry, InputLine, Reader};
+use super::input::{self, InputLine, ParsedLine, Reader};
 use super::input_queue::{InputQueue, MemoryPermit};
 use super::job_context::JobContext;
 use super::long_waits::LongWaits;
-use super::output::{FinishedRequests, LineStatus, OpenError};
+use super::output::{FinishedRequests, LineStatus, OutputError};
 use super::plan::Plan;
 use super::progress::Progress;
 use super::report::Report;
@@ -97,7 +97,7 @@ pub enum JobError {
     /// The input can't be read.
     Input(PathBuf, io::Error),
     /// The output can't be used.
-    Open(OpenError),
+    Output(OutputError),
     /// Input lines have changed since an earlier run finished them.
     Changed(PathBuf, Changes),
     /// The HTTP client can't be built.
@@ -110,7 +110,7 @@ impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Open(error) => error.fmt(f),
+            Self::Output(error) => error.fmt(f),
             Self::Changed(path, changes) => {
                 write!(f, "{}: {changes}; nothing was sent", path.display())
             }
@@ -124,7 +124,7 @@ impl std::error::Error for JobError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Input(_, error) => Some(error),
-            Self::Open(error) => Some(error),
+            Self::Output(error) => Some(error),
             Self::Changed(..) => None,
             Self::Client(error) => Some(error),
             Self::Limits(error) => Some(error),
@@ -303,7 +303,7 @@ impl Job {
                 }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
                 next = input_queue.next(), if reading => match next {
-                    Some((entry, room)) => begin(entry, room, done, shared, &mut lines),
+                    Some((parsed, room)) => begin(parsed, room, done, shared, &mut lines),
                     None => reading = false,
                 },
             }
@@ -346,23 +346,23 @@ impl Job {
 }
 
 fn begin(
-    entry: Entry,
+    parsed: ParsedLine,
     room: MemoryPermit,
     done: &FinishedRequests,
     shared: &Arc<JobContext>,
     lines: &mut JoinSet<()>,
 ) {
-    match (done.status(&entry), entry) {
-        (LineStatus::Changed, entry) => {
-            let changes = Changes::of(&entry);
+    match (done.status(&parsed), parsed) {
+        (LineStatus::Changed, parsed) => {
+            let changes = Changes::of(&parsed);
             shared
                 .stop
                 .halt(Halt::Failed(format!("{changes}; the remaining requests were not sent")));
         }
         (LineStatus::Succeeded, _) => shared.stats.lock().skipped(false),
         (LineStatus::Failed, _) => shared.stats.lock().skipped(true),
-        (LineStatus::Open, Entry::Invalid(bad)) => shared.write(&bad.into(), b""),
-        (LineStatus::Open, Entry::Request(line)) => {
+        (LineStatus::Open, ParsedLine::Invalid(bad)) => shared.write(&bad.into(), b""),
+        (LineStatus::Open, ParsedLine::Request(line)) => {
             // Queued here, in input order.
             let first = Attempt::start(&mut shared.service.clone(), &shared.base, &line);
             lines.spawn(go(first, line, Arc::clone(shared), room));

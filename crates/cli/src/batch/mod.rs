@@ -13,7 +13,7 @@
 //! Reading an input and writing an output:
 //!
 //! ```
-//! use tollgate_cli::batch::input::{Entry, Reader};
+//! use tollgate_cli::batch::input::{ParsedLine, Reader};
 //! use tollgate_cli::batch::outcome::{BatchResponse, Outcome};
 //! use tollgate_cli::batch::output::Output;
 //!
@@ -22,13 +22,13 @@
 //! # let out = folder.path().join("out.jsonl");
 //! let lines = r#"{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"input":"Hi"}}"#;
 //! let (mut output, done) = Output::open(&out, None)?;
-//! for entry in Reader::new(lines.as_bytes(), "/v1/chat/completions") {
-//!     let outcome = match entry? {
-//!         Entry::Request(line) if done.contains(&line.custom_id) => continue,
-//!         Entry::Request(line) => {
+//! for line in Reader::new(lines.as_bytes(), "/v1/chat/completions") {
+//!     let outcome = match line? {
+//!         ParsedLine::Request(line) if done.contains(&line.custom_id) => continue,
+//!         ParsedLine::Request(line) => {
 //!             Outcome::succeeded(line.custom_id, BatchResponse::new(200, "{}")).with_hash(line.hash)
 //!         }
-//!         Entry::Invalid(line) => line.into(),
+//!         ParsedLine::Invalid(line) => line.into(),
 //!     };
 //!     output.write(&outcome)?;
 //! }

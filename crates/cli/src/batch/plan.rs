@@ -9,7 +9,7 @@ use comfy_table::CellAlignment::{Left, Right};
 
 use super::forecast::Forecast;
 use super::ideal::Ideal;
-use super::input::{Entry, InputLine, Reader};
+use super::input::{InputLine, ParsedLine, Reader};
 use super::target::Base;
 use crate::terminal::{HumanDuration, counted, plain_table, printable, whole};
 use tollgate::limiter::{Code, Limiter};
@@ -42,8 +42,8 @@ impl Plan {
         is_left: impl Fn(&InputLine) -> bool,
     ) -> io::Result<Self> {
         let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));
-        for entry in lines {
-            let Entry::Request(line) = entry? else {
+        for parsed in lines {
+            let ParsedLine::Request(line) = parsed? else {
                 plan.invalid_lines += 1;
                 continue;
             };

@@ -19,13 +19,13 @@ impl Job {
     ) -> Result<(Output, FinishedRequests), JobError> {
         let retry_failed = self.resume.retry_failed;
         let earlier = EarlierResults::read(&self.output, self.errors.as_deref(), retry_failed)
-            .map_err(JobError::Open)?;
+            .map_err(JobError::Output)?;
         let changes = self.changes(input, earlier.done())?;
         if !changes.is_empty() && self.resume.changed == OnChange::Refuse {
             return Err(JobError::Changed(self.input.clone(), changes));
         }
         let opened = Output::resume(earlier, changes.ids());
-        let (output, done) = opened.map_err(|error| JobError::Open(error.into()))?;
+        let (output, done) = opened.map_err(|error| JobError::Output(error.into()))?;
         self.warn_without_hash(&done);
         Ok((output, done))
     }

@@ -8,7 +8,7 @@ use super::batch_run::batch;
 use super::serve::serve;
 use super::signal::StopRequests;
 use super::stdout::Stdout;
-use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
+use super::{ChargeRuleName, Cli, Command, Exit, LimitArgs, SimulateArgs};
 use crate::terminal::notify;
 use tollgate_simulate::{Settings, SimulatedServer};
 
@@ -54,8 +54,8 @@ fn wrong(error: &clap::Error) -> Exit {
 
 async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     let charge = match args.charge {
-        ChargeRule::Openai => tollgate_simulate::ChargeRule::OpenAi,
-        ChargeRule::Usage => tollgate_simulate::ChargeRule::Usage,
+        ChargeRuleName::Openai => tollgate_simulate::ChargeRule::OpenAi,
+        ChargeRuleName::Usage => tollgate_simulate::ChargeRule::Usage,
     };
     let mut settings = settings(&args.limits)
         .with_itpm(args.itpm)

@@ -35,8 +35,8 @@ pub struct SimulateArgs {
     pub burst: Option<u64>,
 
     /// Charge rule of the token limit, for OpenAI's API
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRule::Openai)]
-    pub charge: ChargeRule,
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRuleName::Openai)]
+    pub charge: ChargeRuleName,
 
     /// Latency in milliseconds: `200`, or uniformly distributed within `50..800`
     #[arg(long, value_name = "MIN..MAX", default_value = "50..800")]
@@ -49,7 +49,7 @@ pub struct SimulateArgs {
 
 /// The charge rule of the token limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChargeRule {
+pub enum ChargeRuleName {
     /// At admission: about characters / 4 + the maximum output tokens
     Openai,
     /// Actual usage, input and output

@@ -25,7 +25,8 @@ pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, Inv
     let model = serde_json::from_str::<Body<'_>>(body).ok().and_then(|body| body.model);
     let model = model.as_deref().map(|model| model.strip_prefix("models/").unwrap_or(model));
     let model = model.filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| InvalidLineReason::NoModel { endpoint: endpoint.to_owned() })?;
+    let model =
+        model.ok_or_else(|| InvalidLineReason::NoModel { endpoint: endpoint.to_owned() })?;
     Ok(endpoint.replace(MODEL, &utf8_percent_encode(model, ESCAPED).to_string()))
 }
 

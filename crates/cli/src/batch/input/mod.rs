@@ -19,12 +19,12 @@
 //! that is taken), so that no id is returned twice. The reader keeps a 128-bit hash of each id.
 //!
 //! ```
-//! use tollgate_cli::batch::input::{Entry, Reader};
+//! use tollgate_cli::batch::input::{ParsedLine, Reader};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let text = r#"{"model":"gpt-4o-mini","messages":[]}"#;
 //! let mut reader = Reader::new(text.as_bytes(), "/v1/chat/completions");
-//! let Some(Entry::Request(line)) = reader.next().transpose()? else { panic!("one request") };
+//! let Some(ParsedLine::Request(line)) = reader.next().transpose()? else { panic!("one request") };
 //! assert_eq!((line.custom_id.as_str(), line.number), ("line-1", 1));
 //! assert_eq!(line.body, text);
 //! # Ok(())
@@ -39,7 +39,7 @@ use std::io::{self, BufRead};
 
 use bytes::Bytes;
 
-pub use invalid_line::{InvalidLineReason, InvalidLine};
+pub use invalid_line::{InvalidLine, InvalidLineReason};
 
 use super::ids::{Id, Ids};
 use super::lines::Lines;
@@ -59,7 +59,7 @@ pub struct Reader<R> {
 
 /// A line of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum ParsedLine {
     /// A request to send.
     Request(InputLine),
     /// An invalid line.
@@ -82,7 +82,7 @@ pub struct InputLine {
     pub hash: RequestHash,
 }
 
-impl Entry {
+impl ParsedLine {
     /// Returns the line number and the `custom_id`.
     pub fn place(&self) -> (u64, &str) {
         match self {
@@ -132,7 +132,7 @@ impl<R: BufRead> Reader<R> {
         self.ids
     }
 
-    fn parse(&mut self, too_long: bool) -> Entry {
+    fn parse(&mut self, too_long: bool) -> ParsedLine {
         let number = self.number;
         let parsed = if too_long {
             Err(shape::Refused::from(InvalidLineReason::TooLong { longest: self.longest }))
@@ -152,19 +152,19 @@ impl<R: BufRead> Reader<R> {
             Ok(InputLine::new(number, custom_id.clone(), url_path.map_or_else(path, Ok)?, body))
         });
         match found {
-            Ok(line) => Entry::Request(line),
-            Err(reason) => Entry::Invalid(InvalidLine { number, custom_id, reason }),
+            Ok(line) => ParsedLine::Request(line),
+            Err(reason) => ParsedLine::Invalid(InvalidLine { number, custom_id, reason }),
         }
     }
 
-    fn repeated(&mut self, custom_id: String, first: u64) -> Entry {
+    fn repeated(&mut self, custom_id: String, first: u64) -> ParsedLine {
         let number = self.number;
         // Another line may have this id as its `custom_id`.
         let names = (2..).map(|again| format!("line-{number}-{again}"));
         let mut names = std::iter::once(named_by_line(number)).chain(names);
         let own = names.find(|id| self.ids.insert(Id::of(id), number).is_ok());
         let own = own.expect("there are names without end");
-        Entry::Invalid(InvalidLine {
+        ParsedLine::Invalid(InvalidLine {
             number,
             custom_id: own,
             reason: InvalidLineReason::DuplicateId { custom_id, first },
@@ -173,7 +173,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
-    type Item = io::Result<Entry>;
+    type Item = io::Result<ParsedLine>;
 
     /// Returns the next line that is not blank. After an I/O error, further lines are unspecified.
     fn next(&mut self) -> Option<Self::Item> {

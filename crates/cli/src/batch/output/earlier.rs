@@ -4,7 +4,7 @@ use super::file::{ResultFile, canonical};
 use super::finished::FinishedRequests;
 use super::lock::Lock;
 use super::scan::{Removal, Scan};
-use super::{FileError, OpenError};
+use super::{FileError, OutputError};
 use crate::batch::ids::Ids;
 
 /// The results of earlier runs, read and locked but not changed.
@@ -20,9 +20,13 @@ impl EarlierResults {
     /// Reads the output at `out`, and the file of failures at `errors`. With `retry_failed`,
     /// permanently failed lines count as not finished and are removed.
     ///
-    /// [`OpenError`] if another run has locked a file, a file is not regular, contains anything but
+    /// [`OutputError`] if another run has locked a file, a file is not regular, contains anything but
     /// result lines, or can't be read.
-    pub fn read(out: &Path, errors: Option<&Path>, retry_failed: bool) -> Result<Self, OpenError> {
+    pub fn read(
+        out: &Path,
+        errors: Option<&Path>,
+        retry_failed: bool,
+    ) -> Result<Self, OutputError> {
         let paths = distinct(out, errors)?;
         let locks = paths.iter().map(|path| Lock::take(path)).collect::<Result<_, _>>()?;
         let (mut done, mut files) = (FinishedRequests::default(), Vec::new());
@@ -56,7 +60,7 @@ impl EarlierResults {
 }
 
 /// Returns the canonical paths of the files, without duplicates.
-fn distinct(out: &Path, errors: Option<&Path>) -> Result<Vec<PathBuf>, OpenError> {
+fn distinct(out: &Path, errors: Option<&Path>) -> Result<Vec<PathBuf>, OutputError> {
     let mut paths = vec![canonical(out)?];
     if let Some(errors) = errors {
         let errors = canonical(errors)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// An error while opening an output. No file was changed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum OutputError {
     /// Another run writes to the output.
     Locked {
         /// The output.
@@ -38,7 +38,7 @@ pub enum OpenError {
     File(FileError),
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for OutputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Locked { path, lock } => write!(
@@ -67,7 +67,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {
+impl std::error::Error for OutputError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::File(error) => error.source(),
@@ -76,7 +76,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-impl From<FileError> for OpenError {
+impl From<FileError> for OutputError {
     fn from(error: FileError) -> Self {
         Self::File(error)
     }

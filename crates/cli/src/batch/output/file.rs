@@ -2,7 +2,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FileError, OpenError};
+use super::{FileError, OutputError};
 
 /// An append-only file of complete lines.
 #[derive(Debug)]
@@ -51,18 +51,18 @@ impl ResultFile {
 
 /// Returns the path with symbolic links resolved, so that two names of one file have one lock, and
 /// a rename replaces the file, not the link.
-pub(super) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
+pub(super) fn canonical(path: &Path) -> Result<PathBuf, OutputError> {
     match fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(OpenError::NotAFile { path: path.to_owned() }),
+        Ok(found) if !found.is_file() => Err(OutputError::NotAFile { path: path.to_owned() }),
         Ok(_) => Ok(fs::canonicalize(path).map_err(FileError::of("read", path))?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => in_canonical_folder(path),
         Err(error) => Err(FileError::of("read", path)(error).into()),
     }
 }
 
-fn in_canonical_folder(path: &Path) -> Result<PathBuf, OpenError> {
+fn in_canonical_folder(path: &Path) -> Result<PathBuf, OutputError> {
     let Some(name) = path.file_name() else {
-        return Err(OpenError::NotAFile { path: path.to_owned() });
+        return Err(OutputError::NotAFile { path: path.to_owned() });
     };
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

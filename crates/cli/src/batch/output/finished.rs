@@ -2,7 +2,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::batch::ids::{Id, Ids};
-use crate::batch::input::Entry;
+use crate::batch::input::ParsedLine;
 use crate::batch::request_hash::RequestHash;
 
 /// The requests finished by earlier runs.
@@ -46,10 +46,10 @@ impl FinishedRequests {
     }
 
     /// Returns the state of a line. A result without a hash matches any line with its `custom_id`.
-    pub fn status(&self, entry: &Entry) -> LineStatus {
-        let (custom_id, line) = match entry {
-            Entry::Request(line) => (&line.custom_id, Some(line)),
-            Entry::Invalid(bad) => (&bad.custom_id, None),
+    pub fn status(&self, parsed: &ParsedLine) -> LineStatus {
+        let (custom_id, line) = match parsed {
+            ParsedLine::Request(line) => (&line.custom_id, Some(line)),
+            ParsedLine::Invalid(bad) => (&bad.custom_id, None),
         };
         match self.results.get(&Id::of(custom_id)) {
             None => LineStatus::Open,

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use fs4::TryLockError;
 
-use super::{FileError, OpenError};
+use super::{FileError, OutputError};
 
 /// An exclusive lock on a file beside the output, held until it is dropped or the process ends.
 ///
@@ -16,14 +16,14 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Locks the output at this canonical path.
-    pub(super) fn take(output: &Path) -> Result<Self, OpenError> {
+    pub(super) fn take(output: &Path) -> Result<Self, OutputError> {
         let lock = beside(output, ".lock");
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
         let file = opened.map_err(FileError::of("lock", &lock))?;
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => {
-                Err(OpenError::Locked { path: output.to_owned(), lock })
+                Err(OutputError::Locked { path: output.to_owned(), lock })
             }
             Err(TryLockError::Error(error)) => Err(FileError::of("lock", &lock)(error).into()),
         }

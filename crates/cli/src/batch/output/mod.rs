@@ -35,7 +35,7 @@ mod scan;
 use std::path::Path;
 
 pub use earlier::EarlierResults;
-pub use error::{FileError, OpenError};
+pub use error::{FileError, OutputError};
 pub use finished::{FinishedRequests, LineStatus};
 
 use self::file::ResultFile;
@@ -58,9 +58,12 @@ impl Output {
     ///
     /// No file is changed before both were read and are valid.
     ///
-    /// [`OpenError`] if another run has locked a file, a file is not regular, contains anything but
+    /// [`OutputError`] if another run has locked a file, a file is not regular, contains anything but
     /// result lines, or can't be read or written.
-    pub fn open(out: &Path, errors: Option<&Path>) -> Result<(Self, FinishedRequests), OpenError> {
+    pub fn open(
+        out: &Path,
+        errors: Option<&Path>,
+    ) -> Result<(Self, FinishedRequests), OutputError> {
         Ok(Self::resume(EarlierResults::read(out, errors, false)?, &Ids::default())?)
     }
 

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::finished::{FinishedRequest, FinishedRequests};
 use super::replace::replace;
-use super::{FileError, OpenError};
+use super::{FileError, OutputError};
 use crate::batch::ids::{Id, Ids};
 use crate::batch::lines::{LineSpan, Lines};
 use crate::batch::outcome::PREFIX;
@@ -100,7 +100,7 @@ impl Scan {
         path: &Path,
         done: &mut FinishedRequests,
         retry_failed: bool,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, OutputError> {
         let mut scan = Self::default();
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(scan),
@@ -114,8 +114,8 @@ impl Scan {
             if let Err(reason) = scan.add(span, &buf, done, retry_failed) {
                 let path = path.to_owned();
                 return Err(match scan.has_results {
-                    true => OpenError::Corrupt { path, line: number, reason },
-                    false => OpenError::Foreign { path, reason },
+                    true => OutputError::Corrupt { path, line: number, reason },
+                    false => OutputError::Foreign { path, reason },
                 });
             }
         }

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::entry::RawEntry;
 use super::lenient::Lenient;
-use super::{Entry, HarError, Problem};
+use super::{Entry, HarError, HarErrorKind};
 
 /// One pass over a source.
 pub(super) struct HarReader<'f> {
@@ -25,7 +25,8 @@ impl<'f> HarReader<'f> {
 
     /// Reads documents until the end: one of a HAR file, many of a file with one entry per line.
     pub(super) fn read(mut self, source: impl Read) -> Result<(), HarError> {
-        let source = without_mark(source).map_err(|error| self.failed(Problem::of_io(&error)))?;
+        let source =
+            without_mark(source).map_err(|error| self.failed(HarErrorKind::of_io(&error)))?;
         let mut json = serde_json::Deserializer::from_reader(source);
         let mut documents = 0;
         while json.end().is_err() {
@@ -33,18 +34,18 @@ impl<'f> HarReader<'f> {
             if self.broken {
                 return Ok(());
             }
-            read.map_err(|error| self.failed(Problem::of_json(&error)))?;
+            read.map_err(|error| self.failed(HarErrorKind::of_json(&error)))?;
             documents += 1;
         }
         match (documents, self.is_har) {
-            (0, _) => Err(self.failed(Problem::Empty)),
-            (_, false) => Err(self.failed(Problem::NoEntries)),
+            (0, _) => Err(self.failed(HarErrorKind::Empty)),
+            (_, false) => Err(self.failed(HarErrorKind::NoEntries)),
             _ => Ok(()),
         }
     }
 
-    fn failed(&self, problem: Problem) -> HarError {
-        HarError { entries: self.entries, problem }
+    fn failed(&self, kind: HarErrorKind) -> HarError {
+        HarError { entries: self.entries, kind }
     }
 
     /// Calls back with an entry. Fails if the callback breaks: only an error stops the deserializer.

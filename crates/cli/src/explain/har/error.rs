@@ -8,14 +8,14 @@ use serde_json::error::Category;
 pub struct HarError {
     /// The number of entries read before the error.
     pub entries: usize,
-    /// The problem.
-    pub problem: Problem,
+    /// The kind of error.
+    pub kind: HarErrorKind,
 }
 
-/// The problem of a HAR file.
+/// The kind of an error in a HAR file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum HarErrorKind {
     /// The file is empty.
     Empty,
     /// The file is JSON, but neither a HAR file nor an entry.
@@ -36,7 +36,7 @@ pub enum Problem {
     Unreadable(String),
 }
 
-impl Problem {
+impl HarErrorKind {
     pub(super) fn of_io(error: &std::io::Error) -> Self {
         Self::Unreadable(error.to_string())
     }
@@ -55,24 +55,24 @@ impl Problem {
 
 impl fmt::Display for HarError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.problem {
-            Problem::Empty => f.write_str("the file is empty; record or export it again"),
-            Problem::NoEntries => f.write_str(
+        match &self.kind {
+            HarErrorKind::Empty => f.write_str("the file is empty; record or export it again"),
+            HarErrorKind::NoEntries => f.write_str(
                 "not a HAR file: no `log.entries`; export it as HAR 1.2, or write one HAR entry per \
                  line",
             ),
-            Problem::CutOff { line } => write!(
+            HarErrorKind::CutOff { line } => write!(
                 f,
                 "truncated in entry {}, at line {line}; export it again",
                 self.entries,
             ),
-            Problem::NotJson { line, column } => write!(
+            HarErrorKind::NotJson { line, column } => write!(
                 f,
                 "invalid JSON at line {line}, byte {column}, in or after entry {}; export it again \
                  as HAR 1.2",
                 self.entries,
             ),
-            Problem::Unreadable(reason) => write!(f, "cannot read: {reason}"),
+            HarErrorKind::Unreadable(reason) => write!(f, "cannot read: {reason}"),
         }
     }
 }

@@ -40,7 +40,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 pub use entry::{Entry, Request, Response};
-pub use error::{HarError, Problem};
+pub use error::{HarError, HarErrorKind};
 
 use self::document::HarReader;
 

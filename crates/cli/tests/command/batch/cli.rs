@@ -6,7 +6,7 @@ use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Algorithm;
 use tollgate_cli::batch::OnChange;
 use tollgate_cli::command::{
-    AlgorithmName, BatchArgs, ChargeRule, Cli, Command, Exit, Latency, SimulateArgs,
+    AlgorithmName, BatchArgs, ChargeRuleName, Cli, Command, Exit, Latency, SimulateArgs,
 };
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
@@ -159,13 +159,13 @@ fn file_used_twice_is_error_except_output_and_errors() {
 fn simulate_parses_defaults_and_arguments() {
     let args = simulate("");
     assert_eq!(args.listen.to_string(), "127.0.0.1:8089");
-    assert_eq!((args.charge, args.burst, args.seed), (ChargeRule::Openai, None, 1));
+    assert_eq!((args.charge, args.burst, args.seed), (ChargeRuleName::Openai, None, 1));
     let args = simulate(
         "--listen 127.0.0.1:0 --rpm 500 --tpm 30000 --rpd 10000 --algorithm fixed-window \
          --burst 9 --charge usage --latency-ms 5..7 --seed 3",
     );
     assert_eq!((args.listen.port(), args.limits.rpd, args.burst), (0, Some(10_000), Some(9)));
-    assert_eq!((args.charge, args.seed), (ChargeRule::Usage, 3));
+    assert_eq!((args.charge, args.seed), (ChargeRuleName::Usage, 3));
     let latency = (args.latency_ms.min(), args.latency_ms.max());
     assert_eq!(latency, (Duration::from_millis(5), Duration::from_millis(7)));
 }

@@ -4,7 +4,7 @@ pub(crate) mod har_to_batch;
 
 use std::path::Path;
 
-use tollgate_cli::batch::input::{Entry, Reader};
+use tollgate_cli::batch::input::{ParsedLine, Reader};
 
 use self::har_to_batch::convert;
 
@@ -39,7 +39,7 @@ fn recorded_traffic_becomes_lines_that_the_reader_takes() {
     assert_eq!(entries.len(), converted.lines.len());
     for entry in entries {
         assert!(
-            matches!(&entry, Entry::Request(line) if line.url_path.starts_with('/')),
+            matches!(&entry, ParsedLine::Request(line) if line.url_path.starts_with('/')),
             "{entry:?}"
         );
     }

@@ -1,23 +1,25 @@
-use tollgate_cli::batch::input::{Entry, InvalidLineReason, InputLine, InvalidLine, Reader, count};
+use tollgate_cli::batch::input::{
+    InputLine, InvalidLine, InvalidLineReason, ParsedLine, Reader, count,
+};
 use tollgate_cli::batch::outcome::{Failure, Outcome};
 
 const ENDPOINT: &str = "/v1/chat/completions";
 
-fn read(text: impl AsRef<[u8]>) -> Vec<Entry> {
+fn read(text: impl AsRef<[u8]>) -> Vec<ParsedLine> {
     let entries = Reader::new(text.as_ref(), ENDPOINT).collect::<Result<_, _>>();
     entries.expect("memory can be read")
 }
 
 fn request(text: impl AsRef<[u8]>) -> InputLine {
     match read(text).pop() {
-        Some(Entry::Request(line)) => line,
+        Some(ParsedLine::Request(line)) => line,
         other => panic!("no request: {other:?}"),
     }
 }
 
 fn bad(text: impl AsRef<[u8]>) -> InvalidLine {
     match read(text).pop() {
-        Some(Entry::Invalid(line)) => line,
+        Some(ParsedLine::Invalid(line)) => line,
         other => panic!("no bad line: {other:?}"),
     }
 }
@@ -69,8 +71,10 @@ fn blank_lines_bom_and_crlf_keep_editor_line_numbers() {
     let found: Vec<_> = read(text)
         .into_iter()
         .map(|entry| match entry {
-            Entry::Request(line) => (line.number, String::from_utf8_lossy(&line.body).into_owned()),
-            Entry::Invalid(line) => panic!("{line}"),
+            ParsedLine::Request(line) => {
+                (line.number, String::from_utf8_lossy(&line.body).into_owned())
+            }
+            ParsedLine::Invalid(line) => panic!("{line}"),
         })
         .collect();
     let expected = [(1, r#"{"a":1}"#), (4, r#"{"b":2}"#), (6, r#"{"c":3}"#)];
@@ -124,8 +128,8 @@ fn invalid_line_error_has_number_and_reason() {
 
 fn read_for(endpoint: &str, line: &str) -> Result<InputLine, InvalidLine> {
     match Reader::new(line.as_bytes(), endpoint).next().expect("a line").expect("text") {
-        Entry::Request(line) => Ok(line),
-        Entry::Invalid(line) => Err(line),
+        ParsedLine::Request(line) => Ok(line),
+        ParsedLine::Invalid(line) => Err(line),
     }
 }
 
@@ -223,8 +227,8 @@ fn invalid_line_keeps_readable_id_and_reading_continues() {
     let ids: Vec<_> = entries
         .iter()
         .map(|entry| match entry {
-            Entry::Invalid(line) => (line.number, line.custom_id.as_str(), false),
-            Entry::Request(line) => (line.number, line.custom_id.as_str(), true),
+            ParsedLine::Invalid(line) => (line.number, line.custom_id.as_str(), false),
+            ParsedLine::Request(line) => (line.number, line.custom_id.as_str(), true),
         })
         .collect();
     assert_eq!(ids, [(1, "a", false), (2, "line-2", false), (3, "b", true)]);
@@ -235,9 +239,9 @@ fn a_line_above_the_bound_is_a_bad_line_and_the_next_is_read() {
     let text = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}\n", "x".repeat(1_000_000));
     let reader = Reader::new(text.as_bytes(), ENDPOINT).with_longest_line(1_000);
     let entries: Vec<_> = reader.map(|entry| entry.expect("memory can be read")).collect();
-    let Entry::Invalid(long) = &entries[0] else { panic!("{:?}", entries[0]) };
+    let ParsedLine::Invalid(long) = &entries[0] else { panic!("{:?}", entries[0]) };
     assert_eq!(long.to_string(), "line 1: longer than 1000 bytes");
-    assert!(matches!(&entries[1], Entry::Request(line) if line.body == r#"{"b":1}"#));
+    assert!(matches!(&entries[1], ParsedLine::Request(line) if line.body == r#"{"b":1}"#));
     assert_eq!(entries.len(), 2);
 }
 
@@ -245,11 +249,14 @@ fn a_line_above_the_bound_is_a_bad_line_and_the_next_is_read() {
 fn duplicate_id_error_names_first_line() {
     let line = |id: &str| format!("{{\"custom_id\":\"{id}\",\"body\":{{}}}}\n");
     let entries = read([line("a"), line("b"), line("a"), line("a")].concat());
-    assert!(matches!(&entries[0], Entry::Request(line) if line.custom_id == "a"));
+    assert!(matches!(&entries[0], ParsedLine::Request(line) if line.custom_id == "a"));
     for (entry, number) in entries[2..].iter().zip(3..) {
-        let Entry::Invalid(bad) = entry else { panic!("{entry:?} is sent a second time") };
+        let ParsedLine::Invalid(bad) = entry else { panic!("{entry:?} is sent a second time") };
         assert_eq!((bad.number, &bad.custom_id), (number, &format!("line-{number}")));
-        assert_eq!(bad.reason, InvalidLineReason::DuplicateId { custom_id: "a".to_owned(), first: 1 });
+        assert_eq!(
+            bad.reason,
+            InvalidLineReason::DuplicateId { custom_id: "a".to_owned(), first: 1 }
+        );
         assert_eq!(bad.reason.code(), "duplicate_custom_id");
     }
 }
@@ -264,7 +271,7 @@ fn hundred_thousand_lines_leave_six_megabytes_of_ids() {
     }
     let mut reader = Reader::new(text.as_bytes(), ENDPOINT);
     assert_eq!(
-        reader.by_ref().filter(|entry| matches!(entry, Ok(Entry::Request(_)))).count(),
+        reader.by_ref().filter(|entry| matches!(entry, Ok(ParsedLine::Request(_)))).count(),
         100_000
     );
     assert_eq!(reader.ids().len(), 100_000);
@@ -277,7 +284,7 @@ fn example_lines_are_requests_with_unique_ids() {
     let entries = read(std::fs::read(path).expect("the example is there"));
     assert_eq!(entries.len(), 300);
     for entry in entries {
-        let Entry::Request(line) = entry else { panic!("{entry:?}") };
+        let ParsedLine::Request(line) = entry else { panic!("{entry:?}") };
         let body: serde_json::Value = serde_json::from_slice(&line.body).expect("JSON");
         assert!(body["model"].is_string(), "line {}", line.number);
         let length = body["metadata"]["output_tokens"].as_str().map(str::parse::<u64>);

@@ -4,9 +4,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir, tempdir_in};
 use tollgate_cli::batch::RequestHash;
-use tollgate_cli::batch::input::{Entry, Reader};
+use tollgate_cli::batch::input::{ParsedLine, Reader};
 use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
-use tollgate_cli::batch::output::{OpenError, Output};
+use tollgate_cli::batch::output::{Output, OutputError};
 
 pub(super) fn ok(id: &str) -> Outcome {
     Outcome::succeeded(id, BatchResponse::new(200, r#"{"usage":{"total_tokens":3}}"#))
@@ -74,7 +74,7 @@ fn failure_keeps_response_and_invalid_line_keeps_number() {
         json!({"code": "http_400", "message": "no such model", "retryable": false})
     );
     let bad = Reader::new("\n{oops".as_bytes(), "/").next().expect("a line").expect("text");
-    let Entry::Invalid(bad) = bad else { panic!("{bad:?}") };
+    let ParsedLine::Invalid(bad) = bad else { panic!("{bad:?}") };
     let bad = one(&bad.into());
     assert_eq!((&bad["custom_id"], &bad["line"]), (&json!("line-2"), &json!(2)));
     assert_eq!((&bad["response"], &bad["error"]["code"]), (&Value::Null, &json!("invalid_line")));
@@ -154,7 +154,7 @@ fn link_and_target_share_lock_and_link_is_kept() {
     run(&out, &[ok("a"), passing("b")]);
     std::os::unix::fs::symlink(&out, &link).expect("a link");
     let (held, _) = Output::open(&link, None).expect("it opens");
-    assert!(matches!(Output::open(&out, None), Err(OpenError::Locked { .. })));
+    assert!(matches!(Output::open(&out, None), Err(OutputError::Locked { .. })));
     drop(held);
     assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
     assert_eq!(ids(&out), ["a"]);
@@ -177,7 +177,7 @@ fn foreign_file_is_rejected_and_unchanged() {
     for content in foreign {
         fs::write(&path, content).expect("the disk has room");
         let error = Output::open(&path, None).expect_err("it is not ours");
-        assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+        assert!(matches!(error, OutputError::Foreign { .. }), "{error}");
         assert!(error.to_string().contains("write to another file"), "{error}");
         assert_eq!(fs::read(&path).expect("it is there"), content);
     }
@@ -199,7 +199,7 @@ fn corrupt_line_is_error_and_files_are_unchanged() {
         assert_ne!(corrupt, text);
         fs::write(&errors, &corrupt).expect("the disk has room");
         let error = Output::open(&out, Some(&errors)).expect_err("it is corrupt");
-        assert!(matches!(error, OpenError::Corrupt { line: 2, .. }), "{error}");
+        assert!(matches!(error, OutputError::Corrupt { line: 2, .. }), "{error}");
         assert!(error.to_string().contains("fix or delete that line"), "{error}");
         assert_eq!(fs::read_to_string(&errors).expect("text"), corrupt);
         assert_eq!(fs::read(&out).expect("it is there"), sound, "the sound file made no room yet");
@@ -210,7 +210,7 @@ fn corrupt_line_is_error_and_files_are_unchanged() {
 fn irregular_output_and_missing_directory_are_rejected() {
     let folder = folder();
     let error = Output::open(folder.path(), None).expect_err("a folder is no file");
-    assert!(matches!(error, OpenError::NotAFile { .. }), "{error}");
+    assert!(matches!(error, OutputError::NotAFile { .. }), "{error}");
     let error = Output::open(&folder.path().join("no/out"), None).expect_err("no folder");
     assert!(error.to_string().contains("no/out"), "{error}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tollgate_cli::batch::RequestHash;
 use tollgate_cli::batch::ids::{Id, Ids};
-use tollgate_cli::batch::input::{Entry, Reader};
+use tollgate_cli::batch::input::{ParsedLine, Reader};
 use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
 use tollgate_cli::batch::output::{EarlierResults, LineStatus, Output};
 
@@ -25,12 +25,12 @@ fn resume(out: &Path, errors: Option<&Path>) -> Vec<String> {
     let mut sent = Vec::new();
     for entry in Reader::new(INPUT.as_bytes(), "/v1/x") {
         let outcome = match entry.expect("text") {
-            Entry::Request(line) if done.contains(&line.custom_id) => continue,
-            Entry::Request(line) => {
+            ParsedLine::Request(line) if done.contains(&line.custom_id) => continue,
+            ParsedLine::Request(line) => {
                 sent.push(line.custom_id.clone());
                 ok(&line.custom_id)
             }
-            Entry::Invalid(line) => line.into(),
+            ParsedLine::Invalid(line) => line.into(),
         };
         output.write(&outcome).expect("the disk has room");
     }
@@ -152,7 +152,7 @@ fn changed_requests_make_room_in_both_files_and_others_stay() {
     let line = |id: &str, n: u32| {
         let text = format!("{{\"custom_id\":\"{id}\",\"body\":{{\"n\":{n}}}}}");
         let entry = Reader::new(text.as_bytes(), "/v1/x").next().expect("a line").expect("text");
-        let Entry::Request(line) = &entry else { panic!("{entry:?}") };
+        let ParsedLine::Request(line) = &entry else { panic!("{entry:?}") };
         (entry.clone(), line.hash)
     };
     run(&out, &["a", "b", "c"].map(|id| ok(id).with_hash(line(id, 1).1)));

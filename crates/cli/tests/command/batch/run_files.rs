@@ -72,7 +72,7 @@ async fn unusable_output_fails_before_sending() {
     std::fs::write(folder.path("out.jsonl"), "my own notes\n").expect("it is written");
     let job = folder.job(server.base());
     let refused = job.run(&Stop::new()).await.expect_err("it holds something else");
-    assert!(matches!(refused, JobError::Open(_)), "{refused:?}");
+    assert!(matches!(refused, JobError::Output(_)), "{refused:?}");
     assert_eq!(server.received(), 0);
 }
 

@@ -1,7 +1,7 @@
 //! Invalid and truncated files.
 
 use serde_json::json;
-use tollgate_cli::explain::har::Problem;
+use tollgate_cli::explain::har::HarErrorKind;
 
 use super::rig::{chat, exchange, har, read, usage};
 
@@ -12,7 +12,7 @@ fn truncated_file_is_read_up_to_end() {
     let (entries, ended) = read(&whole[..second]);
     let error = ended.expect_err("it is cut off");
     assert_eq!((entries.len(), error.entries), (1, 1));
-    assert_eq!(error.problem, Problem::CutOff { line: 1 });
+    assert_eq!(error.kind, HarErrorKind::CutOff { line: 1 });
     let output = error.to_string();
     assert!(
         output.contains("entry 1") && output.contains("line 1") && output.contains("again"),
@@ -27,9 +27,9 @@ fn truncated_file_yields_complete_entries_and_error() {
     for end in 0..whole.len() {
         let (entries, ended) = read(&whole[..end]);
         let error = ended.expect_err("it is cut off");
-        let fits = match error.problem {
-            Problem::Empty => end == 0,
-            Problem::CutOff { line: 1 } => end > 0,
+        let fits = match error.kind {
+            HarErrorKind::Empty => end == 0,
+            HarErrorKind::CutOff { line: 1 } => end > 0,
             _ => false,
         };
         assert!(fits && entries.len() == error.entries, "{end}: {error:?}");
@@ -45,7 +45,7 @@ fn invalid_json_error_has_line_and_omits_text() {
     let (entries, ended) = read(format!("{one}\n{{\"request\": s3cret}}\n{one}\n"));
     let error = ended.expect_err("the second line is no JSON");
     assert_eq!((entries.len(), error.entries), (1, 1));
-    assert!(matches!(error.problem, Problem::NotJson { line: 2, .. }), "{error:?}");
+    assert!(matches!(error.kind, HarErrorKind::NotJson { line: 2, .. }), "{error:?}");
     assert!(!format!("{error} {error:?}").contains("s3cret"));
 }
 
@@ -64,12 +64,12 @@ fn json_without_entries_differs_from_empty_list() {
     ] {
         let (entries, ended) = read(text);
         let error = ended.expect_err(text);
-        assert_eq!((entries.len(), &error.problem), (0, &Problem::NoEntries), "{text}");
+        assert_eq!((entries.len(), &error.kind), (0, &HarErrorKind::NoEntries), "{text}");
         assert!(error.to_string().contains("log.entries"));
         assert!(!error.to_string().contains("s3cret"));
     }
-    assert_eq!(read("").1.map_err(|error| error.problem), Err(Problem::Empty));
-    assert_eq!(read(" \n").1.map_err(|error| error.problem), Err(Problem::Empty));
+    assert_eq!(read("").1.map_err(|error| error.kind), Err(HarErrorKind::Empty));
+    assert_eq!(read(" \n").1.map_err(|error| error.kind), Err(HarErrorKind::Empty));
     assert_eq!(read(json!({"log": {"entries": []}}).to_string()).1, Ok(()));
 }
 
@@ -77,14 +77,14 @@ fn json_without_entries_differs_from_empty_list() {
 fn invalid_utf8_is_error_without_panic() {
     let (entries, ended) = read(b"{\"log\": {\"entries\": [\"\xff\xfe\"]}}");
     assert_eq!(entries.len(), 0);
-    assert!(matches!(ended.expect_err("no UTF-8").problem, Problem::NotJson { .. }));
+    assert!(matches!(ended.expect_err("no UTF-8").kind, HarErrorKind::NotJson { .. }));
 }
 
 #[test]
 fn deep_nesting_does_not_overflow_stack() {
     let deep = format!("{{\"log\": {{\"entries\": [{}", "[".repeat(1_000_000));
     let (_, ended) = read(&deep);
-    assert!(matches!(ended.expect_err("it is cut off").problem, Problem::CutOff { .. }));
+    assert!(matches!(ended.expect_err("it is cut off").kind, HarErrorKind::CutOff { .. }));
     let deep = format!("{{\"pages\": {}", "[{\"a\":".repeat(1_000_000));
     assert!(read(&deep).1.is_err());
 }
