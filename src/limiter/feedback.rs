@@ -256,7 +256,7 @@ impl Feedback<'_> {
 
     /// Ends a hold, for a refusal that waiting doesn't resolve.
     #[cfg(feature = "tower")]
-    pub(crate) fn let_go(&self, key: &str, hold: Hold) {
+    pub(crate) fn release_hold(&self, key: &str, hold: Hold) {
         self.with(key, |state| {
             state.adapt(|adapt, _, _| adapt.move_cool_down(hold.until, hold.before));
         });

@@ -179,7 +179,7 @@ impl ResponseGuard {
 
     /// Releases a hold.
     pub(super) fn release_hold(&self, hold: Hold) {
-        self.limiter().feedback().let_go(self.key(), hold);
+        self.limiter().feedback().release_hold(self.key(), hold);
     }
 
     /// Returns the limiter's current time.

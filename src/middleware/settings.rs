@@ -23,8 +23,8 @@ pub(super) struct Options {
     pub(super) keys: ScopeKeys,
     pub(super) max_wait: Option<Duration>,
     pub(super) discover: bool,
-    /// `true` if refusals carry the statistics of their keys, for the response headers of server mode.
-    pub(super) answers: bool,
+    /// `true` in server mode, where refusals carry the levels of their keys for the response headers.
+    pub(super) is_server_mode: bool,
 }
 
 impl Options {

@@ -29,7 +29,7 @@ impl RateLimitLayer {
     pub fn respond(self) -> RespondLayer {
         let (limiter, mut options) = (self.shared.limiter.clone(), self.shared.options.clone());
         options.max_wait.get_or_insert(Duration::ZERO);
-        options.answers = true;
+        options.is_server_mode = true;
         let (scopes, reply) = (Scopes::default(), Reply::default());
         RespondLayer(RateLimitLayer::from_parts(limiter, scopes, reply, options, Once))
     }

@@ -90,7 +90,7 @@ pub use future::RespondFuture;
 pub use head::Head;
 pub use layer::RespondLayer;
 pub use peer::{InvalidNetwork, Proxies};
-pub use refusal::{describe, refusal};
+pub use refusal::{append_headers, refusal};
 pub use reply::Reply;
 pub use scope::Scope;
 pub use scopes::Scopes;

@@ -38,7 +38,7 @@ pub fn refusal(
 }
 
 /// Appends the fields `RateLimit-Policy` and `RateLimit` of `keys` to the headers of a response.
-pub fn describe(limiter: &Limiter, keys: &[ScopeKey], headers: &mut HeaderMap) {
+pub fn append_headers(limiter: &Limiter, keys: &[ScopeKey], headers: &mut HeaderMap) {
     Fields::new(keys, &figures(limiter, keys), None).append(headers);
 }
 

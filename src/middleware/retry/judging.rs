@@ -20,7 +20,7 @@ use crate::timestamp::Timestamp;
 
 /// A future that reads an HTTP response ahead until the retry verdict is known.
 pub struct Judging<B: Body<Data = Bytes>> {
-    held: Option<(Parts, Box<ReadAhead<Passing<B>>>)>,
+    response: Option<(Parts, Box<ReadAhead<Passing<B>>>)>,
     profile: Profile,
     answered_at: Timestamp,
     /// The maximum number of bytes to read ahead; `None` for all.
@@ -49,17 +49,17 @@ impl<B: Body<Data = Bytes>> Judging<B> {
             let body = ResponseBody::new(body, reading);
             return Judged::Passed(Response::from_parts(parts, body));
         }
-        let held = Some((parts, Box::new(ReadAhead::new(Passing::new(body, reading)))));
+        let response = Some((parts, Box::new(ReadAhead::new(Passing::new(body, reading)))));
         let error_end = (!is_success).then(|| answered_at + LONGEST_READ);
         let end = [error_end, deadline].into_iter().flatten().min();
         let timeout = end.map(|end| limiter.sleep_until(end));
         let read_limit = (!is_success).then_some(LONGEST_AHEAD);
-        Judged::Judging(Self { held, profile, answered_at, read_limit, timeout })
+        Judged::Judging(Self { response, profile, answered_at, read_limit, timeout })
     }
 
     /// Completes when enough of the body has been read, or at the end of the time for it.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let (_, body) = self.held.as_mut().expect(ONCE);
+        let (_, body) = self.response.as_mut().expect(ONCE);
         match (body.poll_ahead(self.read_limit, cx), &mut self.timeout) {
             (Poll::Pending, Some(timeout)) => timeout.as_mut().poll(cx),
             (polled, _) => polled,
@@ -113,7 +113,7 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(self.poll_ahead(cx));
-        let (parts, mut body) = self.held.take().expect(ONCE);
+        let (parts, mut body) = self.response.take().expect(ONCE);
         let verdict = self.verdict(&parts, &mut body);
         if let (Verdict::Retry(_), Some(body)) = (verdict, body.body()) {
             body.end();

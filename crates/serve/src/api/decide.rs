@@ -16,7 +16,7 @@ use super::time::{Time, millis};
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::Decision;
-use tollgate::middleware::respond::describe;
+use tollgate::middleware::respond::append_headers;
 use tollgate::quota::{Dimension, Limit, Quota};
 
 /// A check whether a request would be admitted.
@@ -114,7 +114,7 @@ pub(super) async fn decide(
             .collect(),
     };
     let mut headers = HeaderMap::new();
-    describe(api.limiter(), &public_keys(&keys), &mut headers);
+    append_headers(api.limiter(), &public_keys(&keys), &mut headers);
     Ok((headers, Json(response)))
 }
 

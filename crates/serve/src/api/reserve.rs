@@ -22,7 +22,7 @@ use super::reservation::OpenResponse;
 use super::reservation_body::ReservationBody;
 use super::reservations::{Reservation, ReservationPermit};
 use tollgate::limiter::{Metadata, Permit};
-use tollgate::middleware::respond::describe;
+use tollgate::middleware::respond::append_headers;
 use tollgate::quota::Cost;
 
 /// A request for a reservation.
@@ -124,7 +124,7 @@ fn open(
     *response.status_mut() = StatusCode::CREATED;
     let location = HeaderValue::try_from(format!("/v1/reservations/{id}"));
     response.headers_mut().insert(LOCATION, location.expect("an id is ASCII"));
-    describe(api.limiter(), &public_keys(&reservation.keys), response.headers_mut());
+    append_headers(api.limiter(), &public_keys(&reservation.keys), response.headers_mut());
     response.extensions_mut().insert(KeepFor(request.ttl));
     Ok(response)
 }
