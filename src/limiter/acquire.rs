@@ -179,9 +179,14 @@ impl Acquire {
     ///
     /// Of several keys, the decision is that of the key with the longest wait.
     pub fn decide(self) -> Decision {
-        let decisions = self.request.names.iter().map(|name| self.request.decide(name));
-        let longest = decisions.reduce(|a, b| if b.wait > a.wait { b } else { a });
+        let longest = self.decisions().reduce(|a, b| if b.wait > a.wait { b } else { a });
         longest.expect("a request has a key")
+    }
+
+    /// Returns the decision of each key, in the order of the keys.
+    #[doc(hidden)]
+    pub fn decisions(&self) -> impl Iterator<Item = Decision> + '_ {
+        self.request.names.iter().map(|name| self.request.decide(name))
     }
 
     /// Joins the queue now instead of at the first poll: reserves if the cost fits and no request waits,

@@ -190,9 +190,8 @@ impl Cost {
     }
 
     /// Returns the cost with only those custom dimensions for which `kept` returns `true`.
-    #[doc(hidden)]
     #[must_use]
-    pub fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
+    pub(crate) fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
         let bare = Self { custom: None, ..self.clone() };
         let customs = self.customs().filter(|(name, _)| kept(name));
         customs.fold(bare, |cost, (name, amount)| cost.custom(name, amount))

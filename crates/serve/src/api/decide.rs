@@ -17,7 +17,6 @@ use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::Decision;
 use tollgate::middleware::respond::append_headers;
-use tollgate::quota::{Dimension, Limit, Quota};
 
 /// A check whether a request would be admitted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -84,24 +83,16 @@ struct Reason {
     never: bool,
 }
 
-/// Handles `POST /v1/decide`. Each key is checked separately; a custom dimension only counts for the
-/// keys that limit it, if any does.
+/// Handles `POST /v1/decide`.
 pub(super) async fn decide(
     State(api): State<Arc<Api>>,
     JsonBody(fields): JsonBody<DecideRequest>,
 ) -> Result<(HeaderMap, Json<DecisionResponse>), ApiError> {
     let (keys, cost) = (fields.keys.checked(api.max_key_length())?, fields.cost.cost()?);
-    let quotas: Vec<Quota> = keys.iter().map(|key| api.limiter().quotas().of(key)).collect();
-    let decisions = keys.iter().zip(&quotas).map(|(key, quota)| {
-        let counts = |name: &str| limits(quota, name) || !quotas.iter().any(|q| limits(q, name));
-        api.limiter().decide(key, &cost.with_customs(counts))
-    });
-    let decisions: Vec<Decision> = decisions.collect();
-    let binding = decisions.iter().enumerate().max_by_key(|(at, decision)| {
-        // The first key wins a tie.
-        (rank(decision), std::cmp::Reverse(*at))
-    });
-    let binding = binding.map_or(&decisions[0], |(_, decision)| decision);
+    let decisions: Vec<Decision> = api.limiter().acquire_all(&keys, &cost).decisions().collect();
+    // The first key wins a tie.
+    let longest = decisions.iter().reduce(|a, b| if b.wait > a.wait { b } else { a });
+    let binding = longest.expect("a request has a key");
     let response = DecisionResponse {
         allowed: binding.is_allowed(),
         reason: Reason::from(binding),
@@ -118,27 +109,11 @@ pub(super) async fn decide(
     Ok((headers, Json(response)))
 }
 
-fn limits(quota: &Quota, custom: &str) -> bool {
-    let is_custom =
-        |limit: &Limit| matches!(limit.dimension(), Dimension::Custom(name) if **name == *custom);
-    quota.limits().iter().any(is_custom)
-}
-
 fn key_decision(key: &str, decision: &Decision) -> KeyDecision {
     KeyDecision {
         allowed: decision.is_allowed(),
         reason: Reason::from(decision),
         stats: KeyStatsResponse::new(key, &decision.stats, decision.asked_at),
-    }
-}
-
-/// Orders decisions by wait: none, until a time, until other requests end, forever.
-fn rank(decision: &Decision) -> (u8, Timestamp) {
-    match decision.wait {
-        None => (0, Timestamp::UNIX_EPOCH),
-        Some(Wait::At(time)) => (1, time),
-        Some(Wait::Unknown) => (2, Timestamp::UNIX_EPOCH),
-        Some(Wait::Never) => (3, Timestamp::UNIX_EPOCH),
     }
 }
 
