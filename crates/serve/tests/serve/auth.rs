@@ -52,7 +52,7 @@ async fn without_tokens_only_local_requests_are_admitted() {
 async fn all_routes_require_their_token() {
     let rig = Rig::start(ROUTED, tokens(Some(" hunter2\n"), Some("admin"))).await;
     let (anybody, client, admin) = ([true, true, true], [false, true, true], [false, false, true]);
-    for (method, path, who) in [
+    for (method, path, accepted) in [
         (Method::GET, "/", anybody),
         (Method::GET, "/healthz", anybody),
         (Method::GET, "/readyz", anybody),
@@ -69,7 +69,7 @@ async fn all_routes_require_their_token() {
         (Method::GET, "/up", client),
         (Method::GET, "/up/", client),
         (Method::POST, "/up/v1/chat/completions", client),
-        (Method::PATCH, "/nobody/else", client),
+        (Method::PATCH, "/unknown/path", client),
         (Method::GET, "/debug", admin),
         (Method::GET, "/debug/k", admin),
         (Method::GET, "/metrics", admin),
@@ -83,7 +83,7 @@ async fn all_routes_require_their_token() {
         (Method::POST, "/v1/reset", admin),
     ] {
         let shown = [None, Some("hunter2"), Some("admin")];
-        for (token, is_let) in shown.into_iter().zip(who) {
+        for (token, is_accepted) in shown.into_iter().zip(accepted) {
             let request = http1().request(method.clone(), rig.url(path));
             let request = match token {
                 Some(token) => request.header("x-tollgate-token", token),
@@ -91,7 +91,7 @@ async fn all_routes_require_their_token() {
             };
             let status = request.send().await.unwrap().status().as_u16();
             let refused = [401, 403].contains(&status);
-            assert_eq!(!refused, is_let, "{method} {path} with {token:?}: {status}");
+            assert_eq!(!refused, is_accepted, "{method} {path} with {token:?}: {status}");
         }
     }
 }

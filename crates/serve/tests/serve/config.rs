@@ -10,31 +10,31 @@ use tollgate_serve::{KeySource, Serve, ServeError, ServeMode, Server, Tokens};
 /// The example of the docs, which has every section.
 const EXAMPLE: &str = include_str!("../../../../src/config/example.yaml");
 
-fn good(text: &str) -> Config {
+fn parse(text: &str) -> Config {
     tollgate_serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
 }
 
-fn said(text: &str) -> Serve {
-    Serve::of(&good(text)).unwrap().clone()
+fn serve_section(text: &str) -> Serve {
+    Serve::of(&parse(text)).unwrap().clone()
 }
 
 /// Asserts that the text has one error, which starts with `problem`.
 #[track_caller]
-fn refuses(text: &str, problem: &str) {
-    let said = tollgate_serve::parse(text).expect_err(text).to_string();
-    assert_eq!(said.lines().count(), 1, "{text}\nshould have one problem:\n{said}");
-    assert!(said.starts_with(&format!("config:{problem}")), "{text}\nsays\n{said}");
+fn assert_refused(text: &str, problem: &str) {
+    let error = tollgate_serve::parse(text).expect_err(text).to_string();
+    assert_eq!(error.lines().count(), 1, "{text}\nshould have one problem:\n{error}");
+    assert!(error.starts_with(&format!("config:{problem}")), "{text}\nfails with\n{error}");
 }
 
 /// Applies the text `after` to a limiter built from `before`.
 fn apply(before: &str, after: &str) -> Applied {
-    let before = good(before);
-    good(after).apply(&before, &before.builder().build().unwrap())
+    let before = parse(before);
+    parse(after).apply(&before, &before.builder().build().unwrap())
 }
 
 #[test]
 fn example_serve_section_is_read() {
-    let serve = said(EXAMPLE);
+    let serve = serve_section(EXAMPLE);
     assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
     let key = &serve.keys[0];
     assert!(key.regex.is_some() && key.pattern == "user-.*");
@@ -50,7 +50,7 @@ fn example_serve_section_is_read() {
 #[test]
 fn serve_section_omitted_fields_have_defaults() {
     for text in ["{}", "serve: {}", "serve: ~"] {
-        let serve = said(text);
+        let serve = serve_section(text);
         assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(serve.scopes, [KeySource::Model]);
     }
@@ -58,47 +58,53 @@ fn serve_section_omitted_fields_have_defaults() {
 
 #[test]
 fn serve_section_errors_have_line_and_column() {
-    refuses(
+    assert_refused(
         "serve: {port: 80}",
         "1:9: serve.port: unknown field \"port\"; allowed: listen, allow_anonymous,",
     );
-    refuses(
+    assert_refused(
         "serve: {mode: drop}",
         "1:15: serve.mode: unknown value \"drop\"; allowed: wait, reject",
     );
     let key = "serve: {keys: [{key_pattern: a, window_millis: 9}]}";
-    refuses(key, "1:48: serve.keys[0].window_millis: must be from 10 to 3600000, not 9");
-    refuses(
+    assert_refused(key, "1:48: serve.keys[0].window_millis: must be from 10 to 3600000, not 9");
+    assert_refused(
         "serve: {listen: '127.0.0.1:70000'}",
         "1:17: serve.listen: must be an IP address and a port",
     );
     let key = "serve: {keys: [{key_pattern: '[', key_pattern_is_regex: true}]}";
-    refuses(key, "1:30: serve.keys[0].key_pattern: invalid regular expression");
+    assert_refused(key, "1:30: serve.keys[0].key_pattern: invalid regular expression");
     let upstream = |name, provider| {
         format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
     };
-    refuses(&upstream("a/b", "openai"), "1:21: serve.upstreams.\"a/b\": must be a path segment");
-    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: unknown provider `acme`");
+    assert_refused(
+        &upstream("a/b", "openai"),
+        "1:21: serve.upstreams.\"a/b\": must be a path segment",
+    );
+    assert_refused(
+        &upstream("a", "acme"),
+        "1:57: serve.upstreams.a.provider: unknown provider `acme`",
+    );
     for (url, problem) in [
         ("https://a:b@h/v1", "must not contain a user name"),
         ("https://h/v1?key=b", "must not contain a query or a fragment"),
     ] {
         let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
-        refuses(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
+        assert_refused(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
     }
-    refuses(
+    assert_refused(
         "serve: {bounds: {body: 100, buffered: 99}}",
         "1:39: serve.bounds.buffered: must be at least `body`",
     );
-    refuses(
+    assert_refused(
         "serve: {bounds: {proxy_keys: 0}}",
         "1:30: serve.bounds.proxy_keys: must be at least 1, not 0",
     );
-    refuses(
+    assert_refused(
         "serve: {trusted_proxies: ['::1', proxy.local]}",
         "1:34: serve.trusted_proxies[1]: must be an IP address, such as 127.0.0.1 or ::1",
     );
-    refuses(
+    assert_refused(
         "serve: {scopes: [{header: 'a b'}]}",
         "1:27: serve.scopes[0].header: must be a header name",
     );
@@ -144,8 +150,8 @@ fn flags_and_variables_override_serve_section() {
     };
     assert_eq!(shown("serve.listen"), ("127.0.0.1:0".into(), "--listen".into()));
     assert_eq!(shown("serve.mode"), ("wait".into(), "built-in".into()));
-    let said = listen("here").unwrap_err().to_string();
-    assert!(said.starts_with("--listen: serve.listen: must be an IP address"), "{said}");
+    let error = listen("here").unwrap_err().to_string();
+    assert!(error.starts_with("--listen: serve.listen: must be an IP address"), "{error}");
 }
 
 #[test]
@@ -179,9 +185,9 @@ fn schema_describes_serve_section() {
 fn rate_limits_and_log_switches_are_reloaded() {
     assert_eq!(apply(EXAMPLE, EXAMPLE), Applied::default());
     let before = "serve: {max_requests: 1, drain: 1s, log: {log4xx: false}}";
-    let followed =
+    let reloadable =
         "serve: {max_requests: 2, keys: [{key_pattern: a}], drain: 1s, log: {log4xx: true}}";
-    let applied = apply(before, followed);
+    let applied = apply(before, reloadable);
     assert_eq!((applied.changed, applied.needs_restart.len()), (vec!["serve".to_owned()], 0));
     for restart in ["drain: 2s", "drain: 1s, log: {level: warn}", "drain: 1s, mode: reject"] {
         let applied = apply(before, &format!("serve: {{max_requests: 1, {restart}}}"));
@@ -195,9 +201,9 @@ fn upstream_providers_follow_listed_providers() {
     const SERVE: &str = "serve: {upstreams: {
         a: {base_url: 'http://h', provider: openai}, b: {base_url: 'http://h', provider: openai},
         c: {base_url: 'http://h', provider: anthropic}}}";
-    let served = tollgate_serve::limiter(&good(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
-    let named = good(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
-    let alone = good(QUOTAS).limiter().unwrap();
+    let served = tollgate_serve::limiter(&parse(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
+    let named = parse(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
+    let alone = parse(QUOTAS).limiter().unwrap();
     let profile = |limiter: &tollgate::Limiter, key| {
         Some(limiter.quotas().profile_of(key)?.name().to_owned())
     };
@@ -207,7 +213,7 @@ fn upstream_providers_follow_listed_providers() {
     }
     assert_eq!(profile(&alone, "gpt-4o"), None);
     let mixed =
-        tollgate_serve::limiter(&good(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
+        tollgate_serve::limiter(&parse(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
     assert_eq!(profile(&mixed, "tenant").as_deref(), Some("anthropic"));
 }
 

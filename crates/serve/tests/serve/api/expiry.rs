@@ -8,8 +8,8 @@ async fn expired_reservation_is_charged_as_reserved() {
     let first = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 10_000});
     let first = rig.reserve(first).await.is(201).clone();
     let id = first.body["id"].as_str().unwrap();
-    let asked = json!({"keys": ["a"], "wait_ms": 60_000});
-    let (second, ()) = tokio::join!(rig.reserve(asked), async {
+    let request = json!({"keys": ["a"], "wait_ms": 60_000});
+    let (second, ()) = tokio::join!(rig.reserve(request), async {
         rig.until_waiting("a", 1).await;
         rig.advance(10);
     });

@@ -1,25 +1,25 @@
 use serde_json::{Value, json};
 
-use super::{ADMIN, Answer, Rig, answer, with};
+use super::{ADMIN, Response, Rig, send, with};
 
 #[tokio::test]
 async fn repeated_idempotency_key_replays_the_response() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
-    let asked = json!({"keys": ["a"]});
-    let first = rig.keyed("\"k-1\"", "/v1/reserve", asked.clone()).await;
+    let request = json!({"keys": ["a"]});
+    let first = rig.keyed("\"k-1\"", "/v1/reserve", request.clone()).await;
     first.is(201);
     assert!(first.headers.get("idempotency-replayed").is_none());
     // With quotes, as in the draft, or without.
     for key in ["\"k-1\"", "k-1"] {
         rig.advance(1);
-        let again = rig.keyed(key, "/v1/reserve", asked.clone()).await;
+        let again = rig.keyed(key, "/v1/reserve", request.clone()).await;
         assert_eq!((again.status, &again.body), (201, &first.body));
         assert_eq!(again.header("idempotency-replayed"), "true");
         assert_eq!(again.header("location"), first.header("location"));
         assert_eq!(again.header("cache-control"), "no-store");
     }
     assert_eq!(rig.used("a"), 1);
-    rig.keyed("k-2", "/v1/reserve", asked).await.is(201);
+    rig.keyed("k-2", "/v1/reserve", request).await.is(201);
     assert_eq!(rig.used("a"), 2);
 }
 
@@ -65,40 +65,40 @@ async fn idempotency_key_with_another_request_is_refused() {
 async fn refused_request_can_retry_with_same_idempotency_key() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
-    let asked = json!({"keys": ["a"]});
-    rig.keyed("k", "/v1/reserve", asked.clone()).await.fails(429, "rpm_exceeded");
+    let request = json!({"keys": ["a"]});
+    rig.keyed("k", "/v1/reserve", request.clone()).await.fails(429, "rpm_exceeded");
     rig.keyed("k", "/v1/reserve", json!({"keys": []})).await.fails(400, "invalid");
     rig.advance(60);
-    rig.keyed("k", "/v1/reserve", asked).await.is(201);
+    rig.keyed("k", "/v1/reserve", request).await.is(201);
 }
 
 #[tokio::test]
 async fn concurrent_requests_with_one_key_conflict() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
-    let asked = json!({"keys": ["a"], "wait_ms": 120_000});
-    let (first, second): (Answer, Answer) =
-        tokio::join!(rig.keyed("k", "/v1/reserve", asked.clone()), async {
+    let request = json!({"keys": ["a"], "wait_ms": 120_000});
+    let (first, second): (Response, Response) =
+        tokio::join!(rig.keyed("k", "/v1/reserve", request.clone()), async {
             rig.until_waiting("a", 1).await;
-            let second = rig.keyed("k", "/v1/reserve", asked.clone()).await;
+            let second = rig.keyed("k", "/v1/reserve", request.clone()).await;
             rig.advance(60);
             second
         });
     second.fails(409, "in_flight");
     assert_eq!(second.header("retry-after"), "1");
-    let third = rig.keyed("k", "/v1/reserve", asked).await;
+    let third = rig.keyed("k", "/v1/reserve", request).await;
     assert_eq!((first.is(201).status, &first.body), (third.status, &third.body));
 }
 
 #[tokio::test]
 async fn response_is_stored_for_the_reservation_lifetime() {
     let rig = Rig::start("quotas: {a: {rpm: 100}}, serve: {reservation_ttl: 10s}").await;
-    let asked = json!({"keys": ["a"], "ttl_ms": 30_000});
-    let first = rig.keyed("k", "/v1/reserve", asked.clone()).await;
+    let request = json!({"keys": ["a"], "ttl_ms": 30_000});
+    let first = rig.keyed("k", "/v1/reserve", request.clone()).await;
     rig.advance(29);
-    assert_eq!(rig.keyed("k", "/v1/reserve", asked.clone()).await.body, first.is(201).body);
+    assert_eq!(rig.keyed("k", "/v1/reserve", request.clone()).await.body, first.is(201).body);
     rig.advance(1);
-    assert_ne!(rig.keyed("k", "/v1/reserve", asked).await.is(201).body, first.body);
+    assert_ne!(rig.keyed("k", "/v1/reserve", request).await.is(201).body, first.body);
 }
 
 #[tokio::test]
@@ -106,10 +106,10 @@ async fn invalid_idempotency_key_is_refused() {
     let rig = Rig::start("").await;
     let request = || rig.request("POST", "/v1/reserve").bearer_auth(ADMIN);
     for key in ["", "a b", &"k".repeat(256)] {
-        answer(request().header("idempotency-key", key)).await.fails(400, "bad_idempotency_key");
+        send(request().header("idempotency-key", key)).await.fails(400, "bad_idempotency_key");
     }
     let twice = request().header("idempotency-key", "a").header("idempotency-key", "b");
-    answer(twice).await.fails(400, "bad_idempotency_key");
+    send(twice).await.fails(400, "bad_idempotency_key");
 }
 
 #[tokio::test]
@@ -124,12 +124,12 @@ async fn full_response_cache_refuses_new_keys() {
     let body = json!({"limits": limits});
     let set = async |key: &str| {
         let put = rig.request("PUT", "/v1/quotas/a").bearer_auth(ADMIN);
-        answer(with(put.header("idempotency-key", key), &body)).await
+        send(with(put.header("idempotency-key", key), &body)).await
     };
     let mut kept = 0;
     let refused = loop {
         match set(&format!("k-{kept}")).await {
-            Answer { status: 200 | 201, .. } => kept += 1,
+            Response { status: 200 | 201, .. } => kept += 1,
             refused => break refused,
         }
     };

@@ -1,16 +1,16 @@
 //! The JSON API: every route and every error.
 
-mod bodies;
-mod clients;
-mod encodings;
+mod compressed_bodies;
+mod concurrent_clients;
 mod expiry;
 mod idempotency;
 mod openapi;
 mod quotas;
+mod request_bodies;
 mod reserve;
 mod settle;
+mod shutdown;
 mod stats;
-mod stopping;
 mod tokens;
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ struct Rig {
 
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
-struct Answer {
+struct Response {
     status: u16,
     headers: HeaderMap,
     body: Value,
@@ -64,40 +64,40 @@ impl Rig {
         self.client.request(method, format!("http://{}{path}", self.server.addr()))
     }
 
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
-        answer(with(self.request(method, path).bearer_auth(ADMIN), body)).await
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Response {
+        send(with(self.request(method, path).bearer_auth(ADMIN), body)).await
     }
 
-    async fn post(&self, path: &str, body: Value) -> Answer {
+    async fn post(&self, path: &str, body: Value) -> Response {
         self.send("POST", path, &body).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
-        answer(self.request("GET", path).bearer_auth(ADMIN)).await
+    async fn get(&self, path: &str) -> Response {
+        send(self.request("GET", path).bearer_auth(ADMIN)).await
     }
 
     /// Sends a request with an idempotency key.
-    async fn keyed(&self, key: &str, path: &str, body: Value) -> Answer {
+    async fn keyed(&self, key: &str, path: &str, body: Value) -> Response {
         let request = self.request("POST", path).bearer_auth(ADMIN);
-        answer(with(request.header("idempotency-key", key), &body)).await
+        send(with(request.header("idempotency-key", key), &body)).await
     }
 
-    async fn reserve(&self, body: Value) -> Answer {
+    async fn reserve(&self, body: Value) -> Response {
         self.post("/v1/reserve", body).await
     }
 
     /// Reserves one request of a key, and returns the id.
     async fn reserved(&self, key: &str) -> String {
-        let answer = self.reserve(json!({"keys": [key]})).await;
-        assert_eq!(answer.status, 201, "{answer:?}");
-        answer.body["id"].as_str().unwrap().to_owned()
+        let response = self.reserve(json!({"keys": [key]})).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        response.body["id"].as_str().unwrap().to_owned()
     }
 
-    async fn settle(&self, id: &str, cost: Value) -> Answer {
+    async fn settle(&self, id: &str, cost: Value) -> Response {
         self.post(&format!("/v1/reservations/{id}/settle"), json!({"cost": cost})).await
     }
 
-    async fn release(&self, id: &str) -> Answer {
+    async fn release(&self, id: &str) -> Response {
         self.post(&format!("/v1/reservations/{id}/release"), Value::Null).await
     }
 
@@ -121,7 +121,7 @@ impl Rig {
     }
 }
 
-impl Answer {
+impl Response {
     #[track_caller]
     fn is(&self, status: u16) -> &Self {
         assert_eq!(self.status, status, "{self:?}");
@@ -134,7 +134,7 @@ impl Answer {
         assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json");
         assert_eq!(self.body["status"], status);
-        self.body["detail"].as_str().expect("it says what is wrong")
+        self.body["detail"].as_str().expect("a problem document has a detail")
     }
 
     #[track_caller]
@@ -150,12 +150,12 @@ fn with(request: reqwest::RequestBuilder, body: &Value) -> reqwest::RequestBuild
     }
 }
 
-async fn answer(request: reqwest::RequestBuilder) -> Answer {
-    let response = request.send().await.expect("an answer");
+async fn send(request: reqwest::RequestBuilder) -> Response {
+    let response = request.send().await.expect("a response");
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let bytes = response.bytes().await.expect("a whole answer");
+    let bytes = response.bytes().await.expect("a complete body");
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    Answer { status, headers, body }
+    Response { status, headers, body }
 }
 
-const ADMIN: &str = "the admin's";
+const ADMIN: &str = "the admin token";

@@ -14,11 +14,11 @@ use tollgate_testing::full::full_or;
 #[tokio::test]
 async fn document_lists_paths_and_key_length() {
     let rig = Rig::start("serve: {bounds: {key: 99}}").await;
-    let answer = rig.get("/openapi.json").await;
-    assert_eq!(answer.is(200).header("content-type"), "application/json");
-    assert_eq!(answer.body["openapi"], "3.1.0");
-    assert_eq!(answer.body["paths"].as_object().unwrap().len(), 19);
-    assert_eq!(answer.body["components"]["schemas"]["Key"]["maxLength"], 99);
+    let response = rig.get("/openapi.json").await;
+    assert_eq!(response.is(200).header("content-type"), "application/json");
+    assert_eq!(response.body["openapi"], "3.1.0");
+    assert_eq!(response.body["paths"].as_object().unwrap().len(), 19);
+    assert_eq!(response.body["components"]["schemas"]["Key"]["maxLength"], 99);
 }
 
 /// Sends each documented request, and a request with another method to each documented path.
@@ -30,14 +30,14 @@ async fn documented_methods_match_the_router() {
         let operations = operations.as_object().unwrap();
         let path = path.replace("{key}", "k").replace("{name}", "k").replace("{id}", "0");
         for method in operations.keys() {
-            let answer = rig.send(&method.to_uppercase(), &path, &Value::Null).await;
-            let code = answer.body["code"].as_str().unwrap_or_default();
-            assert_ne!(answer.status, 405, "{method} {path}");
+            let response = rig.send(&method.to_uppercase(), &path, &Value::Null).await;
+            let code = response.body["code"].as_str().unwrap_or_default();
+            assert_ne!(response.status, 405, "{method} {path}");
             assert!(!["unknown_path", "unknown_upstream"].contains(&code), "{method} {path}");
         }
-        let answer = rig.send("PATCH", &path, &Value::Null).await;
-        assert_eq!(answer.status, 405, "{path}");
-        let allowed = answer.header("allow").split(',').map(|name| name.trim().to_lowercase());
+        let response = rig.send("PATCH", &path, &Value::Null).await;
+        assert_eq!(response.status, 405, "{path}");
+        let allowed = response.header("allow").split(',').map(|name| name.trim().to_lowercase());
         let allowed: BTreeSet<_> = allowed.filter(|name| name != "head").collect();
         assert_eq!(allowed, operations.keys().cloned().collect(), "{path}");
     }
@@ -123,8 +123,8 @@ fn install() -> Result<PathBuf, String> {
 fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
-    let told = || format!("{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
-    output.status.success().then_some(()).ok_or_else(told)
+    let failure = || format!("{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    output.status.success().then_some(()).ok_or_else(failure)
 }
 
 fn folder_of_tests() -> PathBuf {

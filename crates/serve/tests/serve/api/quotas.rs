@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{ADMIN, Rig, answer};
+use super::{ADMIN, Rig, send};
 
 #[tokio::test]
 async fn quota_is_set_read_changed_and_deleted() {
@@ -48,7 +48,7 @@ async fn quota_names_hold_slashes_globs_and_expressions() {
 #[tokio::test]
 async fn quota_errors_match_configuration_errors() {
     let rig = Rig::start("serve: {bounds: {key: 8}}").await;
-    for (body, told) in [
+    for (body, expected) in [
         (json!({"rmp": 5}), "quotas.a.rmp: unknown field \"rmp\" (did you mean `rpm`?)"),
         (json!({"rpm": "5"}), "quotas.a.rpm: must be a whole number"),
         (json!({"limits": [{"dimension": "tokens", "limit": 5}]}), "`window` is missing"),
@@ -56,14 +56,14 @@ async fn quota_errors_match_configuration_errors() {
         (json!({"share": 2}), "quotas.a.share: must be above 0 and at most 1"),
         (json!([1]), "quotas.a: must be a map of"),
     ] {
-        let answer = rig.send("PUT", "/v1/quotas/a", &body).await;
-        let detail = answer.fails(422, "invalid");
-        assert!(detail.contains(told), "{detail} should contain {told}");
+        let response = rig.send("PUT", "/v1/quotas/a", &body).await;
+        let detail = response.fails(422, "invalid");
+        assert!(detail.contains(expected), "{detail} should contain {expected}");
     }
     for twice in ["{\"rpm\": 5, \"rpm\": 6}", "{\"limits\": [{\"limit\": 5, \"limit\": 6}]}"] {
         let put = rig.request("PUT", "/v1/quotas/a").bearer_auth(ADMIN);
-        let answer = answer(put.header("content-type", "application/json").body(twice)).await;
-        let detail = answer.fails(400, "bad_request");
+        let response = send(put.header("content-type", "application/json").body(twice)).await;
+        let detail = response.fails(400, "bad_request");
         assert!(detail.contains("duplicate field `"), "{detail}");
     }
     let long = rig.send("PUT", "/v1/quotas/123456789", &json!({})).await;

@@ -8,11 +8,11 @@ async fn reserve_response_has_all_fields() {
     let rig =
         Rig::start(&format!("quotas: {{a: {{rpm: 10, tpm: 1000, limits: [{images}]}}}}")).await;
     let cost = json!({"requests": 2, "tokens": 300, "custom": {"images": 4}});
-    let asked = json!({"keys": ["a"], "cost": cost, "metadata": {"user": "u-7"}, "ttl_ms": 5000});
-    let answer = rig.reserve(asked).await;
-    let id = answer.is(201).body["id"].as_str().unwrap().to_owned();
+    let request = json!({"keys": ["a"], "cost": cost, "metadata": {"user": "u-7"}, "ttl_ms": 5000});
+    let response = rig.reserve(request).await;
+    let id = response.is(201).body["id"].as_str().unwrap().to_owned();
     assert_eq!(
-        answer.body,
+        response.body,
         json!({
             "id": id,
             "state": "open",
@@ -25,13 +25,13 @@ async fn reserve_response_has_all_fields() {
             "metadata": {"user": "u-7"},
         })
     );
-    assert_eq!(answer.header("location"), format!("/v1/reservations/{id}"));
-    assert!(answer.header("ratelimit").contains("r=8"), "{answer:?}");
-    assert!(answer.header("ratelimit-policy").contains("q=1000"), "{answer:?}");
-    assert_eq!(answer.header("cache-control"), "no-store");
-    assert_eq!(answer.header("x-content-type-options"), "nosniff");
-    let found = rig.get(answer.header("location")).await;
-    assert_eq!((found.status, found.body), (200, answer.body.clone()));
+    assert_eq!(response.header("location"), format!("/v1/reservations/{id}"));
+    assert!(response.header("ratelimit").contains("r=8"), "{response:?}");
+    assert!(response.header("ratelimit-policy").contains("q=1000"), "{response:?}");
+    assert_eq!(response.header("cache-control"), "no-store");
+    assert_eq!(response.header("x-content-type-options"), "nosniff");
+    let found = rig.get(response.header("location")).await;
+    assert_eq!((found.status, found.body), (200, response.body.clone()));
 }
 
 #[tokio::test]
@@ -84,8 +84,8 @@ async fn refusal_has_retry_after() {
 #[tokio::test]
 async fn impossible_request_is_refused_without_retry_after() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}, unknown_key: refuse").await;
-    let asked = json!({"keys": ["a"], "cost": {"tokens": 101}, "wait_ms": 3_600_000});
-    let refused = rig.reserve(asked).await;
+    let request = json!({"keys": ["a"], "cost": {"tokens": 101}, "wait_ms": 3_600_000});
+    let refused = rig.reserve(request).await;
     let detail = refused.fails(429, "exceeds_capacity");
     assert!(detail.contains("needs 101 tokens, the limit allows at most 100; make"), "{detail}");
     assert!(refused.headers.get("retry-after").is_none());
@@ -97,13 +97,13 @@ async fn impossible_request_is_refused_without_retry_after() {
 async fn waiting_requests_are_granted_in_order() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
     rig.reserved("a").await;
-    let asked =
+    let request =
         |n: u32| json!({"keys": ["a"], "wait_ms": 600_000, "metadata": {"n": n.to_string()}});
     let (first, second, third) = tokio::join!(
-        rig.reserve(asked(1)),
+        rig.reserve(request(1)),
         async {
             rig.until_waiting("a", 1).await;
-            rig.reserve(asked(2)).await
+            rig.reserve(request(2)).await
         },
         async {
             rig.until_waiting("a", 2).await;
@@ -124,8 +124,8 @@ async fn waiting_requests_are_granted_in_order() {
 async fn wait_is_bounded_by_the_servers_max_wait() {
     let rig = Rig::start("quotas: {a: {concurrency: 1}}, waiting: {max_wait: 5s}").await;
     let held = rig.reserved("a").await;
-    let asked = json!({"keys": ["a"], "wait_ms": 600_000});
-    let (refused, ()) = tokio::join!(rig.reserve(asked), async {
+    let request = json!({"keys": ["a"], "wait_ms": 600_000});
+    let (refused, ()) = tokio::join!(rig.reserve(request), async {
         rig.until_waiting("a", 1).await;
         rig.advance(5);
     });
@@ -180,11 +180,11 @@ async fn waiting_requests_are_bounded() {
 #[tokio::test]
 async fn request_without_wait_behind_waiters_is_refused() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
-    let asked = |tokens: u64, wait: u64| json!({"keys": ["a"], "cost": {"tokens": tokens}, "wait_ms": wait});
-    let held = rig.reserve(asked(50, 0)).await;
-    let (granted, ()) = tokio::join!(rig.reserve(asked(80, 60_000)), async {
+    let request = |tokens: u64, wait: u64| json!({"keys": ["a"], "cost": {"tokens": tokens}, "wait_ms": wait});
+    let held = rig.reserve(request(50, 0)).await;
+    let (granted, ()) = tokio::join!(rig.reserve(request(80, 60_000)), async {
         rig.until_waiting("a", 1).await;
-        rig.reserve(asked(10, 0)).await.fails(429, "others_waiting");
+        rig.reserve(request(10, 0)).await.fails(429, "others_waiting");
         rig.release(held.is(201).body["id"].as_str().unwrap()).await.is(200);
     });
     granted.is(201);

@@ -5,9 +5,9 @@ use super::Rig;
 #[tokio::test]
 async fn settled_reservation_is_charged_actual_cost() {
     let rig = Rig::start("quotas: {a: {tpm: 1000}}").await;
-    let asked = json!({"keys": ["a"], "cost": {"tokens": 900, "requests": 3}});
-    let answer = rig.reserve(asked).await;
-    let id = answer.is(201).body["id"].as_str().unwrap();
+    let request = json!({"keys": ["a"], "cost": {"tokens": 900, "requests": 3}});
+    let response = rig.reserve(request).await;
+    let id = response.is(201).body["id"].as_str().unwrap();
     assert_eq!((rig.used("a"), rig.held("a")), (0, 900));
     rig.advance(1);
     let settled = rig.settle(id, json!({"tokens": 200})).await;
@@ -72,9 +72,9 @@ async fn unknown_reservation_is_not_found() {
 #[tokio::test]
 async fn settling_for_less_admits_waiting_requests() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
-    let asked = |wait: u64| json!({"keys": ["a"], "cost": {"tokens": 80}, "wait_ms": wait});
-    let first = rig.reserve(asked(0)).await;
-    let (second, ()) = tokio::join!(rig.reserve(asked(60_000)), async {
+    let request = |wait: u64| json!({"keys": ["a"], "cost": {"tokens": 80}, "wait_ms": wait});
+    let first = rig.reserve(request(0)).await;
+    let (second, ()) = tokio::join!(rig.reserve(request(60_000)), async {
         rig.until_waiting("a", 1).await;
         let id = first.is(201).body["id"].as_str().unwrap();
         rig.settle(id, json!({"tokens": 20})).await.is(200);

@@ -5,28 +5,28 @@ use super::Rig;
 #[tokio::test]
 async fn stats_match_the_limiter() {
     let rig = Rig::start("quotas: {a: {rpm: 10, tpm: 1000, concurrency: 2}}").await;
-    let answer = rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 300}})).await;
-    let id = answer.is(201).body["id"].as_str().unwrap();
+    let response = rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 300}})).await;
+    let id = response.is(201).body["id"].as_str().unwrap();
     let fresh = "2026-01-01T00:00:00.000000000Z";
-    let told = rig.get("/v1/stats/a").await;
-    let limits = told.is(200).body["limits"].as_array().unwrap();
-    assert_eq!((&told.body["key"], &told.body["waiting"]), (&json!("a"), &json!(0)));
-    assert!(told.body.get("cooling_until").is_none());
-    let figures = |limit: &Value| {
+    let response = rig.get("/v1/stats/a").await;
+    let limits = response.is(200).body["limits"].as_array().unwrap();
+    assert_eq!((&response.body["key"], &response.body["waiting"]), (&json!("a"), &json!(0)));
+    assert!(response.body.get("cooling_until").is_none());
+    let summary = |limit: &Value| {
         let named = ["used", "held", "available"].map(|name| limit[name].as_u64().unwrap());
         (limit["dimension"].as_str().unwrap().to_owned(), limit["window_ms"].as_u64(), named)
     };
-    assert_eq!(figures(&limits[0]), ("requests".to_owned(), Some(60_000), [1, 0, 9]));
-    assert_eq!(figures(&limits[1]), ("tokens".to_owned(), Some(60_000), [0, 300, 700]));
-    assert_eq!(figures(&limits[2]), ("concurrency".to_owned(), None, [0, 1, 1]));
+    assert_eq!(summary(&limits[0]), ("requests".to_owned(), Some(60_000), [1, 0, 9]));
+    assert_eq!(summary(&limits[1]), ("tokens".to_owned(), Some(60_000), [0, 300, 700]));
+    assert_eq!(summary(&limits[2]), ("concurrency".to_owned(), None, [0, 1, 1]));
     rig.release(id).await.is(200);
-    let told = rig.get("/v1/stats/a").await;
+    let response = rig.get("/v1/stats/a").await;
     // The limit is completely unused by now.
-    assert!(told.body["limits"][1]["fresh_at"].as_str().unwrap() <= fresh, "{told:?}");
-    assert_eq!(told.body["limits"][1]["limit"], 1000);
-    assert_eq!(told.body["limits"][1]["original"], 1000);
-    let unknown = rig.get("/v1/stats/nobody%2Fknows").await;
-    assert_eq!(unknown.is(200).body, json!({"key": "nobody/knows", "limits": [], "waiting": 0}));
+    assert!(response.body["limits"][1]["fresh_at"].as_str().unwrap() <= fresh, "{response:?}");
+    assert_eq!(response.body["limits"][1]["limit"], 1000);
+    assert_eq!(response.body["limits"][1]["original"], 1000);
+    let unknown = rig.get("/v1/stats/unknown%2Fkey").await;
+    assert_eq!(unknown.is(200).body, json!({"key": "unknown/key", "limits": [], "waiting": 0}));
 }
 
 #[tokio::test]
@@ -34,10 +34,10 @@ async fn stats_include_cool_down_and_reduction() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
     let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
     rig.limiter.feedback().rate_limited("a", &refusal);
-    let told = rig.get("/v1/stats/a").await;
-    assert_eq!(told.is(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
+    let response = rig.get("/v1/stats/a").await;
+    assert_eq!(response.is(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
     assert_eq!(
-        (&told.body["limits"][0]["limit"], &told.body["limits"][0]["original"]),
+        (&response.body["limits"][0]["limit"], &response.body["limits"][0]["original"]),
         (&json!(5), &json!(10))
     );
     let refused = rig.reserve(json!({"keys": ["a"]})).await;
@@ -69,26 +69,32 @@ async fn keys_are_listed_in_sorted_pages() {
 #[tokio::test]
 async fn decision_consumes_no_quota_and_names_the_binding_key() {
     let rig = Rig::start("quotas: {tenant: {rpm: 5}, model: {rpm: 1, tpm: 100}}").await;
-    let asked = json!({"keys": ["tenant", "model"]});
-    let told = rig.post("/v1/decide", asked.clone()).await;
-    assert_eq!((&told.is(200).body["allowed"], &told.body["code"]), (&json!(true), &json!("ok")));
-    assert_eq!(told.body["keys"][1]["limits"][0]["available"], 1);
-    assert!(told.header("ratelimit").contains("r=5"), "{told:?}");
+    let request = json!({"keys": ["tenant", "model"]});
+    let response = rig.post("/v1/decide", request.clone()).await;
+    assert_eq!(
+        (&response.is(200).body["allowed"], &response.body["code"]),
+        (&json!(true), &json!("ok"))
+    );
+    assert_eq!(response.body["keys"][1]["limits"][0]["available"], 1);
+    assert!(response.header("ratelimit").contains("r=5"), "{response:?}");
     assert_eq!(rig.used("tenant"), 0);
     rig.reserved("model").await;
     rig.advance(20);
-    let told = rig.post("/v1/decide", asked).await;
-    assert_eq!(told.is(200).body["allowed"], false);
-    assert_eq!(told.body["code"], "rpm_exceeded");
-    assert_eq!(told.body["key"], "model");
-    assert_eq!((&told.body["need"], &told.body["limit"]), (&json!(1), &json!(1)));
-    assert_eq!(told.body["fits_at"], "2026-01-01T00:01:00.000000000Z");
+    let response = rig.post("/v1/decide", request).await;
+    assert_eq!(response.is(200).body["allowed"], false);
+    assert_eq!(response.body["code"], "rpm_exceeded");
+    assert_eq!(response.body["key"], "model");
+    assert_eq!((&response.body["need"], &response.body["limit"]), (&json!(1), &json!(1)));
+    assert_eq!(response.body["fits_at"], "2026-01-01T00:01:00.000000000Z");
     assert_eq!(
-        (&told.body["retry_after_ms"], &told.body["never"]),
+        (&response.body["retry_after_ms"], &response.body["never"]),
         (&json!(40_000), &json!(false))
     );
-    assert_eq!(told.body["keys"][0]["allowed"], true);
+    assert_eq!(response.body["keys"][0]["allowed"], true);
     let never = json!({"keys": ["tenant", "model"], "cost": {"tokens": 101}});
-    let told = rig.post("/v1/decide", never).await;
-    assert_eq!((&told.body["never"], &told.body["dimension"]), (&json!(true), &json!("tokens")));
+    let response = rig.post("/v1/decide", never).await;
+    assert_eq!(
+        (&response.body["never"], &response.body["dimension"]),
+        (&json!(true), &json!("tokens"))
+    );
 }

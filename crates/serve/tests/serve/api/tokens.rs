@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{ADMIN, Rig, answer, with};
+use super::{ADMIN, Rig, send, with};
 
 #[tokio::test]
 async fn api_routes_require_their_token() {
@@ -8,7 +8,7 @@ async fn api_routes_require_their_token() {
     let send = async |method: &str, path: &str, token: Option<&str>| {
         let request = rig.request(method, path);
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        answer(with(request, &json!({"keys": ["a"]}))).await
+        send(with(request, &json!({"keys": ["a"]}))).await
     };
     let id = "0".repeat(32);
     let of_client = [
@@ -37,8 +37,8 @@ async fn api_routes_require_their_token() {
     for (method, path) in of_admin {
         send(method, path, None).await.fails(401, "unauthorized");
         send(method, path, Some("client")).await.fails(403, "forbidden");
-        let let_in = send(method, path, Some(ADMIN)).await.status;
-        assert!(![401, 403].contains(&let_in), "{method} {path}: {let_in}");
+        let status = send(method, path, Some(ADMIN)).await.status;
+        assert!(![401, 403].contains(&status), "{method} {path}: {status}");
     }
     send("GET", "/openapi.json", None).await.is(200);
 }
@@ -49,7 +49,7 @@ async fn stored_responses_are_separate_by_token() {
     let send = async |token: Option<&str>| {
         let request = rig.request("POST", "/v1/reserve").header("idempotency-key", "k");
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        answer(with(request, &json!({"keys": ["a"]}))).await
+        send(with(request, &json!({"keys": ["a"]}))).await
     };
     let first = send(Some("client")).await;
     assert_eq!(send(Some("client")).await.body, first.is(201).body);

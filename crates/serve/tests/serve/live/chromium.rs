@@ -22,13 +22,14 @@ impl Chromium {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("chromedriver is there: apt-get install chromium chromium-driver");
-        let told = BufReader::new(driver.stdout.take().expect("is piped"));
-        let port = told.lines().map_while(Result::ok).find_map(|line| {
+            .expect("chromedriver is installed: apt-get install chromium chromium-driver");
+        let stdout = BufReader::new(driver.stdout.take().expect("stdout is piped"));
+        let port = stdout.lines().map_while(Result::ok).find_map(|line| {
             let port = line.split_once("was started successfully on port ")?.1;
             port.trim_end_matches('.').parse::<u16>().ok()
         });
-        let root = format!("http://127.0.0.1:{}/session", port.expect("it says where"));
+        let root =
+            format!("http://127.0.0.1:{}/session", port.expect("chromedriver prints its port"));
         let mut browser = Self { driver, session: root, client };
         let options = json!({"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -106,11 +107,11 @@ impl Chromium {
 
     async fn post(&self, path: &str, body: Value) -> Value {
         let request = self.client.post(format!("{}{path}", self.session)).body(body.to_string());
-        let answer = request.send().await.unwrap();
-        let status = answer.status();
-        let answer: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
-        assert!(status.is_success(), "{path}: {answer}");
-        answer["value"].clone()
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        let response: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        assert!(status.is_success(), "{path}: {response}");
+        response["value"].clone()
     }
 }
 

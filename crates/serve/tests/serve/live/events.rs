@@ -16,8 +16,8 @@ quotas:
 async fn first_event_is_immediate_and_next_after_a_second() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
-    assert_eq!(events.answer.headers()["content-type"], "text/event-stream");
-    assert_eq!(events.answer.headers()["cache-control"], "no-store");
+    assert_eq!(events.response.headers()["content-type"], "text/event-stream");
+    assert_eq!(events.response.headers()["cache-control"], "no-store");
     let first = events.next().await.unwrap();
     let second = rig.next(&mut events).await;
     let at = |snapshot: &serde_json::Value| snapshot["at"].as_u64().unwrap();
@@ -34,7 +34,7 @@ async fn snapshot_keys_match_the_limiter() {
     rig.limiter.try_acquire("chat", &cost).unwrap().settle(&Cost::new().tokens(333));
     let _open = [0, 1].map(|_| rig.limiter.try_acquire("chat", &cost).unwrap());
     let mut waits = [0, 1, 2].map(|_| rig.limiter.acquire("mail", &Cost::new()));
-    let _let_in: Vec<_> = waits.iter_mut().filter_map(|wait| wait.arrive()).collect();
+    let _granted: Vec<_> = waits.iter_mut().filter_map(|wait| wait.arrive()).collect();
     let mut events = rig.events().await;
     let snapshot = events.next().await.unwrap();
     let shown = keys(&snapshot);
@@ -110,9 +110,9 @@ async fn rare_events_are_listed_newest_first() {
     rig.limiter.feedback().rate_limited("chat", &refusal);
     let snapshot = rig.next(&mut events).await;
     let news = snapshot["news"].as_array().unwrap();
-    let told = |n: usize| (news[n]["key"].as_str().unwrap(), news[n]["kind"].as_str().unwrap());
-    assert_eq!(told(news.len() - 1), ("mail", "quota changed"));
-    assert!((0..news.len()).any(|n| told(n) == ("chat", "cooling down")), "{news:?}");
+    let entry = |n: usize| (news[n]["key"].as_str().unwrap(), news[n]["kind"].as_str().unwrap());
+    assert_eq!(entry(news.len() - 1), ("mail", "quota changed"));
+    assert!((0..news.len()).any(|n| entry(n) == ("chat", "cooling down")), "{news:?}");
     let until = rig.limiter.stats("chat").cooling_until.unwrap().as_nanos().div_ceil(1_000_000);
     assert_eq!(keys(&snapshot)["chat"]["cooling_until"], until);
 }

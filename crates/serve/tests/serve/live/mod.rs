@@ -1,9 +1,9 @@
 //! The live page, its events, and the metrics for Prometheus.
 
-mod browsed;
+mod browser;
 mod chromium;
 mod events;
-mod figures;
+mod metrics;
 mod page;
 mod traffic;
 
@@ -26,7 +26,7 @@ struct Rig {
 
 /// The event stream of the page.
 struct Events {
-    answer: reqwest::Response,
+    response: reqwest::Response,
     read: String,
 }
 
@@ -60,9 +60,9 @@ impl Rig {
     }
 
     async fn events(&self) -> Events {
-        let answer = self.ask("/live/events").await;
-        assert_eq!(answer.status(), 200);
-        Events { answer, read: String::new() }
+        let response = self.ask("/live/events").await;
+        assert_eq!(response.status(), 200);
+        Events { response, read: String::new() }
     }
 
     /// Advances to the next second, and returns its snapshot.
@@ -71,7 +71,7 @@ impl Rig {
         let now = self.limiter.now().as_nanos() / 1_000_000;
         loop {
             // An earlier snapshot may still be in transit.
-            let snapshot = events.next().await.expect("there is more");
+            let snapshot = events.next().await.expect("the stream is open");
             if snapshot["at"].as_u64().unwrap() >= now {
                 return snapshot;
             }
@@ -89,8 +89,8 @@ impl Events {
                 self.read = rest.to_owned();
                 return Some(snapshot);
             }
-            let chunk = self.answer.chunk().await.ok()??;
-            self.read.push_str(std::str::from_utf8(&chunk).expect("no text of ours is split"));
+            let chunk = self.response.chunk().await.ok()??;
+            self.read.push_str(std::str::from_utf8(&chunk).expect("a chunk is whole UTF-8"));
         }
     }
 }
@@ -104,8 +104,8 @@ fn keys(snapshot: &Value) -> HashMap<&str, &Value> {
 /// Returns the expected values of a key, from the limiter.
 fn expected(limiter: &Limiter, key: &str) -> Vec<(String, u64, u64, u64)> {
     let stats = limiter.stats(key);
-    let figures = |limit: &tollgate::limiter::LimitStats| {
+    let amounts = |limit: &tollgate::limiter::LimitStats| {
         (limit.dimension.to_string(), limit.limit, limit.used, limit.held)
     };
-    stats.limits.iter().map(figures).collect()
+    stats.limits.iter().map(amounts).collect()
 }

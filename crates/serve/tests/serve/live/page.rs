@@ -3,8 +3,8 @@ use super::Rig;
 #[tokio::test]
 async fn page_policy_allows_only_own_events() {
     let rig = Rig::start("quotas: {k: {rpm: 1}}").await;
-    let answer = rig.ask("/").await;
-    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    let response = rig.ask("/").await;
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     let policy = header("content-security-policy");
     assert_eq!(header("content-type"), "text/html; charset=utf-8");
     for directive in [
@@ -14,13 +14,13 @@ async fn page_policy_allows_only_own_events() {
         "form-action 'none'",
         "frame-ancestors 'none'",
     ] {
-        assert!(policy.split("; ").any(|said| said == directive), "{directive} in {policy}");
+        assert!(policy.split("; ").any(|item| item == directive), "{directive} in {policy}");
     }
     assert!(!policy.contains("unsafe") && !policy.contains("http") && !policy.contains('*'));
-    for answer in [answer, rig.ask("/live/events").await, rig.ask("/metrics").await] {
-        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
-        assert_eq!(answer.headers()["referrer-policy"], "no-referrer");
-        assert_eq!(answer.headers()["x-frame-options"], "DENY");
+    for response in [response, rig.ask("/live/events").await, rig.ask("/metrics").await] {
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+        assert_eq!(response.headers()["referrer-policy"], "no-referrer");
+        assert_eq!(response.headers()["x-frame-options"], "DENY");
     }
 }
 

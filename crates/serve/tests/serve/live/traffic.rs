@@ -7,7 +7,7 @@ use serde_json::json;
 use tollgate::middleware::RateLimitLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::figures::scrape;
+use super::metrics::scrape;
 use super::{Chromium, Rig};
 
 const QUOTAS: &str = "
@@ -19,12 +19,12 @@ quotas: {m: {rpm: 500, tpm: 30000}}
 async fn send(rig: &Rig, status: u16) {
     const USAGE: &str =
         r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
-    let answer = move |_: Request<String>| async move {
+    let respond = move |_: Request<String>| async move {
         Response::builder().status(status).body(Full::<Bytes>::from(USAGE))
     };
     let body = json!({"model": "m", "messages": [], "max_tokens": 50}).to_string();
     let request = Request::post("/v1/chat/completions").body(body).unwrap();
-    let client = RateLimitLayer::new(rig.limiter.clone()).layer(service_fn(answer));
+    let client = RateLimitLayer::new(rig.limiter.clone()).layer(service_fn(respond));
     client.oneshot(request).await.unwrap().into_body().collect().await.unwrap();
 }
 

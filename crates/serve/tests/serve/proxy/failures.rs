@@ -189,8 +189,9 @@ async fn failure_after_several_attempts_prevents_retries() {
         let post = http().post(proxy.url("/away/v1/chat/completions")).body(chat("gpt-4o"));
         let response = post.send().await.unwrap();
         assert_eq!(response.status(), 502);
-        let told = response.headers().get("x-should-retry").map(|value| value.to_str().unwrap());
-        assert_eq!(told, field, "{attempts}");
+        let should_retry =
+            response.headers().get("x-should-retry").map(|value| value.to_str().unwrap());
+        assert_eq!(should_retry, field, "{attempts}");
     }
 }
 

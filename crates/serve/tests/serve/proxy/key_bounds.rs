@@ -44,22 +44,22 @@ async fn chat(proxy: &Proxy, model: &str) -> u16 {
 }
 
 /// Sends requests of new keys, and returns the number that were added.
-async fn flood(proxy: &Proxy, way: &str) -> usize {
-    let mut placed = 0;
+async fn flood(proxy: &Proxy, api: &str) -> usize {
+    let mut added = 0;
     for number in 0..FLOOD {
-        let key = format!("{way}-{number}");
-        let status = match way {
+        let key = format!("{api}-{number}");
+        let status = match api {
             "rate" => rate(proxy, &key).await,
             "v1" => reserve(proxy, &key).await,
             _ => chat(proxy, &key).await,
         };
-        assert!(matches!(status, 200 | 201 | 503), "{way}: {status}");
-        placed += usize::from(status != 503);
+        assert!(matches!(status, 200 | 201 | 503), "{api}: {status}");
+        added += usize::from(status != 503);
     }
-    placed
+    added
 }
 
-async fn named_keys_go_on(proxy: &Proxy) {
+async fn assert_named_keys_are_granted(proxy: &Proxy) {
     assert_eq!([rate(proxy, "gold").await, rate(proxy, "silver").await], [200, 200]);
     assert_eq!([reserve(proxy, "gold").await, reserve(proxy, "pair-1").await], [201, 201]);
     assert_eq!([chat(proxy, "gold").await, chat(proxy, "pair-2").await], [200, 200]);
@@ -70,7 +70,7 @@ async fn flood_of_rate_keys_is_bounded() {
     let proxy = start().await;
     assert_eq!(flood(&proxy, "rate").await, 20);
     assert_eq!([reserve(&proxy, "tenant").await, chat(&proxy, "model").await], [201, 200]);
-    named_keys_go_on(&proxy).await;
+    assert_named_keys_are_granted(&proxy).await;
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn flood_of_api_keys_is_bounded() {
     let proxy = start().await;
     assert_eq!(flood(&proxy, "v1").await, 10);
     assert_eq!([rate(&proxy, "user").await, chat(&proxy, "model").await], [200, 200]);
-    named_keys_go_on(&proxy).await;
+    assert_named_keys_are_granted(&proxy).await;
 }
 
 #[tokio::test]
@@ -86,16 +86,16 @@ async fn flood_of_proxied_keys_is_bounded() {
     let proxy = start().await;
     assert_eq!(flood(&proxy, "proxy").await, 10);
     assert_eq!([rate(&proxy, "user").await, reserve(&proxy, "tenant").await], [200, 201]);
-    named_keys_go_on(&proxy).await;
+    assert_named_keys_are_granted(&proxy).await;
 }
 
 #[tokio::test]
 async fn floods_never_lock_out_named_keys() {
     let proxy = start().await;
-    for way in ["proxy", "rate", "v1"] {
-        flood(&proxy, way).await;
+    for api in ["proxy", "rate", "v1"] {
+        flood(&proxy, api).await;
     }
-    named_keys_go_on(&proxy).await;
+    assert_named_keys_are_granted(&proxy).await;
     // A quota that is set later names its key exactly.
     assert_eq!(rate(&proxy, "bronze").await, 503);
     proxy.limiter.quotas().set("bronze", &tollgate::Quota::new().rpm(5));

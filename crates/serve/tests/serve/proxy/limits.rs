@@ -63,14 +63,14 @@ async fn api_key_is_found_everywhere_and_hashed() {
     let quotas = "quotas: {'api_key:*': {rpd: 1}}";
     let proxy = Proxy::serving(up.addr, "mode: reject\nscopes: [api_key]", quotas).await;
     // sha256("sk-secret") = 5ff89d...
-    let ways: [(&str, &str, &str); 5] = [
+    let credentials: [(&str, &str, &str); 5] = [
         ("authorization", "bearer sk-secret", ""),
         ("x-api-key", "sk-secret", ""),
         ("api-key", "sk-secret", ""),
         ("x-goog-api-key", "sk-secret", ""),
         ("x-none", "", "?alt=sse&key=sk%2Dsecret"),
     ];
-    for (n, (name, value, query)) in ways.into_iter().enumerate() {
+    for (n, (name, value, query)) in credentials.into_iter().enumerate() {
         let post = http().post(proxy.url(&format!("/up/v1/embeddings{query}"))).body("{}");
         let sent = tokio::spawn(post.header(name, value).send());
         if n == 0 {
@@ -189,7 +189,7 @@ async fn upstream_401_is_forwarded_without_retry() {
 async fn model_lists_are_not_charged() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::serving(up.addr, "mode: reject", "unknown_key: refuse").await;
-    assert_eq!(proxy.chat("nobodys").send().await.unwrap().status(), 429);
+    assert_eq!(proxy.chat("unknown").send().await.unwrap().status(), 429);
     let sent = tokio::spawn(http().get(proxy.url("/up/v1/models")).send());
     up.request().await.answer("200 OK", "", "[]").await;
     assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "[]");

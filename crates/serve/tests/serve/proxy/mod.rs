@@ -2,12 +2,12 @@
 
 mod abuse;
 mod failures;
+mod forwarding;
+mod http_versions;
 mod key_bounds;
 mod limits;
-mod passing;
+mod request_formats;
 mod requests;
 mod rig;
-mod shapes;
+mod shared_limits;
 mod streams;
-mod together;
-mod versions;

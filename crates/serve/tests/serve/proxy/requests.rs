@@ -23,11 +23,11 @@ async fn hop_by_hop_and_own_headers_are_removed() {
     let request = up.request().await;
     assert_eq!(request.line(), "POST /v1/chat/completions HTTP/1.1");
     assert_eq!(request.body, body.as_bytes());
-    let mut came: Vec<&str> =
+    let mut forwarded: Vec<&str> =
         request.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
     // The server may add a request id.
-    came.retain(|line| !line.starts_with("x-request-id"));
-    came.sort_unstable();
+    forwarded.retain(|line| !line.starts_with("x-request-id"));
+    forwarded.sort_unstable();
     let (host, length) = (format!("host: {upstream}"), format!("content-length: {length}"));
     let mut wanted = vec![
         "authorization: Bearer sk-1",
@@ -43,7 +43,7 @@ async fn hop_by_hop_and_own_headers_are_removed() {
         &length,
     ];
     wanted.sort_unstable();
-    assert_eq!(came, wanted);
+    assert_eq!(forwarded, wanted);
 
     let fields = "connection: x-up\r\nx-up: 1\r\nkeep-alive: timeout=9\r\nproxy-authenticate: Basic\r\n\
         set-cookie: a=1\r\nset-cookie: b=2\r\nx-request-id: req_1\r\nx-ratelimit-limit-requests: 9\r\n";
@@ -123,9 +123,9 @@ async fn expect_continue_is_answered_and_not_forwarded() {
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
         content-length: 2\r\nconnection: close\r\n\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
-    let mut said = [0; 25];
-    client.read_exact(&mut said).await.unwrap();
-    assert_eq!(&said, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut interim = [0; 25];
+    client.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     client.write_all(b"{}").await.unwrap();
     let request = up.request().await;
     assert_eq!((request.field("expect"), &*request.body), (None, &b"{}"[..]));

@@ -48,8 +48,8 @@ pub(super) async fn output(command: Command, script: &str, env: &[(&str, String)
 pub(super) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
-    let told = || format!("{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
-    output.status.success().then_some(()).ok_or_else(told)
+    let failure = || format!("{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    output.status.success().then_some(()).ok_or_else(failure)
 }
 
 /// Returns the folder of the scripts.

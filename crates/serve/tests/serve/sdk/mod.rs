@@ -4,7 +4,7 @@
 mod documented;
 mod install;
 mod node;
-mod proxied;
+mod proxy;
 mod python;
 mod recorder;
 
@@ -26,9 +26,9 @@ use tollgate_testing::full::full_or;
 async fn official_sdks_and_tollgate_read_the_same_usage() {
     let Some(python) = Python::with_sdks() else { return };
     let sdks = [
-        ("of_genai.py", "gemini", "stream"),
-        ("of_openai.py", "openai", "response"),
-        ("of_anthropic.py", "anthropic", "stream"),
+        ("simulator/genai_client.py", "gemini", "stream"),
+        ("simulator/openai_client.py", "openai", "response"),
+        ("simulator/anthropic_client.py", "anthropic", "stream"),
     ];
     let check = |(script, profile, counted)| check(&python, script, profile, counted);
     join_all(sdks.into_iter().take(full_or(3, 1)).map(check)).await;
@@ -45,14 +45,16 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
         ("TOLLGATE_FULL_URL", full_url),
         ("TOLLGATE_PACED_URL", paced_url),
     ];
-    let told = python.run(script, &env).await;
+    let reports = python.run(script, &env).await;
     let passed = recorder.exchanges();
-    assert_eq!(told.len(), passed.len(), "{script} tells of each exchange: {told:?}");
+    assert_eq!(reports.len(), passed.len(), "{script} reports each exchange: {reports:?}");
     let profile = Profile::named(profile).expect("a built-in profile");
-    for (told, exchange) in told.iter().zip(&passed) {
-        compare(told, exchange, profile);
+    for (report, exchange) in reports.iter().zip(&passed) {
+        compare(report, exchange, profile);
     }
-    let case = |name: &str| told.iter().find(|told| told["case"] == name).expect("it is told");
+    let case = |name: &str| {
+        reports.iter().find(|report| report["case"] == name).expect("a report of the case")
+    };
     assert_eq!(case("count")["counted"], case(counted)["usage"]["input"], "{script}");
 
     // Only one request fits; the others are admitted at the second attempt, after `Retry-After`.
@@ -63,27 +65,27 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
 }
 
 /// Compares the SDK's report of an exchange with tollgate's reading of its bytes.
-fn compare(told: &Value, exchange: &Exchange, profile: Profile) {
+fn compare(report: &Value, exchange: &Exchange, profile: Profile) {
     let mut scanner = Scanner::new(profile, exchange.content_type.as_deref());
     scanner.feed(&exchange.body);
     let scanned = scanner.finish();
-    assert_eq!(usage(&told["usage"]), scanned.usage, "{told} {exchange:?}");
-    let malformed = told["case"] == "malformed";
+    assert_eq!(usage(&report["usage"]), scanned.usage, "{report} {exchange:?}");
+    let malformed = report["case"] == "malformed";
     assert_eq!(
         (exchange.status, scanned.error.is_some()),
         if malformed { (400, true) } else { (200, false) }
     );
-    if let (Some(text), Some(usage)) = (told["text"].as_str(), scanned.usage) {
-        assert_eq!(text.len() as u64, 4 * usage.output, "{told}");
+    if let (Some(text), Some(usage)) = (report["text"].as_str(), scanned.usage) {
+        assert_eq!(text.len() as u64, 4 * usage.output, "{report}");
     }
-    if let Some(pieces) = told["pieces"].as_u64() {
-        assert!(pieces > 1, "{told}");
+    if let Some(pieces) = report["pieces"].as_u64() {
+        assert!(pieces > 1, "{report}");
     }
 }
 
-fn usage(told: &Value) -> Option<Usage> {
-    let count = |name: &str| told[name].as_u64().expect("a count");
-    told.is_object().then(|| Usage {
+fn usage(report: &Value) -> Option<Usage> {
+    let count = |name: &str| report[name].as_u64().expect("a count");
+    report.is_object().then(|| Usage {
         input: count("input"),
         output: count("output"),
         cache_read: count("cache_read"),

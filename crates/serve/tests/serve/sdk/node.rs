@@ -33,19 +33,19 @@ impl Node {
 /// that they import.
 fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-node");
-    let told = |error: std::io::Error| error.to_string();
-    fs::create_dir_all(&folder).map_err(told)?;
-    for file in fs::read_dir(scripts().join("node")).map_err(told)? {
-        let file = file.map_err(told)?;
-        fs::copy(file.path(), folder.join(file.file_name())).map_err(told)?;
+    let to_text = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(&folder).map_err(to_text)?;
+    for file in fs::read_dir(scripts().join("node")).map_err(to_text)? {
+        let file = file.map_err(to_text)?;
+        fs::copy(file.path(), folder.join(file.file_name())).map_err(to_text)?;
     }
     let stamp = folder.join("installed.json");
-    let wanted = fs::read_to_string(folder.join("package-lock.json")).map_err(told)?;
+    let wanted = fs::read_to_string(folder.join("package-lock.json")).map_err(to_text)?;
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(folder);
     }
     let clean = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     run(Command::new("npm").args(clean).current_dir(&folder))?;
-    fs::write(&stamp, wanted).map_err(told)?;
+    fs::write(&stamp, wanted).map_err(to_text)?;
     Ok(folder)
 }

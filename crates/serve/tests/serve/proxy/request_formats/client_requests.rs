@@ -1,7 +1,7 @@
 use super::test_request::{CHAT, JSON, TestRequest, gzip, of, test_request, utf16};
 
 /// Requests in the form that real clients send.
-pub(super) fn genuine() -> Vec<TestRequest> {
+pub(super) fn client_requests() -> Vec<TestRequest> {
     let hi = r#"{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}"#;
     let contents = r#"{"contents": [{"parts": [{"text": "Hi"}]}]}"#;
     let batch = r#"{"requests": [{"model": "models/a", "content": {}}, {"model": "models/b"}]}"#;

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 
-use super::{ADMIN, Rig, answer};
+use super::{ADMIN, Rig, send};
 
 #[tokio::test]
 async fn malformed_body_error_names_the_field() {
     let rig = Rig::start("").await;
-    for (body, told) in [
+    for (body, expected) in [
         (json!({"keys": ["a"], "cots": {}}), "unknown field `cots`, expected one of `keys`"),
         (json!({"keys": ["a"], "cost": {"tokens": "many"}}), "cost.tokens: invalid type: string"),
         (json!({"keys": ["a"], "cost": {"tokens": 1.5}}), "an integer from 0 to 9007199254740991"),
@@ -21,9 +21,9 @@ async fn malformed_body_error_names_the_field() {
         (json!({}), "missing field `keys`"),
         (json!([]), "expected"),
     ] {
-        let answer = rig.reserve(body).await;
-        let detail = answer.fails(400, "bad_request");
-        assert!(detail.contains(told), "{detail} should contain {told}");
+        let response = rig.reserve(body).await;
+        let detail = response.fails(400, "bad_request");
+        assert!(detail.contains(expected), "{detail} should contain {expected}");
     }
 }
 
@@ -37,7 +37,7 @@ async fn oversized_value_error_names_the_field() {
     };
     let keys: Vec<_> = (0..17).map(|n| n.to_string()).collect();
     let names: serde_json::Map<_, _> = many(17).into_iter().map(|(k, _)| (k, json!(""))).collect();
-    for (body, told) in [
+    for (body, expected) in [
         (json!({"keys": []}), "keys: must not be empty"),
         (json!({"keys": keys}), "keys: 17 keys; at most 16"),
         (json!({"keys": ["a", ""]}), "keys[1]: must not be empty"),
@@ -57,11 +57,11 @@ async fn oversized_value_error_names_the_field() {
         (json!({"keys": ["a"], "metadata": {"n": "v".repeat(257)}}), "257 characters"),
         (json!({"keys": ["a"], "metadata": metadata(249)}), "metadata: 2056 bytes of names"),
     ] {
-        let answer = rig.reserve(body).await;
+        let response = rig.reserve(body).await;
         // A JSON schema cannot express lengths in bytes.
-        let status = if told.contains("bytes") { 422 } else { 400 };
-        let detail = answer.fails(status, "invalid");
-        assert!(detail.contains(told), "{detail} should contain {told}");
+        let status = if expected.contains("bytes") { 422 } else { 400 };
+        let detail = response.fails(status, "invalid");
+        assert!(detail.contains(expected), "{detail} should contain {expected}");
     }
     rig.reserve(json!({"keys": ["a"], "metadata": metadata(248)})).await.is(201);
     rig.get("/v1/stats/123456789").await.fails(422, "invalid");
@@ -75,19 +75,19 @@ async fn body_must_be_json_within_the_size_limit() {
     let json = |path: &str| request(path).header("content-type", "application/json; charset=utf-8");
     for kind in ["text/plain", "application/jsonx", "application/x-www-form-urlencoded"] {
         let form = request("/v1/reserve").header("content-type", kind).body("{\"keys\":[\"a\"]}");
-        answer(form).await.fails(415, "unsupported_media_type");
+        send(form).await.fails(415, "unsupported_media_type");
     }
-    answer(request("/v1/reserve").body("{}")).await.fails(415, "unsupported_media_type");
-    answer(json("/v1/reserve").body("{\"keys\":[\"a\"]}")).await.is(201);
+    send(request("/v1/reserve").body("{}")).await.fails(415, "unsupported_media_type");
+    send(json("/v1/reserve").body("{\"keys\":[\"a\"]}")).await.is(201);
     for body in ["", "{", "{\"keys\":[\"a\"]} {}", "{\"keys\":[\"a\"],\"keys\":[]}", "\u{0}"] {
-        answer(json("/v1/reserve").body(body)).await.fails(400, "bad_request");
+        send(json("/v1/reserve").body(body)).await.fails(400, "bad_request");
     }
     let deep = "[".repeat(100_000);
-    answer(json("/v1/reserve").body(format!("{{\"keys\":{deep}"))).await.fails(400, "bad_request");
+    send(json("/v1/reserve").body(format!("{{\"keys\":{deep}"))).await.fails(400, "bad_request");
     let long = " ".repeat(256 * 1_024 + 1);
-    answer(json("/v1/reserve").body(long.clone())).await.fails(413, "body_too_large");
+    send(json("/v1/reserve").body(long.clone())).await.fails(413, "body_too_large");
     let keyed = json("/v1/reserve").header("idempotency-key", "k").body(long);
-    answer(keyed).await.fails(413, "body_too_large");
+    send(keyed).await.fails(413, "body_too_large");
 }
 
 #[tokio::test]

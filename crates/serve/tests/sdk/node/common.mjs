@@ -1,11 +1,11 @@
-// What the scripts say that go through the proxy: one line of JSON for each case, in order.
+// Shared parts of the scripts, which print one line of JSON for each case, in order.
 import assert from "node:assert/strict";
 
 export const PROXY = process.env.TOLLGATE_PROXY;
 export const PROMPT = "What is the capital of France?";
 export { assert };
 
-// A tool, and what it is called with where it must be.
+// The parameters of a tool, and the arguments with which the simulated provider calls it.
 export const SCHEMA = {
   type: "object",
   properties: {
@@ -18,13 +18,13 @@ export const SCHEMA = {
 export const ARGUMENTS = { city: "Paris", days: 3 };
 export const RESULT = "It rains in Paris.";
 
-// Tells that a case was gone through; and the sums of usages, each of input and output.
-export function tell(name, usages) {
+// Prints that a case has passed, with the sums of `usages`: pairs of input and output tokens.
+export function report(name, usages) {
   const sum = (at) => usages?.reduce((total, usage) => total + usage[at], 0);
   console.log(JSON.stringify({ case: name, input: sum(0), output: sum(1) }));
 }
 
-export async function raised(error, send) {
+export async function expectError(error, send) {
   try {
     await send();
   } catch (raised) {
@@ -34,7 +34,7 @@ export async function raised(error, send) {
   assert.fail(`no ${error.name} was raised`);
 }
 
-export async function all(stream) {
+export async function collect(stream) {
   const items = [];
   for await (const item of stream) items.push(item);
   return items;

@@ -14,13 +14,13 @@ async fn shutdown_refuses_waiters_and_charges_open_reservations() {
     assert_eq!(rig.held("a"), 31);
     let waits = rig.request("POST", "/v1/reserve").header("content-type", "application/json");
     let waits = waits.body(json!({"keys": ["a"], "wait_ms": 600_000}).to_string());
-    let waits = tokio::spawn(super::answer(waits));
+    let waits = tokio::spawn(super::send(waits));
     rig.until_waiting("a", 1).await;
     let Rig { server, limiter, .. } = rig;
     server.shutdown().await.unwrap();
-    let answer = waits.await.unwrap();
-    answer.fails(503, "closed");
-    assert_eq!(answer.header("retry-after"), "1");
+    let response = waits.await.unwrap();
+    response.fails(503, "closed");
+    assert_eq!(response.header("retry-after"), "1");
     let limits = limiter.stats("a").limits;
     assert!(limits.iter().all(|limit| limit.held == 0), "{limits:?}");
     assert_eq!(limits[0].used, 30);
@@ -28,8 +28,8 @@ async fn shutdown_refuses_waiters_and_charges_open_reservations() {
 
 #[tokio::test]
 async fn settlement_during_shutdown_is_stored() {
-    let home = tempfile::tempdir().unwrap();
-    let config = config(&format!("{{sqlite: '{}'}}", home.path().join("state.db").display()));
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(&format!("{{sqlite: '{}'}}", directory.path().join("state.db").display()));
     let (server, limiter) = start(&config).await;
     let base = format!("http://{}", server.addr());
     let (settled, _open) = (reserve(&base).await, reserve(&base).await);
@@ -41,9 +41,9 @@ async fn settlement_during_shutdown_is_stored() {
     );
     let mut client = TcpStream::connect(server.addr()).await.unwrap();
     client.write_all(head.as_bytes()).await.unwrap();
-    let mut told = [0; 25];
-    client.read_exact(&mut told).await.unwrap();
-    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut interim = [0; 25];
+    client.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
 
     let addr = server.addr();
     let stopped = tokio::spawn(server.shutdown());
@@ -51,9 +51,9 @@ async fn settlement_during_shutdown_is_stored() {
         tokio::task::yield_now().await;
     }
     client.write_all(body.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let mut response = String::new();
+    client.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     stopped.await.unwrap().unwrap();
     // The other reservation is charged as reserved.
     let used = |limiter: &Limiter| limiter.stats("a").limits[0].used;

@@ -11,19 +11,20 @@ use super::rig::{Proxy, Upstream};
 async fn http2_client_reaches_http1_upstream() {
     let mut up = Upstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
-    let request = Request::post(proxy.url("/up/v1/embeddings?a=1"))
+    let post = Request::post(proxy.url("/up/v1/embeddings?a=1"))
         .header("te", "trailers")
         .header("cookie", "a=1")
         .header("cookie", "b=2; c=3")
         .header("x-two", "1")
         .header("x-two", "2")
         .body(Body::from("{\"input\": \"\u{fc}\"}"));
-    let sent = tokio::spawn(h2c().request(request.unwrap()));
-    let mut asked = up.request().await;
-    assert_eq!(asked.line(), "POST /v1/embeddings?a=1 HTTP/1.1");
-    assert_eq!(asked.body, "{\"input\": \"\u{fc}\"}".as_bytes());
-    let mut came: Vec<&str> = asked.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
-    came.sort_unstable();
+    let sent = tokio::spawn(h2c().request(post.unwrap()));
+    let mut request = up.request().await;
+    assert_eq!(request.line(), "POST /v1/embeddings?a=1 HTTP/1.1");
+    assert_eq!(request.body, "{\"input\": \"\u{fc}\"}".as_bytes());
+    let mut forwarded: Vec<&str> =
+        request.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
+    forwarded.sort_unstable();
     let host = format!("host: {}", up.addr);
     let wanted = [
         "accept-encoding: identity",
@@ -35,18 +36,20 @@ async fn http2_client_reaches_http1_upstream() {
         "x-two: 1",
         "x-two: 2",
     ];
-    assert_eq!(came, wanted);
+    assert_eq!(forwarded, wanted);
 
     let fields = "connection: keep-alive, X-Hop\r\nkeep-alive: timeout=5\r\nx-hop: 1\r\nset-cookie: a=1\r\n\
         set-cookie: b=2\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n";
-    asked.write(format!("HTTP/1.1 201 Made\r\n{fields}\r\n2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n")).await;
-    let response = sent.await.unwrap().expect("an answer");
+    request
+        .write(format!("HTTP/1.1 201 Made\r\n{fields}\r\n2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n"))
+        .await;
+    let response = sent.await.unwrap().expect("a response");
     assert_eq!((response.status().as_u16(), response.version()), (201, Version::HTTP_2));
     let mut names: Vec<&str> = response.headers().keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["date", "set-cookie", "trailer", "x-request-id"]);
     assert_eq!(response.headers().get_all("set-cookie").iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
     let body = response.into_body().collect().await.expect("a body");
-    assert_eq!(body.trailers().expect("they pass")["x-sum"], "7");
+    assert_eq!(body.trailers().expect("trailers are forwarded")["x-sum"], "7");
     assert_eq!(body.to_bytes(), "hi");
 }

@@ -1,4 +1,4 @@
-"""What the scripts say that go through the proxy: one line of JSON for each case, in order."""
+"""Shared parts of the scripts, which print one line of JSON for each case, in order."""
 
 import json
 import os
@@ -8,7 +8,7 @@ PROXY = os.environ["TOLLGATE_PROXY"]
 PROMPT = "What is the capital of France?"
 
 
-# A tool, and what it is called with where it must be.
+# The parameters of a tool, and the arguments with which the simulated provider calls it.
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -22,15 +22,15 @@ ARGUMENTS = {"city": "Paris", "days": 3}
 RESULT = "It rains in Paris."
 
 
-def tell(case, usages=None):
-    """Tells that a case was gone through; and the sums of usages, each of input and output."""
-    told = {"case": case}
+def report(case, usages=None):
+    """Prints that a case has passed, with the sums of `usages`: pairs of input and output tokens."""
+    line = {"case": case}
     if usages is not None:
-        told["input"], told["output"] = map(sum, zip(*usages))
-    print(json.dumps(told), flush=True)
+        line["input"], line["output"] = map(sum, zip(*usages))
+    print(json.dumps(line), flush=True)
 
 
-def raised(error, send):
+def expect_error(error, send):
     try:
         send()
     except error as raised:

@@ -1,26 +1,26 @@
-"""The official `anthropic` package, at the simulated provider."""
+"""The official `anthropic` package against the simulated provider."""
 
 import datetime
 
 import anthropic
-from told import FULL, OPEN, PACED, PROMPT, refused, tell, usage, valid
+from common import FULL, OPEN, PACED, PROMPT, expect_refusal, report, usage, validated
 
 client = anthropic.Anthropic(base_url=OPEN, api_key="any", max_retries=0)
 messages = [{"role": "user", "content": PROMPT}]
 tools = [{"name": "look_up", "input_schema": {"type": "object", "properties": {}}}]
-asked = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
+request = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
 
 
-def of(stated):
-    read = stated.cache_read_input_tokens or 0
-    write = stated.cache_creation_input_tokens or 0
-    return usage(stated.input_tokens + read + write, stated.output_tokens, read, write)
+def read_usage(reported):
+    read = reported.cache_read_input_tokens or 0
+    write = reported.cache_creation_input_tokens or 0
+    return usage(reported.input_tokens + read + write, reported.output_tokens, read, write)
 
 
 def plain():
-    raw = client.messages.with_raw_response.create(tools=tools, **asked)
-    answer = valid(raw.parse())
-    assert answer.stop_reason == "end_turn" and answer.type == "message"
+    raw = client.messages.with_raw_response.create(tools=tools, **request)
+    response = validated(raw.parse())
+    assert response.stop_reason == "end_turn" and response.type == "message"
     assert raw.headers["request-id"].startswith("req_")
     limits = {"requests": 1_000, "tokens": 1_000_000, "input-tokens": 900_000, "output-tokens": 100_000}
     for name, limit in limits.items():
@@ -28,41 +28,41 @@ def plain():
         assert raw.headers[f"{header}-limit"] == str(limit), raw.headers
         assert 0 < int(raw.headers[f"{header}-remaining"]) <= limit, raw.headers
         datetime.datetime.fromisoformat(raw.headers[f"{header}-reset"])
-    tell("message", of(answer.usage), text=answer.content[0].text)
+    report("message", read_usage(response.usage), text=response.content[0].text)
 
-    answer = client.messages.create(**{**asked, "max_tokens": 5})
-    assert answer.stop_reason == "max_tokens"
-    tell("cut message", of(answer.usage), text=answer.content[0].text)
+    response = client.messages.create(**{**request, "max_tokens": 5})
+    assert response.stop_reason == "max_tokens"
+    report("cut message", read_usage(response.usage), text=response.content[0].text)
 
 
 def stream():
-    events = [valid(event) for event in client.messages.create(stream=True, **asked)]
+    events = [validated(event) for event in client.messages.create(stream=True, **request)]
     names = [event.type for event in events]
     assert names[:2] == ["message_start", "content_block_start"], names
     assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"], names
     pieces = [event.delta.text for event in events if event.type == "content_block_delta"]
     start, end = events[0].message.usage, events[-2].usage
     assert start.input_tokens == end.input_tokens and start.output_tokens < end.output_tokens
-    tell("stream", of(end), text="".join(pieces), pieces=len(pieces))
+    report("stream", read_usage(end), text="".join(pieces), pieces=len(pieces))
 
-    # The helper adds the events up by itself.
-    with client.messages.stream(**asked) as helper:
+    # The stream helper of the SDK assembles the message from the events.
+    with client.messages.stream(**request) as helper:
         pieces = list(helper.text_stream)
-        answer = helper.get_final_message()
-    assert answer.content[0].text == "".join(pieces) and answer.stop_reason == "end_turn"
-    tell("stream helper", of(answer.usage), text="".join(pieces), pieces=len(pieces))
+        response = helper.get_final_message()
+    assert response.content[0].text == "".join(pieces) and response.stop_reason == "end_turn"
+    report("stream helper", read_usage(response.usage), text="".join(pieces), pieces=len(pieces))
 
 
 def cache():
     long = [{"type": "text", "text": "word " * 2_000, "cache_control": {"type": "ephemeral"}}]
     for case in ["cache written", "cache read"]:
-        answer = client.messages.create(system=long, **asked)
-        tell(case, of(answer.usage), text=answer.content[0].text)
+        response = client.messages.create(system=long, **request)
+        report(case, read_usage(response.usage), text=response.content[0].text)
 
 
 def count():
-    counted = valid(client.messages.count_tokens(model=asked["model"], messages=messages))
-    tell("count", counted=counted.input_tokens)
+    counted = validated(client.messages.count_tokens(model=request["model"], messages=messages))
+    report("count", counted=counted.input_tokens)
 
 
 def errors():
@@ -70,10 +70,10 @@ def errors():
         client.messages.create(model="", max_tokens=5, messages=messages)
     except anthropic.BadRequestError as error:
         assert error.body["error"]["type"] == "invalid_request_error", error.body
-        tell("malformed")
+        report("malformed")
 
     full = anthropic.Anthropic(base_url=FULL, api_key="any", max_retries=0)
-    refusal = refused(anthropic.RateLimitError, lambda: full.messages.create(**asked))
+    refusal = expect_refusal(anthropic.RateLimitError, lambda: full.messages.create(**request))
     assert refusal.status_code == 429 and refusal.body["type"] == "error", refusal.body
     assert refusal.body["error"]["type"] == "rate_limit_error", refusal.body
     assert "limit of 1 requests per minute" in refusal.message, refusal.message
@@ -82,7 +82,7 @@ def errors():
 
     paced = anthropic.Anthropic(base_url=PACED, api_key="any", max_retries=1)
     for _ in range(3):
-        paced.messages.create(**asked)
+        paced.messages.create(**request)
 
 
 plain()

@@ -32,7 +32,7 @@ async fn echo(request: Request) -> Response<Body> {
     response
 }
 
-async fn echoing() -> std::net::SocketAddr {
+async fn start_echo() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let addr = listener.local_addr().expect("it is bound");
     let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
@@ -43,7 +43,7 @@ async fn echoing() -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn bodies_are_forwarded_unchanged() {
-    let proxy = Proxy::to(echoing().await, "").await;
+    let proxy = Proxy::to(start_echo().await, "").await;
     let of = |http2: bool| {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.http2_only(http2).build_http::<Body>()
@@ -51,7 +51,7 @@ async fn bodies_are_forwarded_unchanged() {
     let clients = [(of(false), Version::HTTP_11), (of(true), Version::HTTP_2)];
     for seed in 0..120_u64 {
         let (client, version) = &clients[usize::try_from(seed % 2).unwrap()];
-        let way = if seed % 4 < 2 { "whole" } else { "parts" };
+        let framing = if seed % 4 < 2 { "whole" } else { "parts" };
         let kind =
             ["application/json", "text/event-stream", "x/y"][usize::try_from(seed % 3).unwrap()];
         let sent = chunks(seed);
@@ -62,15 +62,15 @@ async fn bodies_are_forwarded_unchanged() {
                 sent.into_iter().map(Ok::<Bytes, std::io::Error>),
             )),
         };
-        let mut request = Request::post(proxy.url(&format!("/up/v1/files/{way}-{seed}")));
+        let mut request = Request::post(proxy.url(&format!("/up/v1/files/{framing}-{seed}")));
         request.headers_mut().unwrap().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let response = client.request(request.body(body).unwrap()).await.expect("an answer");
+        let response = client.request(request.body(body).unwrap()).await.expect("a response");
         assert_eq!((response.status().as_u16(), response.version()), (200, *version));
         assert_eq!(response.headers()[CONTENT_TYPE], kind);
         let length = response.headers().get("content-length").cloned();
-        assert!(whole.is_empty() || length.is_some() == (way == "whole"), "{seed}: {length:?}");
-        let got = response.into_body().collect().await.expect("a body").to_bytes();
-        assert!(got == whole, "seed {seed}: {} bytes of {}", got.len(), whole.len());
+        assert!(whole.is_empty() || length.is_some() == (framing == "whole"), "{seed}: {length:?}");
+        let received = response.into_body().collect().await.expect("a body").to_bytes();
+        assert!(received == whole, "seed {seed}: {} bytes of {}", received.len(), whole.len());
     }
 }
 

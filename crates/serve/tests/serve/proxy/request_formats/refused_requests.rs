@@ -4,7 +4,7 @@ use super::test_request::{
 };
 
 /// Requests that two servers may interpret differently, or that the proxy cannot read: all are refused.
-pub(super) fn refused() -> Vec<(TestRequest, &'static str)> {
+pub(super) fn refused_requests() -> Vec<(TestRequest, &'static str)> {
     let free = r#"{"model": "free"}"#;
     let model = "`model`";
     let bodies: [(&str, &str); 36] = [

@@ -15,16 +15,16 @@ async fn concurrent_reservations_and_releases_respect_limits() {
         let rig = Arc::clone(&rig);
         tokio::spawn(async move {
             let keys = if n.is_multiple_of(2) { json!(["a", "b"]) } else { json!(["b", "a"]) };
-            let answer = rig.reserve(json!({"keys": keys})).await;
-            if answer.status == 201 {
-                let id = answer.body["id"].as_str().unwrap().to_owned();
+            let response = rig.reserve(json!({"keys": keys})).await;
+            if response.status == 201 {
+                let id = response.body["id"].as_str().unwrap().to_owned();
                 // Two concurrent requests end the same reservation; one of them succeeds.
                 let (settle, release) = tokio::join!(rig.settle(&id, json!({})), rig.release(&id));
                 let both = [settle.status, release.status];
                 assert!(both == [200, 409] || both == [409, 200], "{both:?}");
                 return (1, u64::from(settle.status == 200));
             }
-            answer.fails(429, "rpm_exceeded");
+            response.fails(429, "rpm_exceeded");
             (0, 0)
         })
     };
@@ -43,8 +43,8 @@ async fn concurrent_reservations_and_releases_respect_limits() {
 async fn concurrent_reservations_are_granted_up_to_the_limit() {
     let rig = Rig::start("quotas: {a: {rpm: 400}, b: {rpm: 300}}").await;
     let both = json!({"keys": ["a", "b"]});
-    let answers = join_all((0..1000).map(|_| rig.reserve(both.clone()))).await;
-    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 300);
+    let responses = join_all((0..1000).map(|_| rig.reserve(both.clone()))).await;
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 300);
     assert_eq!((rig.used("a"), rig.used("b")), (300, 300));
 }
 

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::{ADMIN, Answer, Rig, answer};
+use super::{ADMIN, Response, Rig, send};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -31,13 +31,13 @@ async fn compressed_body_equals_uncompressed_form() {
     let plain = reserve(7).to_string().into_bytes();
     let gzipped = ["gzip", "GZip", "x-gzip"].map(|name| (name, gzip(&plain)));
     for (encoding, body) in gzipped.into_iter().chain([("identity", plain.clone())]) {
-        let told = answer(encoded(&rig, encoding, body)).await;
-        assert_eq!(told.is(201).body["cost"]["tokens"], 7);
+        let response = send(encoded(&rig, encoding, body)).await;
+        assert_eq!(response.is(201).body["cost"]["tokens"], 7);
     }
     assert_eq!(rig.held("a"), 28);
     // The idempotency key matches the uncompressed request.
     let first = rig.keyed("k", "/v1/reserve", reserve(7)).await;
-    let again = answer(encoded(&rig, "gzip", gzip(&plain)).header("idempotency-key", "k")).await;
+    let again = send(encoded(&rig, "gzip", gzip(&plain)).header("idempotency-key", "k")).await;
     assert_eq!((&again.body, again.header("idempotency-replayed")), (&first.is(201).body, "true"));
     assert_eq!(rig.held("a"), 35);
 }
@@ -50,19 +50,19 @@ async fn compressed_body_is_bounded_by_decompressed_size() {
         text.push_str(&" ".repeat(bytes - text.len()));
         gzip(text.as_bytes())
     };
-    answer(encoded(&rig, "gzip", long(LONGEST))).await.is(201);
+    send(encoded(&rig, "gzip", long(LONGEST))).await.is(201);
     let bomb = gzip(&vec![b' '; 64 << 20]);
     for body in [long(LONGEST + 1), bomb] {
         assert!(body.len() < LONGEST / 2, "{}", body.len());
-        answer(encoded(&rig, "gzip", body.clone())).await.fails(413, "body_too_large");
+        send(encoded(&rig, "gzip", body.clone())).await.fails(413, "body_too_large");
         let keyed = encoded(&rig, "gzip", body).header("idempotency-key", "k");
-        answer(keyed).await.fails(413, "body_too_large");
+        send(keyed).await.fails(413, "body_too_large");
     }
     // The size as received is bounded, too.
     let rig = Rig::start("serve: {bounds: {body: 2000}}").await;
     let plain = format!("{}{}", reserve(1), " ".repeat(2_000));
-    answer(encoded(&rig, "identity", plain.clone().into())).await.fails(413, "body_too_large");
-    answer(encoded(&rig, "gzip", gzip(plain.as_bytes()))).await.is(201);
+    send(encoded(&rig, "identity", plain.clone().into())).await.fails(413, "body_too_large");
+    send(encoded(&rig, "gzip", gzip(plain.as_bytes()))).await.is(201);
 }
 
 #[tokio::test]
@@ -71,18 +71,18 @@ async fn wrong_content_encoding_is_refused() {
     let plain = reserve(1).to_string().into_bytes();
     let whole = gzip(&plain);
     for encoding in ["br", "zstd", "deflate", "gzip, gzip", "other"] {
-        let told: Answer = answer(encoded(&rig, encoding, whole.clone())).await;
-        let detail = told.fails(415, "unsupported_encoding");
+        let response: Response = send(encoded(&rig, encoding, whole.clone())).await;
+        let detail = response.fails(415, "unsupported_encoding");
         assert!(detail.contains("`accept-encoding`"), "{detail}");
-        assert_eq!(told.header("accept-encoding"), "gzip");
+        assert_eq!(response.header("accept-encoding"), "gzip");
     }
     for body in [plain, whole[..whole.len() / 2].to_vec()] {
-        answer(encoded(&rig, "gzip", body)).await.fails(400, "unreadable_body");
+        send(encoded(&rig, "gzip", body)).await.fails(400, "unreadable_body");
     }
-    answer(encoded(&rig, "gzip", vec![])).await.fails(400, "bad_request");
+    send(encoded(&rig, "gzip", vec![])).await.fails(400, "bad_request");
     // Authorization is checked before the encoding.
     let stranger = rig.request("PUT", "/v1/quotas/a").header("content-encoding", "br");
-    answer(stranger).await.fails(401, "unauthorized");
+    send(stranger).await.fails(401, "unauthorized");
     assert_eq!(rig.held("a"), 0);
 }
 

@@ -37,14 +37,14 @@ const GENAI: &[&str] =
 async fn python_sdks_work_through_the_proxy() {
     let Some(python) = Python::with_sdks() else { return };
     let run = async |script: &str, wanted: &[&str]| {
-        let world = World::start().await;
-        let told = python.run(script, &world.env()).await;
-        world.check(script, &told, wanted).await;
+        let setup = Setup::start().await;
+        let reports = python.run(script, &setup.env()).await;
+        setup.check(script, &reports, wanted).await;
     };
     let sdks = [
-        ("proxied_openai.py", OPENAI),
-        ("proxied_anthropic.py", ANTHROPIC),
-        ("proxied_genai.py", GENAI),
+        ("proxy/openai_client.py", OPENAI),
+        ("proxy/anthropic_client.py", ANTHROPIC),
+        ("proxy/genai_client.py", GENAI),
     ];
     join_all(sdks[..full_or(3, 1)].iter().map(|(script, wanted)| run(script, wanted))).await;
 }
@@ -53,16 +53,16 @@ async fn python_sdks_work_through_the_proxy() {
 async fn node_sdks_work_through_the_proxy() {
     let Some(node) = Node::with_sdks() else { return };
     let run = async |script: &str, wanted: &[&str]| {
-        let world = World::start().await;
-        let told = node.run(script, &world.env()).await;
-        world.check(script, &told, wanted).await;
+        let setup = Setup::start().await;
+        let reports = node.run(script, &setup.env()).await;
+        setup.check(script, &reports, wanted).await;
     };
     // Google's SDK does not retry.
     let genai: Vec<&str> = GENAI.iter().copied().filter(|&case| case != "retried").collect();
     let sdks = [
-        ("proxied_anthropic.mjs", ANTHROPIC),
-        ("proxied_openai.mjs", OPENAI),
-        ("proxied_genai.mjs", &genai),
+        ("anthropic_client.mjs", ANTHROPIC),
+        ("openai_client.mjs", OPENAI),
+        ("genai_client.mjs", &genai),
     ];
     join_all(sdks[..full_or(3, 1)].iter().map(|(script, wanted)| run(script, wanted))).await;
 }
@@ -73,15 +73,15 @@ async fn python_sdks_do_not_multiply_retries() {
     let Some(python) = Python::with_sdks() else { return };
     let failing = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&failing);
-    let answer = move || {
+    let respond = move || {
         count.fetch_add(1, Ordering::Relaxed);
         let error = "{\"error\": {\"message\": \"it failed\", \"type\": \"server_error\"}}";
         let headers = [("content-type", "application/json"), ("retry-after-ms", "1")];
         async move { (StatusCode::INTERNAL_SERVER_ERROR, headers, error) }
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let addr = listener.local_addr().expect("it is bound");
-    let app = axum::Router::new().fallback(answer);
+    let addr = listener.local_addr().expect("a bound listener");
+    let app = axum::Router::new().fallback(respond);
     let serving = tokio::spawn(async move { axum::serve(listener, app).await });
     let config = format!(
         "retry: {{attempts: 3}}
@@ -92,8 +92,8 @@ serve:
     anthropic: {{base_url: 'http://{addr}', provider: anthropic}}
 "
     );
-    let config = tollgate_serve::parse(&config).expect("it is right");
-    let limiter = tollgate_serve::limiter(&config).expect("it is made");
+    let config = tollgate_serve::parse(&config).expect("a valid configuration");
+    let limiter = tollgate_serve::limiter(&config).expect("a limiter");
     let proxy =
         tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
     let proxy = proxy.expect("a free port");
@@ -101,15 +101,15 @@ serve:
     for case in &["anthropic", "openai"][..full_or(2, 1)] {
         let mut env = env.to_vec();
         env.push(("TOLLGATE_SDK", (*case).to_owned()));
-        let told = python.run("proxied_tries.py", &env).await;
-        assert_eq!(told[0]["case"], *case);
-        assert_eq!(failing.swap(0, Ordering::Relaxed), 3, "{case}: the tries of the proxy alone");
+        let reports = python.run("proxy/retries.py", &env).await;
+        assert_eq!(reports[0]["case"], *case);
+        assert_eq!(failing.swap(0, Ordering::Relaxed), 3, "{case}: only the proxy retries");
     }
     serving.abort();
 }
 
 /// A proxy in front of providers that respond, refuse, delay, and are unreachable.
-struct World {
+struct Setup {
     open: tollgate_simulate::SimulatedServer,
     _others: [tollgate_simulate::SimulatedServer; 2],
     _away: TcpSocket,
@@ -117,7 +117,7 @@ struct World {
     limiter: Limiter,
 }
 
-impl World {
+impl Setup {
     async fn start() -> Self {
         let twelve = Settings::default().with_output(OutputSize::Fixed(12));
         let open = provider(twelve.clone()).await;
@@ -158,10 +158,10 @@ serve:
             to(open.addr(), "gemini"),
             to(denied.addr(), "openai"),
             to(slow.addr(), "openai"),
-            to(away.local_addr().expect("it is bound"), "openai"),
+            to(away.local_addr().expect("a bound listener"), "openai"),
         );
-        let config = tollgate_serve::parse(&config).expect("it is right");
-        let limiter = config.limiter().expect("it is made");
+        let config = tollgate_serve::parse(&config).expect("a valid configuration");
+        let limiter = config.limiter().expect("a limiter");
         let tokens = tollgate_serve::Tokens::default();
         let proxy = tollgate_serve::Server::bind(config, limiter.clone(), tokens).await;
         let proxy = proxy.expect("a free port");
@@ -174,8 +174,9 @@ serve:
 
     /// Asserts that all cases ran, the provider refused none, cancelled requests hold no quota, and
     /// that SDK, provider and limiter agree on the usage of tool calls and their follow-ups.
-    async fn check(&self, script: &str, told: &[Value], wanted: &[&str]) {
-        let cases: Vec<&str> = told.iter().filter_map(|told| told["case"].as_str()).collect();
+    async fn check(&self, script: &str, reports: &[Value], wanted: &[&str]) {
+        let cases: Vec<&str> =
+            reports.iter().filter_map(|report| report["case"].as_str()).collect();
         assert_eq!(cases, wanted, "{script}");
         let counted = self.open.stats().total;
         assert!(counted.admitted >= 5 && counted.refused == 0, "{script}: {counted:?}");
@@ -191,7 +192,10 @@ serve:
         while held() > 0 {
             tokio::task::yield_now().await;
         }
-        let tools = told.iter().find(|told| told["case"] == "tools").expect("it is told");
+        let tools = reports
+            .iter()
+            .find(|report| report["case"] == "tools")
+            .expect("a report of the tool calls");
         let counted = self.open.stats().models["tools"];
         let counted = [counted.input_tokens, counted.output_tokens];
         let charged: Vec<u64> =
@@ -199,7 +203,7 @@ serve:
         assert_eq!(["input", "output"].map(|name| tools[name].as_u64()), counted.map(Some));
         assert_eq!(charged, counted, "{script}");
         let keys = format!("{:?}", self.limiter.state().keys());
-        assert!(!keys.contains("proxied"), "no API key is kept: {keys}");
+        assert!(!keys.contains("proxied"), "API keys are not stored: {keys}");
     }
 }
 

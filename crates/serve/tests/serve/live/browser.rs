@@ -29,7 +29,7 @@ const SHOWN: &str = "return [...document.querySelectorAll('#rows > [role=row]')]
 ])";
 
 /// The expected values, from the limiter.
-fn figures(rig: &Rig, key: &str) -> Value {
+fn expected_row(rig: &Rig, key: &str) -> Value {
     let stats = rig.limiter.stats(key);
     let number = |n: u64| {
         let digits = n.to_string();
@@ -48,7 +48,7 @@ fn figures(rig: &Rig, key: &str) -> Value {
 }
 
 /// Waits until the page shows the current state.
-async fn settled(rig: &Rig, browser: &Chromium) {
+async fn wait_for_update(rig: &Rig, browser: &Chromium) {
     rig.clock.advance(Duration::from_secs(1));
     let now = rig.limiter.now().as_nanos() / 1_000_000;
     browser.until(&format!("document.documentElement.dataset.at >= {now}")).await;
@@ -61,8 +61,8 @@ fn clients(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
         let url = rig.url(&format!("/rate/user-{number}"));
         tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
-                let answer = client.post(&url).send().await.unwrap();
-                assert!([200, 429].contains(&answer.status().as_u16()), "{answer:?}");
+                let response = client.post(&url).send().await.unwrap();
+                assert!([200, 429].contains(&response.status().as_u16()), "{response:?}");
             }
         })
     };
@@ -98,7 +98,7 @@ async fn page_matches_the_limiter_under_load() {
     let stop = Arc::new(AtomicBool::new(false));
     let (threads, clients) = (load(&rig, &stop), clients(&rig, &stop));
     for _ in 0..20 {
-        settled(&rig, &browser).await;
+        wait_for_update(&rig, &browser).await;
     }
     stop.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -109,7 +109,7 @@ async fn page_matches_the_limiter_under_load() {
     let _open = [0, 1].map(|_| rig.limiter.try_acquire("gpt-4o", &cost));
     let mut waits = [0, 1].map(|_| rig.limiter.acquire("claude-sonnet-4", &Cost::new()));
     let _ended = waits.each_mut().map(|wait| wait.arrive());
-    settled(&rig, &browser).await;
+    wait_for_update(&rig, &browser).await;
 
     let shown = browser.run(SHOWN).await;
     let shown = shown.as_array().unwrap();
@@ -118,12 +118,13 @@ async fn page_matches_the_limiter_under_load() {
         serde_json::from_str(&rig.ask("/debug").await.text().await.unwrap()).unwrap();
     for row in shown {
         let key = row[0].as_str().unwrap();
-        assert_eq!(*row, figures(&rig, key));
+        assert_eq!(*row, expected_row(&rig, key));
         let instance = &debug["Instances"][key];
         let (used, waiting) = (&instance["NumApprovedThisWindow"], &instance["NumWaiting"]);
-        let told = row[1].as_array().unwrap().iter().find(|limit| limit[0] == "requests").unwrap();
+        let requests =
+            row[1].as_array().unwrap().iter().find(|limit| limit[0] == "requests").unwrap();
         assert!(
-            told[1].as_str().unwrap().starts_with(&format!("{used} used,")),
+            requests[1].as_str().unwrap().starts_with(&format!("{used} used,")),
             "{row} {instance}"
         );
         assert_eq!(row[2], waiting.to_string(), "{row} {instance}");
@@ -169,13 +170,13 @@ async fn page_fits_all_widths_schemes_and_key_counts() {
                 let key = if count == 3 { "gpt-4o" } else { "user-1-with-a-rather-long-name-x" };
                 rig.limiter.feedback().rate_limited(key, &refusal);
             }
-            settled(&rig, &browser).await;
+            wait_for_update(&rig, &browser).await;
         }
         for (width, scheme) in
             [(1280, "light"), (1280, "dark"), (768, "light"), (360, "light"), (360, "dark")]
         {
             browser.look(width, scheme).await;
-            settled(&rig, &browser).await;
+            wait_for_update(&rig, &browser).await;
             let wide = "return [document.documentElement.scrollWidth, innerWidth]";
             assert_eq!(browser.run(wide).await, json!([width, width]), "{name} keys, {width} px");
             browser.screenshot(&format!("{name}-keys-{width}-{scheme}")).await;
@@ -252,9 +253,9 @@ async fn page_asks_for_a_token_once_per_tab() {
     browser
         .until("document.getElementById('login-error').textContent.includes('the admin token')")
         .await;
-    let asked = "return [document.getElementById('login').hidden, document.activeElement.id,
+    let login = "return [document.getElementById('login').hidden, document.activeElement.id,
         sessionStorage.length]";
-    assert_eq!(browser.run(asked).await, json!([false, "token", 0]));
+    assert_eq!(browser.run(login).await, json!([false, "token", 0]));
     browser.press(&format!("let-me-look{ENTER}")).await;
     let live = "document.getElementById('state').dataset.state === 'live'";
     browser.until(live).await;
@@ -262,8 +263,8 @@ async fn page_asks_for_a_token_once_per_tab() {
     browser.open(&rig.url("/")).await;
     browser.until(live).await;
     // The token is neither in the URL nor in the page.
-    let told = browser.run("return location.href + document.documentElement.outerHTML").await;
-    assert!(!told.as_str().unwrap().contains("let-me-look"));
+    let page = browser.run("return location.href + document.documentElement.outerHTML").await;
+    assert!(!page.as_str().unwrap().contains("let-me-look"));
 }
 
 const TAB: &str = "\u{e004}";

@@ -1,16 +1,16 @@
-"""The official `google-genai` package through the proxy: nothing is set but `base_url`."""
+"""The official `google-genai` package through the proxy; it sets only `base_url`."""
 
 from google import genai
 from google.genai import errors, types
-from proxied import ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, raised, tell
+from common import ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, expect_error, report
 
 
-def client_of(upstream, **options):
+def new_client(upstream, **options):
     options = types.HttpOptions(base_url=f"{PROXY}/{upstream}", **options)
     return genai.Client(api_key="proxied", http_options=options)
 
 
-client = client_of("gemini")
+client = new_client("gemini")
 
 
 def ask(client, model="gemini-2.5-flash", **config):
@@ -19,13 +19,13 @@ def ask(client, model="gemini-2.5-flash", **config):
 
 
 look_up = types.FunctionDeclaration(name="look_up", description="Looks it up.")
-answer = ask(client, tools=[types.Tool(function_declarations=[look_up])])
-assert answer.text and answer.usage_metadata.candidates_token_count > 0, answer
-tell("plain")
+response = ask(client, tools=[types.Tool(function_declarations=[look_up])])
+assert response.text and response.usage_metadata.candidates_token_count > 0, response
+report("plain")
 
 chunks = list(client.models.generate_content_stream(model="gemini-2.5-flash", contents=PROMPT))
 assert len(chunks) > 1 and chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP, chunks
-tell("stream")
+report("stream")
 
 must = types.FunctionDeclaration(name="look_up", parameters_json_schema=SCHEMA)
 tools = [types.Tool(function_declarations=[must])]
@@ -35,50 +35,50 @@ plain = client.models.generate_content(model="tools", contents=PROMPT, config=fo
 chunks = client.models.generate_content_stream(model="tools", contents=PROMPT, config=forced)
 (streamed,) = [chunk for chunk in chunks if chunk.function_calls]
 usages = []
-for answer in [plain, streamed]:
-    (call,) = answer.function_calls
+for response in [plain, streamed]:
+    (call,) = response.function_calls
     assert (call.name, call.args) == ("look_up", ARGUMENTS), call
     result = types.Part.from_function_response(name=call.name, response={"result": RESULT})
-    asked = types.UserContent(parts=[types.Part(text=PROMPT)])
-    said = [asked, answer.candidates[0].content, types.UserContent(parts=[result])]
+    request = types.UserContent(parts=[types.Part(text=PROMPT)])
+    conversation = [request, response.candidates[0].content, types.UserContent(parts=[result])]
     free = types.GenerateContentConfig(tools=tools)
-    last = client.models.generate_content(model="tools", contents=said, config=free)
+    last = client.models.generate_content(model="tools", contents=conversation, config=free)
     assert last.text and not last.function_calls, last
-    for usage in [answer.usage_metadata, last.usage_metadata]:
+    for usage in [response.usage_metadata, last.usage_metadata]:
         usages.append((usage.prompt_token_count, usage.candidates_token_count))
-tell("tools", usages)
+report("tools", usages)
 
-answer = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"])
-assert [item.values for item in answer.embeddings] == [[0.5] * 4] * 2, answer
-tell("embeddings")
+response = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"])
+assert [item.values for item in response.embeddings] == [[0.5] * 4] * 2, response
+report("embeddings")
 
 assert client.models.count_tokens(model="gemini-2.5-flash", contents=PROMPT).total_tokens > 0
-tell("count")
+report("count")
 
 ask(client, "limited")
-refusal = raised(errors.ClientError, lambda: ask(client, "limited"))
+refusal = expect_error(errors.ClientError, lambda: ask(client, "limited"))
 assert refusal.code == 429 and refusal.status == "RESOURCE_EXHAUSTED", refusal.details
 assert "Please try again in" in refusal.message, refusal.message
 details = {item["@type"].rsplit(".", 1)[1]: item for item in refusal.details["error"]["details"]}
 assert details["RetryInfo"]["retryDelay"].endswith("s"), details
-tell("refused")
+report("refused")
 
-# This SDK doesn't read the delay; it waits as long as it is set to.
+# This SDK ignores the delay in the response; the wait is configured.
 patient = types.HttpRetryOptions(attempts=2, initial_delay=2.0, jitter=0)
-patient = client_of("gemini", retry_options=patient)
+patient = new_client("gemini", retry_options=patient)
 for _ in range(3):
     ask(patient, "paced")
-tell("retried")
+report("retried")
 
-missing = raised(errors.ClientError, lambda: ask(client_of("gemni")))
+missing = expect_error(errors.ClientError, lambda: ask(new_client("gemni")))
 assert missing.code == 404, missing
-denied = raised(errors.ClientError, lambda: ask(client_of("denied")))
+denied = expect_error(errors.ClientError, lambda: ask(new_client("denied")))
 assert denied.code == 400 and "API key" in denied.message, denied
-broken = raised(errors.ServerError, lambda: ask(client_of("away")))
+broken = expect_error(errors.ServerError, lambda: ask(new_client("away")))
 assert broken.code == 502, broken
-tell("errors")
+report("errors")
 
-# In milliseconds. The error is that of the HTTP client below, which is not part of its contract.
-timeout = raised(Exception, lambda: ask(client_of("slow", timeout=300)))
+# The timeout is in milliseconds. The type of the error depends on the HTTP client of the SDK.
+timeout = expect_error(Exception, lambda: ask(new_client("slow", timeout=300)))
 assert "timed out" in str(timeout).lower() or "timeout" in type(timeout).__name__.lower(), repr(timeout)
-tell("timeout")
+report("timeout")

@@ -1,29 +1,29 @@
-// The official `openai` package through the proxy: nothing is set but `baseURL`.
+// The official `openai` package through the proxy; it sets only `baseURL`.
 import OpenAI from "openai";
-import { ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, all, assert, raised, tell } from "./proxied.mjs";
+import { ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, assert, collect, expectError, report } from "./common.mjs";
 
-const clientOf = (upstream, options = {}, version = "v1") =>
+const newClient = (upstream, options = {}, version = "v1") =>
   new OpenAI({ baseURL: `${PROXY}/${upstream}/${version}`, apiKey: "sk-proxied", maxRetries: 0, ...options });
-const client = clientOf("openai");
+const client = newClient("openai");
 const messages = [{ role: "user", content: PROMPT }];
 const tools = [{ type: "function", function: { name: "look_up", parameters: { type: "object", properties: {} } } }];
 const chat = (client, model = "gpt-4o", more = {}) =>
   client.chat.completions.create({ model, messages, ...more });
 
-const answer = await chat(client, "gpt-4o", { tools, tool_choice: "auto" });
-assert.ok(answer.choices[0].message.content && answer.usage.completion_tokens > 0);
-tell("plain");
+const completion = await chat(client, "gpt-4o", { tools, tool_choice: "auto" });
+assert.ok(completion.choices[0].message.content && completion.usage.completion_tokens > 0);
+report("plain");
 
 const more = { stream: true, tools, stream_options: { include_usage: true } };
-const chunks = await all(await chat(client, "gpt-4o", more));
+const chunks = await collect(await chat(client, "gpt-4o", more));
 assert.ok(chunks.filter((chunk) => chunk.choices[0]?.delta.content).length > 1);
 assert.ok(chunks.at(-1).usage.completion_tokens > 0);
-tell("stream");
+report("stream");
 
 const response = await client.responses.create({ model: "gpt-4o", input: PROMPT });
-const events = await all(await client.responses.create({ model: "gpt-4o", input: PROMPT, stream: true }));
+const events = await collect(await client.responses.create({ model: "gpt-4o", input: PROMPT, stream: true }));
 assert.ok(response.output_text && events.at(-1).type === "response.completed");
-tell("responses");
+report("responses");
 
 const must = { name: "look_up", parameters: SCHEMA, strict: true };
 const usages = [];
@@ -41,15 +41,15 @@ const usages = [];
   const streamed = await helper.finalChatCompletion();
   assert.ok(pieces.filter((piece) => piece).length > 1);
   assert.deepEqual(JSON.parse(pieces.join("")), ARGUMENTS);
-  for (const answer of [plain, streamed]) {
-    const { finish_reason, message } = answer.choices[0];
+  for (const response of [plain, streamed]) {
+    const { finish_reason, message } = response.choices[0];
     const [call] = message.tool_calls;
     assert.deepEqual([finish_reason, message.content, message.tool_calls.length], ["tool_calls", null, 1]);
     assert.deepEqual([call.function.name, JSON.parse(call.function.arguments)], ["look_up", ARGUMENTS]);
-    const said = [...messages, message, { role: "tool", tool_call_id: call.id, content: RESULT }];
-    const last = await client.chat.completions.create({ messages: said, ...forced });
+    const conversation = [...messages, message, { role: "tool", tool_call_id: call.id, content: RESULT }];
+    const last = await client.chat.completions.create({ messages: conversation, ...forced });
     assert.ok(last.choices[0].message.content && !last.choices[0].message.tool_calls);
-    for (const { usage } of [answer, last]) usages.push([usage.prompt_tokens, usage.completion_tokens]);
+    for (const { usage } of [response, last]) usages.push([usage.prompt_tokens, usage.completion_tokens]);
   }
 }
 {
@@ -62,40 +62,40 @@ const usages = [];
   const streamed = await helper.finalResponse();
   assert.ok(pieces.length > 1);
   assert.deepEqual(JSON.parse(pieces.join("")), ARGUMENTS);
-  for (const answer of [plain, streamed]) {
-    const [call] = answer.output;
+  for (const response of [plain, streamed]) {
+    const [call] = response.output;
     assert.deepEqual([call.name, JSON.parse(call.arguments)], ["look_up", ARGUMENTS]);
     const result = { type: "function_call_output", call_id: call.call_id, output: RESULT };
-    const said = [{ role: "user", content: PROMPT }, call, result];
-    const last = await client.responses.create({ input: said, ...forced });
+    const conversation = [{ role: "user", content: PROMPT }, call, result];
+    const last = await client.responses.create({ input: conversation, ...forced });
     assert.ok(last.output_text);
-    for (const { usage } of [answer, last]) usages.push([usage.input_tokens, usage.output_tokens]);
+    for (const { usage } of [response, last]) usages.push([usage.input_tokens, usage.output_tokens]);
   }
 }
-tell("tools", usages);
+report("tools", usages);
 
 const vectors = await client.embeddings.create({ model: "text-embedding-3-small", input: ["one", "two"] });
 assert.deepEqual(vectors.data.map((item) => item.embedding), [[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]]);
-tell("embeddings");
+report("embeddings");
 
 await chat(client, "limited");
-const refusal = await raised(OpenAI.RateLimitError, () => chat(client, "limited"));
+const refusal = await expectError(OpenAI.RateLimitError, () => chat(client, "limited"));
 assert.deepEqual([refusal.code, refusal.type], ["rate_limit_exceeded", "requests"]);
 assert.ok(Number(refusal.headers.get("retry-after")) > 60);
-tell("refused");
+report("refused");
 
-const patient = clientOf("openai", { maxRetries: 1 });
+const patient = newClient("openai", { maxRetries: 1 });
 for (let n = 0; n < 3; n++) await chat(patient, "paced");
-tell("retried");
+report("retried");
 
-await raised(OpenAI.NotFoundError, () => chat(clientOf("openai", {}, "v0")));
-const missing = await raised(OpenAI.NotFoundError, () => chat(clientOf("opnai")));
+await expectError(OpenAI.NotFoundError, () => chat(newClient("openai", {}, "v0")));
+const missing = await expectError(OpenAI.NotFoundError, () => chat(newClient("opnai")));
 assert.match(missing.message, /no such upstream/);
-const denied = await raised(OpenAI.AuthenticationError, () => chat(clientOf("denied")));
+const denied = await expectError(OpenAI.AuthenticationError, () => chat(newClient("denied")));
 assert.equal(denied.code, "invalid_api_key");
-const broken = await raised(OpenAI.InternalServerError, () => chat(clientOf("away")));
+const broken = await expectError(OpenAI.InternalServerError, () => chat(newClient("away")));
 assert.deepEqual([broken.status, broken.code], [502, "upstream_unreachable"]);
-tell("errors");
+report("errors");
 
-await raised(OpenAI.APIConnectionTimeoutError, () => chat(clientOf("slow", { timeout: 300 })));
-tell("timeout");
+await expectError(OpenAI.APIConnectionTimeoutError, () => chat(newClient("slow", { timeout: 300 })));
+report("timeout");

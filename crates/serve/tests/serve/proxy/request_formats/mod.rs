@@ -1,8 +1,8 @@
 //! Requests in all formats: each is either charged or refused.
 
-mod counted;
-mod genuine;
-mod refused;
+mod charged_requests;
+mod client_requests;
+mod refused_requests;
 mod test_request;
 
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ use axum::http::StatusCode;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
-use self::counted::counted;
-use self::genuine::genuine;
-use self::refused::refused;
+use self::charged_requests::charged_requests;
+use self::client_requests::client_requests;
+use self::refused_requests::refused_requests;
 use self::test_request::{CHAT, JSON, TestRequest, chat, gemini, gzip, of, send, test_request};
 use super::rig::Proxy;
 use tollgate::provider::Profile;
@@ -64,7 +64,7 @@ impl Recorder {
 #[tokio::test]
 async fn all_request_formats_are_charged() {
     let upstream = Recorder::start().await;
-    let requests = counted();
+    let requests = charged_requests();
     assert!(requests.len() >= 70, "{}", requests.len());
     let mut wrong = Vec::new();
     for request in &requests {
@@ -84,7 +84,7 @@ async fn all_request_formats_are_charged() {
 #[tokio::test]
 async fn request_without_a_determinable_model_is_refused() {
     let upstream = Recorder::start().await;
-    let requests = refused();
+    let requests = refused_requests();
     assert!(requests.len() >= 100, "{}", requests.len());
     let mut wrong = Vec::new();
     for (request, field) in &requests {
@@ -105,7 +105,7 @@ async fn request_without_a_determinable_model_is_refused() {
 #[tokio::test]
 async fn requests_of_all_dialects_are_forwarded_unchanged() {
     let upstream = Recorder::start().await;
-    let requests = genuine();
+    let requests = client_requests();
     assert!(requests.len() >= 50, "{}", requests.len());
     let mut wrong = Vec::new();
     for request in &requests {

@@ -3,7 +3,7 @@ use super::test_request::{
 };
 
 /// Readable requests for `gpt-4o`: five are admitted, further ones exceed the limit.
-pub(super) fn counted() -> Vec<TestRequest> {
+pub(super) fn charged_requests() -> Vec<TestRequest> {
     let bodies = [
         CHAT,
         // A nested object does not set the model, whether before or after it.

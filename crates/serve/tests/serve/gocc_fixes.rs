@@ -1,4 +1,4 @@
-//! Bugs of GoCC that this server must not have.
+//! Bugs of GoCC that this server does not have.
 
 use reqwest::Method;
 
@@ -12,14 +12,18 @@ async fn delete_returns_an_active_grant_once() {
         ids.push(rig.post("/rate/k").await.body);
     }
     let path = format!("/rate/k/{}", ids[0]);
-    let given = rig.delete(&path).await;
-    assert_eq!((given.status, given.body.as_str()), (200, ""));
+    let returned = rig.delete(&path).await;
+    assert_eq!((returned.status, returned.body.as_str()), (200, ""));
     assert_eq!(rig.granted(5, "/rate/k").await, 1);
     assert_eq!(rig.delete(&path).await.status, 404, "a second time");
     assert_eq!(rig.delete(&format!("/rate/l/{}", ids[1])).await.status, 404, "of another key");
     assert_eq!(rig.granted(5, "/rate/k").await, 0);
     rig.pass(1000);
-    assert_eq!(rig.delete(&format!("/rate/k/{}", ids[1])).await.status, 404, "of a window gone by");
+    assert_eq!(
+        rig.delete(&format!("/rate/k/{}", ids[1])).await.status,
+        404,
+        "of an earlier window"
+    );
     assert_eq!(rig.granted(5, "/rate/k").await, 3);
 }
 
@@ -137,11 +141,11 @@ async fn disconnected_waiter_frees_queue_entry() {
     for client in [http1(), http2()] {
         let rig = Rig::new("max_requests: 1, max_requests_in_queue: 2").await;
         rig.post("/rate/k").await;
-        let gone = tokio::spawn(Reply::of(client.post(rig.url("/rate/k?canWait=true"))));
+        let disconnected = tokio::spawn(Reply::of(client.post(rig.url("/rate/k?canWait=true"))));
         until(|| rig.waiting("k") == 1).await;
         let second = rig.waiter("k", "/rate/k?canWait=true").await;
         assert_eq!(rig.post("/rate/k?canWait=true").await.status, 429);
-        gone.abort();
+        disconnected.abort();
         until(|| rig.waiting("k") == 1).await;
         let third = rig.waiter("k", "/rate/k?canWait=true").await;
         rig.pass(1000);
@@ -158,7 +162,7 @@ async fn no_window_admits_more_than_the_limit() {
     assert_eq!(rig.granted(20, "/rate/k").await, 10);
     for _ in 0..99 {
         rig.pass(1);
-        assert_eq!(rig.post("/rate/k").await.status, 429, "over the edge of a window");
+        assert_eq!(rig.post("/rate/k").await.status, 429, "across the boundary of two windows");
     }
     rig.pass(1);
     assert_eq!(rig.granted(20, "/rate/k").await, 10);
@@ -180,13 +184,13 @@ async fn wait_is_bounded_by_max_wait() {
     let text = "waiting: {max_wait: 500ms}\nserve: {listen: '127.0.0.1:0', max_requests: 1}";
     let rig = Rig::start(text, Default::default()).await;
     rig.post("/rate/k").await;
-    for own in ["", "&timeout=1h"] {
-        let refused = rig.post(&format!("/rate/k?canWait=true{own}")).await;
-        assert_eq!(refused.status, 429, "{own}");
+    for timeout in ["", "&timeout=1h"] {
+        let refused = rig.post(&format!("/rate/k?canWait=true{timeout}")).await;
+        assert_eq!(refused.status, 429, "{timeout}");
     }
     rig.pass(501);
     let refused = rig.post("/rate/k?canWait=true&timeout=100ms").await;
-    assert_eq!(refused.status, 429, "its own time may be shorter");
+    assert_eq!(refused.status, 429, "a shorter timeout of the request applies");
     let waiter = rig.waiter("k", "/rate/k?canWait=true&timeout=1h").await;
     rig.pass(499);
     assert_eq!(waiter.await.unwrap().status, 200);
@@ -196,7 +200,7 @@ async fn wait_is_bounded_by_max_wait() {
 async fn debug_and_requests_do_not_block_each_other() {
     let rig = Rig::new("max_requests: 5").await;
     let client = http2();
-    let asking: Vec<_> = (0..400)
+    let replies: Vec<_> = (0..400)
         .map(|at| {
             let (method, path) = match at % 4 {
                 0 => (Method::GET, "/debug".to_owned()),
@@ -205,7 +209,7 @@ async fn debug_and_requests_do_not_block_each_other() {
             tokio::spawn(Reply::of(client.request(method, rig.url(&path))))
         })
         .collect();
-    for reply in asking {
+    for reply in replies {
         assert!([200, 429].contains(&reply.await.unwrap().status));
     }
     let all = rig.get("/debug").await.json();
