@@ -16,7 +16,7 @@ pub struct ResetArgs {
     #[arg(value_name = "KEY", conflicts_with = "all")]
     pub key: Option<String>,
 
-    /// ResetOutput all keys, without asking
+    /// Reset all keys, without asking
     #[arg(long)]
     pub all: bool,
 
@@ -89,7 +89,7 @@ fn confirmed(keys: usize, stored: &StoredState) -> Result<bool, String> {
     if !io::stdin().is_terminal() {
         return Err("KEY: missing; name a key, or reset all keys with --all".to_owned());
     }
-    eprint!("ResetOutput usage of {} in {}? [y/N] ", counted(keys), stored.path());
+    eprint!("Reset usage of {} in {}? [y/N] ", counted(keys), stored.path());
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -129,7 +129,7 @@ fn near<'a>(given: &str, names: &[&'a str]) -> Vec<&'a str> {
 const LIKE: f64 = 0.8;
 
 pub(super) const ABOUT: &str = "\
-ResetOutput usage counters.
+Reset usage counters.
 
 Resets the counters of KEY, or of all keys with --all; without either, asks on the terminal \
 before it resets all keys. Limits are kept, and so are reservations of requests in flight. \
@@ -138,10 +138,10 @@ be reset while a program has it open.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ResetOutput one key:
+  Reset one key:
     tollgate reset gpt-4o
 
-  ResetOutput all keys of a project:
+  Reset all keys of a project:
     tollgate reset --all --store state.db
 
 JSON:
