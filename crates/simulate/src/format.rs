@@ -1,8 +1,8 @@
 //! The interface of an API format: parsing of requests, and writing of responses, headers and
 //! errors.
 //!
-//! Limits are enforced in the same way for all formats; a format says which limits exist, and what
-//! a request is charged.
+//! Limits are enforced in the same way for all formats; a format defines the kinds of limits and the
+//! charge of a request.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub(super) trait ParsedRequest: Debug {
         1
     }
 
-    /// Returns the output tokens of each choice that the request asks for, if it does.
+    /// Returns the output tokens of each choice that the request sets, if it sets them.
     fn requested_output(&self) -> Option<u64> {
         None
     }

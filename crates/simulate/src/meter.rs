@@ -13,7 +13,7 @@ pub(super) trait Meter: Debug + Send {
     /// it never does.
     fn wait(&mut self, now: u64, n: u64) -> Option<u64>;
 
-    /// Charges `n` now. What does not fit becomes debt.
+    /// Charges `n` now. An amount above the remaining one becomes debt.
     fn take(&mut self, now: u64, n: u64);
 
     /// Returns the remaining amount, rounded down.

@@ -34,7 +34,7 @@ pub struct Settings {
     pub charge: ChargeRule,
     /// The shortest and longest time from a request to the end of its response.
     pub latency: (Duration, Duration),
-    /// The output tokens of a request that does not set them itself.
+    /// The output tokens of a request that does not set `metadata.output_tokens`.
     pub output: OutputSize,
     /// Simulated failures.
     pub faults: Vec<Fault>,

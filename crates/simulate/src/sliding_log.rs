@@ -38,7 +38,7 @@ impl Meter for SlidingLog {
         let mut wait = 0;
         let mut oldest = self.entries.iter();
         while left > headroom {
-            let (at, freed) = oldest.next().expect("the log adds up to what is used");
+            let (at, freed) = oldest.next().expect("the entries add up to the used amount");
             left -= freed;
             wait = self.window - (now - at);
         }

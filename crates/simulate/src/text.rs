@@ -6,7 +6,7 @@ pub(super) fn text(tokens: u64) -> String {
     WORDS.iter().cycle().take(tokens).copied().collect()
 }
 
-/// Returns that text in the chunks of a stream.
+/// Returns a text of `tokens` tokens, in the chunks of a stream.
 pub(super) fn deltas(tokens: u64) -> impl Iterator<Item = String> {
     split(&text(tokens))
 }
@@ -31,6 +31,6 @@ const CHARS_PER_TOKEN: usize = 4;
 
 const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
 
-/// The maximum number of chunks of a stream. Providers send one per token or two; fewer are
-/// cheaper.
+/// The maximum number of chunks of a stream. Providers send a chunk for each token or two; fewer chunks
+/// are cheaper to test with.
 const MAX_DELTAS: usize = 64;

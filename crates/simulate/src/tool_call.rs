@@ -166,9 +166,8 @@ mod tests {
         let [one, two, three] = ["one", "two", "three"].map(|name| json!(name));
         let schema = json!({});
         let tools = || [(&one, &schema), (&two, &schema)].into_iter();
-        let called = |allowed: Option<&[&Value]>| {
-            ToolCall::first(tools(), allowed).map(|request| request.name)
-        };
+        let called =
+            |allowed: Option<&[&Value]>| ToolCall::first(tools(), allowed).map(|call| call.name);
         assert_eq!(called(None).as_deref(), Some("one"));
         assert_eq!(called(Some(&[&two])).as_deref(), Some("two"));
         assert_eq!(called(Some(&[&three])), None);

@@ -40,11 +40,11 @@ impl Responder<'_> {
         (json!({"type": "text", "text": ""}), deltas.collect())
     }
 
-    /// Returns the same for a tool call, whose first delta is empty, as recorded.
+    /// Returns the initial content block of a tool call, and its deltas. The first delta is empty, as in
+    /// recordings.
     fn tool_use_deltas(&self, tool: &ToolCall) -> (Value, Vec<Value>) {
-        let count_tokens = [String::new()].into_iter().chain(tool.deltas());
-        let deltas =
-            count_tokens.map(|json| json!({"type": "input_json_delta", "partial_json": json}));
+        let parts = [String::new()].into_iter().chain(tool.deltas());
+        let deltas = parts.map(|json| json!({"type": "input_json_delta", "partial_json": json}));
         (self.tool_use(tool, &json!({})), deltas.collect())
     }
 }

@@ -40,26 +40,26 @@ impl Request {
         let target = target.ok_or_else(|| super::Gemini.not_found("POST", path_only(path)))?;
         let body: Value = serde_json::from_slice(body)
             .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
-        // Tokens of a whole request can be counted, too.
-        let asked = match &body["generateContentRequest"] {
+        // `countTokens` also accepts a whole request in this field.
+        let request = match &body["generateContentRequest"] {
             Value::Null => &body,
-            asked => asked,
+            request => request,
         };
-        if !target.method.has_prompt(asked) {
+        if !target.method.has_prompt(request) {
             return Err(invalid("* GenerateContentRequest.contents: contents is not specified\n"));
         }
-        let config = &asked["generationConfig"];
+        let config = &request["generationConfig"];
         Ok(Self {
             model: target.model.to_owned(),
             method: target.method,
-            tokens: prompt(asked),
-            inputs: asked["requests"].as_array().map_or(1, Vec::len),
+            tokens: prompt(request),
+            inputs: request["requests"].as_array().map_or(1, Vec::len),
             candidates: config["candidateCount"].as_u64().unwrap_or(1).clamp(1, MAX_CANDIDATES),
             max_output: config["maxOutputTokens"].as_u64().unwrap_or(MAX_OUTPUT_TOKENS),
             requested_output: requested_output(&body)
                 .map_err(|name| invalid(format!("Invalid value at '{name}' (TYPE_INT64)")))?,
             array: is_array(path),
-            forced_call: forced_call(asked),
+            forced_call: forced_call(request),
         })
     }
 }
@@ -131,7 +131,7 @@ fn forced_call(body: &Value) -> Option<ToolCall> {
     ToolCall::first(tools, (!allowed.is_empty()).then_some(&allowed))
 }
 
-/// Returns the schema of a function, which recordings have under three names.
+/// Returns the schema of a function, which has three possible names in recordings.
 fn schema(function: &Value) -> &Value {
     let names = ["parametersJsonSchema", "parameters_json_schema", "parameters"];
     names.iter().find_map(|name| function.get(name)).unwrap_or(&Value::Null)
@@ -150,7 +150,7 @@ fn prompt(body: &Value) -> u64 {
     texts.map(content).sum::<u64>() + tools
 }
 
-/// Returns the tokens of a content: of texts, media, and function calls as JSON.
+/// Returns the tokens of a content: texts, media, and function calls as JSON.
 fn content(content: &Value) -> u64 {
     let parts = content["parts"].as_array().into_iter().flatten();
     let tokens = parts.map(|part| match (&part["text"], part.get("inlineData")) {

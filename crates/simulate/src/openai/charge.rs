@@ -2,8 +2,8 @@
 //!
 //! Derived from recorded `limit - remaining` values of OpenAI's headers in 2025 and 2026. Chat,
 //! completions and embeddings are charged by characters; Responses by input tokens: 19 above the
-//! reported usage, or 217 with functions, exactly so in 15 of 19 recordings. Three of the other
-//! four are reasoning models, charged 60 to 600 tokens more by an unknown rule.
+//! reported usage, or 217 with functions, which is exact in 15 of 19 recordings. Three of the other
+//! four are of reasoning models, which are charged 60 to 600 tokens more by an unknown rule.
 
 use super::request::{Endpoint, Request};
 use crate::settings::ChargeRule;
@@ -27,7 +27,7 @@ pub(super) fn input_tokens(request: &Request) -> u64 {
     match request.endpoint {
         Endpoint::Responses | Endpoint::InputTokens => {
             let framing = RESPONSE_BASE + RESPONSE_ITEM * prompt.messages;
-            prompt.count_tokens + prompt.tokens + framing + functions(request)
+            prompt.text_tokens + prompt.tokens + framing + functions(request)
         }
         _ if prompt.characters > 0 => prompt.tokens + (prompt.characters / 4).max(1),
         _ => prompt.tokens,

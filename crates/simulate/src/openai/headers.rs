@@ -9,7 +9,7 @@ use crate::reply::Headers;
 
 /// Returns the `x-ratelimit-*` headers of a model.
 ///
-/// The request headers report the limit per minute, or per day if there is none.
+/// The headers of requests report the limit per minute, or the limit per day if there is none per minute.
 pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
     let requests = (limits.status(now, LimitKind::RequestsPerMinute))
         .or_else(|| limits.status(now, LimitKind::RequestsPerDay));

@@ -10,7 +10,7 @@ pub(super) struct Prompt {
     /// Unicode scalar values of all text.
     pub(super) characters: u64,
     /// The estimated tokens of that text.
-    pub(super) count_tokens: u64,
+    pub(super) text_tokens: u64,
     /// Tokens besides the text: token ids, images.
     pub(super) tokens: u64,
     /// Messages, or items of a Responses input.
@@ -56,7 +56,7 @@ impl Prompt {
 
     fn text(&mut self, text: &str) {
         self.characters += text.chars().count() as u64;
-        self.count_tokens += count_tokens(text);
+        self.text_tokens += count_tokens(text);
     }
 
     fn item(&mut self, text: &str) {

@@ -42,7 +42,7 @@ impl Responder<'_> {
         })
     }
 
-    /// Returns the deltas of that element: first all but the arguments, then the arguments.
+    /// Returns the deltas of an element of `tool_calls`: all fields without arguments, then the arguments.
     pub(super) fn chat_call_deltas(&self, tool: &ToolCall, choice: u64) -> Vec<Value> {
         let mut first = self.chat_call(tool, choice);
         first["index"] = json!(0);
@@ -67,7 +67,7 @@ impl Responder<'_> {
         })
     }
 
-    /// Returns the events of that item.
+    /// Returns the events of a function call's output item.
     pub(super) fn function_call_events(&self, tool: &ToolCall) -> Vec<Event> {
         let id = self.prefixed_id("fc_");
         let whole = tool.arguments.to_string();

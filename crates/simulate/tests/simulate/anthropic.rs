@@ -9,7 +9,7 @@ use super::{SECOND, events, object, post};
 
 const MINUTE: u64 = 60 * SECOND;
 
-fn ask(text: &str) -> Value {
+fn request(text: &str) -> Value {
     json!({
         "model": "claude-sonnet-4-5",
         "max_tokens": 1_000,
@@ -27,7 +27,7 @@ fn output(tokens: u64) -> Settings {
 
 #[test]
 fn message_reports_usage_and_stop_reason() {
-    let reply = post(output(12), "/v1/messages", &ask("What is the capital of France?"));
+    let reply = post(output(12), "/v1/messages", &request("What is the capital of France?"));
     let answer = object(&reply);
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
     assert_eq!((&answer["type"], &answer["role"]), (&json!("message"), &json!("assistant")));
@@ -37,7 +37,7 @@ fn message_reports_usage_and_stop_reason() {
     assert_eq!(answer["usage"]["output_tokens"], 12);
     assert!(reply.header("request-id").is_some_and(|id| id.starts_with("req_")));
 
-    let mut body = ask("Hello");
+    let mut body = request("Hello");
     body["max_tokens"] = json!(5);
     let answer = object(&post(output(12), "/messages", &body));
     assert_eq!(
@@ -48,7 +48,7 @@ fn message_reports_usage_and_stop_reason() {
 
 #[test]
 fn stream_starts_with_input_and_ends_with_full_usage() {
-    let mut body = ask("Hello");
+    let mut body = request("Hello");
     body["stream"] = json!(true);
     let reply = post(output(200), "/v1/messages", &body);
     assert_eq!(reply.header("content-type"), Some("text/event-stream; charset=utf-8"));
@@ -78,7 +78,7 @@ fn input_is_charged_on_arrival_and_output_when_generated() {
     let latency = Duration::from_secs(40);
     let settings = output(4_000).with_itpm(60_000).with_otpm(6_000).with_latency(latency, latency);
     let mut provider = Provider::new(settings);
-    let mut body = ask(&"word ".repeat(10_000));
+    let mut body = request(&"word ".repeat(10_000));
     body["max_tokens"] = json!(8_000);
     let left = |reply: &SimulatedReply, name: &str| {
         reply.header(&format!("anthropic-ratelimit-{name}-tokens-remaining")).map(str::to_owned)
@@ -86,12 +86,12 @@ fn input_is_charged_on_arrival_and_output_when_generated() {
     let first = send(&mut provider, 0, &body);
     assert!((10_000..12_000).contains(&first.usage.input), "{:?}", first.usage);
     assert_eq!(left(&first, "input").as_deref(), Some("50000"));
-    assert_eq!(left(&first, "output").as_deref(), Some("6000"), "nothing is made yet");
+    assert_eq!(left(&first, "output").as_deref(), Some("6000"), "no output is generated yet");
     // After 20 s half is generated, and 100 tokens refill per second.
-    let mut small = ask("Hello");
+    let mut small = request("Hello");
     small["metadata"] = json!({"output_tokens": 0});
     let second = send(&mut provider, 20 * SECOND, &small);
-    assert_eq!(left(&second, "output").as_deref(), Some("6000"), "2,000 made, and flowed in again");
+    assert_eq!(left(&second, "output").as_deref(), Some("6000"), "2,000 generated, 2,000 refilled");
     assert_eq!(first.charged, first.usage.input + 4_000);
 }
 
@@ -100,17 +100,17 @@ fn output_beyond_the_limit_becomes_debt() {
     // 60 tokens refill per minute, and 180 are generated immediately. The next request, which needs
     // one token, is admitted after two minutes and one second.
     let mut provider = Provider::new(output(180).with_otpm(60));
-    assert_eq!(send(&mut provider, 0, &ask("Hello")).status, 200);
-    let refused = send(&mut provider, 0, &ask("Hello"));
+    assert_eq!(send(&mut provider, 0, &request("Hello")).status, 200);
+    let refused = send(&mut provider, 0, &request("Hello"));
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("121")));
     assert_eq!(refused.header("anthropic-ratelimit-output-tokens-remaining"), Some("0"));
-    assert_eq!(send(&mut provider, 121 * SECOND - 1, &ask("Hello")).status, 429);
-    assert_eq!(send(&mut provider, 121 * SECOND, &ask("Hello")).status, 200);
+    assert_eq!(send(&mut provider, 121 * SECOND - 1, &request("Hello")).status, 429);
+    assert_eq!(send(&mut provider, 121 * SECOND, &request("Hello")).status, 200);
 }
 
 #[test]
 fn max_tokens_is_not_charged() {
-    let mut body = ask("Hello");
+    let mut body = request("Hello");
     body["max_tokens"] = json!(64_000);
     let reply = post(output(5).with_otpm(100).with_itpm(100).with_tpm(100), "/v1/messages", &body);
     assert_eq!((reply.status, reply.charged), (200, reply.usage.input + 5));
@@ -119,7 +119,7 @@ fn max_tokens_is_not_charged() {
 #[test]
 fn cached_prompt_is_free() {
     let mut provider = Provider::new(output(1).with_itpm(5_000));
-    let mut body = ask("Hello");
+    let mut body = request("Hello");
     body["system"] = json!([{"type": "text", "text": "word ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
     let first = send(&mut provider, 0, &body);
     let usage = first.usage;
@@ -144,9 +144,9 @@ fn refusal_has_anthropic_shape_and_exact_retry_after() {
     let mut provider = Provider::new(output(5).with_rpm(3));
     let now = 1_747_143_680 * SECOND;
     for _ in 0..3 {
-        assert_eq!(send(&mut provider, now, &ask("Hello")).status, 200);
+        assert_eq!(send(&mut provider, now, &request("Hello")).status, 200);
     }
-    let reply = send(&mut provider, now, &ask("Hello"));
+    let reply = send(&mut provider, now, &request("Hello"));
     let body = object(&reply);
     assert_eq!((reply.status, &body["type"]), (429, &json!("error")));
     assert_eq!(body["error"]["type"], "rate_limit_error");
@@ -157,14 +157,14 @@ fn refusal_has_anthropic_shape_and_exact_retry_after() {
     assert_eq!(reply.header("anthropic-ratelimit-requests-limit"), Some("3"));
     assert_eq!(reply.header("anthropic-ratelimit-requests-remaining"), Some("0"));
     assert_eq!(reply.header("anthropic-ratelimit-requests-reset"), Some("2025-05-13T13:42:20Z"));
-    assert_eq!(send(&mut provider, now + 20 * SECOND - 1, &ask("Hello")).status, 429);
-    assert_eq!(send(&mut provider, now + 20 * SECOND, &ask("Hello")).status, 200);
+    assert_eq!(send(&mut provider, now + 20 * SECOND - 1, &request("Hello")).status, 429);
+    assert_eq!(send(&mut provider, now + 20 * SECOND, &request("Hello")).status, 200);
 }
 
 #[test]
 fn token_headers_are_rounded_to_thousands_and_summed() {
     let settings = output(5).with_itpm(400_000).with_otpm(80_000);
-    let reply = post(settings, "/v1/messages", &ask(&"word ".repeat(1_700)));
+    let reply = post(settings, "/v1/messages", &request(&"word ".repeat(1_700)));
     let header =
         |name: &str| reply.header(&format!("anthropic-ratelimit-{name}")).map(str::to_owned);
     assert_eq!(header("input-tokens-remaining").as_deref(), Some("398000"));
@@ -176,7 +176,7 @@ fn token_headers_are_rounded_to_thousands_and_summed() {
 #[test]
 fn token_count_is_free_and_matches_usage() {
     let mut provider = Provider::new(output(5).with_rpm(1));
-    let mut body = ask("What is the capital of France?");
+    let mut body = request("What is the capital of France?");
     for _ in 0..3 {
         let path = "/v1/messages/count_tokens";
         let counted = provider.receive(0, path, body.to_string().as_bytes());
@@ -190,8 +190,8 @@ fn token_count_is_free_and_matches_usage() {
 
 #[test]
 fn tools_images_and_documents_are_counted_and_never_fail() {
-    let plain = post(output(5), "/v1/messages", &ask("Hello")).usage.input;
-    let mut body = ask("Hello");
+    let plain = post(output(5), "/v1/messages", &request("Hello")).usage.input;
+    let mut body = request("Hello");
     body["tools"] = json!([{"name": "look_up", "input_schema": {"type": "object"}}]);
     body["messages"] = json!([{"role": "user", "content": [
         {"type": "text", "text": "Hello"},
@@ -226,10 +226,10 @@ fn malformed_requests_and_faults_use_anthropic_errors() {
         (FaultKind::InsufficientQuota, 429, "rate_limit_error"),
     ] {
         let settings = Settings::default().with_fault(Fault { every: 1, kind });
-        let reply = post(settings, "/v1/messages", &ask("Hello"));
+        let reply = post(settings, "/v1/messages", &request("Hello"));
         assert_eq!((reply.status, &object(&reply)["error"]["type"]), (status, &json!(error)));
         assert_eq!(reply.header("retry-after"), None);
     }
-    let reply = post(Settings::default(), "/v1/messages/batches", &ask("Hello"));
+    let reply = post(Settings::default(), "/v1/messages/batches", &request("Hello"));
     assert_eq!((reply.status, &object(&reply)["error"]["type"]), (404, &json!("not_found_error")));
 }

@@ -83,7 +83,7 @@ fn non_reasoning_responses_are_charged_as_recorded() {
 }
 
 #[test]
-fn an_image_is_charged_as_recorded() {
+fn image_is_charged_as_recorded() {
     let Some(recordings) = recordings() else { return };
     let errors = errors(&recordings, |r| r.year >= 2025 && r.has_images());
     assert!(errors.count() >= 1 && errors.close() >= 1.0, "{}", errors.summary());
@@ -115,12 +115,12 @@ impl Recording {
     }
 }
 
-/// The error of the rule for each recording in tokens, and whether it is close.
+/// The error of the charge rule for each recording in tokens, and whether the error is small.
 struct Errors(Vec<(u64, bool)>);
 
 fn errors(recordings: &[Recording], select: impl Fn(&Recording) -> bool) -> Errors {
     let selected = recordings.iter().filter(|r| select(r));
-    // Close means within 2 tokens or 2 %.
+    // An error is close if it is at most 2 tokens or 2 %.
     let mut errors: Vec<_> =
         selected.map(|r| (r.error(), r.error() <= 2.max(r.charged / 50))).collect();
     errors.sort_unstable();
@@ -150,7 +150,7 @@ impl Errors {
 /// Returns OpenAI's recordings with a charge; `None` without a corpus.
 fn recordings() -> Option<Vec<Recording>> {
     let Some(corpus) = std::env::var_os("TOLLGATE_CORPUS") else {
-        println!("left out: TOLLGATE_CORPUS is not set");
+        println!("skipped: TOLLGATE_CORPUS is not set");
         return None;
     };
     let path = PathBuf::from(corpus).join("openai.har");

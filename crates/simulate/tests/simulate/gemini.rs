@@ -8,7 +8,7 @@ use super::{SECOND, events, object, post};
 const GENERATE: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
 const STREAM: &str = "/v1beta/models/gemini-2.5-flash:streamGenerateContent";
 
-fn ask(text: &str) -> Value {
+fn request(text: &str) -> Value {
     json!({"contents": [{"role": "user", "parts": [{"text": text}]}]})
 }
 
@@ -17,12 +17,12 @@ fn output(tokens: u64) -> Settings {
 }
 
 fn send(provider: &mut Provider, now: u64, text: &str) -> SimulatedReply {
-    provider.receive(now, GENERATE, ask(text).to_string().as_bytes())
+    provider.receive(now, GENERATE, request(text).to_string().as_bytes())
 }
 
 #[test]
 fn response_reports_usage_and_model() {
-    let reply = post(output(12), GENERATE, &ask("What is the capital of France?"));
+    let reply = post(output(12), GENERATE, &request("What is the capital of France?"));
     let answer = object(&reply);
     assert_eq!(reply.header("content-type"), Some("application/json; charset=UTF-8"));
     assert_eq!(
@@ -36,7 +36,7 @@ fn response_reports_usage_and_model() {
     assert_eq!(usage["candidatesTokenCount"], 12);
     assert_eq!(usage["totalTokenCount"], reply.usage.input + 12);
 
-    let mut body = ask("Hello");
+    let mut body = request("Hello");
     body["generationConfig"] = json!({"maxOutputTokens": 5, "candidateCount": 2});
     let reply = post(output(12), GENERATE, &body);
     let answer = object(&reply);
@@ -49,10 +49,10 @@ fn response_reports_usage_and_model() {
 
 #[test]
 fn stream_is_sse_or_equivalent_json_array() {
-    let streamed = post(output(20), &format!("{STREAM}?alt=sse"), &ask("Hello"));
+    let streamed = post(output(20), &format!("{STREAM}?alt=sse"), &request("Hello"));
     assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
     let chunks: Vec<Value> = events(&streamed).into_iter().map(|(_, data)| data).collect();
-    let array = post(output(20), STREAM, &ask("Hello"));
+    let array = post(output(20), STREAM, &request("Hello"));
     assert_eq!(array.header("content-type"), Some("application/json; charset=UTF-8"));
     assert_eq!(object(&array), Value::Array(chunks.clone()));
 
@@ -71,11 +71,11 @@ fn stream_is_sse_or_equivalent_json_array() {
 
 #[test]
 fn token_limit_counts_input_only() {
-    let reply = post(output(5_000).with_tpm(100), GENERATE, &ask("Hello there"));
+    let reply = post(output(5_000).with_tpm(100), GENERATE, &request("Hello there"));
     assert_eq!((reply.status, reply.charged), (200, reply.usage.input));
     assert!(reply.usage.input < 10);
     let names: Vec<&str> = reply.headers.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["content-type"], "nothing is said of limits");
+    assert_eq!(names, ["content-type"], "no limit headers");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn refusal_reports_quota_and_retry_delay() {
 }
 
 #[test]
-fn the_day_ends_at_midnight_in_los_angeles() {
+fn day_ends_at_midnight_in_los_angeles() {
     // 2026-11-21 17:00 UTC is 9:00 in Los Angeles.
     let now = 1_795_280_400 * SECOND;
     let mut provider = Provider::new(output(5).with_rpd(1));
@@ -121,7 +121,7 @@ fn the_day_ends_at_midnight_in_los_angeles() {
 #[test]
 fn array_stream_errors_are_arrays() {
     let full = || output(5).with_tpm(1);
-    let body = ask("What is the capital of France?");
+    let body = request("What is the capital of France?");
     assert_eq!(object(&post(full(), STREAM, &body))[0]["error"]["code"], 429);
     assert_eq!(object(&post(full(), &format!("{STREAM}?alt=sse"), &body))["error"]["code"], 429);
     assert_eq!(object(&post(full(), GENERATE, &body))["error"]["code"], 429);
@@ -131,7 +131,7 @@ fn array_stream_errors_are_arrays() {
 fn token_count_is_free_and_matches_usage() {
     let mut provider = Provider::new(output(5).with_rpm(1));
     let path = "/v1beta/models/gemini-2.5-flash:countTokens";
-    let plain = ask("Hello there");
+    let plain = request("Hello there");
     let whole = json!({"generateContentRequest": plain});
     let mut counted = || {
         [&plain, &whole].map(|body| object(&provider.receive(0, path, body.to_string().as_bytes())))
@@ -158,7 +158,7 @@ fn single_and_batch_texts_are_embedded() {
 fn vertex_paths_and_tools_are_read_too() {
     let path =
         "/v1/projects/p/locations/global/publishers/google/models/gemini-2.5-pro:generateContent";
-    let mut body = ask("Hello");
+    let mut body = request("Hello");
     body["systemInstruction"] =
         json!({"parts": [{"text": "Be brief."}, {"inlineData": {"data": "AAAA"}}]});
     body["tools"] = json!([{"functionDeclarations": [{"name": "look_up"}]}]);
@@ -190,7 +190,7 @@ fn malformed_requests_and_faults_use_gemini_errors() {
         (FaultKind::InsufficientQuota, 429, "RESOURCE_EXHAUSTED"),
     ] {
         let settings = Settings::default().with_fault(Fault { every: 1, kind });
-        let reply = post(settings, GENERATE, &ask("Hello"));
+        let reply = post(settings, GENERATE, &request("Hello"));
         assert_eq!((reply.status, &object(&reply)["error"]["status"]), (status, &json!(error)));
     }
 }

@@ -53,7 +53,7 @@ async fn server_answers_refuses_and_counts() {
     assert_eq!(json_of(&stats)["admitted"], 1);
     assert_eq!(json_of(&stats)["models"]["gpt-4o"]["refused"], 1);
     assert_eq!(server.stats().total.received, 2);
-    server.shutdown().await.expect("it ends well");
+    server.shutdown().await.expect("a clean shutdown");
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn unknown_paths_and_methods_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_stream_arrives_whole_and_in_order() {
+async fn stream_arrives_whole_and_in_order() {
     let latency = Duration::from_millis(40);
     let server = bind(Settings::default().with_latency(latency, latency)).await;
     let mut body = chat("Hello");
@@ -88,7 +88,7 @@ async fn request_is_charged_on_arrival_and_answered_later() {
     let body = chat("Hello").to_string();
     let slow = call(server.addr(), "POST", "/v1/chat/completions", &body);
     // The first request is charged, with a latency of a day; the second is refused immediately.
-    let refused = tokio::time::timeout(PATIENCE, async {
+    let refused = tokio::time::timeout(TIMEOUT, async {
         while server.stats().total.admitted == 0 {
             tokio::task::yield_now().await;
         }
@@ -97,10 +97,10 @@ async fn request_is_charged_on_arrival_and_answered_later() {
     tokio::select! {
         biased;
         refused = refused => {
-            let (head, _) = refused.expect("the second is answered");
+            let (head, _) = refused.expect("the second request gets a response");
             assert!(head.starts_with("HTTP/1.1 429"), "{head}");
         }
-        _ = slow => panic!("answered before its latency"),
+        _ = slow => panic!("the response came before its latency"),
     }
 }
 
@@ -118,9 +118,9 @@ async fn shutdown_waits_for_responses_in_flight() {
         server.shutdown().await
     };
     let both = async { tokio::join!(slow, shutdown) };
-    let ((head, _), ended) = tokio::time::timeout(PATIENCE, both).await.expect("both end");
+    let ((head, _), ended) = tokio::time::timeout(TIMEOUT, both).await.expect("both end");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert_eq!(ended.expect("it ends well").total.admitted, 1);
+    assert_eq!(ended.expect("a clean shutdown").total.admitted, 1);
     assert!(TcpStream::connect(addr).await.is_err());
 }
 
@@ -137,4 +137,4 @@ async fn http2_client_receives_http2_settings() {
 }
 
 /// The timeout of a failing test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);

@@ -32,7 +32,7 @@ fn token_bucket_refills_continuously() {
 
 #[test]
 fn token_bucket_refill_keeps_fractions() {
-    // 7 per minute, tried at odd intervals: after the burst exactly 7 per minute, the last at 10
+    // 7 per minute, requested at odd intervals: exactly 7 per minute after the burst, the last at 10
     // min.
     let mut provider = provider(7, LimitAlgorithm::TokenBucket);
     let steps = (0..).map(|i| i * 123_456_789).take_while(|&now| now < 10 * MINUTE);
@@ -41,7 +41,7 @@ fn token_bucket_refill_keeps_fractions() {
 }
 
 #[test]
-fn a_sliding_window_holds_in_every_window() {
+fn sliding_window_holds_in_every_window() {
     let mut provider = provider(2, LimitAlgorithm::SlidingWindow);
     assert!(admits(&mut provider, 0));
     assert!(admits(&mut provider, 30 * SECOND));
@@ -52,7 +52,7 @@ fn a_sliding_window_holds_in_every_window() {
 }
 
 #[test]
-fn a_fixed_window_starts_again_at_the_next_use() {
+fn fixed_window_restarts_at_next_use() {
     let mut provider = provider(2, LimitAlgorithm::FixedWindow);
     let at = |seconds: u64| seconds * SECOND;
     assert!(admits(&mut provider, at(50)));
@@ -69,8 +69,8 @@ fn a_fixed_window_starts_again_at_the_next_use() {
 fn refusal_reports_longest_wait_and_charges_no_limit() {
     let settings = Settings::default().with_rpm(60).with_tpm(10_000);
     let mut provider = Provider::new(settings);
-    provider.admit(0, "gpt-4o", 1, 8_782).expect("it fits");
-    let refusal = provider.admit(0, "gpt-4o", 1, 8_172).expect_err("it does not fit");
+    provider.admit(0, "gpt-4o", 1, 8_782).expect("the request fits");
+    let refusal = provider.admit(0, "gpt-4o", 1, 8_172).expect_err("the request exceeds the limit");
     assert_eq!(refusal.kind, LimitKind::TokensPerMinute);
     assert_eq!((refusal.limit, refusal.used, refusal.requested), (10_000, 8_782, 8_172));
     // OpenAI's example: (8782 + 8172 - 10000) / 10000 x 60 s.
@@ -84,7 +84,8 @@ fn amount_above_the_limit_never_fits() {
     for algorithm in ALGORITHMS {
         let settings = Settings::default().with_tpm(100).with_algorithm(algorithm);
         let mut provider = Provider::new(settings);
-        let refusal = provider.admit(0, "gpt-4o", 1, 101).expect_err("it is too large");
+        let refusal =
+            provider.admit(0, "gpt-4o", 1, 101).expect_err("the request exceeds the capacity");
         assert_eq!(refusal.retry_after, None);
         assert!(provider.admit(0, "gpt-4o", 1, 100).is_ok());
     }
@@ -140,7 +141,7 @@ impl History {
         used + u128::from(n) <= amount
     }
 
-    /// Since any past time, at most a full bucket plus its refill.
+    /// Returns whether the use since any past time is at most a full bucket plus its refill.
     fn fits_bucket(&self, amount: u128, window: u64, now: u64, n: u64) -> bool {
         let window = u128::from(window);
         let bound = |at: u64| amount * window + amount * u128::from(now - at);

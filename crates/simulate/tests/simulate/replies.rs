@@ -140,7 +140,7 @@ fn headers_report_remaining_and_reset() {
 /// Returns a provider of 10,000 TPM with 8,782 used, and its refusal of 8,172 more.
 fn refused() -> (Provider, SimulatedReply, Vec<u8>) {
     let mut provider = Provider::new(Settings::default().with_tpm(10_000));
-    provider.admit(0, "gpt-4o", 1, 8_782).expect("it fits");
+    provider.admit(0, "gpt-4o", 1, 8_782).expect("the request fits");
     let mut body = chat("Hello");
     body["max_tokens"] = json!(8_172 - 4);
     let body = body.to_string().into_bytes();
@@ -237,7 +237,7 @@ fn faults_occur_periodically_without_charge() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_answers() {
+fn same_seed_gives_same_replies() {
     let run = |seed| {
         let settings = Settings::default()
             .with_tpm(90)

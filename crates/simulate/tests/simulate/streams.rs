@@ -12,7 +12,7 @@ fn streamed(mut body: Value, tokens: u64) -> Value {
 }
 
 #[test]
-fn a_chat_streams_role_text_reason_usage_and_done() {
+fn chat_streams_role_text_reason_usage_and_done() {
     let mut body = streamed(chat("Hello"), 200);
     body["stream_options"] = json!({"include_usage": true});
     let reply = post(Settings::default(), "/v1/chat/completions", &body);
@@ -82,7 +82,7 @@ fn responses_stream_named_events_in_order_with_usage_at_the_end() {
 }
 
 #[test]
-fn a_refusal_of_a_stream_is_json() {
+fn refusal_of_stream_is_json() {
     let mut body = streamed(chat("Hello"), 3);
     body["max_tokens"] = json!(100);
     let reply = post(Settings::default().with_tpm(50), "/v1/chat/completions", &body);

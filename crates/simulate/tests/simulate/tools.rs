@@ -21,7 +21,7 @@ fn schema(name: &str) -> Value {
     json!({"type": "object", "properties": {"city": cities}, "required": required})
 }
 
-fn ask_chat(choice: &Value) -> Value {
+fn chat_request(choice: &Value) -> Value {
     let mut body = chat("Hello");
     let function = |name| json!({"name": name, "parameters": schema(name)});
     body["tools"] = json!(NAMES.map(|n| json!({"type": "function", "function": function(n)})));
@@ -30,19 +30,19 @@ fn ask_chat(choice: &Value) -> Value {
     body
 }
 
-fn ask_responses(choice: &Value) -> Value {
+fn responses_request(choice: &Value) -> Value {
     let tool = |name| json!({"type": "function", "name": name, "parameters": schema(name)});
     json!({"model": "m", "input": "Hello", "tools": NAMES.map(tool), "tool_choice": choice})
 }
 
-fn ask_claude(choice: &Value) -> Value {
+fn anthropic_request(choice: &Value) -> Value {
     let tool = |name| json!({"name": name, "input_schema": schema(name)});
     let tools = NAMES.map(tool);
     json!({"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}],
         "tools": tools, "tool_choice": choice})
 }
 
-fn ask_gemini(config: &Value) -> Value {
+fn gemini_request(config: &Value) -> Value {
     let tool = |name| json!({"name": name, "parametersJsonSchema": schema(name)});
     json!({"contents": [{"parts": [{"text": "Hello"}]}],
         "tools": [{"functionDeclarations": NAMES.map(tool)}],
@@ -67,9 +67,9 @@ fn called(reply: &SimulatedReply) -> Option<String> {
 }
 
 /// Checks that each choice calls the expected tool, or none.
-fn check(path: &str, ask: fn(&Value) -> Value, choices: &[(Value, Option<&str>)]) {
+fn check(path: &str, request: fn(&Value) -> Value, choices: &[(Value, Option<&str>)]) {
     for (choice, name) in choices {
-        let reply = post(Settings::default(), path, &ask(choice));
+        let reply = post(Settings::default(), path, &request(choice));
         assert_eq!(called(&reply).as_deref(), *name, "{path} {choice}");
     }
 }
@@ -89,7 +89,7 @@ fn chat_calls_a_tool_only_when_forced() {
         (json!("none"), None),
         (Value::Null, None),
     ];
-    check(CHAT, ask_chat, &choices);
+    check(CHAT, chat_request, &choices);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn response_calls_a_tool_only_when_forced() {
         (json!({"type": "web_search_preview"}), None),
         (Value::Null, None),
     ];
-    check(RESPONSES, ask_responses, &choices);
+    check(RESPONSES, responses_request, &choices);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn anthropic_message_calls_a_tool_only_when_forced() {
         (json!({"type": "auto"}), None),
         (Value::Null, None),
     ];
-    check(MESSAGES, ask_claude, &choices);
+    check(MESSAGES, anthropic_request, &choices);
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn gemini_calls_a_tool_only_when_forced() {
         (json!({"mode": "AUTO"}), None),
         (Value::Null, None),
     ];
-    check(GENERATE, ask_gemini, &choices);
+    check(GENERATE, gemini_request, &choices);
 }
 
 #[test]
 fn openai_stream_carries_the_same_call() {
     let choice = json!({"type": "function", "function": {"name": "look_up"}});
-    let whole = post(Settings::default(), CHAT, &ask_chat(&choice));
+    let whole = post(Settings::default(), CHAT, &chat_request(&choice));
     let answer = object(&whole);
     assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
     assert_eq!(answer["choices"][0]["message"]["content"], Value::Null);
@@ -146,7 +146,7 @@ fn openai_stream_carries_the_same_call() {
     assert_eq!(call["function"], json!({"name": "look_up", "arguments": ARGUMENTS}));
     assert_eq!(answer["usage"]["completion_tokens"], whole.usage.output);
 
-    let parts = post(Settings::default(), CHAT, &streamed(ask_chat(&choice)));
+    let parts = post(Settings::default(), CHAT, &streamed(chat_request(&choice)));
     assert_eq!(parts.usage, whole.usage);
     let events = events(&parts);
     let delta = |at: usize| &events[at].1["choices"][0]["delta"];
@@ -157,13 +157,13 @@ fn openai_stream_carries_the_same_call() {
         chunk["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str()
     });
     assert_eq!(arguments.collect::<String>(), ARGUMENTS);
-    assert!(events.len() > 5, "in more than one part");
+    assert!(events.len() > 5, "the arguments are streamed in several parts");
     assert_eq!(events[events.len() - 3].1["choices"][0]["finish_reason"], "tool_calls");
 }
 
 #[test]
 fn every_chat_choice_has_a_separate_call() {
-    let mut body = ask_chat(&json!("required"));
+    let mut body = chat_request(&json!("required"));
     body["n"] = json!(2);
     let answer = object(&post(Settings::default(), CHAT, &body));
     let id = |choice: usize| answer["choices"][choice]["message"]["tool_calls"][0]["id"].as_str();
@@ -173,12 +173,13 @@ fn every_chat_choice_has_a_separate_call() {
 #[test]
 fn responses_stream_carries_the_same_call() {
     let choice = json!({"type": "function", "name": "look_up"});
-    let answer = object(&post(Settings::default(), RESPONSES, &ask_responses(&choice)));
+    let answer = object(&post(Settings::default(), RESPONSES, &responses_request(&choice)));
     let item = &answer["output"][0];
     assert_eq!((&answer["status"], &answer["tool_choice"]), (&json!("completed"), &choice));
     assert_eq!((&item["type"], &item["arguments"]), (&json!("function_call"), &json!(ARGUMENTS)));
 
-    let events = events(&post(Settings::default(), RESPONSES, &streamed(ask_responses(&choice))));
+    let events =
+        events(&post(Settings::default(), RESPONSES, &streamed(responses_request(&choice))));
     let named = |wanted: &'static str| {
         events.iter().filter(move |(name, _)| name.as_deref() == Some(wanted)).map(|(_, data)| data)
     };
@@ -198,12 +199,13 @@ fn responses_stream_carries_the_same_call() {
 #[test]
 fn anthropic_stream_carries_the_same_call() {
     let choice = json!({"type": "tool", "name": "look_up"});
-    let answer = object(&post(Settings::default(), MESSAGES, &ask_claude(&choice)));
+    let answer = object(&post(Settings::default(), MESSAGES, &anthropic_request(&choice)));
     let block = &answer["content"][0];
     assert_eq!((&answer["stop_reason"], &block["type"]), (&json!("tool_use"), &json!("tool_use")));
     assert_eq!(block["input"], json!({"city": "Paris"}));
 
-    let events = events(&post(Settings::default(), MESSAGES, &streamed(ask_claude(&choice))));
+    let events =
+        events(&post(Settings::default(), MESSAGES, &streamed(anthropic_request(&choice))));
     let begun = &events[1].1["content_block"];
     assert_eq!((&begun["id"], &begun["name"]), (&block["id"], &block["name"]));
     assert_eq!(begun["input"], json!({}));
@@ -213,7 +215,7 @@ fn anthropic_stream_carries_the_same_call() {
     assert_eq!(events[events.len() - 2].1["delta"]["stop_reason"], "tool_use");
     assert_eq!(events[events.len() - 2].1["usage"], {
         let mut usage = answer["usage"].clone();
-        usage.as_object_mut().expect("it is an object").retain(|name, _| name.ends_with("_tokens"));
+        usage.as_object_mut().expect("an object").retain(|name, _| name.ends_with("_tokens"));
         usage
     });
 }
@@ -221,14 +223,14 @@ fn anthropic_stream_carries_the_same_call() {
 #[test]
 fn gemini_stream_carries_the_call_in_one_chunk() {
     let config = json!({"mode": "ANY", "allowedFunctionNames": ["look_up"]});
-    let answer = object(&post(Settings::default(), GENERATE, &ask_gemini(&config)));
+    let answer = object(&post(Settings::default(), GENERATE, &gemini_request(&config)));
     let part = &answer["candidates"][0]["content"]["parts"][0];
     let call = json!({"name": "look_up", "args": {"city": "Paris"}});
     assert_eq!(part["functionCall"], call);
     assert_eq!(answer["candidates"][0]["finishReason"], "STOP");
 
-    let events = events(&post(Settings::default(), STREAM, &ask_gemini(&config)));
-    let [(_, only)] = events.as_slice() else { panic!("not one: {events:?}") };
+    let events = events(&post(Settings::default(), STREAM, &gemini_request(&config)));
+    let [(_, only)] = events.as_slice() else { panic!("not a single event: {events:?}") };
     assert_eq!(
         (&only["candidates"], &only["usageMetadata"]),
         (&answer["candidates"], &answer["usageMetadata"])
@@ -238,7 +240,7 @@ fn gemini_stream_carries_the_call_in_one_chunk() {
 #[test]
 fn call_length_is_estimated_unless_requested() {
     let settings = || Settings::default();
-    let mut body = ask_chat(&json!("required"));
+    let mut body = chat_request(&json!("required"));
     let short = post(settings(), CHAT, &body).usage.output;
     assert!((2..10).contains(&short), "{short}");
     body["metadata"] = json!({"output_tokens": "70"});
@@ -249,10 +251,10 @@ fn call_length_is_estimated_unless_requested() {
 #[test]
 fn call_over_max_tokens_becomes_truncated_text() {
     let mut bodies = [
-        (CHAT, ask_chat(&json!("required"))),
-        (RESPONSES, ask_responses(&json!("required"))),
-        (MESSAGES, ask_claude(&json!({"type": "any"}))),
-        (GENERATE, ask_gemini(&json!({"mode": "ANY"}))),
+        (CHAT, chat_request(&json!("required"))),
+        (RESPONSES, responses_request(&json!("required"))),
+        (MESSAGES, anthropic_request(&json!({"type": "any"}))),
+        (GENERATE, gemini_request(&json!({"mode": "ANY"}))),
     ];
     for (path, body) in &mut bodies {
         body["max_tokens"] = json!(1);
@@ -278,14 +280,14 @@ fn call_over_max_tokens_becomes_truncated_text() {
 #[test]
 fn tool_result_counts_as_input() {
     let mut provider = Provider::new(Settings::default());
-    let mut body = ask_chat(&json!("required"));
+    let mut body = chat_request(&json!("required"));
     let mut send = |body: &Value| provider.receive(0, CHAT, body.to_string().as_bytes());
     let call = object(&send(&body))["choices"][0]["message"].clone();
     let id = call["tool_calls"][0]["id"].clone();
     body["tool_choice"] = json!("auto");
     let before = send(&body).usage.input;
     let result = json!({"role": "tool", "tool_call_id": id, "content": "It rains in Paris."});
-    let messages = body["messages"].as_array_mut().expect("it is an array");
+    let messages = body["messages"].as_array_mut().expect("an array");
     messages.extend([call, result]);
     let reply = send(&body);
     assert_eq!((reply.status, called(&reply)), (200, None));
