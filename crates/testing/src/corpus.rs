@@ -1,4 +1,4 @@
-//! Recorded traffic: `$TOLLGATE_CORPUS` is the folder of the recordings.
+//! Recorded traffic, from the folder `$TOLLGATE_CORPUS`.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct Recording {
     pub response: Vec<u8>,
     pub headers: HeaderMap,
     pub content_type: String,
-    /// The year of the response, where a header or the body tells it.
+    /// The year of the response, if a header or the body states it.
     pub year: Option<u64>,
     pub expected: Value,
 }
@@ -27,10 +27,10 @@ impl Recording {
     }
 }
 
-/// The recordings of one provider, or `None` where no corpus is given.
+/// Reads the recordings in one file; `None` if `TOLLGATE_CORPUS` is not set.
 pub fn entries(file: &'static str) -> Option<Vec<Recording>> {
     let Some(folder) = std::env::var_os("TOLLGATE_CORPUS") else {
-        println!("left out: TOLLGATE_CORPUS is not set");
+        println!("skipped: TOLLGATE_CORPUS is not set");
         return None;
     };
     let path = PathBuf::from(folder).join(file);
@@ -41,7 +41,7 @@ pub fn entries(file: &'static str) -> Option<Vec<Recording>> {
     Some(entries.iter().enumerate().map(|(index, value)| entry(file, index, value)).collect())
 }
 
-/// The recordings of all providers.
+/// Reads the recordings of all providers; `None` if `TOLLGATE_CORPUS` is not set.
 pub fn all() -> Option<Vec<Recording>> {
     let all: Option<Vec<_>> = FILES.iter().map(|file| entries(file)).collect();
     Some(all?.into_iter().flatten().collect())
@@ -82,7 +82,7 @@ fn headers(list: &Value) -> HeaderMap {
     list.iter().filter_map(pair).collect()
 }
 
-/// From `created`, in seconds since the Unix epoch.
+/// Returns the year of `created` or `created_at`, which are in seconds since the Unix epoch.
 fn year(response: &str) -> Option<u64> {
     let (_, rest) =
         response.split_once("\"created\":").or_else(|| response.split_once("\"created_at\":"))?;

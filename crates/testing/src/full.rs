@@ -1,4 +1,4 @@
-//! The length of the long runs: property tests, soaks, kill and fault matrices, traces, SDKs.
+//! Full and short runs of long tests: property tests, soaks, kill and fault matrices, traces, SDKs.
 
 /// Returns the full length of a run if `TOLLGATE_FULL=1` is set, as `scripts/test.sh --full` does,
 /// otherwise the short one.

@@ -1,4 +1,4 @@
-//! Clients of HTTP, and what they are answered.
+//! HTTP clients and their responses.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A response that has been read whole.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -35,22 +35,22 @@ impl Reply {
     }
 }
 
-/// A client that goes straight there.
+/// Creates a client that ignores proxy settings of the environment.
 pub fn client() -> Client {
     builder().build().unwrap()
 }
 
-/// A client of HTTP/1.1.
+/// Creates a client for HTTP/1.1.
 pub fn http1() -> Client {
     builder().http1_only().build().unwrap()
 }
 
-/// A client of HTTP/2 that knows beforehand that the server speaks it.
+/// Creates a client for HTTP/2 with prior knowledge, without negotiation.
 pub fn http2() -> Client {
     builder().http2_prior_knowledge().build().unwrap()
 }
 
-/// Creates a hyper client that speaks HTTP/2 without TLS, without negotiating it.
+/// Creates a hyper client for HTTP/2 without TLS (h2c), with prior knowledge.
 pub fn h2c<B>() -> legacy::Client<HttpConnector, B>
 where
     B: http_body::Body<Data: Send> + Send,
@@ -58,7 +58,8 @@ where
     legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http()
 }
 
-/// Whatever other packages of a build have reqwest use for TLS.
+/// Creates a builder without proxies. Installs ring for TLS, whichever provider other packages of the
+/// build enable.
 pub fn builder() -> ClientBuilder {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy()
@@ -72,19 +73,20 @@ pub async fn post_json(url: &str, body: &Value) -> Reply {
 
 /// Reserves 30 tokens of the key `a` for an hour at the server's API, and returns the reservation's id.
 pub async fn reserve(base: &str) -> String {
-    let asked = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 3_600_000});
-    let answer = post_json(&format!("{base}/v1/reserve"), &asked).await;
+    let body = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 3_600_000});
+    let answer = post_json(&format!("{base}/v1/reserve"), &body).await;
     answer.json()["id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
 
-/// Ends when it is so; other tasks go on meanwhile.
-pub async fn until(mut so: impl FnMut() -> bool) {
-    while !so() {
+/// Yields to other tasks until the condition is true.
+pub async fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Sends these bytes and reads until the server closes the connection.
+/// Sends bytes on a new connection, and returns the text that the server sends until it closes the
+/// connection.
 pub async fn raw(addr: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(addr).await.unwrap();
     stream.write_all(bytes).await.unwrap();

@@ -1,8 +1,8 @@
-//! Helpers that the tests of several packages share: processes, servers, HTTP clients and upstreams,
-//! recordings, logs.
+//! Test helpers that several packages share: processes, servers, HTTP clients and upstreams, recordings,
+//! logs.
 //!
-//! It knows nothing of tollgate. Nothing of it is published.
-#![expect(missing_docs, reason = "read where it is used")]
+//! The crate doesn't depend on tollgate, and is not published.
+#![expect(missing_docs, reason = "most test helpers are self-explanatory")]
 
 pub mod corpus;
 pub mod full;
@@ -10,7 +10,7 @@ pub mod fuzz;
 pub mod http;
 pub mod log;
 pub mod markdown;
-pub mod page;
+pub mod metrics_page;
 pub mod process;
 pub mod servers;
 pub mod upstream;

@@ -1,7 +1,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The text that a subscriber of `tracing` writes. Clones share it.
+/// A buffer for the output of a `tracing` subscriber. Clones share the buffer.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! The pages of the documentation, and the code blocks in them.
+//! The pages of the documentation and their code blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A page of the documentation.
 #[derive(Debug)]
 pub struct Page {
-    /// Its path below the root of the repository.
+    /// The path, relative to the root of the repository.
     pub name: String,
     pub text: String,
 }
@@ -14,14 +14,14 @@ pub struct Page {
 /// A fenced code block.
 #[derive(Debug)]
 pub struct Block {
-    /// The page and the line of its first fence, for messages.
+    /// The page and line of the opening fence, for messages.
     pub place: String,
     /// The first word of its info string.
     pub language: String,
     pub text: String,
 }
 
-/// All pages for users and contributors: those at the root, in `docs/` and of the packages.
+/// Reads all pages for users and contributors: at the root, in `docs/`, and the READMEs of packages.
 pub fn pages() -> Vec<Page> {
     let root = root();
     let mut names: Vec<String> =
@@ -38,16 +38,16 @@ pub fn pages() -> Vec<Page> {
     names.into_iter().map(page).collect()
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 impl Page {
-    /// The fenced code blocks, in order.
+    /// Returns the fenced code blocks, in order.
     ///
     /// # Panics
-    /// If a block has no end.
+    /// If a block has no closing fence.
     pub fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut lines = self.text.lines().enumerate();
@@ -57,7 +57,7 @@ impl Page {
             let language = info.split([',', ' ']).next().unwrap_or_default().to_owned();
             let mut text = String::new();
             loop {
-                let (_, line) = lines.next().unwrap_or_else(|| panic!("{place}: no end"));
+                let (_, line) = lines.next().unwrap_or_else(|| panic!("{place}: no closing fence"));
                 if line == "```" {
                     break;
                 }
@@ -69,7 +69,7 @@ impl Page {
         blocks
     }
 
-    /// The targets of its links and pictures, those in code left out.
+    /// Returns the targets of links and pictures outside code blocks.
     pub fn links(&self) -> Vec<&str> {
         let (mut links, mut in_code) = (Vec::new(), false);
         for line in self.text.lines() {

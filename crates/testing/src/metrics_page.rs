@@ -1,18 +1,20 @@
-//! Prometheus's text format, read strictly.
+//! A strict parser of Prometheus' text format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page of figures: well-formed, or it could not be read.
+/// A parsed page of metrics.
 #[derive(Debug)]
-pub struct Page {
-    /// Values by name and labels, in the labels' order.
+pub struct MetricsPage {
+    /// Values by name and labels; the order of the labels is kept.
     series: BTreeMap<(String, Vec<(String, String)>), f64>,
     kinds: BTreeMap<String, String>,
 }
 
-impl Page {
+impl MetricsPage {
+    /// Parses a page.
+    ///
     /// # Panics
-    /// If a line is malformed, a series is there twice, or has no `HELP` or `TYPE` before it.
+    /// If a line is malformed, a series occurs twice, or a series has no `HELP` or `TYPE` before it.
     pub fn parse(text: &str) -> Self {
         let (mut series, mut kinds, mut helped) =
             (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
@@ -31,13 +33,13 @@ impl Page {
                 let typed =
                     kinds.contains_key(&name) || ["_sum", "_count", "_bucket"].iter().any(of);
                 assert!(typed, "no TYPE before {line}");
-                assert!(series.insert((name, labels), value).is_none(), "twice: {line}");
+                assert!(series.insert((name, labels), value).is_none(), "duplicate series: {line}");
             }
         }
         Self { series, kinds }
     }
 
-    /// The value of the series of this name that has at least these labels, all of them added up.
+    /// Returns the sum of all series with this name and at least these labels.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let has = |all: &[(String, String)]| {
             labels.iter().all(|(name, value)| all.iter().any(|(n, v)| n == name && v == value))
@@ -46,18 +48,19 @@ impl Page {
         of_name.filter(|((_, all), _)| has(all)).map(|(_, value)| value).sum()
     }
 
-    /// The different values of a label over all series of this name.
+    /// Returns the distinct values of a label among all series with this name.
     pub fn values(&self, name: &str, label: &str) -> BTreeSet<&str> {
         let of_name = self.series.keys().filter(|(other, _)| other == name);
         let labels = of_name.flat_map(|(_, labels)| labels);
         labels.filter(|(other, _)| other == label).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Returns the type of the metric of this name.
+    /// Returns the type of a metric.
     pub fn kind(&self, name: &str) -> Option<&str> {
         self.kinds.get(name).map(String::as_str)
     }
 
+    /// Returns the number of series.
     pub fn series(&self) -> usize {
         self.series.len()
     }
@@ -74,7 +77,7 @@ fn sample(line: &str) -> (String, Vec<(String, String)>, f64) {
     (name.to_owned(), pairs(labels), value)
 }
 
-/// `name="value"` by commas; quotes, backslashes and line feeds are escaped.
+/// Parses `name="value"` pairs, separated by commas, and removes the escapes.
 fn pairs(labels: &str) -> Vec<(String, String)> {
     let (mut pairs, mut rest) = (Vec::new(), labels);
     while !rest.is_empty() {
@@ -84,7 +87,7 @@ fn pairs(labels: &str) -> Vec<(String, String)> {
         let end = loop {
             match chars.next().expect("a quote at the end") {
                 (at, '"') => break at,
-                (_, '\\') => value.push(chars.next().expect("what is escaped").1),
+                (_, '\\') => value.push(chars.next().expect("an escaped character").1),
                 (_, c) => value.push(c),
             }
         };

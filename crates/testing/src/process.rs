@@ -1,38 +1,38 @@
-//! Processes that tests start, listen to and end.
+//! Child processes of tests.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// A process that doesn't outlive its test.
+/// A child process that is killed when the guard is dropped.
 #[derive(Debug)]
-pub struct Running(Option<Child>);
+pub struct ChildGuard(Option<Child>);
 
-impl Running {
+impl ChildGuard {
     pub fn start(command: &mut Command) -> Self {
-        Self(Some(command.spawn().expect("it runs")))
+        Self(Some(command.spawn().expect("the process starts")))
     }
 
-    pub fn child(&mut self) -> &mut Child {
-        self.0.as_mut().expect("it is waited for once")
+    pub fn get_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect("the process has not been waited for")
     }
 
-    /// As `kill` sends it, by its name there: `-INT`.
+    /// Sends a signal, named as an option of `kill`: `-INT`.
     #[cfg(unix)]
     pub fn signal(&mut self, signal: &str) {
-        let id = self.child().id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status();
-        assert!(sent.expect("there is a `kill`").success());
+        let id = self.get_mut().id().to_string();
+        let status = Command::new("kill").args([signal, &id]).status();
+        assert!(status.expect("`kill` is installed").success());
     }
 
-    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    /// Waits until the process exits, and returns its status and unread output.
     pub fn output(mut self) -> Output {
-        let child = self.0.take().expect("it is waited for once");
-        child.wait_with_output().expect("it ends")
+        let child = self.0.take().expect("the process has not been waited for");
+        child.wait_with_output().expect("the process exits")
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
             let _ = child.kill();
@@ -41,86 +41,89 @@ impl Drop for Running {
     }
 }
 
-/// One that is talked with, line by line.
+/// A child process with which a test exchanges lines.
 #[derive(Debug)]
-pub struct Talking {
-    running: Running,
-    from: BufReader<ChildStdout>,
+pub struct InteractiveProcess {
+    guard: ChildGuard,
+    stdout: BufReader<ChildStdout>,
 }
 
-impl Talking {
+impl InteractiveProcess {
     pub fn start(command: &mut Command) -> Self {
-        let mut running = Running::start(command.stdout(Stdio::piped()));
-        let stdout = running.child().stdout.take().expect("it is piped");
-        Self { running, from: BufReader::new(stdout) }
+        let mut guard = ChildGuard::start(command.stdout(Stdio::piped()));
+        let stdout = guard.get_mut().stdout.take().expect("standard output is piped");
+        Self { guard, stdout: BufReader::new(stdout) }
     }
 
-    /// The next line that it writes; `None` when it has ended, in the middle of a line or not.
-    pub fn line(&mut self) -> Option<String> {
+    /// Reads the next line of its standard output; `None` at the end, or if the last line is incomplete.
+    pub fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();
-        self.from.read_line(&mut line).expect("it writes text");
+        self.stdout.read_line(&mut line).expect("the output is UTF-8");
         line.strip_suffix('\n').map(str::to_owned)
     }
 
-    /// Returns the next line that a [`role`] prints with [`say`]; `None` when it has ended.
-    pub fn hear(&mut self) -> Option<String> {
+    /// Reads the next line that the process prints with [`print_message`]; `None` at the end.
+    pub fn read_message(&mut self) -> Option<String> {
         loop {
-            if let Some(said) = self.line()?.strip_prefix('#') {
-                return Some(said.to_owned());
+            if let Some(message) = self.read_line()?.strip_prefix('#') {
+                return Some(message.to_owned());
             }
         }
     }
 
-    /// Tells it a line, if its standard input is piped.
-    pub fn tell(&mut self, line: &str) {
-        let to = self.running.child().stdin.as_mut().expect("it is piped");
-        writeln!(to, "{line}").expect("it listens");
+    /// Writes a line to its standard input, which must be piped.
+    pub fn write_line(&mut self, line: &str) {
+        let stdin = self.guard.get_mut().stdin.as_mut().expect("standard input is piped");
+        writeln!(stdin, "{line}").expect("the process reads its standard input");
     }
 
     pub fn kill(&mut self) {
-        self.running.child().kill().expect("it is there");
+        self.guard.get_mut().kill().expect("the process exists");
     }
 
-    pub fn running(&mut self) -> &mut Running {
-        &mut self.running
+    pub fn guard(&mut self) -> &mut ChildGuard {
+        &mut self.guard
     }
 
-    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    /// Waits until the process exits, and returns its status and unread output.
     pub fn output(mut self) -> Output {
         let mut rest = Vec::new();
-        self.from.read_to_end(&mut rest).expect("it can be read");
-        Output { stdout: rest, ..self.running.output() }
+        self.stdout.read_to_end(&mut rest).expect("the output is readable");
+        Output { stdout: rest, ..self.guard.output() }
     }
 }
 
-/// This program once more, as one of its tests alone: that of this module and name, which is to do
-/// something else where a variable tells it what. Its standard input is piped.
-pub fn role((module, test): (&str, &str), variable: &str, told: impl AsRef<OsStr>) -> Command {
+/// Returns a command that runs a single test of the current test program in a new process.
+///
+/// `module` is the test's `module_path!()`. The process gets the environment variable `variable`, by
+/// which the test knows that it is the child. Its standard input is piped.
+pub fn test_command(module: &str, test: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
     let (_program, module) = module.split_once("::").expect("a module of this program");
-    let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
+    let mut command = Command::new(std::env::current_exe().expect("the path of the test program"));
     command.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
-    command.env(variable, told).stdin(Stdio::piped());
+    command.env(variable, value).stdin(Stdio::piped());
     command
 }
 
-/// A command as another runs it: the words of the one stand behind those of the other.
-pub fn run_by(mut runner: Command, command: &Command) -> Command {
+/// Appends `command` to the arguments of `runner`, such as `sudo` or a shell, with its environment.
+pub fn wrap_command(mut runner: Command, command: &Command) -> Command {
     runner.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
     runner.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     runner
 }
 
-/// A command whose files hold 8 blocks of 512 bytes and no more, as on a full disk: a write breaks off in
-/// the middle.
+/// Returns a command whose files can hold only 8 blocks of 512 bytes. A write beyond that fails in the
+/// middle, as on a full disk.
 #[cfg(unix)]
-pub fn on_a_full_disk(command: &Command) -> Command {
+pub fn with_full_disk(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"trap "" XFSZ; ulimit -f 8; exec "$0" "$@""#]);
-    run_by(shell, command)
+    wrap_command(shell, command)
 }
 
-/// One line, past what the test harness holds back.
-pub fn say(line: &str) {
+/// Prints a line for [`InteractiveProcess::read_message`], on a line separate from the test harness'
+/// own output.
+pub fn print_message(line: &str) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\n#{line}").and_then(|()| out.flush()).expect("somebody listens");
+    writeln!(out, "\n#{line}").and_then(|()| out.flush()).expect("the parent reads the output");
 }

@@ -1,5 +1,6 @@
-//! Servers of these tests' own, on free ports of 127.0.0.1; each ends with its value.
-#![allow(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
+//! Redis and NATS servers for tests, on free ports of 127.0.0.1. A server is killed when its value is
+//! dropped.
+#![allow(clippy::disallowed_methods, reason = "starting a real server takes real time")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// A Redis server that keeps nothing on disk.
+/// A Redis server without persistence.
 #[derive(Debug)]
 pub struct Redis(Server);
 
@@ -18,7 +19,7 @@ impl Redis {
         Self::with(&[])
     }
 
-    /// With more arguments, such as `--maxmemory 1mb`.
+    /// Starts a server with additional arguments, such as `--maxmemory 1mb`.
     pub fn with(more: &[&str]) -> Self {
         let mut arguments = vec!["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
         arguments.extend(more);
@@ -38,7 +39,7 @@ impl Redis {
         &mut self.0
     }
 
-    /// Starts it again, on the same port and without what it knew.
+    /// Restarts the server on the same port, without its data.
     pub fn restart(&mut self) {
         self.0.restart();
         self.0.wait_for("PING\r\n", "+PONG");
@@ -72,7 +73,7 @@ impl Nats {
     }
 }
 
-/// A process that serves.
+/// A server process.
 #[derive(Debug)]
 pub struct Server {
     program: &'static str,
@@ -85,7 +86,7 @@ pub struct Server {
 impl Server {
     fn start(program: &'static str, arguments: impl Fn(u16, &Path) -> Vec<String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Somebody else may take the port before the server does: then on to the next.
+        // Another process may take the port before the server does: try another one.
         for _ in 0..20 {
             let address = free();
             let arguments = arguments(address.port(), folder.path());
@@ -98,7 +99,7 @@ impl Server {
         panic!("{program} didn't start");
     }
 
-    /// Without a word to anybody, as if the power had gone.
+    /// Kills the server without a clean shutdown, as a power failure would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -110,11 +111,12 @@ impl Server {
         assert!(is_up(&mut self.child, self.address), "{} didn't start again", self.program);
     }
 
-    /// Stops it where it is: its connections stay open, and nothing is answered.
+    /// Suspends the process: its connections stay open, but it doesn't respond.
     pub fn freeze(&self) {
         self.signal("STOP");
     }
 
+    /// Resumes a suspended process.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
@@ -130,22 +132,22 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Until what it says contains `answer`, after it was told `question`.
+    /// Waits until a response to `question` contains `answer`.
     fn wait_for(&self, question: &str, answer: &str) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            let mut said = [0; 1_024];
+        let deadline = Instant::now() + TIMEOUT;
+        while Instant::now() < deadline {
+            let mut response = [0; 1_024];
             let read = TcpStream::connect(self.address).and_then(|mut stream| {
-                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(TIMEOUT))?;
                 stream.write_all(question.as_bytes())?;
-                stream.read(&mut said)
+                stream.read(&mut response)
             });
-            if read.is_ok_and(|n| String::from_utf8_lossy(&said[..n]).contains(answer)) {
+            if read.is_ok_and(|n| String::from_utf8_lossy(&response[..n]).contains(answer)) {
                 return;
             }
             std::thread::park_timeout(Duration::from_millis(1));
         }
-        panic!("{} doesn't answer", self.program);
+        panic!("{} doesn't respond", self.program);
     }
 }
 
@@ -167,10 +169,10 @@ fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Waits until the server listens. Returns `false` if it exits before.
+/// Waits until the server listens. Returns `false` if it exits or the timeout expires.
 fn is_up(child: &mut Child, address: SocketAddr) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until && child.try_wait().unwrap().is_none() {
+    let deadline = Instant::now() + TIMEOUT;
+    while Instant::now() < deadline && child.try_wait().unwrap().is_none() {
         if TcpStream::connect(address).is_ok() {
             return child.try_wait().unwrap().is_none();
         }
@@ -179,5 +181,5 @@ fn is_up(child: &mut Child, address: SocketAddr) -> bool {
     false
 }
 
-/// A machine that is busy with other tests takes its time.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of a start, generous because other tests keep the machine busy.
+const TIMEOUT: Duration = Duration::from_secs(20);

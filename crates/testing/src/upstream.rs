@@ -1,4 +1,4 @@
-//! Upstreams that a test answers by hand, and clients that write what they like.
+//! Upstream servers whose responses a test writes, and raw clients.
 
 use std::net::SocketAddr;
 
@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// The body of a short chat.
+/// Returns the body of a short chat request.
 pub fn chat(model: &str) -> String {
     format!(
         r#"{{"model": "{model}", "max_tokens": 5, "messages": [{{"role": "user", "content": "Hi"}}]}}"#
     )
 }
 
-/// A client that goes straight there, follows nothing and waits as long as it takes.
+/// Creates a client without proxies, redirects, decompression and timeouts.
 pub fn http() -> reqwest::Client {
     let builder = crate::http::builder().no_gzip().tcp_nodelay(true);
     builder.redirect(reqwest::redirect::Policy::none()).build().expect("a client")
@@ -23,20 +23,20 @@ pub fn http() -> reqwest::Client {
 
 pub async fn json(response: reqwest::Response) -> Value {
     let text = response.bytes().await.expect("a body");
-    serde_json::from_slice(&text).expect("it is JSON")
+    serde_json::from_slice(&text).expect("the body is JSON")
 }
 
-/// Listens, and hands each request that comes to the test, which answers it.
+/// A server that passes each request to the test, which writes the response.
 #[derive(Debug)]
 pub struct Upstream {
     pub addr: SocketAddr,
     requests: mpsc::UnboundedReceiver<Exchange>,
 }
 
-/// A request that an upstream has read, and the connection that waits for its answer.
+/// A received request, and its connection for the response.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Its first line and fields, as they came.
+    /// The request line and header fields, unchanged.
     pub head: String,
     pub body: Vec<u8>,
     pub stream: TcpStream,
@@ -57,12 +57,12 @@ impl Upstream {
         Self { addr, requests }
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub async fn request(&mut self) -> Exchange {
-        self.requests.recv().await.expect("it listens")
+        self.requests.recv().await.expect("the upstream is listening")
     }
 
-    /// Returns `true` if no unexpected request has arrived.
+    /// Returns whether no further request has arrived.
     pub fn is_idle(&mut self) -> bool {
         self.requests.try_recv().is_err()
     }
@@ -79,7 +79,7 @@ impl Exchange {
                 return None;
             }
         };
-        let head = String::from_utf8(text[..end].to_vec()).expect("a head is text");
+        let head = String::from_utf8(text[..end].to_vec()).expect("the head is UTF-8");
         let mut body = text.split_off(end);
         let length = field(&head, "content-length").map_or(0, |length| length.parse().unwrap());
         while body.len() < length {
@@ -90,28 +90,28 @@ impl Exchange {
         Some(Self { head, body, stream })
     }
 
-    /// The value of a field.
+    /// Returns the value of a header field.
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.head, name)
     }
 
-    /// The first line.
+    /// Returns the request line.
     pub fn line(&self) -> &str {
         self.head.lines().next().unwrap_or_default()
     }
 
     pub async fn write(&mut self, text: impl AsRef<[u8]>) {
-        self.stream.write_all(text.as_ref()).await.expect("it is read");
+        self.stream.write_all(text.as_ref()).await.expect("the client reads the response");
     }
 
-    /// Answers with these fields and this body, and is done.
+    /// Sends a complete response and closes the connection.
     pub async fn answer(mut self, status: &str, fields: &str, body: &str) {
         let length = body.len();
         let head = format!("HTTP/1.1 {status}\r\n{fields}content-length: {length}\r\n");
         self.write(format!("{head}connection: close\r\n\r\n{body}")).await;
     }
 
-    /// Begins a body that ends when it says so.
+    /// Sends the head of a chunked response.
     pub async fn begin_chunks(&mut self) {
         let fields = "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n";
         self.write(format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).await;
@@ -121,19 +121,19 @@ impl Exchange {
         self.write(format!("{:x}\r\n{text}\r\n", text.len())).await;
     }
 
-    /// Waits until the other side has closed the connection.
+    /// Waits until the client closes the connection.
     pub async fn closed(&mut self) {
         let mut rest = [0; 1_024];
         while self.stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
     }
 }
 
-/// Does this with each connection to a port of its own.
+/// Listens on a free port, and calls `serve` with each connection in a separate task.
 pub async fn listen(
     serve: impl Fn(TcpStream) -> BoxFuture<'static, ()> + Send + 'static,
 ) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let addr = listener.local_addr().expect("it is bound");
+    let addr = listener.local_addr().expect("the bound address");
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             stream.set_nodelay(true).expect("a connection");
@@ -143,16 +143,20 @@ pub async fn listen(
     addr
 }
 
-/// Writes this on a connection of its own, and reads to the end of what comes back.
+/// Sends text on a new connection, and returns the text that the server sends until it closes the
+/// connection.
+///
+/// # Panics
+/// If the connection fails or the response is not UTF-8.
 pub async fn raw(addr: SocketAddr, text: impl AsRef<[u8]>) -> String {
-    let mut stream = TcpStream::connect(addr).await.expect("it listens");
-    stream.write_all(text.as_ref()).await.expect("it is read");
+    let mut stream = TcpStream::connect(addr).await.expect("a connection");
+    stream.write_all(text.as_ref()).await.expect("the server reads the request");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.expect("it ends");
-    String::from_utf8(answer).expect("it is text")
+    stream.read_to_end(&mut answer).await.expect("the server closes the connection");
+    String::from_utf8(answer).expect("the response is UTF-8")
 }
 
-/// The value of a field in a head.
+/// Returns the value of a header field in a head; the case of the name is ignored.
 pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let lines = head.lines().skip(1).take_while(|line| !line.is_empty());
     let mut fields = lines.filter_map(|line| line.split_once(':'));

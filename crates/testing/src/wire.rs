@@ -1,4 +1,4 @@
-//! A client that writes HTTP/1.1 by hand: it can break off, drip and lie as no library's would.
+//! A client that writes raw HTTP/1.1, to test broken, slow and malformed requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// A connection.
+/// A raw connection.
 #[derive(Debug)]
 pub struct Wire(BufReader<TcpStream>);
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct WireResponse {
     pub status: u16,
     pub head: String,
     pub body: String,
@@ -25,15 +25,15 @@ impl Wire {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Sends these bytes, whatever they are.
+    /// Sends these bytes unchanged.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes).await
     }
 
-    /// Asks with an empty body, and reads the answer.
-    pub async fn ask(&mut self, method: &str, path: &str) -> io::Result<Answer> {
+    /// Sends a request without a body, and reads the response.
+    pub async fn request(&mut self, method: &str, path: &str) -> io::Result<WireResponse> {
         self.send_head(method, path).await?;
-        self.answer().await
+        self.read_response().await
     }
 
     pub async fn send_head(&mut self, method: &str, path: &str) -> io::Result<()> {
@@ -42,8 +42,8 @@ impl Wire {
         self.send(head.as_bytes()).await
     }
 
-    /// Reads an answer whose length is said.
-    pub async fn answer(&mut self) -> io::Result<Answer> {
+    /// Reads a response with a `Content-Length`, or without a body.
+    pub async fn read_response(&mut self) -> io::Result<WireResponse> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.0.read_line(&mut head).await? == 0 {
@@ -56,43 +56,45 @@ impl Wire {
         let mut body = vec![0; length.unwrap_or(0)];
         self.0.read_exact(&mut body).await?;
         let body = String::from_utf8(body).map_err(|_| io::ErrorKind::InvalidData)?;
-        Ok(Answer { status, head, body })
+        Ok(WireResponse { status, head, body })
     }
 
-    /// Reads until the server has closed the connection, by whatever means; what it said.
-    pub async fn until_closed(&mut self) -> Vec<u8> {
-        let mut said = Vec::new();
-        // A reset is an end too.
-        let _ = self.0.read_to_end(&mut said).await;
-        said
+    /// Reads until the server closes or resets the connection, and returns the bytes.
+    pub async fn read_until_closed(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let _ = self.0.read_to_end(&mut bytes).await;
+        bytes
     }
 
-    /// Is gone without a word: the server sees a reset.
-    pub fn vanish(self) {
+    /// Resets the connection (TCP RST).
+    pub fn reset(self) {
         let _ = self.0.into_inner().set_zero_linger();
     }
 }
 
-/// One connection's worth of bytes: sends them, closes its side once the server has begun to answer
-/// (a client that closes it before is one that is gone), and reads what comes.
+/// Sends bytes on a new connection, and returns all bytes that the server sends until it closes the
+/// connection.
+///
+/// Closes the sending side after the first byte of the response: a server may treat a client that closes
+/// it earlier as disconnected.
 pub async fn exchange(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let Ok(mut wire) = Wire::connect(addr).await else { return Vec::new() };
-    // A server that has seen enough closes before all is sent.
+    // Fails if the server rejects the request before it has read all of it.
     let _ = wire.send(bytes).await;
     let _ = wire.0.fill_buf().await;
     let _ = wire.0.get_mut().shutdown().await;
-    wire.until_closed().await
+    wire.read_until_closed().await
 }
 
-/// The same of bytes that may be no whole request: closes its side without waiting for an answer.
-pub async fn exchange_unheard(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+/// As [`exchange`], but closes the sending side immediately, for bytes that may be an incomplete request.
+pub async fn exchange_half_closed(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let Ok(mut wire) = Wire::connect(addr).await else { return Vec::new() };
     let _ = wire.send(bytes).await;
     let _ = wire.0.get_mut().shutdown().await;
-    wire.until_closed().await
+    wire.read_until_closed().await
 }
 
-/// A header of a head, by its name in lower case.
+/// Returns the value of a header in a head; the case of the name is ignored.
 pub fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;

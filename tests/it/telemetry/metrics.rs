@@ -118,5 +118,5 @@ fn metrics_use_global_recorder_by_default() {
         let _meter = Metrics::new().install(&limiter);
         limiter.try_acquire("k", &Cost::new()).unwrap();
     });
-    assert_eq!(super::Page::parse(&handle.render()).sum("tollgate_granted_total", KEY), 1.0);
+    assert_eq!(super::MetricsPage::parse(&handle.render()).sum("tollgate_granted_total", KEY), 1.0);
 }

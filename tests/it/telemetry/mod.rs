@@ -15,7 +15,7 @@ use tollgate::limiter::Limiter;
 use tollgate::telemetry::{Meter, Metrics};
 
 pub(crate) use self::log::Log;
-pub(crate) use tollgate_testing::page::Page;
+pub(crate) use tollgate_testing::metrics_page::MetricsPage;
 
 /// The metrics of a limiter as Prometheus would scrape them.
 pub(crate) struct MetricsExporter {
@@ -31,8 +31,8 @@ impl MetricsExporter {
         Self { meter: metrics.with_recorder(exporter).install(limiter), handle }
     }
 
-    pub(crate) fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> MetricsPage {
         self.meter.sample();
-        Page::parse(&self.handle.render())
+        MetricsPage::parse(&self.handle.render())
     }
 }

@@ -8,16 +8,16 @@ use std::net::SocketAddr;
 
 use tollgate_simulate::{Settings, SimulatedServer};
 
-use super::Page;
+use super::MetricsPage;
 
 fn client() -> reqwest::Client {
     tollgate_testing::http::client()
 }
 
-async fn scrape(addr: SocketAddr) -> Page {
+async fn scrape(addr: SocketAddr) -> MetricsPage {
     let page = client().get(format!("http://{addr}/metrics")).send().await.unwrap();
     assert_eq!(page.headers()["content-type"], "text/plain; version=0.0.4");
-    Page::parse(&page.text().await.unwrap())
+    MetricsPage::parse(&page.text().await.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,7 @@ use tollgate::cluster::{OnFailure, Shared, SharingMode};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use tollgate_testing::full::full_or;
-use tollgate_testing::process::{Talking, role, say};
+use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
 use tollgate_testing::servers::Redis;
 
 /// The environment variable with server, mode and duration (milliseconds) for a worker of a fleet.
@@ -49,7 +49,7 @@ async fn send(limiter: Limiter, task: u64, until: Timestamp) {
         else {
             return;
         };
-        say(&format!("{} {tokens}", limiter.now().as_nanos()));
+        print_message(&format!("{} {tokens}", limiter.now().as_nanos()));
         permit.settle(&Cost::new().tokens(tokens));
     }
 }
@@ -79,7 +79,7 @@ const LEASE: Duration = Duration::from_secs(1);
 
 /// One process of a fleet.
 pub(super) struct Worker {
-    process: Talking,
+    process: InteractiveProcess,
     sent: Vec<Sent>,
 }
 
@@ -89,17 +89,17 @@ pub(super) type Sent = (Timestamp, u64);
 impl Worker {
     /// Returns the command of a worker for this server, mode and duration.
     pub(super) fn command(url: &str, mode: &str, millis: u64) -> Command {
-        role((module_path!(), "fleet_worker"), FLEET, format!("{url} {mode} {millis}"))
+        test_command(module_path!(), "fleet_worker", FLEET, format!("{url} {mode} {millis}"))
     }
 
     pub(super) fn start(command: &mut Command) -> Self {
-        Self { process: Talking::start(command), sent: Vec::new() }
+        Self { process: InteractiveProcess::start(command), sent: Vec::new() }
     }
 
     /// Reads until the worker has sent a request at `time` or later, and returns its time.
     pub(super) fn until(&mut self, time: Timestamp) -> Timestamp {
         loop {
-            let sent = self.hear().expect("the worker ended before");
+            let sent = self.receive().expect("the worker ended before");
             if sent.0 >= time {
                 return sent.0;
             }
@@ -108,7 +108,7 @@ impl Worker {
 
     /// Returns all requests sent until the worker ended.
     pub(super) fn rest(mut self) -> Vec<Sent> {
-        while self.hear().is_some() {}
+        while self.receive().is_some() {}
         self.process.output();
         self.sent
     }
@@ -119,8 +119,8 @@ impl Worker {
         self.rest()
     }
 
-    fn hear(&mut self) -> Option<Sent> {
-        let line = self.process.hear()?;
+    fn receive(&mut self) -> Option<Sent> {
+        let line = self.process.read_message()?;
         let (at, tokens) = line.split_once(' ').expect("two numbers");
         let at = Timestamp::from_nanos(at.parse().expect("a time"));
         let sent = (at, tokens.parse().expect("tokens"));

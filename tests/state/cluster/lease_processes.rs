@@ -4,7 +4,7 @@ use tollgate::quota::Cost;
 
 use super::lease::{all, hourly, limiter};
 use tollgate_testing::full::full_or;
-use tollgate_testing::process::{Talking, role, say};
+use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
 use tollgate_testing::servers::Redis;
 
 /// The environment variable with requests per hour and server for a lease holder.
@@ -17,32 +17,37 @@ fn holder() {
     let Ok(arguments) = std::env::var(HOLDER) else { return };
     let (amount, url) = arguments.split_once(' ').unwrap();
     let (limiter, _shared) = limiter(url, hourly(amount.parse().unwrap()));
-    say("ready");
+    print_message("ready");
     for line in std::io::stdin().lines() {
         let most: usize = line.unwrap().parse().unwrap();
         for _ in 0..most {
             let granted = limiter.try_acquire("k", &Cost::new()).is_ok();
-            say(if granted { "yes" } else { "no" });
+            print_message(if granted { "yes" } else { "no" });
         }
-        say("done");
+        print_message("done");
     }
 }
 
-struct Holder(Talking);
+struct Holder(InteractiveProcess);
 
 impl Holder {
     fn start(url: &str, amount: u64) -> Self {
         let arguments = format!("{amount} {url}");
-        let mut process = Talking::start(&mut role((module_path!(), "holder"), HOLDER, arguments));
-        assert_eq!(process.hear().unwrap(), "ready");
+        let mut process = InteractiveProcess::start(&mut test_command(
+            module_path!(),
+            "holder",
+            HOLDER,
+            arguments,
+        ));
+        assert_eq!(process.read_message().unwrap(), "ready");
         Self(process)
     }
 
     /// Has the holder send this many requests and returns the number admitted.
     fn take(&mut self, most: u64) -> u64 {
-        self.0.tell(&most.to_string());
+        self.0.write_line(&most.to_string());
         let mut count = 0;
-        while let Some(line) = self.0.hear().filter(|line| line != "done") {
+        while let Some(line) = self.0.read_message().filter(|line| line != "done") {
             count += u64::from(line == "yes");
         }
         count
@@ -51,9 +56,9 @@ impl Holder {
     /// Has the holder send requests endlessly, kills it after this many answers, and returns the
     /// number admitted, including answers written before the kill.
     fn take_and_die(mut self, after: u64) -> u64 {
-        self.0.tell(&u32::MAX.to_string());
+        self.0.write_line(&u32::MAX.to_string());
         let (mut count, mut answers) = (0, 0);
-        while let Some(line) = self.0.hear() {
+        while let Some(line) = self.0.read_message() {
             count += u64::from(line == "yes");
             answers += 1;
             if answers == after {

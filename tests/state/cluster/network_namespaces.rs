@@ -6,7 +6,7 @@ use tollgate::Timestamp;
 
 use super::fleet::{BURST, RPM, Sent, Worker, excess};
 use tollgate_testing::full::full_or;
-use tollgate_testing::process::run_by;
+use tollgate_testing::process::wrap_command;
 
 /// Two namespaces with a link, removed on drop.
 struct Machines {
@@ -61,7 +61,7 @@ impl Machines {
 
     fn worker(&self, machine: usize, millis: u64) -> Worker {
         let worker = Worker::command(&format!("redis://{HERE}:6379"), "share", millis);
-        Worker::start(&mut run_by(self.on(machine), &worker))
+        Worker::start(&mut wrap_command(self.on(machine), &worker))
     }
 
     fn cut(&self, cut: bool) {

@@ -10,7 +10,7 @@ use tollgate::{Cost, Limiter, Quota};
 use super::sqlite::folder;
 use super::sqlite_owners::total;
 use tollgate_testing::full::full_or;
-use tollgate_testing::process::{Talking, role, say};
+use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
 
 /// The environment variable with flush interval (milliseconds), requests per day and database for a
 /// worker process.
@@ -25,15 +25,17 @@ fn worker() {
     let limiter = Limiter::builder().quota("k", quota).build().unwrap();
     let flush = Duration::from_millis(arguments[0].parse().unwrap());
     let keeping = Persistence::start(&limiter, Sqlite::new(arguments[2]), flush).unwrap();
-    say(&format!("used {}", used(&limiter)));
+    print_message(&format!("used {}", used(&limiter)));
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         match line.split_once(' ').unwrap_or((&line, "")) {
-            ("used", _) => say(&format!("used {}", used(&limiter))),
-            ("admit", most) => say(&format!("admitted {}", admit(&limiter, most.parse().unwrap()))),
+            ("used", _) => print_message(&format!("used {}", used(&limiter))),
+            ("admit", most) => {
+                print_message(&format!("admitted {}", admit(&limiter, most.parse().unwrap())))
+            }
             ("flush", _) => {
                 keeping.flush_now().unwrap();
-                say("flushed");
+                print_message("flushed");
             }
             ("report", _) => report(&limiter, &keeping),
             _ => return,
@@ -55,12 +57,12 @@ fn report(limiter: &Limiter, keeping: &Persistence) {
     loop {
         let kept_at = keeping.status().kept_at.unwrap_or_default().as_nanos();
         assert_eq!(admit(limiter, 1), 1);
-        say(&format!("at {} {kept_at}", limiter.now().as_nanos()));
+        print_message(&format!("at {} {kept_at}", limiter.now().as_nanos()));
     }
 }
 
 struct Worker {
-    process: Talking,
+    process: InteractiveProcess,
     /// The usage read from the database at the start.
     found: u64,
 }
@@ -68,24 +70,29 @@ struct Worker {
 impl Worker {
     fn start(path: &Path, flush: u64, limit: u64) -> Self {
         let arguments = format!("{flush} {limit} {}", path.display());
-        let process = Talking::start(&mut role((module_path!(), "worker"), WORKER, arguments));
+        let process = InteractiveProcess::start(&mut test_command(
+            module_path!(),
+            "worker",
+            WORKER,
+            arguments,
+        ));
         let mut worker = Self { process, found: 0 };
         worker.found = worker.number();
         worker
     }
 
     fn number(&mut self) -> u64 {
-        let line = self.process.hear().unwrap();
+        let line = self.process.read_message().unwrap();
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
     fn ask(&mut self, line: &str) -> u64 {
-        self.process.tell(line);
+        self.process.write_line(line);
         self.number()
     }
 
     fn end(mut self) {
-        self.process.tell("end");
+        self.process.write_line("end");
         assert!(self.process.output().status.success());
     }
 }
@@ -119,8 +126,8 @@ fn processes_exceed_limit_only_by_unflushed_batches() {
         let mut admitted = 0;
         loop {
             let more = worker.ask(&format!("admit {BATCH}"));
-            worker.process.tell("flush");
-            worker.process.hear().unwrap();
+            worker.process.write_line("flush");
+            worker.process.read_message().unwrap();
             admitted += more;
             if more == 0 {
                 worker.end();
@@ -166,9 +173,9 @@ fn killed_process_loses_only_unflushed_usage() {
 /// the time up to which they were known to be written.
 fn kill_after(worker: Worker, admitted: u64) -> (Vec<u64>, u64) {
     let mut process = worker.process;
-    process.tell("report");
+    process.write_line("report");
     let (mut times, mut kept_at, mut count) = (Vec::new(), 0, 0);
-    while let Some(line) = process.hear() {
+    while let Some(line) = process.read_message() {
         let mut words = line.split(' ').skip(1).map(|word| word.parse().unwrap());
         times.push(words.next().unwrap());
         kept_at = words.next().unwrap();

@@ -11,7 +11,7 @@ use tollgate::store::{Store, Yaml};
 
 use super::yaml::{file, used};
 use tollgate_testing::full::full_or;
-use tollgate_testing::process::{self, Running, on_a_full_disk};
+use tollgate_testing::process::{self, ChildGuard, with_full_disk};
 
 const NOW: Timestamp = ManualClock::START;
 const KEYS: u64 = 20;
@@ -28,16 +28,16 @@ fn process_killed_while_writing_leaves_a_complete_file() {
     let (mut written, kills) = (0, full_or(30, 10));
     for round in 0..kills {
         const NAME: &str = "process_killed_while_writing_leaves_a_complete_file";
-        let mut running = Running::start(&mut role(NAME, &path));
+        let mut child = ChildGuard::start(&mut role(NAME, &path));
         // Killed after a different number of reads each time, all of complete files.
         let mut reads = 0;
         let before = written;
         while written == before || reads < round * 3 {
             written = rounds(&path, written);
             reads += 1;
-            assert!(running.child().try_wait().unwrap().is_none(), "the process writes endlessly");
+            assert!(child.get_mut().try_wait().unwrap().is_none(), "the process writes endlessly");
         }
-        drop(running);
+        drop(child);
         written = rounds(&path, written);
     }
     assert!(written >= kills, "{written}");
@@ -80,7 +80,7 @@ fn full_disk_leaves_the_file_unchanged() {
         return write_too_much(Path::new(&path));
     }
     let (folder, path) = file();
-    let output = on_a_full_disk(&role(NAME, &path)).output().unwrap();
+    let output = with_full_disk(&role(NAME, &path)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!(state.keys.len(), 1, "the last successful write");
@@ -106,20 +106,20 @@ fn lock_of_killed_process_is_free() {
         return write_endlessly(Path::new(&path));
     }
     let (_folder, path) = file();
-    let mut running = Running::start(&mut role(NAME, &path));
+    let mut child = ChildGuard::start(&mut role(NAME, &path));
     while !path.exists() {
-        assert!(running.child().try_wait().unwrap().is_none());
+        assert!(child.get_mut().try_wait().unwrap().is_none());
     }
     let error = Yaml::new(&path).open(NOW).unwrap_err().to_string();
-    assert!(error.contains(&format!("in use by process {}", running.child().id())), "{error}");
+    assert!(error.contains(&format!("in use by process {}", child.get_mut().id())), "{error}");
     assert!(Yaml::reset(&path, None, NOW, None).is_err());
-    drop(running);
+    drop(child);
     assert!(Yaml::new(&path).open(NOW).is_ok());
 }
 
 /// Returns a command that runs this program as one of its tests.
 fn role(test: &str, path: &Path) -> Command {
-    let mut command = process::role((module_path!(), test), ROLE, path);
+    let mut command = process::test_command(module_path!(), test, ROLE, path);
     command.stdout(Stdio::null());
     command
 }

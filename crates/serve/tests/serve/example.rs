@@ -18,7 +18,10 @@ async fn program_and_clients_share_a_limit() {
     drop(permit);
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for expected in [200, 429] {
-        assert_eq!(wire.ask("POST", "/rate/reports").await.expect("an answer").status, expected);
+        assert_eq!(
+            wire.request("POST", "/rate/reports").await.expect("an answer").status,
+            expected
+        );
     }
     drop(wire);
     server.shutdown().await.expect("it ends");

@@ -107,12 +107,12 @@ async fn ignored_request_body_is_drained_for_keep_alive() {
     let mut wire = Wire::connect(rig.addr).await.unwrap();
     let head = "POST /rate/k HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n";
     wire.send(format!("{head}expect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
-    let go_on = wire.answer().await.unwrap();
+    let go_on = wire.read_response().await.unwrap();
     assert_eq!(go_on.status, 100);
     wire.send(b"{}").await.unwrap();
-    let answer = wire.answer().await.unwrap();
+    let answer = wire.read_response().await.unwrap();
     assert_eq!((answer.status, header(&answer.head, "connection")), (200, None));
-    assert_eq!(wire.ask("POST", "/rate/k").await.unwrap().status, 200);
+    assert_eq!(wire.request("POST", "/rate/k").await.unwrap().status, 200);
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 
 use super::random::Random;
 
-/// One of the seeds, changed in a few places.
+/// Returns a random seed with one to six mutations.
 pub(super) fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = seeds[random.below(seeds.len())].clone();
     for _ in 0..=random.below(6) {
         mutate(&mut bytes, seeds, random);
     }
-    bytes.truncate(LONGEST);
+    bytes.truncate(MAX_LENGTH);
     bytes
 }
 
@@ -32,7 +32,7 @@ fn mutate(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
     }
 }
 
-/// Puts another number in the place of one.
+/// Replaces a number by one of [`NUMBERS`].
 fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     let from = random.below(bytes.len());
     let Some(digit) = bytes[from..].iter().position(u8::is_ascii_digit) else { return };
@@ -41,8 +41,8 @@ fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.splice(start..start + length, random.of(NUMBERS).iter().copied());
 }
 
-/// No input is longer, in bytes.
-const LONGEST: usize = 8 * 1024;
+/// The maximum length of an input in bytes.
+const MAX_LENGTH: usize = 8 * 1024;
 
 const NUMBERS: &[&[u8]] = &[
     b"0",

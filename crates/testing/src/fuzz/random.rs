@@ -1,5 +1,6 @@
-//! Numbers that look random and are the same in every run (SplitMix64).
+//! A deterministic random number generator.
 
+/// A SplitMix64 generator; the field is its state.
 #[derive(Debug, Clone)]
 pub struct Random(pub u64);
 
@@ -11,11 +12,15 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// Below a bound, or 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound.max(1) as u64) as usize
     }
 
+    /// Returns a random element.
+    ///
+    /// # Panics
+    /// If `choices` is empty.
     pub fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len())]
     }

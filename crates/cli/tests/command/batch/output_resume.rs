@@ -10,7 +10,7 @@ use tollgate_cli::batch::output::{EarlierResults, LineStatus, Output};
 
 use super::output::{folder, ids, ok, passing, refused, run, values};
 #[cfg(target_os = "linux")]
-use tollgate_testing::process::{on_a_full_disk, role};
+use tollgate_testing::process::{test_command, with_full_disk};
 
 const INPUT: &str = r#"{"custom_id":"a","body":{}}
 {"custom_id":"b \"é\\n\"","body":{}}
@@ -280,8 +280,8 @@ fn partial_write_on_full_disk_is_truncated() {
     }
     let folder = folder();
     let path = folder.path().join("out");
-    let role = role((module_path!(), NAME), "TOLLGATE_TEST_FULL", &path);
-    let child = on_a_full_disk(&role).output().expect("a shell");
+    let command = test_command(module_path!(), NAME, "TOLLGATE_TEST_FULL", &path);
+    let child = with_full_disk(&command).output().expect("a shell");
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
     let found = ids(&path);
     assert_eq!((found.first(), found.last()), (Some(&"0".into()), Some(&"short".into())));

@@ -7,7 +7,7 @@ use std::process::Child;
 use serde_json::json;
 
 use super::rig::{TestHome, ended};
-use tollgate_testing::process::Running;
+use tollgate_testing::process::ChildGuard;
 
 /// A folder with ten requests in `in.jsonl`.
 fn home() -> TestHome {
@@ -44,8 +44,8 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
         let run = format!("batch in.jsonl -o out.jsonl --simulate {limits} {how}");
         let fixed = if limits.is_empty() { "" } else { "--algorithm fixed-window" };
         let run = format!("{run} {fixed}");
-        let mut first = Running::start(&mut home.tollgate(&run));
-        let output = used_up(first.child());
+        let mut first = ChildGuard::start(&mut home.tollgate(&run));
+        let output = used_up(first.get_mut());
         assert!(
             output.starts_with("tollgate: gpt-4o: ") && output.contains("requests in 24 h"),
             "{output}"
@@ -55,8 +55,8 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
         let sent = results(&home);
         assert!((4..=5).contains(&sent), "{sent} of 5");
 
-        let mut second = Running::start(&mut home.tollgate(&run));
-        used_up(second.child());
+        let mut second = ChildGuard::start(&mut home.tollgate(&run));
+        used_up(second.get_mut());
         second.signal("-INT");
         assert_eq!(ended(second).code, Some(130));
         assert_eq!(results(&home), sent, "nothing more is sent today: {how}");
@@ -72,9 +72,9 @@ fn run_without_store_starts_fresh() {
     let run =
         "batch in.jsonl -o out.jsonl --simulate --rpd 5 --algorithm fixed-window --config c.yaml";
     for sent in [5, 10] {
-        let mut child = Running::start(&mut home.tollgate(run));
+        let mut child = ChildGuard::start(&mut home.tollgate(run));
         if sent == 5 {
-            used_up(child.child());
+            used_up(child.get_mut());
             child.signal("-INT");
         }
         ended(child);
@@ -97,11 +97,11 @@ fn changed_configuration_is_reloaded_during_run() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
-    let mut child = Running::start(&mut home.tollgate(run));
-    used_up(child.child());
+    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    used_up(child.get_mut());
     // A file that is wrong changes nothing.
     fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("written");
-    let mut stderr = BufReader::new(child.child().stderr.take().expect("it is piped"));
+    let mut stderr = BufReader::new(child.get_mut().stderr.take().expect("it is piped"));
     let mut received = String::new();
     while !received.contains("did you mean `rpd`") {
         assert_ne!(stderr.read_line(&mut received).expect("text"), 0, "{received}");
@@ -118,8 +118,8 @@ fn queued_requests_follow_quotas_after_removal() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}, other: {rpm: 1}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
-    let mut child = Running::start(&mut home.tollgate(run));
-    used_up(child.child());
+    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    used_up(child.get_mut());
     fs::write(&config, "quotas: {other: {rpm: 1}}").expect("written");
     let output = ended(child);
     assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
@@ -131,8 +131,8 @@ fn reset_resumes_run_waiting_for_daily_limit() {
     let home = home();
     home.write("c.yaml", "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml --store s.db";
-    let mut child = Running::start(&mut home.tollgate(run));
-    used_up(child.child());
+    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    used_up(child.get_mut());
     while home.run("reset gpt-4o --store s.db").code != Some(0) {}
     let output = ended(child);
     assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
@@ -148,8 +148,8 @@ fn model_name_control_characters_are_escaped() {
     let input = fs::read_to_string(home.path("in.jsonl")).expect("text");
     home.write("in.jsonl", &input.replace("gpt-4o", "gpt\\u001b[2J"));
     let run = "batch in.jsonl -o out.jsonl --simulate --rpd 3 --algorithm fixed-window";
-    let mut child = Running::start(&mut home.tollgate(run));
-    let output = used_up(child.child());
+    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    let output = used_up(child.get_mut());
     assert!(output.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{output:?}");
     child.signal("-INT");
     ended(child);

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::rig::{TestHome, ended};
-use tollgate_testing::process::Running;
+use tollgate_testing::process::ChildGuard;
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 
@@ -34,7 +34,7 @@ fn closed_pipe_is_success() {
         let mut command = home.tollgate(arguments);
         let (read, write) = std::io::pipe().expect("a pipe");
         drop(read);
-        let output = ended(Running::start(command.stdout(Stdio::from(write))));
+        let output = ended(ChildGuard::start(command.stdout(Stdio::from(write))));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments}");
     }
 }
@@ -45,7 +45,7 @@ fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let home = TestHome::new();
     let mut command = home.tollgate("completions bash");
-    let output = ended(Running::start(command.stdout(full)));
+    let output = ended(ChildGuard::start(command.stdout(full)));
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.starts_with("tollgate: standard output: cannot write: "), "{output:?}");
 }

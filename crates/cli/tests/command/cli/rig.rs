@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use tollgate_testing::process::Running;
+use tollgate_testing::process::ChildGuard;
 
 /// A folder that stands for the home of a user: nothing outside of it is read or written.
 pub(crate) struct TestHome(TempDir);
@@ -69,15 +69,15 @@ pub(crate) fn output_of(command: &mut Command) -> CommandOutput {
 
 /// Runs a command to its end, with this on its standard input.
 pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> CommandOutput {
-    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let mut child = ChildGuard::start(command.stdin(Stdio::piped()));
     // One that has read enough closes it.
-    let _ = running.child().stdin.take().expect("it is piped").write_all(input);
-    ended(running)
+    let _ = child.get_mut().stdin.take().expect("it is piped").write_all(input);
+    ended(child)
 }
 
 /// Waits until one has ended by itself.
-pub(crate) fn ended(running: Running) -> CommandOutput {
-    CommandOutput::from(running.output())
+pub(crate) fn ended(child: ChildGuard) -> CommandOutput {
+    CommandOutput::from(child.output())
 }
 
 impl CommandOutput {

@@ -6,7 +6,7 @@ use tollgate::quota::Cost;
 use super::rig::{CommandOutput, TestHome, output_of};
 use super::stores::{closed, open, take, two_keys};
 #[cfg(unix)]
-use tollgate_testing::process::Talking;
+use tollgate_testing::process::InteractiveProcess;
 
 const CONFIG: &str = "\
 quotas:
@@ -200,9 +200,10 @@ fn missing_home_error_names_option() {
 fn watch_prints_line_every_second_until_interrupted() {
     let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
-    let mut process = Talking::start(&mut home.tollgate("show --watch --json --store s.db"));
+    let mut process =
+        InteractiveProcess::start(&mut home.tollgate("show --watch --json --store s.db"));
     let mut used = || -> Value {
-        let line = process.line().expect("a line");
+        let line = process.read_line().expect("a line");
         let shown: Value = serde_json::from_str(&line).expect("a line is a document");
         shown["keys"][0]["limits"][0]["used"].clone()
     };
@@ -210,7 +211,7 @@ fn watch_prints_line_every_second_until_interrupted() {
     take(&limiter, "gpt-4o", 1);
     // Whatever it saw first, it sees what was taken in the end.
     assert!((0..30).any(|_| used() == json!(1)), "{before}");
-    process.running().signal("-INT");
+    process.guard().signal("-INT");
     let output = CommandOutput::from(process.output());
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
 }

@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tollgate_testing::markdown::{Block, root};
-use tollgate_testing::process::Talking;
+use tollgate_testing::process::InteractiveProcess;
 
 use super::project_command::{ProjectCommand, project_command};
 use super::transcript::{entries, normalized};
@@ -21,7 +21,7 @@ pub(super) struct PageRun {
     home: TestHome,
     /// `export` lines so far.
     exports: String,
-    servers: Vec<Talking>,
+    servers: Vec<InteractiveProcess>,
     server: Option<String>,
     provider: String,
 }
@@ -99,8 +99,8 @@ impl PageRun {
             false => format!("{arguments} --listen 127.0.0.1:0"),
         };
         let mut command = self.home.tollgate(&arguments);
-        let mut process = Talking::start(command.stderr(Stdio::null()));
-        let line = process.line().expect("the server says where it listens");
+        let mut process = InteractiveProcess::start(command.stderr(Stdio::null()));
+        let line = process.read_line().expect("the server says where it listens");
         let address = line.strip_prefix("listening on http://").expect("an address").to_owned();
         match arguments.starts_with("serve") {
             true => self.server = Some(address),

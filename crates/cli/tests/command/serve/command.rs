@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::process::Served;
 use crate::cli::rig::{CommandOutput, TestHome};
 use tollgate_testing::http::{Reply, http1};
-use tollgate_testing::process::run_by;
+use tollgate_testing::process::wrap_command;
 
 /// A server whose standard error is captured.
 pub(super) struct LoggedServer {
@@ -29,7 +29,7 @@ impl LoggedServer {
     pub(super) fn start(command: &mut Command) -> Self {
         let mut served = Served::spawn(command);
         let (output, mut stderr) =
-            (Arc::default(), served.process().running().child().stderr.take().unwrap());
+            (Arc::default(), served.process().guard().get_mut().stderr.take().unwrap());
         let listening = std::thread::spawn({
             let output = Arc::clone(&output);
             move || {
@@ -63,7 +63,7 @@ impl LoggedServer {
 
     /// As `kill` sends it.
     pub(super) fn signal(&mut self, signal: &str) {
-        self.served.process().running().signal(signal);
+        self.served.process().guard().signal(signal);
     }
 
     /// Waits until it has ended by itself, however that is.
@@ -212,7 +212,7 @@ fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
     if let Some(folder) = command.get_current_dir() {
         shell.current_dir(folder);
     }
-    run_by(shell, command)
+    wrap_command(shell, command)
 }
 
 #[cfg(target_os = "linux")]
@@ -223,7 +223,7 @@ fn open_file_limit_is_raised_for_bounds() {
     let command = home.tollgate("serve --config c.yaml --port 0");
     for (hard, allowed, warned) in [(4_000, "428", false), (200, "200", true)] {
         let mut served = LoggedServer::start(&mut with_files(100, hard, &command));
-        let process = served.served.process().running().child().id();
+        let process = served.served.process().guard().get_mut().id();
         let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
         let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
         assert_eq!(line.split_whitespace().nth(3), Some(allowed), "{line}");

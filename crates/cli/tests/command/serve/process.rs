@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use crate::cli::rig::{CommandOutput, TestHome};
-use tollgate_testing::process::Talking;
+use tollgate_testing::process::InteractiveProcess;
 
 /// A server that is killed at the end of its test.
 pub(crate) struct Served {
-    process: Talking,
+    process: InteractiveProcess,
     addr: SocketAddr,
     home: Option<TestHome>,
 }
@@ -29,8 +29,8 @@ impl Served {
 
     /// The same by this command.
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        let mut process = Talking::start(command);
-        let line = process.line().expect("it says where it listens");
+        let mut process = InteractiveProcess::start(command);
+        let line = process.read_line().expect("it says where it listens");
         let addr = line.strip_prefix("listening on http://").expect("an address");
         let addr = addr.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         Self { process, addr, home: None }
@@ -50,13 +50,13 @@ impl Served {
         std::fs::read_to_string(home.path(name)).expect("a file of text")
     }
 
-    pub(crate) fn process(&mut self) -> &mut Talking {
+    pub(crate) fn process(&mut self) -> &mut InteractiveProcess {
         &mut self.process
     }
 
     /// Bytes of memory that it has of the machine.
     pub(crate) fn memory(&mut self) -> u64 {
-        let path = format!("/proc/{}/status", self.process.running().child().id());
+        let path = format!("/proc/{}/status", self.process.guard().get_mut().id());
         let status = std::fs::read_to_string(path).expect("it runs, on Linux");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
@@ -65,13 +65,13 @@ impl Served {
 
     /// Returns true while the process runs.
     pub(crate) fn is_running(&mut self) -> bool {
-        self.process.running().child().try_wait().expect("it can be asked").is_none()
+        self.process.guard().get_mut().try_wait().expect("it can be asked").is_none()
     }
 
     /// Ends it as `kill` does: well.
     #[cfg(unix)]
     pub(crate) fn terminate(mut self) {
-        self.process.running().signal("-TERM");
+        self.process.guard().signal("-TERM");
         let output = self.ended();
         assert_eq!(output.code, Some(0), "{output:?}");
     }

@@ -1,12 +1,12 @@
 use tollgate::quota::Cost;
 
 use super::Rig;
-use tollgate_testing::page::Page;
+use tollgate_testing::metrics_page::MetricsPage;
 
-pub(super) async fn scrape(rig: &Rig) -> Page {
+pub(super) async fn scrape(rig: &Rig) -> MetricsPage {
     let page = rig.ask("/metrics").await;
     assert_eq!(page.headers()["content-type"], "text/plain; version=0.0.4");
-    Page::parse(&page.text().await.unwrap())
+    MetricsPage::parse(&page.text().await.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

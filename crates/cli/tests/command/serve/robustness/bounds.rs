@@ -1,4 +1,4 @@
-use super::{Answer, Served, Wire, ask, exchange, header, in_time, serves_others, statuses};
+use super::{Served, Wire, WireResponse, ask, exchange, header, in_time, serves_others, statuses};
 
 #[tokio::test]
 async fn heads_and_keys_above_bounds_are_rejected() {
@@ -34,7 +34,7 @@ async fn connections_above_bound_wait_for_free_slot() {
     let mut first = Vec::new();
     for _ in 0..8 {
         let mut wire = Wire::connect(server.addr()).await.expect("a connection");
-        assert_eq!(wire.ask("GET", "/healthz").await.expect("an answer").status, 200);
+        assert_eq!(wire.request("GET", "/healthz").await.expect("an answer").status, 200);
         first.push(wire);
     }
     let mut more = Vec::new();
@@ -46,17 +46,20 @@ async fn connections_above_bound_wait_for_free_slot() {
     // Those that are there go on being served, however many more knock.
     for _ in 0..50 {
         for wire in &mut first {
-            assert_eq!(in_time(wire.ask("GET", "/healthz")).await.expect("an answer").status, 200);
+            assert_eq!(
+                in_time(wire.request("GET", "/healthz")).await.expect("an answer").status,
+                200
+            );
         }
     }
     let mut next = more.swap_remove(0);
     tokio::select! {
         biased;
-        answer = next.answer() => panic!("the ninth is served: {answer:?}"),
+        answer = next.read_response() => panic!("the ninth is served: {answer:?}"),
         () = std::future::ready(()) => {}
     }
     drop(first);
-    assert_eq!(in_time(next.answer()).await.expect("an answer").status, 200);
+    assert_eq!(in_time(next.read_response()).await.expect("an answer").status, 200);
     drop((next, more));
     in_time(async {
         while !healthy(server.addr()).await {
@@ -70,7 +73,7 @@ async fn connections_above_bound_wait_for_free_slot() {
 /// Returns true if a new client is served; an early one may be rejected.
 async fn healthy(addr: std::net::SocketAddr) -> bool {
     let Ok(mut wire) = Wire::connect(addr).await else { return false };
-    wire.ask("GET", "/healthz").await.is_ok_and(|answer| answer.status == 200)
+    wire.request("GET", "/healthz").await.is_ok_and(|answer| answer.status == 200)
 }
 
 #[tokio::test]
@@ -106,7 +109,7 @@ async fn unsupported_methods_are_rejected() {
     for (method, path) in
         [("BREW", "/rate/a"), ("TRACE", "/rate/a"), ("PATCH", "/debug"), ("DELETE", "/healthz")]
     {
-        let answer: Answer = in_time(ask(server.addr(), method, path)).await;
+        let answer: WireResponse = in_time(ask(server.addr(), method, path)).await;
         assert_eq!(answer.status, 405, "{method} {path}: {answer:?}");
         assert!(header(&answer.head, "allow").is_some(), "{answer:?}");
     }

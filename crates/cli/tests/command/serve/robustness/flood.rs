@@ -33,7 +33,7 @@ async fn flood(addr: std::net::SocketAddr, from: usize) -> usize {
     let mut wire = Wire::connect(addr).await.expect("a connection");
     let mut refused = 0;
     for key in (from..FLOOD).step_by(CONNECTIONS) {
-        let answer = wire.ask("POST", &format!("/rate/flood-{key}")).await.expect("an answer");
+        let answer = wire.request("POST", &format!("/rate/flood-{key}")).await.expect("an answer");
         assert!(matches!(answer.status, 200 | 429 | 503), "{answer:?}");
         refused += usize::from(answer.status != 200);
     }
@@ -47,8 +47,10 @@ async fn idle_keys_are_dropped() {
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for key in 0..100 {
         let path = format!("/rate/new-{key}");
-        in_time(async { while wire.ask("POST", &path).await.expect("an answer").status != 200 {} })
-            .await;
+        in_time(async {
+            while wire.request("POST", &path).await.expect("an answer").status != 200 {}
+        })
+        .await;
     }
     assert!(server.is_running());
 }

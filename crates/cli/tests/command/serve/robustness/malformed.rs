@@ -1,4 +1,4 @@
-use tollgate_testing::wire::exchange_unheard;
+use tollgate_testing::wire::exchange_half_closed;
 
 use super::{Served, exchange, in_time, serves_others, statuses};
 
@@ -35,7 +35,7 @@ async fn random_bytes_leave_server_running() {
             0 => (0..die.below(600)).map(|_| die.byte()).collect(),
             _ => die.mutated(VALID.as_bytes()),
         };
-        let received = in_time(exchange_unheard(server.addr(), &request)).await;
+        let received = in_time(exchange_half_closed(server.addr(), &request)).await;
         let failed = statuses(&received).into_iter().any(|status| status >= 500 && status != 501);
         let request = String::from_utf8_lossy(&request);
         assert!(!failed, "{request:?}: {:?}", String::from_utf8_lossy(&received));

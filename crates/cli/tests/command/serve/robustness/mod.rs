@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::process::Served;
-use tollgate_testing::wire::{Answer, Wire, exchange, header};
+use tollgate_testing::wire::{Wire, WireResponse, exchange, header};
 
 /// Asserts that the server runs and serves a new client.
 async fn serves_others(server: &mut Served) {
@@ -22,9 +22,9 @@ async fn serves_others(server: &mut Served) {
 }
 
 /// One request on a connection of its own.
-async fn ask(addr: SocketAddr, method: &str, path: &str) -> Answer {
+async fn ask(addr: SocketAddr, method: &str, path: &str) -> WireResponse {
     let mut wire = Wire::connect(addr).await.expect("a connection");
-    wire.ask(method, path).await.expect("an answer")
+    wire.request(method, path).await.expect("an answer")
 }
 
 /// Fails if the future does not complete within a minute.

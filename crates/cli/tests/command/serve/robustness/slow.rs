@@ -20,7 +20,7 @@ async fn drip(addr: std::net::SocketAddr) {
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     loop {
         tokio::select! {
-            received = wire.until_closed() => return refused(&received),
+            received = wire.read_until_closed() => return refused(&received),
             _ = ticks.tick() => {}
         }
         if wire.send(b"a").await.is_err() {
@@ -38,7 +38,7 @@ fn refused(received: &[u8]) {
 async fn silent_connections_are_closed() {
     let mut server = Served::start("serve: {bounds: {head_timeout: 200ms}}");
     let mut silent = Wire::connect(server.addr()).await.expect("a connection");
-    refused(&in_time(silent.until_closed()).await);
+    refused(&in_time(silent.read_until_closed()).await);
     serves_others(&mut server).await;
 }
 
@@ -52,7 +52,7 @@ async fn missing_body_times_out() {
              Content-Length: 1000\r\n\r\n{{"
         );
         wire.send(head.as_bytes()).await.expect("it is sent");
-        let received = in_time(wire.until_closed()).await;
+        let received = in_time(wire.read_until_closed()).await;
         assert!(
             !received.starts_with(b"HTTP/1.1 5"),
             "{path}: {:?}",

@@ -41,7 +41,7 @@ impl Client {
                 Kind::Fickle => match self.wait_a_while(key, &mut wire).await {
                     true => {}
                     false if self.one_in(2) => {
-                        wire.vanish();
+                        wire.reset();
                         continue;
                     }
                     false => continue,
@@ -63,7 +63,7 @@ impl Client {
     /// Asks, and waits for its turn.
     async fn wait(&mut self, key: &Key, wire: &mut Wire) {
         let asked = self.clock.now();
-        let answer = wire.ask("POST", &waiting(key)).await.expect("an answer");
+        let answer = wire.request("POST", &waiting(key)).await.expect("an answer");
         if key.answered(answer).is_some() {
             key.granted_between(asked, self.clock.now());
         }
@@ -73,7 +73,7 @@ impl Client {
     async fn wait_a_while(&mut self, key: &Key, wire: &mut Wire) -> bool {
         wire.send_head("POST", &waiting(key)).await.expect("it is sent");
         let patience = Duration::from_micros(self.below(50_000));
-        let Ok(answer) = tokio::time::timeout(patience, wire.answer()).await else {
+        let Ok(answer) = tokio::time::timeout(patience, wire.read_response()).await else {
             key.left_behind();
             return false;
         };

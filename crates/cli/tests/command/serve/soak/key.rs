@@ -4,7 +4,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tollgate::Timestamp;
 
-use tollgate_testing::wire::{Answer, Wire};
+use tollgate_testing::wire::{Wire, WireResponse};
 
 /// A key and the grants received by all clients.
 #[derive(Debug)]
@@ -64,11 +64,11 @@ impl Key {
     /// Asks without waiting; the number of the grant, if it is one.
     pub(super) async fn ask(&self, wire: &mut Wire) -> Option<String> {
         let path = format!("/rate/{}", self.name);
-        self.answered(wire.ask("POST", &path).await.expect("an answer"))
+        self.answered(wire.request("POST", &path).await.expect("an answer"))
     }
 
     /// Counts an answer; the number of the grant, if it is one.
-    pub(super) fn answered(&self, answer: Answer) -> Option<String> {
+    pub(super) fn answered(&self, answer: WireResponse) -> Option<String> {
         match answer.status {
             200 => {
                 self.granted.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Key {
         self.live.fetch_sub(1, Ordering::SeqCst);
         self.given_back.fetch_add(1, Ordering::Relaxed);
         let path = format!("/rate/{}/{}", self.name, grant.trim());
-        let answer = wire.ask("DELETE", &path).await.expect("an answer");
+        let answer = wire.request("DELETE", &path).await.expect("an answer");
         assert!(matches!(answer.status, 200 | 204), "{}: {answer:?}", self.name);
     }
 

@@ -101,7 +101,7 @@ async fn check_debug(server: &Served, keys: &[Key]) {
 }
 
 async fn debug(wire: &mut Wire, key: &Key) -> serde_json::Value {
-    let answer = wire.ask("GET", &format!("/debug/{}", key.name)).await.expect("an answer");
+    let answer = wire.request("GET", &format!("/debug/{}", key.name)).await.expect("an answer");
     serde_json::from_str(&answer.body).unwrap_or_default()
 }
 
