@@ -36,16 +36,16 @@ pub(super) static TEXT: LazyLock<ScriptText> = LazyLock::new(|| ScriptText::new(
 
 pub(super) const SOURCES: [&str; 13] = [
     include_str!("lua/call.lua"),
-    include_str!("lua/quick.lua"),
+    include_str!("lua/fast_path.lua"),
     include_str!("lua/numbers.lua"),
     include_str!("lua/token.lua"),
-    include_str!("lua/flight.lua"),
+    include_str!("lua/concurrency.lua"),
     include_str!("lua/sliding.lua"),
     include_str!("lua/windows.lua"),
     include_str!("lua/parts.lua"),
     include_str!("lua/tickets.lua"),
     include_str!("lua/times.lua"),
-    include_str!("lua/verbs.lua"),
+    include_str!("lua/operations.lua"),
     include_str!("lua/lease.lua"),
     include_str!("lua/run.lua"),
 ];

@@ -4,4 +4,4 @@ local unpack, pack, sub = struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local verb, flag, ttl, expected, jump, pos = unpack('<ddddd', packed)
+local operation, flag, ttl, expected, jump, pos = unpack('<ddddd', packed)

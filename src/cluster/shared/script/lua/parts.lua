@@ -1,7 +1,7 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
 -- buckets, w the tickets of waiting requests, v the restored usage; each reservation has a field
 -- named by its id.
-local kinds = { token, flight, sliding, first, grid }
+local kinds = { token, concurrency, sliding, anchored, grid }
 
 local function read_rule(p)
   local rule, _ = {}, nil
@@ -18,43 +18,43 @@ local function read_rule(p)
     rule.margin, rule.valid, n, p = unpack('<ddd', packed, p)
     for i = 1, n do rule[i], p = unpack('<d', packed, p) end
   end
-  if verb == 6 then rule.flying, rule.least, rule.wanted, p = unpack('<ddd', packed, p) end
+  if operation == 6 then rule.in_flight, rule.least, rule.wanted, p = unpack('<ddd', packed, p) end
   return rule, p
 end
 
 local function read_part(key, p)
-  local part = { key = key, rules = {}, seen = false }
-  local n, looked
-  n, part.known, part.looked, looked, p = unpack('<dddd', packed, p)
-  if verb == 6 then part.turn, part.told, p = unpack('<dd', packed, p) end
+  local part = { key = key, rules = {}, known_usage = false }
+  local n, has_usage
+  n, part.known_created, part.known_at, has_usage, p = unpack('<dddd', packed, p)
+  if operation == 6 then part.call_number, part.first_report, p = unpack('<dd', packed, p) end
   for i = 1, n do part.rules[i], p = read_rule(p) end
-  if looked > 0 then
-    part.seen = {}
-    for i = 1, n do part.seen[i], p = unpack('<d', packed, p) end
+  if has_usage > 0 then
+    part.known_usage = {}
+    for i = 1, n do part.known_usage[i], p = unpack('<d', packed, p) end
   end
   return part, p
 end
 
 local function load(part, state)
-  part.list, part.by = {}, {}
+  part.buckets, part.by_tag = {}, {}
   if not state then
-    part.born, part.last, part.next, part.expires, part.tickets = 0, 0, EXACT, 0, 0
+    part.created, part.last, part.next, part.expires, part.tickets = 0, 0, EXACT, 0, 0
     return true
   end
   local version, p
-  version, part.born, part.last, part.next, part.expires, part.tickets, p = unpack('<dddddd', state)
+  version, part.created, part.last, part.next, part.expires, part.tickets, p = unpack('<dddddd', state)
   if version ~= 1 then return false end
   local size = #state
   while p <= size do
     local tag, kind, b
     tag, kind, p = unpack('<dd', state, p)
     b, p = kinds[kind].load(tag, state, p)
-    part.list[#part.list + 1], part.by[tag] = b, b
+    part.buckets[#part.buckets + 1], part.by_tag[tag] = b, b
   end
   return true
 end
 
--- converts a bucket of another kind: its usage counts from now
+-- converts a bucket of another kind; its usage counts from now
 local function convert(old, rule)
   local b = kinds[rule.kind].fresh(rule.tag, rule)
   local used = old.kind == 5 and now < old.to and old.sum or 0
@@ -66,48 +66,48 @@ end
 
 local function bind(part)
   for i, rule in ipairs(part.rules) do
-    local b = part.by[rule.tag]
+    local b = part.by_tag[rule.tag]
     if not b then
       b = kinds[rule.kind].fresh(rule.tag, rule)
-      part.list[#part.list + 1] = b
+      part.buckets[#part.buckets + 1] = b
     elseif b.kind ~= rule.kind then
       local new = convert(b, rule)
-      for j, other in ipairs(part.list) do
-        if other == b then part.list[j] = new end
+      for j, other in ipairs(part.buckets) do
+        if other == b then part.buckets[j] = new end
       end
       b, part.dirty = new, true
     elseif kinds[rule.kind].bind(b, rule) then
       part.dirty = true
     end
-    part.by[rule.tag], b.rule, rule.bucket, rule.of = b, rule, b, kinds[rule.kind]
+    part.by_tag[rule.tag], b.rule, rule.bucket, rule.methods = b, rule, b, kinds[rule.kind]
   end
 end
 
--- returns the time until which the hash is needed
-local function needed(part)
-  local till = part.keep or 0
-  for _, rule in ipairs(part.rules) do till = max(till, rule.of.gone(rule.bucket, rule)) end
+-- returns the time until which the hash is needed (microseconds)
+local function needed_until(part)
+  local till = part.needed_until or 0
+  for _, rule in ipairs(part.rules) do till = max(till, rule.methods.empty_at(rule.bucket, rule)) end
   return min(till, now + FAR)
 end
 
 local function save(part)
   local key, states = part.key, {}
-  if part.born == 0 then part.born = now end
-  for _, b in ipairs(part.list) do
-    local of = kinds[b.kind]
-    local over = of.gone(b) + (b.kind == 5 and 2764800 or 60) * SECOND
-    if b.rule or b.held > 0 or over > now then states[#states + 1] = of.save(b) end
+  if part.created == 0 then part.created = now end
+  for _, b in ipairs(part.buckets) do
+    local methods = kinds[b.kind]
+    local over = methods.empty_at(b) + (b.kind == 5 and 2764800 or 60) * SECOND
+    if b.rule or b.held > 0 or over > now then states[#states + 1] = methods.save(b) end
   end
-  local till = needed(part)
+  local till = needed_until(part)
   local prolong = till > part.expires
   if prolong then part.expires = floor(till + (till - now) / 4 + 60 * SECOND) end
-  local head = pack('<dddddd', 1, part.born, now, part.next, part.expires, part.tickets)
+  local head = pack('<dddddd', 1, part.created, now, part.next, part.expires, part.tickets)
   local state = head .. table.concat(states)
-  if part.put then
-    redis.call('HSET', key, 's', state, id, part.put)
+  if part.new_value then
+    redis.call('HSET', key, 's', state, id, part.new_value)
   else
     redis.call('HSET', key, 's', state)
-    if part.del then redis.call('HDEL', key, id) end
+    if part.delete then redis.call('HDEL', key, id) end
   end
   if prolong then redis.call('PEXPIRE', key, string.format('%.0f', ceiling(part.expires - now, 1000))) end
 end

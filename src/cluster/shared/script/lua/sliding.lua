@@ -22,11 +22,11 @@ end
 
 function sliding.check(b, rule, need, at, ahead)
   if need > rule.limit then return NEVER end
-  local room = rule.limit - need - b.held - ahead
-  if room < 0 then return UNKNOWN end
+  local available = rule.limit - need - b.held - ahead
+  if available < 0 then return UNKNOWN end
   local used, log, span = b.total, b.log, b.span
   local from, size, till, amount = 1, #log, 0, nil
-  while used > room and from <= size do
+  while used > available and from <= size do
     till, amount, from = unpack('<dd', log, from)
     used, till = used - amount, till + span
   end
@@ -93,15 +93,15 @@ function sliding.used(b, _, at)
   return b.total - over
 end
 
-function sliding.room(b, rule)
+function sliding.available(b, rule)
   return rule.limit - sliding.used(b, rule, now) - b.held
 end
 
-function sliding.left(b, _, amount, at)
+function sliding.outstanding(b, _, amount, at)
   return at + b.span > now and amount or 0
 end
 
-function sliding.gone(b)
+function sliding.empty_at(b)
   if b.held > 0 then return now + b.span end
   if b.log == '' then return 0 end
   return unpack('<d', b.log, #b.log - 15) + b.span

@@ -1,5 +1,5 @@
 -- Tickets of waiting requests: amounts are kept for earlier requests.
-local GRACE, LONGEST = 250000, 30 * SECOND
+local GRACE, MAX_WAIT = 250000, 30 * SECOND
 
 local function read_tickets(part, moved)
   local list, field = {}, part.tickets > 0 and redis.call('HGET', part.key, 'w')
@@ -15,7 +15,7 @@ local function read_tickets(part, moved)
     end
     if ticket.due > now then list[#list + 1] = ticket end
   end
-  part.queue, part.mark = list, #list
+  part.queue = list
 end
 
 local function write_tickets(part)
@@ -32,20 +32,20 @@ local function write_tickets(part)
   part.tickets, part.dirty = #part.queue, true
 end
 
--- adds up the amounts kept for earlier requests, on each rule
-local function look_ahead(part)
+-- adds the amounts that are kept for earlier requests to each bucket's 'ahead'
+local function add_earlier_tickets(part)
   if part.tickets == 0 then return end
   read_tickets(part)
   for _, ticket in ipairs(part.queue) do
     if ticket.id == id then break end
     for _, pair in ipairs(ticket.amounts) do
-      local b = part.by[pair[1]]
+      local b = part.by_tag[pair[1]]
       if b then b.ahead = (b.ahead or 0) + pair[2] end
     end
   end
 end
 
-local function queue_up(part, wait)
+local function enqueue(part, wait)
   local place
   if not part.queue then read_tickets(part) end
   for i, ticket in ipairs(part.queue) do
@@ -54,14 +54,14 @@ local function queue_up(part, wait)
   if not place and #part.queue >= 256 then return end
   place = place or #part.queue + 1
   local ticket = { id = id, amounts = {} }
-  ticket.due = now + GRACE + (wait == UNKNOWN and GRACE or min(wait - now, LONGEST))
+  ticket.due = now + GRACE + (wait == UNKNOWN and GRACE or min(wait - now, MAX_WAIT))
   for i, rule in ipairs(part.rules) do ticket.amounts[i] = { rule.tag, min(rule.need, rule.limit) } end
   part.queue[place] = ticket
   write_tickets(part)
-  part.keep = max(part.keep or 0, ticket.due)
+  part.needed_until = max(part.needed_until or 0, ticket.due)
 end
 
-local function leave_queue(part)
+local function dequeue(part)
   if part.tickets == 0 then return end
   if not part.queue then read_tickets(part) end
   local kept = {}

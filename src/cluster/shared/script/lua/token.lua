@@ -1,5 +1,5 @@
 -- Token buckets. At time t, w + r / q tokens were missing; p / q tokens refill per microsecond. If
--- w and r are 0, the bucket is full since t.
+-- w and r are 0, the bucket has been full since t.
 local token = {}
 
 function token.fresh(tag, rule)
@@ -74,7 +74,7 @@ function token.take(b, _, amount, at)
   b.w = min(b.w + amount, FAR)
 end
 
-local function give_back(b, amount, sent)
+local function refund(b, amount, sent)
   local w, r = missing(b, now)
   if w == 0 and r == 0 then return end
   local since = max(now - sent, 0)
@@ -97,7 +97,7 @@ function token.correct(b, rule, sent, taken, actual)
   if actual > taken then
     token.take(b, rule, actual - taken, now)
   else
-    give_back(b, taken - actual, sent)
+    refund(b, taken - actual, sent)
   end
 end
 
@@ -106,19 +106,19 @@ function token.used(b, _, at)
   return w + (r > 0 and 1 or 0)
 end
 
-function token.room(b, rule)
+function token.available(b, rule)
   local w, r = missing(b, now)
   w, r = rule.limit - rule.mw - w, -rule.mr - r
   return floor(w - b.held + r / b.q)
 end
 
--- returns the part of an amount used at a time that has not refilled
-function token.left(b, _, amount, at)
+-- returns the part of an amount, used at a time, that has not refilled yet
+function token.outstanding(b, _, amount, at)
   return amount - min(floor((now - at) * b.p / b.q), amount)
 end
 
--- returns when the bucket is full, if the held amount were charged now
-function token.gone(b, rule)
+-- returns when the bucket would be full if the held amount were charged now
+function token.empty_at(b, rule)
   local rest = b.held * b.q + (rule and rule.mw * b.q + rule.mr or 0)
   local full = b.t + (b.w * b.q + b.r) / b.p
   return max(full, b.held > 0 and now or 0) + rest / b.p

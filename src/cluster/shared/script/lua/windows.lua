@@ -1,24 +1,24 @@
 -- Windows anchored at first use; they never hold amounts. 'late' counts steps of 8388.608 us by
 -- which the provider's window may have started later.
-local first = {}
+local anchored = {}
 
-function first.fresh(tag, rule)
+function anchored.fresh(tag, rule)
   local b = { tag = tag, kind = 4, held = 0, start = 0, sum = 0, late = 0, started = 0 }
   b.window, b.margin = rule.window, rule.margin
   return b
 end
 
-function first.load(tag, state, pos)
+function anchored.load(tag, state, pos)
   local b = { tag = tag, kind = 4, held = 0 }
   b.window, b.margin, b.start, b.sum, b.late, b.started, pos = unpack('<dddddd', state, pos)
   return b, pos
 end
 
-function first.save(b)
+function anchored.save(b)
   return pack('<dddddddd', b.tag, 4, b.window, b.margin, b.start, b.sum, b.late, b.started)
 end
 
-function first.bind(b, rule)
+function anchored.bind(b, rule)
   b.window, b.margin = rule.window, rule.margin
 end
 
@@ -30,7 +30,7 @@ local function is_over(b, at)
   return b.started == 0 or at >= ends(b)
 end
 
-function first.check(b, rule, need, at, ahead)
+function anchored.check(b, rule, need, at, ahead)
   if need > rule.limit then return NEVER end
   if is_over(b, at) then
     if need + ahead <= rule.limit then return 0 end
@@ -41,7 +41,7 @@ function first.check(b, rule, need, at, ahead)
   return ends(b)
 end
 
-function first.take(b, _, amount, at)
+function anchored.take(b, _, amount, at)
   if is_over(b, at) then
     b.start, b.sum, b.late, b.started = at, amount, 0, 1
   else
@@ -49,20 +49,20 @@ function first.take(b, _, amount, at)
   end
 end
 
-local function join(b, rule, amount, at)
+local function add_to_window(b, rule, amount, at)
   if b.started == 1 and at < b.start then
     if b.start - at >= b.window then return end
     b.start = at
   end
-  first.take(b, rule, amount, at)
+  anchored.take(b, rule, amount, at)
 end
 
-function first.correct(b, rule, sent, taken, actual)
-  if taken == 0 then return join(b, rule, actual, sent) end
+function anchored.correct(b, rule, sent, taken, actual)
+  if taken == 0 then return add_to_window(b, rule, actual, sent) end
   if b.started == 1 and sent >= b.start then b.sum = max(b.sum - taken, 0) + actual end
 end
 
-function first.give_back(b, taken, sent)
+function anchored.refund(b, taken, sent)
   if b.started == 1 and sent >= b.start then b.sum = max(b.sum - taken, 0) end
   local later = sent - b.start
   if is_over(b, now) or later < 0 or later * 1000 > b.late * 8388608 then return end
@@ -71,28 +71,28 @@ function first.give_back(b, taken, sent)
   b.late = max(ceiling(late * 1000, 8388608), b.late)
 end
 
-function first.used(b, _, at)
+function anchored.used(b, _, at)
   return is_over(b, at) and 0 or b.sum
 end
 
-function first.room()
+function anchored.available()
   return 0
 end
 
-function first.left(b, _, amount, at)
+function anchored.outstanding(b, _, amount, at)
   return at + b.window + b.margin > now and amount or 0
 end
 
-function first.gone(b)
+function anchored.empty_at(b)
   return b.started == 1 and ends(b) or 0
 end
 
-function first.move(b, by)
+function anchored.move(b, by)
   b.start = b.start + by
 end
 
--- Windows of a clock or a calendar: usage of the window around 'at', which ends at 'to'. The rule
--- contains pairs of start and length.
+-- Windows of a clock or a calendar: usage of the window that contains 'at' and
+-- ends at 'to'. The rule contains pairs of start and length.
 local grid = {}
 
 function grid.fresh(tag)
@@ -109,7 +109,7 @@ function grid.save(b)
   return pack('<dddddd', b.tag, 5, b.held, b.at, b.sum, b.to)
 end
 
-local function around(rule, at)
+local function window_at(rule, at)
   local from, length = 0, rule[1]
   for i = 1, #rule, 2 do
     if rule[i] > at then break end
@@ -120,15 +120,15 @@ local function around(rule, at)
 end
 
 function grid.used(b, rule, at)
-  return b.at >= around(rule, at) and b.sum or 0
+  return b.at >= window_at(rule, at) and b.sum or 0
 end
 
 function grid.check(b, rule, need, at, ahead)
   if need > rule.limit then return NEVER end
-  local room, margin = rule.limit - need - b.held - ahead, rule.margin
-  if room < 0 then return UNKNOWN end
-  local full = grid.used(b, rule, at) > room
-  local start, till = around(rule, full and max(at, b.at) or at)
+  local available, margin = rule.limit - need - b.held - ahead, rule.margin
+  if available < 0 then return UNKNOWN end
+  local full = grid.used(b, rule, at) > available
+  local start, till = window_at(rule, full and max(at, b.at) or at)
   if full or at >= till - margin then return till + margin end
   if at < start + margin then return start + margin end
   return 0
@@ -136,30 +136,30 @@ end
 
 function grid.take(b, rule, amount, at)
   local start, till = b.to, b.to
-  if rule then start, till = around(rule, at) elseif at < b.to then start = 0 end
+  if rule then start, till = window_at(rule, at) elseif at < b.to then start = 0 end
   b.sum = (b.at >= start and b.sum or 0) + amount
   b.at, b.to = max(b.at, at), max(b.to, till)
 end
 
 function grid.correct(b, rule, sent, taken, actual)
-  if sent < around(rule, b.at) then return end
+  if sent < window_at(rule, b.at) then return end
   b.sum = max(grid.used(b, rule, sent) - taken, 0) + actual
-  local _, till = around(rule, sent)
+  local _, till = window_at(rule, sent)
   b.at, b.to = max(b.at, sent), max(b.to, till)
 end
 
-function grid.room(b, rule)
+function grid.available(b, rule)
   if grid.check(b, rule, 0, now, 0) > 0 then return 0 end
   return rule.limit - grid.used(b, rule, now) - b.held
 end
 
-function grid.left(_, rule, amount, at)
-  return at >= around(rule, now) and amount or 0
+function grid.outstanding(_, rule, amount, at)
+  return at >= window_at(rule, now) and amount or 0
 end
 
-function grid.gone(b, rule)
+function grid.empty_at(b, rule)
   local _, till = nil, 0
-  if rule and b.held > 0 then _, till = around(rule, now) end
+  if rule and b.held > 0 then _, till = window_at(rule, now) end
   return b.sum > 0 and max(b.to, b.at, till) or till
 end
 
