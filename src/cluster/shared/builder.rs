@@ -42,7 +42,7 @@ impl SharedBuilder {
         Self { url: url.to_owned(), account: account.to_owned(), settings, clock: None }
     }
 
-    /// Sets how long a decision waits for the store. Default: 50 ms; at least 1 ms.
+    /// Sets the maximum time that a decision waits for the store. Default: 50 ms; at least 1 ms.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout.max(Duration::from_millis(1));
         self
@@ -63,21 +63,21 @@ impl SharedBuilder {
 
     /// Spreads the keys of the account over the nodes of a Redis Cluster.
     ///
-    /// A request under several keys is then decided key by key, in their order, and released again
-    /// if a later key refuses it. Other processes see the amount as held in the meantime.
+    /// A request under several keys is then reserved key by key, in their order. If a key refuses
+    /// it, the earlier keys are released; until then, other processes see their amounts as held.
     pub fn spread(mut self) -> Self {
         self.settings.spread = true;
         self
     }
 
-    /// Sets how long the store keeps a reservation that is not renewed because its process is gone;
-    /// after that it counts as used. Default: one minute; at least 1 s.
+    /// Sets the time after which a reservation counts as used if its process has ended and no longer
+    /// renews it. Default: one minute; at least 1 s.
     pub fn reservation_ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl.max(Duration::from_secs(1));
         self
     }
 
-    /// In [`SharingMode::Lease`], for how long a process holds its part; by default, 2 s. At least 100 ms.
+    /// Sets the duration of a lease in [`SharingMode::Lease`]. Default: 2 s; at least 100 ms.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease.max(Duration::from_millis(100));
         self

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::link::Link;
 use super::members;
 use super::url::Server;
-use crate::cluster::dial::CONNECT;
+use crate::cluster::dial::CONNECT_TIMEOUT;
 use crate::limiter::Clock;
 
 /// Opens the connection, checks it once per second and after each failure, and reports when the
@@ -74,7 +74,8 @@ impl ConnectionMonitor {
         Err(Failure::ConnectionLost)
     }
 
-    /// Opens a connection through the host that worked last, or the first one after it that does.
+    /// Opens a connection through the host of the last connection, or else through the next host
+    /// that accepts one.
     async fn open(&mut self) -> Result<Link, Failure> {
         let mut opened = Err(Failure::TimedOut);
         for _ in 0..self.server.hosts() {
@@ -91,7 +92,7 @@ impl ConnectionMonitor {
         let (server, timeout) =
             (self.server.via_host(self.host), self.coordinator.store.settings.timeout);
         let opening = Link::open(&server, timeout);
-        match tokio::time::timeout(CONNECT * server.hops(), opening).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT * server.hops(), opening).await {
             Ok(Ok(link)) => Ok(link),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(Failure::TimedOut),
@@ -113,7 +114,7 @@ impl ConnectionMonitor {
     }
 }
 
-/// The number of connections that may break in a row during one check.
+/// The maximum number of connections to try during one check.
 const MAX_ATTEMPTS: usize = 10;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_PAUSE: Duration = Duration::from_millis(10);

@@ -14,7 +14,7 @@ use super::lease::Leases;
 use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
 use super::piece::{Group, Piece};
 use super::reservations::{ReservationState, Reservations};
-use super::script::{Id, RetryAfter, Verb, Verdict, View};
+use super::script::{Id, Operation, Outcome, RetryAfter, View};
 use super::store::Store;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
@@ -22,7 +22,7 @@ use crate::limiter::{Clock, Reservation, ReserveError};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// Decides about requests, and tells the store how they end.
+/// Decides about requests, and reports their ends to the store.
 #[derive(Debug)]
 pub(super) struct Coordinator {
     pub(super) store: Store,
@@ -43,7 +43,7 @@ pub(super) struct ReserveRequest {
     pub(super) id: Id,
     /// Whether the caller retries after a refusal.
     pub(super) waits: bool,
-    /// Whether the request was refused before and has a place in the store's queue.
+    /// Whether the request was refused before, and waits in the store's queue.
     pub(super) is_queued: bool,
     /// The start of the call, by the store's `ticks`.
     pub(super) started_at: Timestamp,
@@ -80,14 +80,13 @@ impl Coordinator {
         request: ReserveRequest,
     ) -> Result<(), ReserveError> {
         let ReserveRequest { reservation, id, waits, .. } = &request;
-        let reserve_by_lease = self.reserve_by_lease(&request).await;
-        let asked = match reserve_by_lease {
+        let decision = match self.reserve_by_lease(&request).await {
             Ok(true) => return Ok(()),
             Ok(false) => self.reserve_in_store(&request).await,
             Err(failure) => Err(failure),
         };
-        let answer = match asked {
-            Ok(answer) => answer,
+        let decision = match decision {
+            Ok(decision) => decision,
             Err(failure) => {
                 self.on_call_failure(&failure);
                 return match self.cancel(reservation, *id) {
@@ -96,31 +95,31 @@ impl Coordinator {
                 };
             }
         };
-        let state = match answer {
+        let state = match decision {
             Ok(()) => Some(ReservationState::Held { renewed: self.store.ticks.now() }),
             Err(_) => waits.then_some(ReservationState::Queued),
         };
         if !self.store.connection.is_unavailable() {
             self.fallback.lock().discard_shares(reservation);
         }
-        // If the call was cancelled meanwhile, the store has been told to release the reservation.
+        // If the call was cancelled in the meantime, a release was already sent to the store.
         self.reservations.lock().finish_call(reservation, *id, state);
         self.store.counters.decided.add(1);
-        answer
+        decision
     }
 
-    /// Cancels a pending call, and tells the store to undo it. Returns `false` if it has been
-    /// decided already. Must be called on the worker's runtime.
+    /// Cancels a pending call, and undoes it in the store. Returns `false` if the call is not
+    /// pending any more. Must be called on the worker's runtime.
     pub(super) fn cancel(self: &Arc<Self>, reservation: &Arc<Reservation>, id: Id) -> bool {
-        let given_up = self.reservations.lock().finish_call(reservation, id, None);
-        if given_up {
+        let was_pending = self.reservations.lock().finish_call(reservation, id, None);
+        if was_pending {
             let groups = self.groups(reservation, &reservation.cost);
-            tokio::spawn(self.deliver(Verb::Release { unsure: true }, id, groups));
+            tokio::spawn(self.deliver(Operation::Release { unsure: true }, id, groups));
         }
-        given_up
+        was_pending
     }
 
-    /// Decides without the store, as [`OnFailure`] says.
+    /// Decides without the store, by the [`OnFailure`] policy.
     pub(super) fn decide_locally(
         &self,
         reservation: &Arc<Reservation>,
@@ -146,7 +145,7 @@ impl Coordinator {
 
     fn reserve_local_share(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError> {
         let (store, now) = (&self.store, self.store.clock.now());
-        let members = store.counters.members.now().max(1);
+        let members = store.counters.members.get().max(1);
         let mut fallback = self.fallback.lock();
         fallback.reserve(reservation, members, now, |reserved| {
             let slot = store.slot(&reserved.key);
@@ -185,35 +184,38 @@ impl Coordinator {
         ReserveError::Away { until: self.store.clock.now() + wait }
     }
 
-    /// Asks the store for a reservation of all keys. The outer `Err` means that the store did not
-    /// answer.
+    /// Requests a reservation of all keys from the store. The inner `Result` is the store's
+    /// decision.
+    ///
+    /// # Errors
+    /// Returns [`Failure`] if there is no decision.
     async fn reserve_in_store(
         self: &Arc<Self>,
         request: &ReserveRequest,
     ) -> Result<Result<(), ReserveError>, Failure> {
         let ReserveRequest { reservation, id, waits, started_at, .. } = request;
         let ttl = micros(self.store.settings.ttl);
-        let verb = Verb::Reserve { ttl, waits: *waits };
+        let operation = Operation::Reserve { ttl, waits: *waits };
         let mut granted = Vec::new();
         for group in self.groups(reservation, &reservation.cost) {
             if !self.reservations.lock().is_pending(reservation, *id) {
                 return Err(Failure::Cancelled);
             }
-            let answer = self.store.call(verb, *id, &group.pieces, *started_at).await?;
-            match answer.verdict {
-                Verdict::Done => granted.push(group),
-                Verdict::Refused { part, rule, wait } => {
+            let response = self.store.call(operation, *id, &group.pieces, *started_at).await?;
+            match response.outcome {
+                Outcome::Done => granted.push(group),
+                Outcome::Refused { part, rule, wait } => {
                     self.release_granted(request, &granted).await;
                     let wait =
-                        self.retry_wait(&group.pieces, &answer.views, part, rule, wait, *waits);
+                        self.retry_wait(&group.pieces, &response.views, part, rule, wait, *waits);
                     let scope = group.scopes.get(part).copied().unwrap_or_default();
                     return Ok(Err(ReserveError::Short {
                         scope,
                         shortfall: Shortfall { rule, wait },
                     }));
                 }
-                // The end of the request has overtaken this call.
-                Verdict::Unknown => return Err(Failure::Cancelled),
+                // The request ended, and its end reached the store before this call.
+                Outcome::Unknown => return Err(Failure::Cancelled),
                 _ => return Err(Failure::UNREADABLE),
             }
         }
@@ -225,7 +227,7 @@ impl Coordinator {
     /// id. If the store does not confirm, the next attempt uses another id.
     async fn release_granted(self: &Arc<Self>, request: &ReserveRequest, granted: &[Group]) {
         let ReserveRequest { reservation, id, started_at, .. } = request;
-        let release = Verb::Release { unsure: false };
+        let release = Operation::Release { unsure: false };
         for group in granted {
             if let Err(failure) = self.store.call(release, *id, &group.pieces, *started_at).await {
                 self.on_call_failure(&failure);
@@ -235,8 +237,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns when to retry a refused request: at the latest when requests of other processes may
-    /// have ended.
+    /// Returns when to retry a refused request. The wait is capped if requests of other processes
+    /// may end earlier.
     fn retry_wait(
         &self,
         pieces: &[Piece],
@@ -270,7 +272,7 @@ pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(MAX_EXACT)
 }
 
-/// While the store is away: when it is asked again.
+/// The interval at which requests are retried while the store is unavailable.
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
 /// The interval at which a waiting request checks whether another process has ended a request in
 /// flight; ends are not announced.

@@ -20,19 +20,19 @@ pub(super) struct Counters {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    pub(super) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
+    pub(super) fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    pub(super) fn sub(&self, less: u64) {
-        self.0.fetch_sub(less, Ordering::Relaxed);
+    pub(super) fn sub(&self, amount: u64) {
+        self.0.fetch_sub(amount, Ordering::Relaxed);
     }
 
-    pub(super) fn set(&self, to: u64) {
-        self.0.store(to, Ordering::Relaxed);
+    pub(super) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
-    pub(super) fn now(&self) -> u64 {
+    pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -40,6 +40,6 @@ impl Count {
 impl Counters {
     /// Returns the number of decisions made without the store.
     pub(super) fn degraded(&self) -> u64 {
-        self.closed.now() + self.open.now() + self.local.now()
+        self.closed.get() + self.open.get() + self.local.get()
     }
 }

@@ -2,8 +2,8 @@ use std::{fmt, io};
 
 /// An error that prevents the setup of shared limits.
 ///
-/// An unreachable store is not an error: the limits work as [`OnFailure`](crate::cluster::OnFailure) says
-/// until it can be reached.
+/// An unreachable store is not an error: [`OnFailure`](crate::cluster::OnFailure) applies until it can
+/// be reached.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SharedError {

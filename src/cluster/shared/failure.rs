@@ -10,11 +10,11 @@ pub(super) enum Failure {
     /// The server replied with an error, such as read-only, out of memory or loading. Contains the
     /// error code.
     Rejected(Cow<'static, str>),
-    /// The store did not answer in time.
+    /// The store did not respond in time.
     TimedOut,
     /// The store is unavailable; the call was not sent.
     Unavailable,
-    /// The call was cancelled; its result is not needed any more.
+    /// The call was cancelled, and its result is no longer needed.
     Cancelled,
 }
 

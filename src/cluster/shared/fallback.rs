@@ -76,7 +76,8 @@ impl Fallback {
         self.adjust_debt(reservation, &reservation.cost, &Cost::new().requests(0));
     }
 
-    /// Settles a request that was admitted during this outage; `None` for one that was never sent.
+    /// Settles a request that was admitted during this outage. `actual` is `None` for a request that
+    /// was never sent.
     pub(super) fn end(
         &mut self,
         reservation: &Reservation,
@@ -135,7 +136,7 @@ impl Fallback {
         self.debts.values().any(|debts| debts.amounts.iter().any(|amount| *amount > 0))
     }
 
-    /// Discards the shares of these keys, because the store has decided about them.
+    /// Discards the shares of a reservation's keys, because the store has decided about them.
     pub(super) fn discard_shares(&mut self, reservation: &Reservation) {
         if !self.shares.is_empty() {
             for reserved in &reservation.scopes {
@@ -200,7 +201,7 @@ impl Share {
 }
 
 impl Debt {
-    /// Returns the recorded amount of a rule's limit, whose rule may have changed.
+    /// Returns the recorded amount for the limit of a rule, which may have changed.
     fn amount_for(&self, rule: &Rule) -> u64 {
         let index = self.rules.iter().position(|old| old.counts_same_as(rule));
         index.and_then(|index| self.amounts.get(index).copied()).unwrap_or(0)
@@ -208,7 +209,7 @@ impl Debt {
 }
 
 /// Converts the amounts that other processes hold to usage when the store becomes unavailable,
-/// since their settlements will not be known. Concurrency slots stay held until the process's own
+/// since this process won't learn of their settlements. Concurrency slots stay held until the process's own
 /// requests end.
 fn charge_held(rule: &Rule, bucket: &mut Bucket, now: Timestamp) {
     let held = bucket.held();

@@ -10,37 +10,37 @@ use redis::{
 };
 
 use super::failure::Failure;
-use super::script::{Answer, Call};
+use super::script::{Call, Response};
 use super::url::Server;
-use crate::cluster::dial::{self, CONNECT, Node};
+use crate::cluster::dial::{self, CONNECT_TIMEOUT, Node};
 
 /// A connection to a single server or a cluster. Clones share the connection; responses arrive in
 /// the order of the calls.
 #[derive(Clone)]
 pub(super) enum Link {
-    One(MultiplexedConnection),
+    Single(MultiplexedConnection),
     Cluster(ClusterConnection<Node>),
 }
 
 impl Link {
-    /// Opens a connection; with Sentinel, asks for the current master first.
+    /// Opens a connection. With Sentinel, looks up the current master first.
     pub(super) async fn open(server: &Server, timeout: Duration) -> RedisResult<Self> {
         let options = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(timeout));
         match server {
-            Server::One(info) => {
-                dial::multiplexed(info.clone(), options, CONNECT).await.map(Self::One)
+            Server::Single(info) => {
+                dial::multiplexed(info.clone(), options, CONNECT_TIMEOUT).await.map(Self::Single)
             }
             Server::Sentinel { sentinels, master, node } => {
                 let (kind, node) = (SentinelServerType::Master, Some(node.clone()));
                 let mut client =
                     SentinelClient::build(sentinels.clone(), master.clone(), node, kind)?;
-                client.get_async_connection_with_config(&options).await.map(Self::One)
+                client.get_async_connection_with_config(&options).await.map(Self::Single)
             }
             Server::Cluster(nodes) => {
                 let client = ClusterClientBuilder::new(nodes.clone())
-                    .connection_timeout(CONNECT)
+                    .connection_timeout(CONNECT_TIMEOUT)
                     .response_timeout(timeout)
                     .retries(REDIRECTIONS)
                     .min_retry_wait(MIN_REDIRECT_WAIT_MS)
@@ -55,19 +55,19 @@ impl Link {
     ///
     /// # Errors
     /// Returns [`Failure`]; it is then unknown whether the call was executed.
-    pub(super) async fn call(&mut self, call: &Call<'_>) -> Result<Answer, Failure> {
+    pub(super) async fn call(&mut self, call: &Call<'_>) -> Result<Response, Failure> {
         let mut value = self.query::<Value>(&call.by_hash()).await;
         if let Err(error) = &value
             && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
         {
             value = self.query(&call.by_text()).await;
         }
-        Answer::read(call, &value?).map_err(|_| Failure::UNREADABLE)
+        Response::read(call, &value?).map_err(|_| Failure::UNREADABLE)
     }
 
     pub(super) async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         match self {
-            Self::One(connection) => command.query_async(connection).await,
+            Self::Single(connection) => command.query_async(connection).await,
             Self::Cluster(connection) => command.query_async(connection).await,
         }
     }

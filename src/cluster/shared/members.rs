@@ -6,7 +6,7 @@ use redis::Cmd;
 /// processes.
 ///
 /// Each process writes the server's time to a sorted set, from which expired entries are removed.
-/// As the heartbeat writes, it also tells whether the store accepts writes.
+/// The heartbeat is a write, so it fails on a store that does not accept writes.
 pub(super) fn heartbeat(name: &[u8], process: u64) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(HEARTBEAT).arg(1).arg(name).arg(format!("{process:016x}")).arg(EXPIRY_MICROS);

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::coordinator::Coordinator;
 use super::failure::Failure;
 use super::piece::{Group, Piece};
-use super::script::{Answer, Id, Verb};
+use super::script::{Id, Operation, Response};
 use crate::limiter::Clock;
 
 /// Amounts admitted without the store, to be charged before the store decides again.
@@ -22,7 +22,7 @@ impl Outbox {
 }
 
 impl Coordinator {
-    /// Charges what was admitted while the store was unavailable.
+    /// Charges the amounts that were admitted while the store was unavailable.
     ///
     /// Keys that the store can't process are charged in the background, so that they don't block
     /// the others; so are those of an unreachable node if the keys are spread over several.
@@ -31,7 +31,7 @@ impl Coordinator {
     /// Returns the first other [`Failure`]; amounts that were charged are not charged again.
     pub(super) async fn charge_debts(self: &Arc<Self>) -> Result<(), Failure> {
         self.collect_debts();
-        let several = self.store.redis_keys.is_spread();
+        let is_spread = self.store.redis_keys.is_spread();
         loop {
             let batch: Vec<_> =
                 self.outbox.lock().0.iter().take(MAX_BACKGROUND_CALLS).cloned().collect();
@@ -40,15 +40,19 @@ impl Coordinator {
             }
             let calls = batch.iter().map(|(id, piece)| {
                 let pieces = std::slice::from_ref(piece);
-                self.store.call_while_away(Verb::Charge, *id, pieces)
+                self.store.call_while_unavailable(Operation::Charge, *id, pieces)
             });
-            let answers = join_all(calls).await;
+            let responses = join_all(calls).await;
             let mut first_failure = None;
-            for ((id, piece), answer) in batch.into_iter().zip(answers) {
-                match answer {
+            for ((id, piece), response) in batch.into_iter().zip(responses) {
+                match response {
                     Ok(_) => {}
-                    Err(failure) if failure.is_call_specific() || several => {
-                        tokio::spawn(self.deliver(Verb::Charge, id, vec![Group::single(piece)]));
+                    Err(failure) if failure.is_call_specific() || is_spread => {
+                        tokio::spawn(self.deliver(
+                            Operation::Charge,
+                            id,
+                            vec![Group::single(piece)],
+                        ));
                     }
                     Err(failure) => {
                         first_failure = first_failure.or(Some(failure));
@@ -73,7 +77,7 @@ impl Coordinator {
     /// store has received it. The call counts as unacknowledged from now on.
     pub(super) fn deliver(
         self: &Arc<Self>,
-        verb: Verb,
+        operation: Operation,
         id: Id,
         groups: Vec<Group>,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -81,7 +85,7 @@ impl Coordinator {
         let coordinator = Arc::clone(self);
         async move {
             for group in &groups {
-                coordinator.deliver_group(verb, id, group).await;
+                coordinator.deliver_group(operation, id, group).await;
             }
             coordinator.store.counters.unacknowledged.sub(1);
         }
@@ -91,20 +95,20 @@ impl Coordinator {
     /// each other past the timeout.
     pub(super) async fn call_in_background(
         &self,
-        verb: Verb,
+        operation: Operation,
         id: Id,
         pieces: &[Piece],
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         // The semaphore is never closed.
         let _permit = self.background_calls.acquire().await;
-        self.store.call(verb, id, pieces, self.store.ticks.now()).await
+        self.store.call(operation, id, pieces, self.store.ticks.now()).await
     }
 
-    async fn deliver_group(&self, verb: Verb, id: Id, group: &Group) {
+    async fn deliver_group(&self, operation: Operation, id: Id, group: &Group) {
         for attempt in 0..MAX_REJECTIONS {
             loop {
                 self.store.connection.wait_until_available().await;
-                match self.call_in_background(verb, id, &group.pieces).await {
+                match self.call_in_background(operation, id, &group.pieces).await {
                     Ok(_) => return,
                     Err(Failure::Rejected(_)) => break,
                     Err(failure) => self.on_background_failure(&failure),
@@ -113,7 +117,7 @@ impl Coordinator {
             tokio::time::sleep(FIRST_PAUSE * (1 << attempt)).await;
         }
         tracing::error!(
-            ?verb,
+            verb = ?operation,
             "the shared store keeps rejecting the end of a request; its reservation will expire"
         );
     }

@@ -22,7 +22,7 @@ struct Entry {
 pub(super) enum ReservationState {
     /// Waiting for the store's decision.
     Pending,
-    /// Refused, with a place in the store's queue of waiting requests.
+    /// Refused, and waiting in the store's queue.
     Queued,
     /// Granted by the store, and last renewed at this time.
     Held { renewed: Timestamp },
@@ -50,8 +50,8 @@ impl Reservations {
         (entry.id, is_queued)
     }
 
-    /// Records the result of a call, unless the call was cancelled; `None` removes the reservation.
-    /// Returns whether it was still pending.
+    /// Records the state of a reservation after a call, unless the call was cancelled; `None` removes
+    /// the reservation. Returns whether it was still pending.
     pub(super) fn finish_call(
         &mut self,
         reservation: &Arc<Reservation>,
@@ -114,8 +114,8 @@ impl Reservations {
     /// Returns the granted reservations that were last renewed before `before`.
     pub(super) fn due_for_renewal(&self, before: Timestamp) -> Vec<(Arc<Reservation>, Id)> {
         let due = |entry: &&Entry| matches!(entry.state, ReservationState::Held { renewed } if renewed < before);
-        let there = |entry: &Entry| (Arc::clone(&entry.reservation), entry.id);
-        self.0.values().filter(due).map(there).collect()
+        let with_id = |entry: &Entry| (Arc::clone(&entry.reservation), entry.id);
+        self.0.values().filter(due).map(with_id).collect()
     }
 
     /// Removes the reservations whose owner has dropped them, and returns the queued ones, which
@@ -127,9 +127,9 @@ impl Reservations {
                 ReservationState::Queued | ReservationState::AdmittedLocally { .. }
             ) && Arc::strong_count(&entry.reservation) == 1
         };
-        let gone = self.0.extract_if(abandoned).map(|(_, entry)| entry);
-        let refused = gone.filter(|entry| entry.state == ReservationState::Queued);
-        refused.map(|entry| (entry.reservation, entry.id)).collect()
+        let removed = self.0.extract_if(abandoned).map(|(_, entry)| entry);
+        let queued = removed.filter(|entry| entry.state == ReservationState::Queued);
+        queued.map(|entry| (entry.reservation, entry.id)).collect()
     }
 
     /// Returns the number of admitted reservations that have not ended.

@@ -5,10 +5,10 @@ use crate::timestamp::Timestamp;
 /// Server times are microseconds.
 #[derive(Debug, Default)]
 pub(super) struct ServerClock {
-    /// The last server time, and the local time at which that call was sent.
+    /// The last known server time, and the local time at which its call was sent.
     server: u64,
     own: Timestamp,
-    /// The server times at which the clock was found set forward, and by how much.
+    /// Forward clock changes: the server time after the change, and the amount in microseconds.
     jumps: Vec<(u64, u64)>,
 }
 
@@ -21,8 +21,8 @@ impl ServerClock {
         }
     }
 
-    /// Records the server time in the response to a call that was sent and answered at these local
-    /// times. A late response is not mistaken for a clock set forward.
+    /// Records the server time in a response. `sent` and `received` are the local times of the call
+    /// and its response, so that a late response is not mistaken for a clock set forward.
     pub(super) fn record(&mut self, server: u64, sent: Timestamp, received: Timestamp) {
         let (earliest, latest) = (self.at(sent), self.at(received));
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
@@ -41,21 +41,22 @@ impl ServerClock {
         !self.jumps.is_empty()
     }
 
-    /// Returns by how much the times of a state have to move that this process last saw at server
-    /// time `seen`. A state that it never saw moves only as long as the server can tell that no
-    /// other process has moved it.
+    /// Returns the amount in microseconds by which to shift the times of a state that this process
+    /// last saw at server time `seen`: the sum of all later forward changes. For a state that it
+    /// has never seen, a change counts only while less time has passed since than the change
+    /// skipped: until then, the server can detect whether another process has shifted the state.
     pub(super) fn jump_since(&self, seen: Option<u64>, now: u64) -> u64 {
-        let lacks = |&&(at, by): &&(u64, u64)| match seen {
+        let is_later = |&&(at, by): &&(u64, u64)| match seen {
             Some(seen) => seen < at,
             None => now < at.saturating_add(by),
         };
-        self.jumps.iter().filter(lacks).fold(0, |sum: u64, (_, by)| sum.saturating_add(*by))
+        self.jumps.iter().filter(is_later).fold(0, |sum: u64, (_, by)| sum.saturating_add(*by))
     }
 }
 
-/// A smaller difference, in microseconds, is latency rather than a clock change.
+/// The minimum difference, in microseconds, that counts as a clock change rather than latency.
 const MIN_JUMP: u64 = 1_000_000;
-/// The number of clock changes that are remembered.
+/// The maximum number of clock changes to keep.
 const MAX_JUMPS: usize = 16;
 
 #[cfg(test)]
@@ -70,8 +71,8 @@ mod tests {
         Timestamp::from_nanos(nanos)
     }
 
-    /// A clock with one record.
-    fn seen() -> ServerClock {
+    /// Returns a clock with one record.
+    fn recorded_clock() -> ServerClock {
         let mut clock = ServerClock::default();
         clock.record(NOON, at(0), at(1_000));
         clock
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn clock_set_forward_applies_to_every_key_seen_before() {
-        let mut clock = seen();
+        let mut clock = recorded_clock();
         let after = NOON + HOUR + SECOND;
         clock.record(after, at(1_000_000_000), at(1_000_000_000));
         // A later record, by any key, does not hide the change.
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn late_or_reordered_responses_are_no_clock_change() {
-        let mut clock = seen();
+        let mut clock = recorded_clock();
         clock.record(NOON + 5 * SECOND, at(1_000_000_000), at(5_000_000_000));
         clock.record(NOON + 2 * SECOND, at(2_000_000_000), at(9_000_000_000));
         clock.record(NOON + 10 * SECOND, at(9_500_000_000), at(10_000_000_000));
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn clock_set_back_moves_no_times() {
-        let mut clock = seen();
+        let mut clock = recorded_clock();
         clock.record(NOON + HOUR, at(1_000), at(1_000));
         clock.record(NOON, at(2_000), at(2_000));
         assert_eq!(clock.jump_since(Some(0), NOON), 0);

@@ -11,7 +11,7 @@ use super::error::SharedError;
 use super::piece::Group;
 use super::redis_keys::RedisKeys;
 use super::reservations::ReservationState;
-use super::script::{Id, Verb};
+use super::script::{Id, Operation};
 use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
@@ -37,7 +37,7 @@ use crate::timestamp::Timestamp;
 /// # Guarantees
 /// - A decision never takes longer than the [timeout](SharedBuilder::timeout) plus 10 ms. A
 ///   decision that arrives later is undone.
-/// - While the store responds, all processes together are never admitted above the limit. If the
+/// - While the store responds, all processes together never exceed the limit. If the
 ///   store comes back empty, processes restore the usage that they know. If it comes back with an
 ///   older state (a replica that lacks the last writes, an old snapshot), that state is trusted,
 ///   and the lost usage is admitted once more. After a restart without data, requests in flight are
@@ -64,7 +64,7 @@ use crate::timestamp::Timestamp;
 /// use tollgate::limiter::Limiter;
 /// use tollgate::quota::{Cost, Quota};
 ///
-/// // Nobody listens there; so each process goes on with its share of the limit.
+/// // No server listens on this port, so each process enforces its share of the limit.
 /// let shared = Shared::builder("redis://127.0.0.1:1", "team-a")
 ///     .on_failure(OnFailure::LocalShare)
 ///     .connect()?;
@@ -96,15 +96,15 @@ impl Shared {
         SharedStatus {
             connected: connection.is_available(),
             away_since: connection.outage().map(|outage| outage.since),
-            outages: counters.outages.now(),
-            decided: counters.decided.now(),
-            degraded_closed: counters.closed.now(),
-            degraded_open: counters.open.now(),
-            degraded_local: counters.local.now(),
-            retries: counters.retries.now(),
-            timeouts: counters.timeouts.now(),
-            unacknowledged: counters.unacknowledged.now(),
-            members: counters.members.now(),
+            outages: counters.outages.get(),
+            decided: counters.decided.get(),
+            degraded_closed: counters.closed.get(),
+            degraded_open: counters.open.get(),
+            degraded_local: counters.local.get(),
+            retries: counters.retries.get(),
+            timeouts: counters.timeouts.get(),
+            unacknowledged: counters.unacknowledged.get(),
+            members: counters.members.get(),
             opened: u64::try_from(self.coordinator.reservations.lock().count_open())
                 .unwrap_or(u64::MAX),
         }
@@ -128,18 +128,18 @@ impl Shared {
         Ok(Self { account: account.to_owned(), coordinator, worker })
     }
 
-    fn spawn_delivery(&self, verb: Verb, id: Id, groups: Vec<Group>) {
-        self.worker.handle().spawn(self.coordinator.deliver(verb, id, groups));
+    fn spawn_delivery(&self, operation: Operation, id: Id, groups: Vec<Group>) {
+        self.worker.handle().spawn(self.coordinator.deliver(operation, id, groups));
     }
 
-    /// Tells the store to undo a reservation, whatever it did with it.
+    /// Undoes a reservation in the store, whether it was granted, refused or not received.
     fn undo(&self, id: Id, reservation: &Reservation) {
         let groups = self.coordinator.groups(reservation, &reservation.cost);
-        self.spawn_delivery(Verb::Release { unsure: true }, id, groups);
+        self.spawn_delivery(Operation::Release { unsure: true }, id, groups);
     }
 
-    /// Ends a request that was admitted without the store. If the store is available again, it has
-    /// been charged the reserved cost, and only usage beyond that is reported.
+    /// Ends a request that was admitted without the store. If that outage has ended, the reserved
+    /// cost has been charged to the store, and only usage beyond it is reported.
     fn end_local_admission(
         &self,
         reservation: &Reservation,
@@ -154,7 +154,7 @@ impl Shared {
         };
         let mut fallback = self.coordinator.fallback.lock();
         if fallback.outage() == outage {
-            let members = store.counters.members.now().max(1);
+            let members = store.counters.members.get().max(1);
             return fallback.end(reservation, actual, members, sent, store.clock.now());
         }
         drop(fallback);
@@ -163,7 +163,7 @@ impl Shared {
         let pieces = groups.iter_mut().flat_map(|group| &mut group.pieces);
         let beyond: Vec<_> = pieces.map(|piece| piece.subtract(&reservation.cost)).collect();
         if beyond.contains(&true) {
-            self.spawn_delivery(Verb::Charge, store.id(), groups);
+            self.spawn_delivery(Operation::Charge, store.id(), groups);
         }
     }
 }
@@ -175,22 +175,22 @@ impl Backend for Shared {
             return Box::pin(std::future::ready(coordinator.decide_locally(reservation, true)));
         }
         let request = coordinator.begin_request(reservation, true);
-        let (answer, answered) = oneshot::channel();
+        let (decision, decided) = oneshot::channel();
         self.worker.handle().spawn(async move {
-            // The receiver was dropped if the caller has cancelled.
-            let _ = answer.send(Arc::clone(&coordinator).reserve(request).await);
+            // The receiver is dropped if the caller has cancelled.
+            let _ = decision.send(Arc::clone(&coordinator).reserve(request).await);
         });
         let (coordinator, reservation) = (Arc::clone(&self.coordinator), Arc::clone(reservation));
         Box::pin(async move {
             let decide_locally = |_| coordinator.decide_locally(&reservation, true);
-            answered.await.unwrap_or_else(decide_locally)
+            decided.await.unwrap_or_else(decide_locally)
         })
     }
 
     fn reserve_here(&self, reservation: &Arc<Reservation>) -> Option<Result<(), ReserveError>> {
         let coordinator = &self.coordinator;
-        let leases = coordinator.store.settings.mode == SharingMode::Lease;
-        if !leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
+        let has_leases = coordinator.store.settings.mode == SharingMode::Lease;
+        if !has_leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
             return None;
         }
         // Removes the request from the store's queue.
@@ -208,19 +208,19 @@ impl Backend for Shared {
         }
         let request = coordinator.begin_request(reservation, false);
         let id = request.id;
-        let (answer, answered) = mpsc::sync_channel(1);
+        let (decision, decided) = mpsc::sync_channel(1);
         self.worker.handle().spawn(async move {
-            let _ = answer.send(coordinator.reserve(request).await);
+            let _ = decision.send(coordinator.reserve(request).await);
         });
         let (coordinator, in_time) = (&self.coordinator, self.patience() + WORKER_GRACE);
-        let waited = answered.recv_timeout(in_time);
-        waited
+        decided
+            .recv_timeout(in_time)
             .or_else(|_| {
                 let _on_worker = self.worker.handle().enter();
                 match coordinator.cancel(reservation, id) {
                     true => Ok(coordinator.decide_locally(reservation, false)),
-                    // The decision arrived just now.
-                    false => answered.recv(),
+                    // The decision has arrived in the meantime.
+                    false => decided.recv(),
                 }
             })
             .unwrap_or_else(|_| coordinator.decide_locally(reservation, false))
@@ -231,22 +231,22 @@ impl Backend for Shared {
     }
 
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending) {
-        // A pending call must find the reservation gone before its amounts are released.
-        let booked = self.coordinator.reservations.lock().remove(reservation);
+        // Remove the reservation before its amounts are released, so that a pending call notices.
+        let entry = self.coordinator.reservations.lock().remove(reservation);
         if let Some(beyond) = self.coordinator.leases.end(reservation, &ending) {
-            if let Some((id, _)) = booked {
+            if let Some((id, _)) = entry {
                 self.undo(id, reservation);
             }
             for piece in beyond {
                 self.spawn_delivery(
-                    Verb::Charge,
+                    Operation::Charge,
                     self.coordinator.store.id(),
                     vec![Group::single(piece)],
                 );
             }
             return;
         }
-        let Some((id, state)) = booked else { return };
+        let Some((id, state)) = entry else { return };
         let unsure = state == ReservationState::Pending;
         match state {
             ReservationState::AdmittedLocally { outage, at } => {
@@ -255,14 +255,14 @@ impl Backend for Shared {
             ReservationState::Pending
             | ReservationState::Queued
             | ReservationState::Held { .. } => {
-                let (verb, cost) = match &ending {
-                    Ending::Settled(cost) => (Verb::Settle { unsure }, cost),
-                    Ending::Released => (Verb::Release { unsure }, &reservation.cost),
+                let (operation, cost) = match &ending {
+                    Ending::Settled(cost) => (Operation::Settle { unsure }, cost),
+                    Ending::Released => (Operation::Release { unsure }, &reservation.cost),
                 };
                 if self.coordinator.store.connection.is_unavailable() {
                     self.coordinator.fallback.lock().release_concurrency(reservation);
                 }
-                self.spawn_delivery(verb, id, self.coordinator.groups(reservation, cost));
+                self.spawn_delivery(operation, id, self.coordinator.groups(reservation, cost));
             }
         }
     }
@@ -272,7 +272,7 @@ impl Backend for Shared {
             return self.coordinator.fallback.lock().add_debt(reservation);
         }
         let groups = self.coordinator.groups(reservation, &reservation.cost);
-        self.spawn_delivery(Verb::Charge, self.coordinator.store.id(), groups);
+        self.spawn_delivery(Operation::Charge, self.coordinator.store.id(), groups);
     }
 
     fn reset(&self, key: &str) {
@@ -280,7 +280,7 @@ impl Backend for Shared {
         self.coordinator.leases.reset(key);
         let rules = self.coordinator.store.views.lock().rules(key);
         let group = Group::without_amounts(key, rules);
-        self.spawn_delivery(Verb::Reset, self.coordinator.store.id(), vec![group]);
+        self.spawn_delivery(Operation::Reset, self.coordinator.store.id(), vec![group]);
     }
 
     fn levels(&self, key: &str, rules: &[Rule]) -> Option<Vec<Level>> {
@@ -300,7 +300,7 @@ impl Backend for Shared {
         let SharedStatus { connected, members, .. } = self.status();
         let counters = &self.coordinator.store.counters;
         let degraded = [&counters.closed, &counters.open, &counters.local];
-        let degraded = degraded.into_iter().map(|counter| counter.now()).sum();
+        let degraded = degraded.into_iter().map(|counter| counter.get()).sum();
         Some(BackendStatus { connected, members, degraded })
     }
 

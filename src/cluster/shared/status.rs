@@ -6,7 +6,7 @@ use crate::timestamp::Timestamp;
 pub struct SharedStatus {
     /// Whether the store is available.
     pub connected: bool,
-    /// The time since which it doesn't answer, if it doesn't.
+    /// The start of the current outage; `None` while the store is available.
     pub away_since: Option<Timestamp>,
     /// The number of outages.
     pub outages: u64,
@@ -20,7 +20,7 @@ pub struct SharedStatus {
     pub degraded_local: u64,
     /// Calls that were repeated.
     pub retries: u64,
-    /// Calls that the store did not answer in time.
+    /// Calls to which the store did not respond in time.
     pub timeouts: u64,
     /// Ends of requests that the store has not acknowledged yet.
     pub unacknowledged: u64,

@@ -9,7 +9,7 @@ use super::counters::Counters;
 use super::failure::Failure;
 use super::piece::Piece;
 use super::redis_keys::RedisKeys;
-use super::script::{Answer, Call, Id, Part, Verb, Verdict, View};
+use super::script::{Call, Id, Operation, Outcome, Part, Response, View};
 use super::store_connection::StoreConnection;
 use super::views::Views;
 use crate::limiter::{Clock, SystemClock};
@@ -60,63 +60,62 @@ impl Store {
         Id(id)
     }
 
-    /// Returns a text that identifies the cluster slot of a key.
+    /// Returns a string that identifies the cluster slot of a key.
     pub(super) fn slot<'a>(&self, key: &'a str) -> &'a str {
         if self.redis_keys.is_spread() { key } else { "" }
     }
 
-    /// Makes one call on keys of one slot, repeated after a lost connection, within the configured
-    /// timeout from `started_at` (by `ticks`).
+    /// Makes one call on keys of one slot, and repeats it after a lost connection. The configured
+    /// timeout runs from `started_at` (by `ticks`).
     ///
     /// # Errors
     /// Returns [`Failure`]; it is then unknown whether the call was executed.
     pub(super) async fn call(
         &self,
-        verb: Verb,
+        operation: Operation,
         id: Id,
         pieces: &[Piece],
         started_at: Timestamp,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let passed = self.ticks.now() - started_at;
         let left = self.settings.timeout.saturating_sub(passed);
-        let answer =
-            tokio::time::timeout(left, self.call_until_answered(verb, id, pieces, false)).await;
-        answer.unwrap_or(Err(Failure::TimedOut))
+        let call = self.call_with_retries(operation, id, pieces, false);
+        tokio::time::timeout(left, call).await.unwrap_or(Err(Failure::TimedOut))
     }
 
     /// Makes a call although the store counts as unavailable, to check the connection.
-    pub(super) async fn call_while_away(
+    pub(super) async fn call_while_unavailable(
         &self,
-        verb: Verb,
+        operation: Operation,
         id: Id,
         pieces: &[Piece],
-    ) -> Result<Answer, Failure> {
-        let answer = self.call_until_answered(verb, id, pieces, true);
-        tokio::time::timeout(self.settings.timeout, answer).await.unwrap_or(Err(Failure::TimedOut))
+    ) -> Result<Response, Failure> {
+        let call = self.call_with_retries(operation, id, pieces, true);
+        tokio::time::timeout(self.settings.timeout, call).await.unwrap_or(Err(Failure::TimedOut))
     }
 
-    /// Repeats a call until the store responds or becomes unavailable.
-    async fn call_until_answered(
+    /// Repeats a call until the store responds or, unless `even_if_unavailable`, becomes unavailable.
+    async fn call_with_retries(
         &self,
-        verb: Verb,
+        operation: Operation,
         id: Id,
         pieces: &[Piece],
-        while_away: bool,
-    ) -> Result<Answer, Failure> {
+        even_if_unavailable: bool,
+    ) -> Result<Response, Failure> {
         let Some(first) = pieces.first() else { return Err(Failure::Unavailable) };
         let slot = self.slot(&first.key);
         let (mut stale, mut restore) = (0, false);
         loop {
-            let (mut link, number) = self.connection.link(while_away).await?;
+            let (mut link, number) = self.connection.link(even_if_unavailable).await?;
             let redis_keys: SmallVec<[Vec<u8>; 2]> =
                 pieces.iter().map(|piece| self.redis_keys.key(&piece.key)).collect();
             let views = self.views(pieces, restore);
             let parts = parts(pieces, &redis_keys, &views);
             let sent = self.ticks.now();
             let time = self.views.lock().time(slot, pieces, sent);
-            let call = Call { verb, id, time, parts: &parts };
-            let answer = match link.call(&call).await {
-                Ok(answer) => answer,
+            let call = Call { operation, id, time, parts: &parts };
+            let response = match link.call(&call).await {
+                Ok(response) => response,
                 Err(Failure::ConnectionLost) => {
                     self.connection.drop_link(number);
                     self.counters.retries.add(1);
@@ -124,27 +123,28 @@ impl Store {
                 }
                 Err(failure) => return Err(failure),
             };
-            match answer.verdict {
-                Verdict::Stale if stale < MAX_STALE_RETRIES => {
+            match response.outcome {
+                Outcome::Stale if stale < MAX_STALE_RETRIES => {
                     stale += 1;
-                    self.record_time(slot, answer.time, sent);
+                    self.record_time(slot, response.time, sent);
                 }
-                Verdict::Lost if !restore => restore = true,
+                Outcome::Lost if !restore => restore = true,
                 _ => {
-                    self.record_time(slot, answer.time, sent);
-                    self.record(pieces, &answer);
-                    return Ok(answer);
+                    self.record_time(slot, response.time, sent);
+                    self.record(pieces, &response);
+                    return Ok(response);
                 }
             }
         }
     }
 
-    /// Returns the known states of the keys; with amounts only if the store has lost its state.
-    fn views(&self, pieces: &[Piece], whole: bool) -> SmallVec<[Option<View>; 2]> {
+    /// Returns the last known states of the keys: with amounts to restore a lost state, otherwise
+    /// only their identities.
+    fn views(&self, pieces: &[Piece], with_amounts: bool) -> SmallVec<[Option<View>; 2]> {
         let views = self.views.lock();
-        let known = pieces.iter().map(|piece| match whole {
+        let known = pieces.iter().map(|piece| match with_amounts {
             true => views.view(&piece.key, &piece.rules),
-            false => views.born(&piece.key),
+            false => views.identity(&piece.key),
         });
         known.collect()
     }
@@ -154,9 +154,9 @@ impl Store {
         self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
 
-    fn record(&self, pieces: &[Piece], answer: &Answer) {
+    fn record(&self, pieces: &[Piece], response: &Response) {
         let mut views = self.views.lock();
-        for (piece, view) in pieces.iter().zip(&answer.views) {
+        for (piece, view) in pieces.iter().zip(&response.views) {
             views.record(&piece.key, &piece.rules, view.clone());
         }
     }
@@ -183,5 +183,5 @@ fn random_id(now: Timestamp) -> u64 {
     RandomState::new().hash_one((std::process::id(), now))
 }
 
-/// The number of repetitions after a stale response.
+/// The maximum number of retries after a stale response.
 const MAX_STALE_RETRIES: u32 = 2;

@@ -12,7 +12,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     state: watch::Sender<ConnectionState>,
-    /// Asks the connection monitor to check the connection now.
+    /// Notifies the connection monitor to check the connection now.
     pub(super) check_requested: Notify,
 }
 
@@ -56,17 +56,20 @@ impl StoreConnection {
         self.state.borrow().link.is_some()
     }
 
-    /// Waits for a connection, and returns it with its number. With `while_away`, also returns one
-    /// while the store counts as unavailable.
-    pub(super) async fn link(&self, while_away: bool) -> Result<(Link, u64), Failure> {
+    /// Waits for a connection, and returns it with its number.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Unavailable`] if the store counts as unavailable, unless
+    /// `even_if_unavailable`.
+    pub(super) async fn link(&self, even_if_unavailable: bool) -> Result<(Link, u64), Failure> {
         let mut states = self.state.subscribe();
         let is_settled = |state: &ConnectionState| {
-            state.link.is_some() || (state.outage.is_some() && !while_away)
+            state.link.is_some() || (state.outage.is_some() && !even_if_unavailable)
         };
         let state = states.wait_for(is_settled).await.map_err(|_| Failure::Unavailable)?;
         match (&state.link, &state.outage) {
             (Some(link), None) => Ok((link.clone(), state.number)),
-            (Some(link), Some(_)) if while_away => Ok((link.clone(), state.number)),
+            (Some(link), Some(_)) if even_if_unavailable => Ok((link.clone(), state.number)),
             _ => Err(Failure::Unavailable),
         }
     }
@@ -85,7 +88,7 @@ impl StoreConnection {
         });
     }
 
-    /// Drops the connection with this number, after it broke.
+    /// Drops the connection with this number, because it is broken.
     pub(super) fn drop_link(&self, number: u64) {
         let ended = self.state.send_if_modified(|state| {
             let current = state.number == number && state.link.is_some();

@@ -1,5 +1,4 @@
-//! Background upkeep: renewal of reservations, the close of the connection, and reactions to failed
-//! calls.
+//! Background upkeep: renews reservations, closes the connection, and handles failed calls.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +9,7 @@ use futures_util::future::join_all;
 use super::coordinator::{Coordinator, micros};
 use super::failure::Failure;
 use super::members;
-use super::script::{Id, Verb, Verdict};
+use super::script::{Id, Operation, Outcome};
 use crate::limiter::{Clock, Reservation};
 use crate::timestamp::Timestamp;
 
@@ -23,7 +22,7 @@ impl Coordinator {
             let abandoned = self.reservations.lock().take_abandoned();
             for (reservation, id) in abandoned {
                 let groups = self.groups(&reservation, &reservation.cost);
-                tokio::spawn(self.deliver(Verb::Release { unsure: false }, id, groups));
+                tokio::spawn(self.deliver(Operation::Release { unsure: false }, id, groups));
             }
             if !self.store.connection.is_available() {
                 continue;
@@ -39,9 +38,9 @@ impl Coordinator {
         let ttl = micros(self.store.settings.ttl);
         for group in self.groups(reservation, &reservation.cost) {
             for restores in [false, true] {
-                let verb = Verb::Renew { ttl, restores };
-                match self.call_in_background(verb, id, &group.pieces).await {
-                    Ok(answer) if answer.verdict == Verdict::Unknown => {}
+                let operation = Operation::Renew { ttl, restores };
+                match self.call_in_background(operation, id, &group.pieces).await {
+                    Ok(response) if response.outcome == Outcome::Unknown => {}
                     Ok(_) => break,
                     Err(failure) => return self.on_background_failure(&failure),
                 }
@@ -57,7 +56,7 @@ impl Coordinator {
     /// Waits for up to a second until all ends are reported, then removes this process from the set
     /// of members.
     pub(super) async fn close(&self) {
-        let first_report = async {
+        let report_and_leave = async {
             self.store.connection.check_requested.notify_one();
             while self.has_undelivered() {
                 tokio::time::sleep(POLL_INTERVAL).await;
@@ -68,15 +67,15 @@ impl Coordinator {
                 tracing::debug!(left = left.is_ok(), "shared limits closed");
             }
         };
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, first_report).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, report_and_leave).await;
     }
 
-    /// Returns whether the store has not received all ends and charges yet.
+    /// Returns whether there are ends or charges that the store has not acknowledged.
     fn has_undelivered(&self) -> bool {
         let has_debt = self.fallback.lock().has_debt();
         // Recorded amounts move to the outbox, from which they are delivered.
         let is_empty = self.outbox.lock().is_empty();
-        has_debt || !is_empty || self.store.counters.unacknowledged.now() > 0
+        has_debt || !is_empty || self.store.counters.unacknowledged.get() > 0
     }
 
     /// Handles a failed call. Unless the failure is specific to the call, the store counts as
@@ -92,8 +91,8 @@ impl Coordinator {
         }
     }
 
-    /// Handles a failed background call. It may be late because of load, so the connection is
-    /// checked first.
+    /// Handles a failed background call. A timeout may be caused by load, so it only requests a
+    /// check of the connection.
     pub(super) fn on_background_failure(&self, failure: &Failure) {
         match failure {
             Failure::TimedOut => self.store.connection.check_requested.notify_one(),
@@ -109,17 +108,17 @@ impl Coordinator {
     }
 
     /// Logs a warning, at most once per [`LOG_INTERVAL`].
-    fn log_failure(&self, failure: &Failure, what: &str) {
+    fn log_failure(&self, failure: &Failure, message: &str) {
         let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
         if last == 0 || now - Timestamp::from_nanos(last) > LOG_INTERVAL {
             self.last_logged.store(now.as_nanos(), Ordering::Relaxed);
             let (reason, on_failure) = (failure.reason(), self.store.settings.on_failure);
-            tracing::warn!(reason, ?on_failure, "{what}");
+            tracing::warn!(reason, ?on_failure, "{message}");
         }
     }
 
-    /// Handles a store that responds again: charges what was admitted without it, then lets it
-    /// decide again.
+    /// Charges the amounts that were admitted without the store, then marks the store as available,
+    /// so that it decides about requests again.
     ///
     /// # Errors
     /// Returns [`Failure`] if the store does not accept the charges.
@@ -137,7 +136,7 @@ impl Coordinator {
 }
 
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// The shortest time between two warnings about a store that goes away repeatedly.
+/// The minimum time between two warnings about the store.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The maximum time to wait for the store when the limiter closes.

@@ -8,7 +8,7 @@ use super::error::SharedError;
 /// The address of the store. `Debug` prints only the kind, since the address contains a password.
 #[derive(Clone)]
 pub(super) enum Server {
-    One(ConnectionInfo),
+    Single(ConnectionInfo),
     Cluster(Vec<ConnectionInfo>),
     Sentinel { sentinels: Vec<ConnectionInfo>, master: String, node: SentinelNodeConnectionInfo },
 }
@@ -20,28 +20,28 @@ impl Server {
     pub(super) fn parse(url: &str) -> Result<Self, SharedError> {
         let (scheme, rest) = url.split_once("://").ok_or(SharedError::Url(NO_SCHEME))?;
         match scheme {
-            "redis-cluster" => several("redis", rest).map(Self::Cluster),
-            "rediss-cluster" => several("rediss", rest).map(Self::Cluster),
-            "redis-sentinel" => Self::sentinel(rest),
+            "redis-cluster" => parse_hosts("redis", rest).map(Self::Cluster),
+            "rediss-cluster" => parse_hosts("rediss", rest).map(Self::Cluster),
+            "redis-sentinel" => Self::parse_sentinel(rest),
             "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" | "valkey+unix" => {
-                one(url).map(Self::One)
+                parse_host(url).map(Self::Single)
             }
             _ => Err(SharedError::Url(UNKNOWN_SCHEME)),
         }
     }
 
-    /// Returns the same store, to be reached through one of its hosts, so that an unresponsive host
-    /// does not use up the timeout of all.
+    /// Returns the same store with a single host to connect through, so that an unresponsive host
+    /// does not use up the timeout for all hosts.
     pub(super) fn via_host(&self, host: usize) -> Self {
-        let one = |hosts: &[ConnectionInfo]| {
+        let only = |hosts: &[ConnectionInfo]| {
             let host = hosts.get(host % hosts.len().max(1));
             host.cloned().into_iter().collect()
         };
         match self {
-            Self::One(info) => Self::One(info.clone()),
-            Self::Cluster(nodes) => Self::Cluster(one(nodes)),
+            Self::Single(info) => Self::Single(info.clone()),
+            Self::Cluster(nodes) => Self::Cluster(only(nodes)),
             Self::Sentinel { sentinels, master, node } => Self::Sentinel {
-                sentinels: one(sentinels),
+                sentinels: only(sentinels),
                 master: master.clone(),
                 node: node.clone(),
             },
@@ -50,7 +50,7 @@ impl Server {
 
     pub(super) fn hosts(&self) -> usize {
         match self {
-            Self::One(_) => 1,
+            Self::Single(_) => 1,
             Self::Cluster(hosts) | Self::Sentinel { sentinels: hosts, .. } => hosts.len(),
         }
     }
@@ -58,23 +58,23 @@ impl Server {
     /// Returns the maximum number of connections that are opened in sequence before the first call.
     pub(super) fn hops(&self) -> u32 {
         match self {
-            Self::One(_) => 1,
+            Self::Single(_) => 1,
             Self::Sentinel { .. } => 2,
             // The first node, and nodes that it names.
             Self::Cluster(_) => 4,
         }
     }
 
-    fn sentinel(rest: &str) -> Result<Self, SharedError> {
-        let nameless = SharedError::Url(NO_MASTER);
-        let (hosts, master) = rest.rsplit_once('/').ok_or(nameless)?;
+    fn parse_sentinel(rest: &str) -> Result<Self, SharedError> {
+        let (hosts, master) = rest.rsplit_once('/').ok_or(SharedError::Url(NO_MASTER))?;
         let (user, hosts) =
             hosts.rsplit_once('@').map_or(("", hosts), |(user, hosts)| (user, hosts));
-        let sentinels = several("redis", hosts)?;
+        let sentinels = parse_hosts("redis", hosts)?;
         if master.is_empty() {
             return Err(SharedError::Url(NO_MASTER));
         }
-        let login = one(&format!("redis://{user}@{}", hosts.split(',').next().unwrap_or("")))?;
+        let login =
+            parse_host(&format!("redis://{user}@{}", hosts.split(',').next().unwrap_or("")))?;
         let node = SentinelNodeConnectionInfo::default();
         let node = node.set_redis_connection_info(login.redis_settings().clone());
         Ok(Self::Sentinel { sentinels, master: master.to_owned(), node })
@@ -84,23 +84,23 @@ impl Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::One(_) => "One",
+            Self::Single(_) => "Single",
             Self::Cluster(_) => "Cluster",
             Self::Sentinel { .. } => "Sentinel",
         })
     }
 }
 
-fn several(scheme: &str, rest: &str) -> Result<Vec<ConnectionInfo>, SharedError> {
+fn parse_hosts(scheme: &str, rest: &str) -> Result<Vec<ConnectionInfo>, SharedError> {
     let (user, hosts) = match rest.rsplit_once('@') {
         Some((user, hosts)) => (format!("{user}@"), hosts),
         None => (String::new(), rest),
     };
     let hosts = hosts.trim_end_matches('/').split(',');
-    hosts.map(|host| one(&format!("{scheme}://{user}{}", host.trim()))).collect()
+    hosts.map(|host| parse_host(&format!("{scheme}://{user}{}", host.trim()))).collect()
 }
 
-fn one(url: &str) -> Result<ConnectionInfo, SharedError> {
+fn parse_host(url: &str) -> Result<ConnectionInfo, SharedError> {
     // The parser's own message may quote the password.
     url.into_connection_info().map_err(|_| SharedError::Url(INVALID))
 }

@@ -38,16 +38,16 @@ impl Views {
         Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })
     }
 
-    /// Returns the identity of a key's state, without amounts.
-    pub(super) fn born(&self, key: &str) -> Option<View> {
+    /// Returns the last known state of a key without its amounts, which identifies the state.
+    pub(super) fn identity(&self, key: &str) -> Option<View> {
         let view = &self.keys.get(key)?.view;
-        Some(View { born: view.born, at: view.at, ..View::default() })
+        Some(View { created_at: view.created_at, at: view.at, ..View::default() })
     }
 
     /// Records the state in a response. Responses may be reordered: an older one is ignored.
     pub(super) fn record(&mut self, key: &str, rules: &Arc<[Rule]>, view: View) {
         if let Some(known) = self.keys.get_mut(key) {
-            if known.view.born != view.born || known.view.at <= view.at {
+            if known.view.created_at != view.created_at || known.view.at <= view.at {
                 *known = KnownKey { rules: Arc::clone(rules), view };
             }
             return;
@@ -95,8 +95,8 @@ impl Views {
         self.clocks.get(slot).map_or(0, |clock| clock.at(own))
     }
 
-    /// Returns the last known buckets of a key, at time `now` of the limiter's clock. Held amounts
-    /// are assumed to be held still.
+    /// Returns the last known buckets of a key, at time `now` of the limiter's clock, under the
+    /// assumption that held amounts are still held.
     pub(super) fn buckets(
         &self,
         key: &str,
@@ -118,7 +118,7 @@ impl Views {
         Some(buckets.collect())
     }
 
-    /// Evicts the half of the keys that was seen longest ago.
+    /// Evicts the least recently seen half of the keys.
     #[cold]
     fn evict_half(&mut self) {
         let mut times: Vec<u64> = self.keys.values().map(|known| known.view.at).collect();

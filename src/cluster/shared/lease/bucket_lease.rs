@@ -3,15 +3,15 @@ use super::demand::Demand;
 /// The lease of one rule's bucket.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BucketLease {
-    /// The amount that is safe to assume held on the server.
+    /// The amount that this process may assume to be held on the server.
     pub(super) granted: u64,
     /// The amount held according to the server's last response.
     pub(super) confirmed: u64,
-    /// Reserved by requests in flight.
+    /// The amount reserved by requests in flight.
     pub(super) in_flight: u64,
-    /// Used and not reported.
+    /// The usage that is not reported yet.
     pub(super) unreported: u64,
-    /// Used and reported, without a response yet.
+    /// The usage that is reported, without a response yet.
     pub(super) reporting: u64,
     /// The free amount after the server's last response.
     pub(super) free_at_renewal: u64,
@@ -22,8 +22,9 @@ impl BucketLease {
     /// Returns the amount that can be taken.
     #[inline]
     pub(super) fn free(&self) -> u64 {
-        let gone = self.in_flight.saturating_add(self.unreported).saturating_add(self.reporting);
-        self.granted.saturating_sub(gone)
+        let unavailable =
+            self.in_flight.saturating_add(self.unreported).saturating_add(self.reporting);
+        self.granted.saturating_sub(unavailable)
     }
 
     /// Returns the amount that must stay held: in flight, or used and not reported.
@@ -35,7 +36,7 @@ impl BucketLease {
         self.granted == 0 && self.committed() == 0 && self.reporting == 0
     }
 
-    /// Keeps either all amounts or only the committed ones, besides the usage being reported.
+    /// Keeps either all amounts or only the committed ones, in addition to the usage being reported.
     /// Returns the kept amount.
     pub(super) fn keep(&mut self, all: bool) -> u64 {
         let kept = self.committed().saturating_add(if all { self.free() } else { 0 });
@@ -45,7 +46,7 @@ impl BucketLease {
         kept
     }
 
-    /// Handles a response: the report was received, and `granted` more is held.
+    /// Handles a response: the server has received the report, and holds `granted` in addition.
     pub(super) fn acknowledge(&mut self, granted: u64) {
         self.granted = self.granted.saturating_sub(self.reporting).saturating_add(granted);
         self.reporting = 0;
@@ -53,8 +54,8 @@ impl BucketLease {
         self.free_at_renewal = self.free();
     }
 
-    /// Handles the loss of the lease: the server has charged the held amount, so that only usage
-    /// beyond it remains to be reported. Requests in flight were charged with it.
+    /// Handles the loss of the lease: the server has charged the held amount, including that of
+    /// requests in flight, so only usage beyond it remains to be reported.
     pub(super) fn expire(&mut self) {
         let used = self.committed().saturating_add(self.reporting);
         self.unreported = used.saturating_sub(self.confirmed);
@@ -68,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn use_beyond_the_kept_amount_is_reported_after_lapse() {
-        let mut row =
+    fn usage_beyond_the_kept_amount_is_reported_after_expiry() {
+        let mut lease =
             BucketLease { granted: 10, confirmed: 10, in_flight: 2, ..BucketLease::default() };
-        assert_eq!(row.keep(false), 2);
-        // The response was lost. The server holds 2, of which 7 were used before the lease lapsed.
-        (row.in_flight, row.unreported) = (0, 7);
-        row.expire();
-        assert_eq!(row.unreported, 5);
+        assert_eq!(lease.keep(false), 2);
+        // The response was lost. The server held 2, and 7 were used before the lease expired.
+        (lease.in_flight, lease.unreported) = (0, 7);
+        lease.expire();
+        assert_eq!(lease.unreported, 5);
     }
 }

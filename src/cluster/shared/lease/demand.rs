@@ -22,14 +22,14 @@ impl Demand {
         self.taken = self.taken.saturating_sub(amount);
     }
 
-    /// Returns the amount that a lease time takes, by all that is known now.
+    /// Updates the moving average at time `now`, and returns the demand per lease duration.
     pub(super) fn per_lease(&mut self, lease: Duration, now: Timestamp) -> u64 {
         let (memory, lease) = ((lease / 3).as_nanos().max(1), lease.as_nanos());
         let passed = (now - self.since).as_nanos();
         let before = u128::from(self.per_lease) * memory;
         let recent = u128::from(self.taken) * lease;
-        let both = before.saturating_add(recent) / (memory + passed);
-        self.per_lease = u64::try_from(both).unwrap_or(u64::MAX);
+        let average = before.saturating_add(recent) / (memory + passed);
+        self.per_lease = u64::try_from(average).unwrap_or(u64::MAX);
         (self.taken, self.since) = (0, now);
         self.per_lease
     }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_use_is_the_demand_per_lease() {
+    fn steady_usage_is_the_demand_per_lease() {
         let mut demand = Demand::default();
         for now in (0..9_000).step_by(100) {
             demand.add(50);

@@ -11,50 +11,51 @@ use crate::engine::{self, Bucket, Rule};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// The lease of one key: the amounts held on the server for this process, and their use.
+/// The lease of one key: the amounts held on the server for this process, and their usage.
 ///
-/// A request calls [`try_take`](Self::try_take), then either [`settle`](Self::settle) or
-/// [`release`](Self::release). Meanwhile, the server is called:
+/// For each request, call [`try_take`](Self::try_take), then either [`settle`](Self::settle) or
+/// [`release`](Self::release). For each call to the server, call
 /// [`prepare_call`](Self::prepare_call), then one of [`on_granted`](Self::on_granted),
 /// [`on_refused`](Self::on_refused), [`on_unknown`](Self::on_unknown) and
-/// [`on_no_response`](Self::on_no_response), one call at a time. Times are those of this
-/// process's own clock.
+/// [`on_no_response`](Self::on_no_response); only one call may be open at a time. All times are
+/// those of this process's clock.
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct KeyLease {
     rules: Arc<[Rule]>,
     buckets: SmallVec<[BucketLease; 3]>,
-    /// Empty buckets that tell when a window is closed; none if all rules are always open.
-    gates: Vec<Bucket>,
+    /// Empty buckets, to check whether the windows are open; none if all rules refill continuously.
+    windows: Vec<Bucket>,
     /// The duration of a lease.
-    time: Duration,
-    /// The id of the first generation; later ones contain their generation number.
+    duration: Duration,
+    /// The id, whose last 4 bytes are replaced with the generation.
     id: Id,
+    /// The number of times that the lease was lost or closed, plus its start value.
     generation: u32,
     /// The number of the last call, and of the first call that reported the usage in transit.
-    turn: u32,
+    last_call: u32,
     first_report: u32,
-    /// Whether the server has answered the last call or a later one.
+    /// Whether the server has responded to the last call.
     acknowledged: bool,
     call_open: bool,
     called_at: Timestamp,
     /// The end of the lease; no request is admitted from then on.
     until: Timestamp,
     used_at: Timestamp,
-    /// After a refusal, no lease is requested before this time.
+    /// The time before which no lease is requested, after a refusal.
     retry_at: Timestamp,
 }
 
 impl KeyLease {
-    /// Creates an empty lease that lasts for `time`. The last 4 bytes of `id` are overwritten with
+    /// Creates an empty lease that lasts for `duration`. The last 4 bytes of `id` are overwritten with
     /// the generation, which starts at `generation`.
     pub(in crate::cluster::shared) fn new(
         rules: Arc<[Rule]>,
         id: Id,
         generation: u32,
-        time: Duration,
+        duration: Duration,
     ) -> Self {
         let buckets = rules.iter().map(|_| BucketLease::default()).collect();
-        let gates = if rules.iter().all(Rule::refills) {
+        let windows = if rules.iter().all(Rule::refills) {
             Vec::new()
         } else {
             rules.iter().map(Bucket::new).collect()
@@ -62,11 +63,11 @@ impl KeyLease {
         Self {
             rules,
             buckets,
-            gates,
-            time,
+            windows,
+            duration,
             id,
             generation,
-            turn: 0,
+            last_call: 0,
             first_report: 0,
             acknowledged: true,
             call_open: false,
@@ -77,12 +78,13 @@ impl KeyLease {
         }
     }
 
-    /// Returns whether leases can decide about requests under these rules. Windows anchored at
-    /// first use and concurrency limits need every use to be known immediately, and can't be
-    /// leased.
+    /// Returns whether leases can decide about requests under these rules. Concurrency limits and
+    /// windows anchored at first use can't be leased, since the server must know every use
+    /// immediately.
     pub(in crate::cluster::shared) fn supports(rules: &[Rule]) -> bool {
-        let exact = |rule: &Rule| rule.is_anchored() || *rule.dimension() == Dimension::Concurrency;
-        !rules.is_empty() && !rules.iter().any(exact)
+        let needs_exact =
+            |rule: &Rule| rule.is_anchored() || *rule.dimension() == Dimension::Concurrency;
+        !rules.is_empty() && !rules.iter().any(needs_exact)
     }
 
     pub(in crate::cluster::shared) fn rules(&self) -> &Arc<[Rule]> {
@@ -103,8 +105,8 @@ impl KeyLease {
         }
         for (rule, bucket) in self.rules.iter().zip(&mut self.buckets) {
             let amount = rule.amount(cost);
-            let of = if rule.holds() { &mut bucket.in_flight } else { &mut bucket.unreported };
-            *of = of.saturating_add(amount);
+            let sum = if rule.holds() { &mut bucket.in_flight } else { &mut bucket.unreported };
+            *sum = sum.saturating_add(amount);
             bucket.demand.add(amount);
         }
         self.used_at = self.used_at.max(now);
@@ -125,7 +127,7 @@ impl KeyLease {
             && self.is_window_open(cost, now)
     }
 
-    /// Undoes a take, because another key of the request had too little.
+    /// Undoes a take, because the lease of another key of the request holds too little.
     pub(in crate::cluster::shared) fn undo_take(&mut self, taken: LeaseDebit, cost: &Cost) {
         self.release(taken, cost);
         for (rule, bucket) in self.rules.iter().zip(&mut self.buckets) {
@@ -133,24 +135,24 @@ impl KeyLease {
         }
     }
 
-    /// Settles a request. Usage above the reservation is reported as it is. Unused reservation
-    /// becomes free again, unless it was charged at send time and has been reported.
+    /// Settles a request. Usage beyond the reservation is reported in addition. The unused part of
+    /// the reservation becomes free again, unless it was charged at send time and has been reported.
     pub(in crate::cluster::shared) fn settle(
         &mut self,
         taken: LeaseDebit,
         reserved: &Cost,
         actual: &Cost,
     ) {
-        let (there, untold) =
-            (taken.generation == self.generation, taken.first_report == self.first_report);
+        let is_current = taken.generation == self.generation;
+        let is_unreported = taken.first_report == self.first_report;
         for (rule, bucket) in self.rules.iter().zip(&mut self.buckets) {
             let (reserved, actual) = (rule.amount(reserved), rule.amount(actual));
-            let more = match (rule.holds(), there) {
+            let more = match (rule.holds(), is_current) {
                 (true, true) => {
                     bucket.in_flight = bucket.in_flight.saturating_sub(reserved);
                     actual
                 }
-                (false, true) if untold => {
+                (false, true) if is_unreported => {
                     bucket.unreported = bucket.unreported.saturating_sub(reserved);
                     actual
                 }
@@ -172,26 +174,26 @@ impl KeyLease {
         self.buckets.iter_mut().for_each(|bucket| bucket.unreported = 0);
     }
 
-    /// Returns whether a call is due although no request waits for it.
+    /// Returns whether a call is due even if no request waits for one.
     pub(in crate::cluster::shared) fn is_due(&self, now: Timestamp) -> bool {
         if self.call_open || self.is_empty() {
             return false;
         }
         let passed = now - self.called_at;
-        passed >= self.time / RENEWALS_PER_LEASE
-            || (passed >= self.time / EARLY_RENEWALS_PER_LEASE && self.is_half_empty())
+        passed >= self.duration / RENEWALS_PER_LEASE
+            || (passed >= self.duration / EARLY_RENEWALS_PER_LEASE && self.is_half_empty())
     }
 
     /// Returns whether to request a lease for a request that can't be taken.
-    pub(in crate::cluster::shared) fn may_ask(
+    pub(in crate::cluster::shared) fn can_request(
         &self,
         rules: &Arc<[Rule]>,
         cost: &Cost,
         now: Timestamp,
     ) -> bool {
         let fits = |rule: &Rule| rule.amount(cost) <= rule.capacity();
-        let free = !self.call_open && now >= self.retry_at;
-        free && self.has_rules(rules) && self.rules.iter().all(fits)
+        let can_call = !self.call_open && now >= self.retry_at;
+        can_call && self.has_rules(rules) && self.rules.iter().all(fits)
     }
 
     /// Returns whether no amount is held and none is to be reported.
@@ -201,11 +203,11 @@ impl KeyLease {
 
     /// Returns whether the lease is empty and has not been used for a lease duration.
     pub(in crate::cluster::shared) fn is_expired(&self, now: Timestamp) -> bool {
-        let rested = now - self.used_at.max(self.called_at) >= self.time;
-        rested && !self.call_open && self.is_empty()
+        let is_idle = now - self.used_at.max(self.called_at) >= self.duration;
+        is_idle && !self.call_open && self.is_empty()
     }
 
-    /// Returns the usage not known to be reported and the free amount, for each rule.
+    /// Returns the usage that the server has not acknowledged, and the free amount, for each rule.
     pub(in crate::cluster::shared) fn amounts(&self, now: Timestamp) -> Vec<(u64, u64)> {
         let free = |bucket: &BucketLease| if now < self.until { bucket.free() } else { 0 };
         self.buckets
@@ -216,23 +218,23 @@ impl KeyLease {
 
     /// Prepares a call that reports usage and requests amounts for the next period.
     ///
-    /// For a `waiting` request, the call requests at least its cost: free amounts are returned
-    /// first, so that they don't block the request, and cannot be taken until the server responds.
-    /// Must not be called while another call is open.
+    /// For a `waiting` request, the call requests at least its cost. It also returns the free amounts,
+    /// which could block the request; they can't be taken until the server responds. Must not be
+    /// called while another call is open.
     pub(in crate::cluster::shared) fn prepare_call(
         &mut self,
         waiting: Option<&Cost>,
-        room: &LeaseLimits,
+        limits: &LeaseLimits,
         now: Timestamp,
     ) -> LeaseCall {
-        self.turn += 1;
+        self.last_call += 1;
         if self.acknowledged {
-            self.first_report = self.turn;
+            self.first_report = self.last_call;
         }
-        let idle = waiting.is_none() && now - self.used_at >= self.time;
-        let mut ask =
+        let idle = waiting.is_none() && now - self.used_at >= self.duration;
+        let mut call =
             LeaseCall { id: self.id(), used: Amounts::new(), wanted: LeaseRequest::default() };
-        (ask.wanted.turn, ask.wanted.first_report) = (self.turn, self.first_report);
+        (call.wanted.call_number, call.wanted.first_report) = (self.last_call, self.first_report);
         for (index, (rule, bucket)) in self.rules.iter().zip(&mut self.buckets).enumerate() {
             if self.acknowledged {
                 bucket.reporting = std::mem::take(&mut bucket.unreported);
@@ -240,20 +242,20 @@ impl KeyLease {
             let free = bucket.free();
             let kept = bucket.keep(waiting.is_none() && !idle);
             let least = waiting.map_or(0, |cost| rule.amount(cost));
-            let target = bucket.demand.per_lease(self.time, now).max(least.saturating_mul(2));
-            let part = room.fair_share(index, rule.capacity());
+            let target = bucket.demand.per_lease(self.duration, now).max(least.saturating_mul(2));
+            let part = limits.fair_share(index, rule.capacity());
             let wanted = match waiting {
                 _ if idle => 0,
                 Some(_) => target.min(part.saturating_add(free)).max(least),
                 None => target.saturating_sub(free).min(part),
             };
-            ask.used.push(bucket.reporting);
-            ask.wanted.inflight.push(kept);
-            ask.wanted.least.push(least);
-            ask.wanted.wanted.push(wanted);
+            call.used.push(bucket.reporting);
+            call.wanted.inflight.push(kept);
+            call.wanted.least.push(least);
+            call.wanted.wanted.push(wanted);
         }
         (self.acknowledged, self.call_open, self.called_at) = (false, true, now);
-        ask
+        call
     }
 
     /// Handles a grant of `granted` in addition to the kept amounts.
@@ -262,8 +264,8 @@ impl KeyLease {
             bucket.acknowledge(granted.get(index).copied().unwrap_or(0));
         }
         (self.acknowledged, self.call_open) = (true, false);
-        // Ends a sixteenth earlier than on the server, since clocks run at different rates.
-        self.until = self.called_at + (self.time - self.time / DRIFT_DIVISOR);
+        // The lease ends earlier here than on the server, since clocks run at different rates.
+        self.until = self.called_at + (self.duration - self.duration / DRIFT_DIVISOR);
     }
 
     /// Handles a refusal: the server holds the kept amounts and has charged the reported usage. No
@@ -288,21 +290,21 @@ impl KeyLease {
     /// Closes the lease, and returns the call that reports all usage, with requests in flight
     /// counted as reserved.
     pub(in crate::cluster::shared) fn close(&mut self) -> LeaseCall {
-        self.turn += 1;
-        let mut ask =
+        self.last_call += 1;
+        let mut call =
             LeaseCall { id: self.id(), used: Amounts::new(), wanted: LeaseRequest::default() };
-        // Usage may be reported twice here, but is never lost.
-        (ask.wanted.turn, ask.wanted.first_report) = (self.turn, self.turn);
+        // Usage in transit may be reported twice here, but is never lost.
+        (call.wanted.call_number, call.wanted.first_report) = (self.last_call, self.last_call);
         for bucket in &mut self.buckets {
-            ask.used.push(bucket.reporting.saturating_add(bucket.committed()));
+            call.used.push(bucket.reporting.saturating_add(bucket.committed()));
             *bucket = BucketLease::default();
         }
         self.start_new_generation();
-        ask
+        call
     }
 
-    /// Returns whether the lease was taken under these rules. Under changed rules it is not used,
-    /// and so returned.
+    /// Returns whether the lease was taken under these rules. A lease under other rules is no longer
+    /// used, and is returned once it is idle.
     #[inline]
     fn has_rules(&self, rules: &Arc<[Rule]>) -> bool {
         Arc::ptr_eq(&self.rules, rules) || self.rules == *rules
@@ -318,7 +320,7 @@ impl KeyLease {
 
     #[inline]
     fn is_window_open(&self, cost: &Cost, now: Timestamp) -> bool {
-        self.gates.is_empty() || engine::fits(&self.rules, &self.gates, cost, now)
+        self.windows.is_empty() || engine::fits(&self.rules, &self.windows, cost, now)
     }
 
     fn is_half_empty(&self) -> bool {
@@ -329,7 +331,8 @@ impl KeyLease {
 
     fn start_new_generation(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-        (self.turn, self.first_report, self.acknowledged, self.call_open) = (0, 0, true, false);
+        (self.last_call, self.first_report, self.acknowledged, self.call_open) =
+            (0, 0, true, false);
         self.until = Timestamp::UNIX_EPOCH;
     }
 
@@ -340,11 +343,11 @@ impl KeyLease {
     }
 }
 
-/// Renewals per lease duration.
+/// The number of renewals per lease duration.
 const RENEWALS_PER_LEASE: u32 = 3;
 
 /// The maximum number of early renewals per lease duration, made when a lease is half empty.
 const EARLY_RENEWALS_PER_LEASE: u32 = 16;
 
-/// A lease ends this fraction (1/16) of its duration earlier here than on the server.
+/// The fraction (1/16) of its duration by which a lease ends earlier here than on the server.
 const DRIFT_DIVISOR: u32 = 16;

@@ -10,7 +10,7 @@ pub(in crate::cluster::shared) struct LeaseCall {
     pub(in crate::cluster::shared) wanted: LeaseRequest,
 }
 
-/// The data that bounds how much one process may lease of each bucket: its fair share of the
+/// The values that limit the amount that one process may lease of each bucket: its fair share of the
 /// available amount.
 #[derive(Debug, Clone, Default)]
 pub(in crate::cluster::shared) struct LeaseLimits {
@@ -21,7 +21,7 @@ pub(in crate::cluster::shared) struct LeaseLimits {
 }
 
 impl LeaseLimits {
-    /// Returns this process's fair share of a rule's bucket, which holds `capacity`.
+    /// Returns this process's fair share of a rule's bucket with this capacity.
     pub(super) fn fair_share(&self, rule: usize, capacity: u64) -> u64 {
         let known = self.available.as_ref().and_then(|all| all.get(rule).copied());
         known.unwrap_or(capacity).min(capacity) / self.members.max(1)

@@ -1,5 +1,5 @@
-/// The record of a request taken from a lease: the generation of the lease, and the last report
-/// before it.
+/// The record of an amount taken from a lease: the generation of the lease, and the call that last
+/// reported usage before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct LeaseDebit {
     pub(super) generation: u32,

@@ -18,17 +18,17 @@ use crate::timestamp::Timestamp;
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct Leases {
     keys: RwLock<HashMap<Key, Arc<Mutex<KeyLease>>, RandomState>>,
-    /// The lease time.
-    time: Duration,
-    number: AtomicU32,
+    /// The duration of each lease.
+    duration: Duration,
+    next_generation: AtomicU32,
 }
 
 /// A key and its lease.
 pub(in crate::cluster::shared) type Leased = (Key, Arc<Mutex<KeyLease>>);
 
 impl Leases {
-    pub(in crate::cluster::shared) fn new(time: Duration) -> Self {
-        Self { keys: RwLock::default(), time, number: AtomicU32::new(1) }
+    pub(in crate::cluster::shared) fn new(duration: Duration) -> Self {
+        Self { keys: RwLock::default(), duration, next_generation: AtomicU32::new(1) }
     }
 
     /// Returns whether leases can decide about all keys of a reservation.
@@ -68,8 +68,8 @@ impl Leases {
         false
     }
 
-    /// Ends a reservation that was taken from leases, and returns the amounts to charge beyond
-    /// them; `None` if it was not.
+    /// Ends a reservation that was taken from leases, and returns the usage that must be charged
+    /// separately because a lease is gone. Returns `None` if the reservation was not taken from leases.
     pub(in crate::cluster::shared) fn end(
         &self,
         reservation: &Reservation,
@@ -106,11 +106,10 @@ impl Leases {
             return Arc::clone(lease);
         }
         let new = || {
-            // A new lease must not start with a generation that an earlier lease of the key has
-            // reached.
-            let number = self.number.fetch_add(GENERATION_STEP, Ordering::Relaxed);
+            // A new lease must not reuse a generation of an earlier lease of the key.
+            let generation = self.next_generation.fetch_add(GENERATION_STEP, Ordering::Relaxed);
             let rules = Arc::clone(&scope.rules);
-            Arc::new(Mutex::new(KeyLease::new(rules, id(), number, self.time)))
+            Arc::new(Mutex::new(KeyLease::new(rules, id(), generation, self.duration)))
         };
         let mut keys = self.keys.write();
         Arc::clone(keys.entry(scope.key.clone()).or_insert_with(new))
@@ -125,11 +124,11 @@ impl Leases {
 
     /// Removes expired and empty leases.
     pub(in crate::cluster::shared) fn remove_expired(&self, now: Timestamp) {
-        let over = |lease: &Arc<Mutex<KeyLease>>| {
+        let is_removable = |lease: &Arc<Mutex<KeyLease>>| {
             Arc::strong_count(lease) == 1 && lease.lock().is_expired(now)
         };
-        if self.keys.read().values().any(over) {
-            self.keys.write().retain(|_, lease| !over(lease));
+        if self.keys.read().values().any(is_removable) {
+            self.keys.write().retain(|_, lease| !is_removable(lease));
         }
     }
 
@@ -176,6 +175,6 @@ fn beyond_reservation(scope: &Reserved, actual: &Cost, reserved: &Cost) -> Optio
     piece.subtract(reserved).then_some(piece)
 }
 
-/// The distance between the first generations of two leases: a lease can lapse this often before
-/// generations collide.
+/// The distance between the first generations of two leases, which limits how often a lease can be
+/// lost before generations collide.
 const GENERATION_STEP: u32 = 256;

@@ -11,27 +11,28 @@ use crate::cluster::SharingMode;
 use crate::cluster::shared::coordinator::{Coordinator, ReserveRequest, micros};
 use crate::cluster::shared::failure::Failure;
 use crate::cluster::shared::piece::{Group, Piece};
-use crate::cluster::shared::script::{RetryAfter, Verb, Verdict};
+use crate::cluster::shared::script::{Operation, Outcome, RetryAfter};
 use crate::engine::Rule;
 use crate::limiter::{Clock, Ending, Reserved};
 use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 impl Coordinator {
-    /// Decides about a request by leases, after asking the store for more if too little is held.
-    /// Returns `false` if the store has to decide about the request itself, as it does for all
-    /// waiting requests, in their order.
+    /// Decides about a request by leases, and requests a larger lease from the store if too little is
+    /// held. Returns `false` if the store must decide about the request itself. The store decides
+    /// about all queued requests, to admit them in order.
     ///
     /// # Errors
-    /// Returns [`Failure`]; [`Failure::Cancelled`] if the request was cancelled meanwhile.
+    /// Returns [`Failure::Cancelled`] if the request was cancelled in the meantime, or the
+    /// [`Failure`] of the call to the store.
     pub(in crate::cluster::shared) async fn reserve_by_lease(
         &self,
-        question: &ReserveRequest,
+        request: &ReserveRequest,
     ) -> Result<bool, Failure> {
-        let ReserveRequest { reservation, id, is_queued, started_at, .. } = question;
-        let leasing =
+        let ReserveRequest { reservation, id, is_queued, started_at, .. } = request;
+        let can_lease =
             self.store.settings.mode == SharingMode::Lease && Leases::supports(reservation);
-        if *is_queued || !leasing {
+        if *is_queued || !can_lease {
             return Ok(false);
         }
         for scope in reservation.scopes.iter().filter(|scope| !scope.rules.is_empty()) {
@@ -71,11 +72,12 @@ impl Coordinator {
     pub(in crate::cluster::shared) fn return_leases(self: &Arc<Self>) {
         for (key, rules, LeaseCall { id, used, .. }) in self.leases.close() {
             let piece = Piece { key, rules, amounts: used, lease: None };
-            tokio::spawn(self.deliver(Verb::Return, id, vec![Group::single(piece)]));
+            tokio::spawn(self.deliver(Operation::Return, id, vec![Group::single(piece)]));
         }
     }
 
-    /// Makes sure that a lease covers a request's cost for one key. Returns `false` if it does not.
+    /// Requests a lease for one key unless the current one covers the cost. Returns `false` if no
+    /// lease covers it.
     async fn ensure_lease(
         &self,
         scope: &Reserved,
@@ -84,31 +86,31 @@ impl Coordinator {
     ) -> Result<bool, Failure> {
         let Reserved { key, rules, .. } = scope;
         let lease = self.leases.lease(scope, || self.store.id());
-        let room = self.lease_limits(key, rules);
-        let ask = {
+        let limits = self.lease_limits(key, rules);
+        let call = {
             let (mut lease, now) = (lease.lock(), self.store.ticks.now());
             if lease.can_take(rules, cost, now) {
                 return Ok(true);
             }
-            if !lease.may_ask(rules, cost, now) {
+            if !lease.can_request(rules, cost, now) {
                 return Ok(false);
             }
-            lease.prepare_call(Some(cost), &room, now)
+            lease.prepare_call(Some(cost), &limits, now)
         };
-        self.request_lease(key, rules, &lease, ask, started_at).await
+        self.request_lease(key, rules, &lease, call, started_at).await
     }
 
     async fn renew_lease(self: Arc<Self>, key: Key, lease: Arc<Mutex<KeyLease>>) {
         let rules = Arc::clone(lease.lock().rules());
-        let (room, now) = (self.lease_limits(&key, &rules), self.store.ticks.now());
-        let ask = {
+        let (limits, now) = (self.lease_limits(&key, &rules), self.store.ticks.now());
+        let call = {
             let mut lease = lease.lock();
             if !lease.is_due(now) {
                 return;
             }
-            lease.prepare_call(None, &room, now)
+            lease.prepare_call(None, &limits, now)
         };
-        if let Err(failure) = self.request_lease(&key, &rules, &lease, ask, now).await {
+        if let Err(failure) = self.request_lease(&key, &rules, &lease, call, now).await {
             self.on_background_failure(&failure);
         }
     }
@@ -119,38 +121,38 @@ impl Coordinator {
         key: &Key,
         rules: &Arc<[Rule]>,
         lease: &Mutex<KeyLease>,
-        ask: LeaseCall,
+        call: LeaseCall,
         started_at: Timestamp,
     ) -> Result<bool, Failure> {
-        let LeaseCall { id, used, wanted } = ask;
+        let LeaseCall { id, used, wanted } = call;
         let (key, rules) = (key.clone(), Arc::clone(rules));
         let piece = Piece { key, rules, amounts: used, lease: Some(wanted) };
-        let verb = Verb::Lease { ttl: micros(self.store.settings.lease) };
-        let answer = self.store.call(verb, id, slice::from_ref(&piece), started_at).await;
+        let operation = Operation::Lease { ttl: micros(self.store.settings.lease) };
+        let response = self.store.call(operation, id, slice::from_ref(&piece), started_at).await;
         let mut lease = lease.lock();
-        let verdict = match answer {
-            Ok(answer) => answer.verdict,
+        let outcome = match response {
+            Ok(response) => response.outcome,
             Err(failure) => {
                 lease.on_no_response();
                 return Err(failure);
             }
         };
-        match verdict {
-            Verdict::Leased(granted) => {
+        match outcome {
+            Outcome::Leased(granted) => {
                 lease.on_granted(granted.first().map_or(&[], |amounts| &amounts[..]));
                 return Ok(true);
             }
-            Verdict::Refused { wait, .. } => lease.on_refused(self.retry_at(wait)),
-            Verdict::Unknown => lease.on_unknown(),
+            Outcome::Refused { wait, .. } => lease.on_refused(self.retry_at(wait)),
+            Outcome::Unknown => lease.on_unknown(),
             _ => lease.on_no_response(),
         }
         Ok(false)
     }
 
-    /// Returns when to request a lease again after a refusal: soon, since another process may
-    /// return a lease early.
+    /// Returns when to request a lease again after a refusal. The wait is short, since another process
+    /// may return its lease early.
     fn retry_at(&self, wait: RetryAfter) -> Timestamp {
-        let most = self.store.settings.lease / MAX_DRY_DIVISOR;
+        let most = self.store.settings.lease / MAX_RETRY_DIVISOR;
         let wait = match wait {
             RetryAfter::In(micros) => Duration::from_micros(micros).min(most),
             _ => most,
@@ -158,7 +160,7 @@ impl Coordinator {
         self.store.ticks.now() + wait
     }
 
-    /// Returns how much this process may lease, from the last known state of the key.
+    /// Returns the limits for lease calls, from the last known state of the key.
     fn lease_limits(&self, key: &str, rules: &Arc<[Rule]>) -> LeaseLimits {
         let (store, now) = (&self.store, self.store.clock.now());
         let (slot, ticks) = (store.slot(key), store.ticks.now());
@@ -167,12 +169,13 @@ impl Coordinator {
             let level = rules.iter().zip(&buckets).map(|(rule, bucket)| bucket.level(rule, now));
             level.map(|level| level.available).collect()
         });
-        LeaseLimits { available, members: store.counters.members.now() }
+        LeaseLimits { available, members: store.counters.members.get() }
     }
 }
 
-/// The number of checks for due renewals per lease duration.
+/// The number of times per lease duration at which leases are checked for due renewals.
 const CHECKS_PER_LEASE: u32 = 32;
 const MIN_INTERVAL: Duration = Duration::from_millis(5);
-/// After a refusal, no lease is requested for at most this fraction (1/8) of a lease duration.
-const MAX_DRY_DIVISOR: u32 = 8;
+/// The fraction (1/8) of a lease duration after which a lease is requested again after a refusal, at
+/// the latest.
+const MAX_RETRY_DIVISOR: u32 = 8;

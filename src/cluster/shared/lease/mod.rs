@@ -3,9 +3,9 @@
 //!
 //! A lease *holds* its amount on the server: other processes can't use it, and the bucket refills
 //! as if the amount were unused. The server charges usage when the process reports it, never before
-//! it happened. So for every algorithm that counts from the time of use, the server always counts
-//! at least the actual usage, and never over-admits. The cost: usage counts until one window after
-//! the *report*, which is at most a third of a lease duration later while the server responds.
+//! it happened. Algorithms that count from the time of use therefore never count less than the
+//! actual usage, and never over-admit. The cost is that usage counts until one window after the
+//! *report*, which is at most a third of a lease duration later while the server responds.
 //!
 //! [`KeyLease`] is a plain state machine: it takes the time as an argument, and does no I/O.
 

@@ -1,6 +1,6 @@
 use smallvec::SmallVec;
 
-use super::answer::View;
+use super::response::View;
 use crate::engine::Rule;
 
 /// The id of a reservation, the same for each call on its behalf, so that a repeated call is
@@ -11,7 +11,7 @@ pub(in crate::cluster::shared) struct Id(pub(in crate::cluster::shared) [u8; 16]
 /// One call of the script, on keys of one cluster slot.
 #[derive(Debug, Clone)]
 pub(in crate::cluster::shared) struct Call<'a> {
-    pub(in crate::cluster::shared) verb: Verb,
+    pub(in crate::cluster::shared) operation: Operation,
     pub(in crate::cluster::shared) id: Id,
     pub(in crate::cluster::shared) time: ServerTime,
     pub(in crate::cluster::shared) parts: &'a [Part<'a>],
@@ -19,13 +19,14 @@ pub(in crate::cluster::shared) struct Call<'a> {
 
 /// The operation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cluster::shared) enum Verb {
+pub(in crate::cluster::shared) enum Operation {
     /// Reserves the amounts in all parts or in none. A repeated call returns the first grant. The
     /// reservation lasts `ttl` microseconds; if it is not renewed or ended by then, its amounts
-    /// count as used. A request that `waits` is served before later ones.
+    /// count as used. A request that `waits` is queued if it is refused, and takes precedence over
+    /// later requests.
     Reserve { ttl: u64, waits: bool },
-    /// Settles the reservation with the amounts of the parts. With `unsure`, it is unknown whether
-    /// the reserve call was executed, and a late copy of it is refused.
+    /// Settles the reservation with the amounts of the parts. `unsure` means that it is unknown
+    /// whether the reserve call was executed; a late copy of that call is then refused.
     Settle { unsure: bool },
     /// Releases the reservation of a request that was never sent.
     Release { unsure: bool },
@@ -37,14 +38,14 @@ pub(in crate::cluster::shared) enum Verb {
     Charge,
     /// Renews a lease: settles the lease of this id with `amounts`, holds `inflight` and as much of
     /// `wanted` as is available (at least `least` of each, or none), under the same id for `ttl`
-    /// microseconds. Returns `Unknown` if the lease does not exist any more, unless this is its
-    /// first call, or neither reports usage nor amounts in flight.
+    /// microseconds. Returns `Unknown` if the lease no longer exists, unless this is its first call
+    /// or the call reports neither usage nor amounts in flight.
     Lease { ttl: u64 },
-    /// Returns a lease: settles it with the amounts of the parts, and holds no more.
+    /// Returns a lease: settles it with the amounts of the parts, and ends its holds.
     Return,
     /// Reads the state.
     #[cfg(test)]
-    Look,
+    Read,
     /// Resets the state of the parts, including buckets that the call does not name; holds stay.
     /// Executed once per id.
     Reset,
@@ -57,7 +58,7 @@ pub(in crate::cluster::shared) struct Part<'a> {
     pub(in crate::cluster::shared) name: &'a [u8],
     /// The rules, with one bucket each.
     pub(in crate::cluster::shared) rules: &'a [Rule],
-    /// The amount of each rule, as the verb defines.
+    /// The amount of each rule; the operation defines its meaning.
     pub(in crate::cluster::shared) amounts: Amounts,
     /// The amounts of each rule in a lease call.
     pub(in crate::cluster::shared) lease: Option<&'a LeaseRequest>,
@@ -72,7 +73,7 @@ pub(in crate::cluster::shared) struct Part<'a> {
 pub(in crate::cluster::shared) struct LeaseRequest {
     /// The number of this call for the lease, from 1: a repeated call returns the first response,
     /// and a call that arrives after a later one has no effect.
-    pub(in crate::cluster::shared) turn: u32,
+    pub(in crate::cluster::shared) call_number: u32,
     /// The number of the first call that reported this usage: if the server has executed it or a
     /// later one, `amounts` are settled already.
     pub(in crate::cluster::shared) first_report: u32,
@@ -89,10 +90,10 @@ pub(in crate::cluster::shared) type Amounts = SmallVec<[u64; 3]>;
 pub(in crate::cluster::shared) struct ServerTime {
     /// The last known server time plus the time that has passed since; 0 if unknown.
     pub(in crate::cluster::shared) expected: u64,
-    /// The amount by which a response has shown the server's clock to have been set forward.
+    /// The amount by which the server's clock was set forward, as found by earlier responses.
     pub(in crate::cluster::shared) jump: u64,
 }
 
-/// The maximum of amounts and rates, so that sums of several are exact in the script. Larger values
-/// are capped.
+/// The maximum of amounts and rates, such that sums of several are exact in the script. Larger
+/// values are capped.
 pub(in crate::cluster::shared) const MAX_AMOUNT: u64 = 1 << 50;

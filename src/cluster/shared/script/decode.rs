@@ -3,10 +3,10 @@ use std::fmt;
 use redis::Value;
 use smallvec::SmallVec;
 
-use super::answer::{Answer, RetryAfter, Verdict, View};
 use super::call::{Amounts, Call, Part};
+use super::response::{Outcome, Response, RetryAfter, View};
 
-impl Answer {
+impl Response {
     /// Decodes the response of the script to a call.
     ///
     /// # Errors
@@ -27,18 +27,18 @@ impl Answer {
         let (part, rule) = (numbers.index()?, numbers.index()?);
         let wait = numbers.wait()?;
         if matches!(code, STALE | LOST) {
-            let verdict = if code == STALE { Verdict::Stale } else { Verdict::Lost };
-            return numbers.end(Self { verdict, time, views: Vec::new() });
+            let outcome = if code == STALE { Outcome::Stale } else { Outcome::Lost };
+            return numbers.end(Self { outcome, time, views: Vec::new() });
         }
         let views = numbers.views(call.parts, time)?;
-        let verdict = match code {
-            DONE => Verdict::Done,
+        let outcome = match code {
+            DONE => Outcome::Done,
             REFUSED => refused(call, part, rule, wait)?,
-            LEASED => Verdict::Leased(numbers.leased(call.parts)?),
-            UNKNOWN => Verdict::Unknown,
+            LEASED => Outcome::Leased(numbers.leased(call.parts)?),
+            UNKNOWN => Outcome::Unknown,
             _ => return Err(InvalidResponse("unknown code")),
         };
-        numbers.end(Self { verdict, time, views })
+        numbers.end(Self { outcome, time, views })
     }
 }
 
@@ -59,9 +59,9 @@ fn refused(
     part: usize,
     rule: usize,
     wait: RetryAfter,
-) -> Result<Verdict, InvalidResponse> {
+) -> Result<Outcome, InvalidResponse> {
     let known = call.parts.get(part).is_some_and(|part| rule < part.rules.len());
-    if known { Ok(Verdict::Refused { part, rule, wait }) } else { Err(InvalidResponse(NO_RULE)) }
+    if known { Ok(Outcome::Refused { part, rule, wait }) } else { Err(InvalidResponse(NO_RULE)) }
 }
 
 struct Numbers<'a>(std::slice::ChunksExact<'a, u8>);
@@ -90,10 +90,10 @@ impl Numbers<'_> {
 
     fn views(&mut self, parts: &[Part<'_>], at: u64) -> Result<Vec<View>, InvalidResponse> {
         let view = |part: &Part<'_>| {
-            let born = self.number()?;
+            let created_at = self.number()?;
             let mut bucket = |_| Ok((self.number()?, self.number()?));
             let buckets: Result<SmallVec<_>, _> = part.rules.iter().map(&mut bucket).collect();
-            Ok(View { born, at, buckets: buckets? })
+            Ok(View { created_at, at, buckets: buckets? })
         };
         parts.iter().map(view).collect()
     }

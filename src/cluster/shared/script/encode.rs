@@ -1,7 +1,7 @@
 use redis::Cmd;
 use smallvec::SmallVec;
 
-use super::call::{Amounts, Call, LeaseRequest, MAX_AMOUNT, Part, Verb};
+use super::call::{Amounts, Call, LeaseRequest, MAX_AMOUNT, Operation, Part};
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Rule, Terms};
 use crate::quota::Grid;
@@ -32,16 +32,16 @@ impl Call<'_> {
     /// Encodes all arguments of the script as doubles.
     fn encoded(&self) -> Vec<u8> {
         let mut encoded = Encoder(Vec::with_capacity(384));
-        let (verb, flag, ttl) = self.verb.numbers();
-        encoded.extend([verb, u64::from(flag), ttl, self.time.expected, self.time.jump]);
+        let (operation, flag, ttl) = self.operation.numbers();
+        encoded.extend([operation, u64::from(flag), ttl, self.time.expected, self.time.jump]);
         for part in self.parts {
-            encoded.part(part, self.time.expected, self.verb.is_lease());
+            encoded.part(part, self.time.expected, self.operation.is_lease());
         }
         encoded.0
     }
 }
 
-impl Verb {
+impl Operation {
     fn numbers(self) -> (u64, bool, u64) {
         match self {
             Self::Reserve { ttl, waits } => (1, waits, ttl),
@@ -52,7 +52,7 @@ impl Verb {
             Self::Lease { ttl } => (6, false, ttl),
             Self::Return => (7, true, 0),
             #[cfg(test)]
-            Self::Look => (8, false, 0),
+            Self::Read => (8, false, 0),
             Self::Reset => (9, false, 0),
         }
     }
@@ -67,7 +67,7 @@ struct Encoder(Vec<u8>);
 
 impl Encoder {
     fn push(&mut self, number: u64) {
-        #[expect(clippy::cast_precision_loss, reason = "it is at most 2^53")]
+        #[expect(clippy::cast_precision_loss, reason = "the number is at most 2^53")]
         let double = number.min(EXACT) as f64;
         self.0.extend(double.to_le_bytes());
     }
@@ -78,13 +78,13 @@ impl Encoder {
 
     fn part(&mut self, part: &Part<'_>, expected: u64, leases: bool) {
         let view = part.view;
-        let (born, at) = view.map_or((0, 0), |view| (view.born, view.at));
+        let (created_at, at) = view.map_or((0, 0), |view| (view.created_at, view.at));
         let seen = view.filter(|view| !view.buckets.is_empty());
-        self.extend([part.rules.len() as u64, born, at, u64::from(seen.is_some())]);
+        self.extend([part.rules.len() as u64, created_at, at, u64::from(seen.is_some())]);
         if leases {
-            let (turn, first_report) =
-                part.lease.map_or((1, 1), |wanted| (wanted.turn, wanted.first_report));
-            self.extend([turn.into(), first_report.into()]);
+            let (call_number, first_report) =
+                part.lease.map_or((1, 1), |wanted| (wanted.call_number, wanted.first_report));
+            self.extend([call_number.into(), first_report.into()]);
         }
         for (index, rule) in part.rules.iter().enumerate() {
             self.rule(rule, amount(&part.amounts, index), expected);
@@ -127,8 +127,8 @@ impl Encoder {
         }
     }
 
-    /// Encodes the rate per microsecond, and the margin as whole tokens and a rest. A rate too fine
-    /// for the script is rounded down, the margin up.
+    /// Encodes the rate per microsecond, and the margin as whole tokens and a remainder. Values that
+    /// are too precise for the script are rounded: the rate down, the margin up.
     fn token(&mut self, per_nano: u32, per_token: u64, margin: u128) {
         let (mut rate, mut whole) = (u64::from(per_nano) * 1_000, per_token);
         let tokens =
@@ -140,8 +140,8 @@ impl Encoder {
         self.extend([rate, whole, tokens, rest]);
     }
 
-    /// Encodes the calendar windows from the one before the expected time on: the time up to which
-    /// they are valid, and pairs of start and length.
+    /// Encodes the calendar windows, starting with the one before the expected time: the time until
+    /// which they are valid, and pairs of start and length.
     fn grid(&mut self, grid: &Grid, expected: u64) {
         let now = grid.around(Timestamp::from_nanos(expected.saturating_mul(1_000)));
         let mut runs = grid.runs(now.start.sub_nanos(1));

@@ -3,13 +3,13 @@
 //!
 //! Times are microseconds of the server's clock. Amounts are below 2^53, where doubles are exact.
 
-mod answer;
 mod call;
 mod decode;
 mod encode;
+mod response;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub(super) use answer::{Answer, RetryAfter, Verdict, View};
-pub(super) use call::{Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Part, ServerTime, Verb};
+pub(super) use call::{Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Part, ServerTime};
+pub(super) use response::{Outcome, Response, RetryAfter, View};

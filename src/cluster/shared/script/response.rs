@@ -4,8 +4,8 @@ use super::call::Amounts;
 
 /// The response of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cluster::shared) struct Answer {
-    pub(in crate::cluster::shared) verdict: Verdict,
+pub(in crate::cluster::shared) struct Response {
+    pub(in crate::cluster::shared) outcome: Outcome,
     /// The server's time, in microseconds since the Unix epoch.
     pub(in crate::cluster::shared) time: u64,
     /// The state of each part after the call.
@@ -14,7 +14,7 @@ pub(in crate::cluster::shared) struct Answer {
 
 /// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cluster::shared) enum Verdict {
+pub(in crate::cluster::shared) enum Outcome {
     /// Executed; for a reservation: granted.
     Done,
     /// Refused by this rule of this part.
@@ -27,16 +27,16 @@ pub(in crate::cluster::shared) enum Verdict {
     /// Not executed: the server has lost the state that this process knew. Repeat the call with
     /// views.
     Lost,
-    /// No such reservation, or not any more.
+    /// Not executed: the reservation does not exist or has ended.
     Unknown,
 }
 
-/// The time after which a refused request may fit.
+/// The time after which a refused request may be admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster::shared) enum RetryAfter {
-    /// In this many microseconds, if no other request comes first.
+    /// After this many microseconds, if no other request is admitted first.
     In(u64),
-    /// When requests of other processes end.
+    /// When other requests end.
     Unknown,
     Never,
 }
@@ -44,9 +44,9 @@ pub(in crate::cluster::shared) enum RetryAfter {
 /// The state of one key at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct View {
-    /// When the server created the state; a different value later means that the state was lost in
-    /// between.
-    pub(in crate::cluster::shared) born: u64,
+    /// The time at which the server created the state. A different value in a later response means
+    /// that the state was lost in the meantime.
+    pub(in crate::cluster::shared) created_at: u64,
     /// The time of this state.
     pub(in crate::cluster::shared) at: u64,
     /// The used and held amounts of each rule.

@@ -27,7 +27,7 @@ fn rules(quota: &Quota, algorithm: Algorithm, settle: SettleAt) -> Arc<[Rule]> {
 }
 
 /// Returns a lease that holds `amount` since `now`.
-fn holding(rules: &Arc<[Rule]>, amount: u64, now: u64) -> KeyLease {
+fn lease_with(rules: &Arc<[Rule]>, amount: u64, now: u64) -> KeyLease {
     let mut lease = KeyLease::new(Arc::clone(rules), Id([0; 16]), 1, Duration::from_nanos(LEASE));
     lease.prepare_call(Some(&cost(1)), &LeaseLimits::default(), at(now));
     lease.on_granted(&[amount]);
@@ -45,15 +45,15 @@ fn tokens(settle: SettleAt) -> Arc<[Rule]> {
 #[test]
 fn expired_lease_admits_no_request() {
     let rules = tokens(SettleAt::End);
-    let mut lease = holding(&rules, 10, MINUTE);
+    let mut lease = lease_with(&rules, 10, MINUTE);
     assert!(lease.try_take(&rules, &cost(1), at(MINUTE + LEASE * 9 / 10)).is_some());
     assert!(lease.try_take(&rules, &cost(1), at(MINUTE + LEASE)).is_none());
 }
 
 #[test]
-fn use_reported_with_a_refused_call_is_not_repeated() {
+fn usage_reported_with_a_refused_call_is_not_repeated() {
     let rules = tokens(SettleAt::End);
-    let mut lease = holding(&rules, 10, MINUTE);
+    let mut lease = lease_with(&rules, 10, MINUTE);
     let taken = lease.try_take(&rules, &cost(8), at(MINUTE)).unwrap();
     lease.settle(taken, &cost(8), &cost(8));
     assert_eq!(
@@ -66,9 +66,9 @@ fn use_reported_with_a_refused_call_is_not_repeated() {
 }
 
 #[test]
-fn use_above_the_reservation_is_reported() {
+fn usage_above_the_reservation_is_reported() {
     let rules = tokens(SettleAt::End);
-    let mut lease = holding(&rules, 10, MINUTE);
+    let mut lease = lease_with(&rules, 10, MINUTE);
     let taken = lease.try_take(&rules, &cost(10), at(MINUTE)).unwrap();
     lease.settle(taken, &cost(10), &cost(25));
     assert_eq!(
@@ -80,7 +80,7 @@ fn use_above_the_reservation_is_reported() {
 #[test]
 fn unused_reservation_is_free_until_reported() {
     let rules = tokens(SettleAt::Send);
-    let mut lease = holding(&rules, 10, MINUTE);
+    let mut lease = lease_with(&rules, 10, MINUTE);
     let early = lease.try_take(&rules, &cost(5), at(MINUTE)).unwrap();
     lease.settle(early, &cost(5), &cost(2));
     let late = lease.try_take(&rules, &cost(8), at(MINUTE)).unwrap();
@@ -94,9 +94,9 @@ fn unused_reservation_is_free_until_reported() {
 }
 
 #[test]
-fn amount_held_by_a_lapsed_lease_is_not_reported_again() {
+fn amount_held_by_an_expired_lease_is_not_reported_again() {
     let rules = tokens(SettleAt::End);
-    let mut lease = holding(&rules, 10, MINUTE);
+    let mut lease = lease_with(&rules, 10, MINUTE);
     let in_flight = lease.try_take(&rules, &cost(4), at(MINUTE)).unwrap();
     let ended = lease.try_take(&rules, &cost(6), at(MINUTE)).unwrap();
     lease.settle(ended, &cost(6), &cost(9));
@@ -112,7 +112,7 @@ fn amount_held_by_a_lapsed_lease_is_not_reported_again() {
 #[test]
 fn closed_window_admits_no_request() {
     let rules = rules(&Quota::new().tpm(6_000), Algorithm::ClockWindow, SettleAt::Send);
-    let mut lease = holding(&rules, 10, 2 * MINUTE - LEASE * 3 / 4);
+    let mut lease = lease_with(&rules, 10, 2 * MINUTE - LEASE * 3 / 4);
     assert!(lease.try_take(&rules, &cost(1), at(2 * MINUTE - LEASE * 6 / 10)).is_some());
     assert!(lease.try_take(&rules, &cost(1), at(2 * MINUTE - LEASE / 10)).is_none());
 }
@@ -120,7 +120,7 @@ fn closed_window_admits_no_request() {
 #[test]
 fn lease_admits_only_under_the_same_rules() {
     let (before, after) = (tokens(SettleAt::End), tokens(SettleAt::Send));
-    let mut lease = holding(&before, 10, MINUTE);
+    let mut lease = lease_with(&before, 10, MINUTE);
     assert!(lease.try_take(&after, &cost(1), at(MINUTE)).is_none());
     assert!(lease.try_take(&tokens(SettleAt::End), &cost(1), at(MINUTE)).is_some());
 }
@@ -128,10 +128,10 @@ fn lease_admits_only_under_the_same_rules() {
 #[test]
 fn close_counts_requests_in_flight_as_reserved() {
     let rules = tokens(SettleAt::End);
-    let mut lease = holding(&rules, 10, MINUTE);
+    let mut lease = lease_with(&rules, 10, MINUTE);
     let taken = lease.try_take(&rules, &cost(4), at(MINUTE)).unwrap();
-    let ask = lease.close();
-    assert_eq!((ask.used[..].to_vec(), lease.is_empty()), (vec![4], true));
+    let call = lease.close();
+    assert_eq!((call.used[..].to_vec(), lease.is_empty()), (vec![4], true));
     lease.settle(taken, &cost(4), &cost(2));
     assert!(lease.is_empty());
 }

@@ -9,7 +9,7 @@ pub(super) enum Reference {
 }
 
 impl Reference {
-    pub(super) fn judge(&self, uses: impl Iterator<Item = (u64, u64)>) {
+    pub(super) fn assert_within_limit(&self, uses: impl Iterator<Item = (u64, u64)>) {
         match *self {
             Self::Token(amount, window) => {
                 let full = i128::from(amount) * i128::from(window);

@@ -11,13 +11,13 @@ pub(super) struct Server {
     pub(super) rules: Arc<[Rule]>,
     pub(super) buckets: Vec<Bucket>,
     pub(super) leases: HashMap<[u8; 16], Record>,
-    /// The total charged, and the part of it charged because leases lapsed.
-    pub(super) taken: u64,
-    pub(super) lapsed: u64,
+    /// The total charged, and the part of it charged because leases expired.
+    pub(super) charged: u64,
+    pub(super) expired: u64,
 }
 
 pub(super) struct Record {
-    pub(super) turn: u32,
+    pub(super) call_number: u32,
     pub(super) until: u64,
     pub(super) held: Vec<u64>,
 }
@@ -34,47 +34,49 @@ impl Server {
     pub(super) fn new(rules: &Arc<[Rule]>) -> Self {
         let buckets = rules.iter().map(Bucket::new).collect();
         let (rules, leases) = (Arc::clone(rules), HashMap::new());
-        Self { rules, buckets, leases, taken: 0, lapsed: 0 }
+        Self { rules, buckets, leases, charged: 0, expired: 0 }
     }
 
     pub(super) fn take(&mut self, rule: usize, amount: u64, now: u64) {
         self.buckets[rule].charge(&self.rules[rule], amount, at(now));
-        self.taken += if rule == 0 { amount } else { 0 };
+        self.charged += if rule == 0 { amount } else { 0 };
     }
 
     /// Charges the leases that were not renewed in time.
     pub(super) fn expire(&mut self, now: u64) {
-        let mut over: Vec<_> = self.leases.iter().map(|(id, lease)| (lease.until, *id)).collect();
-        over.retain(|(until, _)| *until <= now);
-        over.sort_unstable();
-        for (until, id) in over {
+        let mut expired: Vec<_> =
+            self.leases.iter().map(|(id, lease)| (lease.until, *id)).collect();
+        expired.retain(|(until, _)| *until <= now);
+        expired.sort_unstable();
+        for (until, id) in expired {
             let record = self.leases.remove(&id).unwrap();
             for (rule, held) in record.held.into_iter().enumerate() {
                 self.buckets[rule].drop_hold(held);
                 self.take(rule, held, until);
-                self.lapsed += held;
+                self.expired += held;
             }
         }
     }
 
-    pub(super) fn request_lease(&mut self, ask: &LeaseCall, now: u64) -> Reply {
+    pub(super) fn request_lease(&mut self, call: &LeaseCall, now: u64) -> Reply {
         self.expire(now);
-        let LeaseCall { id, used, wanted } = ask;
+        let LeaseCall { id, used, wanted } = call;
         let sum = |amounts: &[u64]| amounts.iter().sum::<u64>();
-        let last = self.leases.get(&id.0).map(|record| record.turn);
+        let last = self.leases.get(&id.0).map(|record| record.call_number);
         match last {
-            None if wanted.turn > 1 && sum(used) + sum(&wanted.inflight) > 0 => {
+            None if wanted.call_number > 1 && sum(used) + sum(&wanted.inflight) > 0 => {
                 return Reply::Unknown;
             }
-            Some(turn) if turn >= wanted.turn => return Reply::Stale,
+            Some(call_number) if call_number >= wanted.call_number => return Reply::Stale,
             _ => {}
         }
         let record = self.leases.remove(&id.0);
-        let record = record.unwrap_or(Record { turn: 0, until: 0, held: vec![0; used.len()] });
-        let tells = record.turn < wanted.first_report;
+        let record =
+            record.unwrap_or(Record { call_number: 0, until: 0, held: vec![0; used.len()] });
+        let is_new_report = record.call_number < wanted.first_report;
         for rule in 0..used.len() {
             self.buckets[rule].drop_hold(record.held[rule]);
-            if tells {
+            if is_new_report {
                 self.take(rule, used[rule], now);
             }
             self.buckets[rule].hold(wanted.inflight[rule]);
@@ -87,7 +89,7 @@ impl Server {
             let wait = engine::check(&self.rules, &self.buckets, &cost, at(now)).unwrap_err().wait;
             let wait = if let Wait::At(time) = wait { time.as_nanos() - now } else { 50 * MILLI };
             let (until, held) = (now + LEASE, wanted.inflight.to_vec());
-            self.leases.insert(id.0, Record { turn: wanted.turn, until, held });
+            self.leases.insert(id.0, Record { call_number: wanted.call_number, until, held });
             assert!(rule < used.len());
             return Reply::Refused(wait);
         }
@@ -98,7 +100,8 @@ impl Server {
             self.buckets[rule].hold(*more);
             held.push(wanted.inflight[rule] + more);
         }
-        self.leases.insert(id.0, Record { turn: wanted.turn, until: now + LEASE, held });
+        self.leases
+            .insert(id.0, Record { call_number: wanted.call_number, until: now + LEASE, held });
         Reply::Leased(granted)
     }
 

@@ -13,57 +13,58 @@ use crate::quota::{Cost, Dimension};
 
 pub(super) struct Holder {
     pub(super) lease: KeyLease,
-    /// The offset of its clock, and its drift in parts per million.
-    pub(super) ahead: u64,
-    pub(super) faster: u64,
+    /// The offset of the holder's clock in nanoseconds, and its drift in parts per million.
+    pub(super) offset: u64,
+    pub(super) drift: u64,
     /// The last known limits for lease calls.
-    pub(super) room: LeaseLimits,
+    pub(super) limits: LeaseLimits,
     /// The number of the open call.
-    pub(super) turn: Option<u32>,
+    pub(super) open_call: Option<u32>,
     pub(super) waiting: Option<Cost>,
-    /// The generation of the holder: a crashed one is replaced.
-    pub(super) life: u32,
+    /// The number of crashes before: each crash replaces the holder.
+    pub(super) generation: u32,
 }
 
 impl Holder {
     pub(super) fn clock(&self, now: u64) -> u64 {
-        self.ahead + now + now / 1_000_000 * self.faster
+        self.offset + now + now / 1_000_000 * self.drift
     }
 }
 
 #[derive(Debug)]
 pub(super) enum Event {
     /// A request arrives, or retries.
-    Comes(usize),
+    Request { holder: usize },
     /// A call arrives at the server.
-    Sent(usize, u32, Box<LeaseCall>),
+    Call { holder: usize, generation: u32, call: Box<LeaseCall> },
     /// A response arrives.
-    Answered(usize, u32, u32, Reply, LeaseLimits),
+    Response { holder: usize, generation: u32, call_number: u32, reply: Reply, limits: LeaseLimits },
     /// A call times out.
-    Overdue(usize, u32, u32),
+    Timeout { holder: usize, generation: u32, call_number: u32 },
     /// A request ends.
-    Ends(usize, u32, LeaseDebit, Cost, Cost),
-    Tick(usize),
+    End { holder: usize, generation: u32, debit: LeaseDebit, reserved: Cost, actual: Cost },
+    /// A holder checks for due renewals.
+    Tick { holder: usize },
 }
 
-/// The fault rates of a simulation.
+/// The load and the fault rates of a simulation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fate {
-    /// Messages of 1,000 that are lost, and that are late.
+pub(super) struct Scenario {
+    /// The number of messages per 1,000 that are lost, and that are late.
     pub(super) lost: u64,
     pub(super) late: u64,
     /// Whether each holder is disconnected for 3 of every 8 lease durations.
     pub(super) cut: bool,
-    /// Requests of 1,000 after which the process crashes.
+    /// The number of requests per 1,000 after which the process crashes.
     pub(super) crashes: u64,
-    /// Nanoseconds between two requests of a holder, on average.
+    /// The average time between two requests of a holder, in nanoseconds.
     pub(super) pause: u64,
     pub(super) holders: usize,
     pub(super) seconds: u64,
 }
 
-impl Fate {
-    pub(super) const CALM: Self = Self {
+impl Scenario {
+    pub(super) const WITHOUT_FAULTS: Self = Self {
         lost: 0,
         late: 0,
         cut: false,
@@ -74,7 +75,7 @@ impl Fate {
     };
 }
 
-/// A charge of the provider.
+/// Usage that the provider counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Use {
     pub(super) at: u64,
@@ -83,50 +84,50 @@ pub(super) struct Use {
 }
 
 pub(super) struct World {
-    pub(super) fate: Fate,
+    pub(super) scenario: Scenario,
     pub(super) seed: u64,
     pub(super) now: u64,
     pub(super) number: u64,
     pub(super) server: Server,
     pub(super) holders: Vec<Holder>,
     pub(super) events: BinaryHeap<Reverse<(u64, u64)>>,
-    pub(super) what: HashMap<u64, Event>,
+    pub(super) scheduled: HashMap<u64, Event>,
     pub(super) uses: Vec<Use>,
 }
 
 impl World {
-    pub(super) fn new(rules: &Arc<[Rule]>, fate: Fate, seed: u64) -> Self {
+    pub(super) fn new(rules: &Arc<[Rule]>, scenario: Scenario, seed: u64) -> Self {
         let server = Server::new(rules);
-        let (events, what) = (BinaryHeap::new(), HashMap::new());
+        let (events, scheduled) = (BinaryHeap::new(), HashMap::new());
         let mut world = Self {
-            fate,
+            scenario,
             seed,
             now: 1_000 * SECOND,
             number: 0,
             server,
             holders: Vec::new(),
             events,
-            what,
+            scheduled,
             uses: Vec::new(),
         };
-        for index in 0..fate.holders {
+        for index in 0..scenario.holders {
             let holder = world.holder(rules, 0);
             world.holders.push(holder);
-            let first = world.random(2 * fate.pause + 1);
-            world.at(first, Event::Comes(index));
-            world.at(0, Event::Tick(index));
+            let first = world.random(2 * scenario.pause + 1);
+            world.schedule(first, Event::Request { holder: index });
+            world.schedule(0, Event::Tick { holder: index });
         }
         world
     }
 
-    pub(super) fn holder(&mut self, rules: &Arc<[Rule]>, life: u32) -> Holder {
+    pub(super) fn holder(&mut self, rules: &Arc<[Rule]>, generation: u32) -> Holder {
         self.number += 1;
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.number.to_be_bytes());
         let lease = KeyLease::new(Arc::clone(rules), Id(id), 1, Duration::from_nanos(LEASE));
-        let (ahead, faster) = (self.random(100 * SECOND), self.random(2_000));
-        let room = LeaseLimits { available: None, members: self.fate.holders as u64 };
-        Holder { lease, ahead, faster, room, turn: None, waiting: None, life }
+        let (offset, drift) = (self.random(100 * SECOND), self.random(2_000));
+        let limits = LeaseLimits { available: None, members: self.scenario.holders as u64 };
+        Holder { lease, offset, drift, limits, open_call: None, waiting: None, generation }
     }
 
     pub(super) fn random(&mut self, below: u64) -> u64 {
@@ -137,32 +138,32 @@ impl World {
         (z ^ (z >> 31)) % below.max(1)
     }
 
-    pub(super) fn at(&mut self, after: u64, event: Event) {
+    pub(super) fn schedule(&mut self, after: u64, event: Event) {
         self.number += 1;
         self.events.push(Reverse((self.now + after, self.number)));
-        self.what.insert(self.number, event);
+        self.scheduled.insert(self.number, event);
     }
 
     /// Returns the latency of a message; `None` if it is lost.
-    pub(super) fn way(&mut self, holder: usize) -> Option<u64> {
-        let cut = self.fate.cut && (self.now / LEASE + 3 * holder as u64) % 8 < 3;
+    pub(super) fn latency(&mut self, holder: usize) -> Option<u64> {
+        let cut = self.scenario.cut && (self.now / LEASE + 3 * holder as u64) % 8 < 3;
         match self.random(1_000) {
             _ if cut => None,
-            n if n < self.fate.lost => None,
-            n if n < self.fate.lost + self.fate.late => Some(self.random(3 * LEASE)),
+            n if n < self.scenario.lost => None,
+            n if n < self.scenario.lost + self.scenario.late => Some(self.random(3 * LEASE)),
             _ => Some(self.random(2 * MILLI)),
         }
     }
 
     pub(super) fn run(&mut self) {
-        let end = self.now + self.fate.seconds * SECOND;
+        let end = self.now + self.scenario.seconds * SECOND;
         while let Some(Reverse((at, number))) = self.events.pop() {
             self.now = at;
-            let event = self.what.remove(&number).unwrap();
+            let event = self.scheduled.remove(&number).unwrap();
             match event {
-                // After the end no requests arrive, and leases run out.
-                Event::Comes(_) if at > end => {}
-                Event::Tick(_) if at > end + 20 * LEASE => {}
+                // After the end, no requests arrive, and leases expire.
+                Event::Request { .. } if at > end => {}
+                Event::Tick { .. } if at > end + 20 * LEASE => {}
                 event => self.step(event),
             }
         }
@@ -171,30 +172,32 @@ impl World {
 
     pub(super) fn step(&mut self, event: Event) {
         match event {
-            Event::Comes(index) => {
-                let pause = self.random(2 * self.fate.pause + 1);
-                self.at(pause, Event::Comes(index));
+            Event::Request { holder: index } => {
+                let pause = self.random(2 * self.scenario.pause + 1);
+                self.schedule(pause, Event::Request { holder: index });
                 if self.holders[index].waiting.is_none() {
                     let cost = cost(1, self.random(5));
                     self.holders[index].waiting = Some(cost);
                     self.try_serve(index);
                 }
             }
-            Event::Sent(index, life, ask) => {
-                let reply = self.server.request_lease(&ask, self.now);
-                let room = self.server.lease_limits(self.fate.holders as u64, self.now);
-                if let Some(way) = self.way(index) {
-                    let turn = ask.wanted.turn;
-                    self.at(way, Event::Answered(index, life, turn, reply, room));
+            Event::Call { holder, generation, call } => {
+                let reply = self.server.request_lease(&call, self.now);
+                let limits = self.server.lease_limits(self.scenario.holders as u64, self.now);
+                if let Some(latency) = self.latency(holder) {
+                    let call_number = call.wanted.call_number;
+                    let response =
+                        Event::Response { holder, generation, call_number, reply, limits };
+                    self.schedule(latency, response);
                 }
             }
-            Event::Answered(index, life, turn, reply, room) => {
+            Event::Response { holder: index, generation, call_number, reply, limits } => {
                 let (now, holder) = (self.now, &mut self.holders[index]);
-                if (holder.life, holder.turn) != (life, Some(turn)) {
+                if (holder.generation, holder.open_call) != (generation, Some(call_number)) {
                     return;
                 }
                 let clock = holder.clock(now);
-                (holder.turn, holder.room) = (None, room);
+                (holder.open_call, holder.limits) = (None, limits);
                 match reply {
                     Reply::Leased(granted) => holder.lease.on_granted(&granted),
                     Reply::Refused(wait) => {
@@ -205,24 +208,24 @@ impl World {
                 }
                 self.try_serve(index);
             }
-            Event::Overdue(index, life, turn) => {
+            Event::Timeout { holder: index, generation, call_number } => {
                 let holder = &mut self.holders[index];
-                if (holder.life, holder.turn) == (life, Some(turn)) {
-                    holder.turn = None;
+                if (holder.generation, holder.open_call) == (generation, Some(call_number)) {
+                    holder.open_call = None;
                     holder.lease.on_no_response();
                 }
             }
-            Event::Ends(index, life, taken, reserved, actual) => {
-                if self.holders[index].life == life {
-                    self.holders[index].lease.settle(taken, &reserved, &actual);
+            Event::End { holder: index, generation, debit, reserved, actual } => {
+                if self.holders[index].generation == generation {
+                    self.holders[index].lease.settle(debit, &reserved, &actual);
                 }
             }
-            Event::Tick(index) => {
-                self.at(LEASE / 50, Event::Tick(index));
+            Event::Tick { holder: index } => {
+                self.schedule(LEASE / 50, Event::Tick { holder: index });
                 self.try_serve(index);
                 let (now, holder) = (self.now, &self.holders[index]);
-                if holder.turn.is_none() && holder.lease.is_due(at(holder.clock(now))) {
-                    self.ask(index, None);
+                if holder.open_call.is_none() && holder.lease.is_due(at(holder.clock(now))) {
+                    self.send_lease_call(index, None);
                 }
             }
         }
@@ -233,40 +236,43 @@ impl World {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let Some(reserved) = holder.waiting.clone() else { return };
         let clock = holder.clock(now);
-        let Some(taken) = holder.lease.try_take(&self.server.rules, &reserved, at(clock)) else {
-            if holder.turn.is_none()
-                && holder.lease.may_ask(&self.server.rules, &reserved, at(clock))
+        let Some(debit) = holder.lease.try_take(&self.server.rules, &reserved, at(clock)) else {
+            if holder.open_call.is_none()
+                && holder.lease.can_request(&self.server.rules, &reserved, at(clock))
             {
-                self.ask(index, Some(&reserved));
+                self.send_lease_call(index, Some(&reserved));
             }
             return;
         };
         holder.waiting = None;
-        let life = holder.life;
+        let generation = holder.generation;
         let actual = cost(1, self.random(reserved.amount(&Dimension::Tokens) + 1));
-        let long = self.random(LEASE) / 2 + 1;
-        // Amounts in flight of a lapsed lease count from the lapse.
-        let calm = self.fate.lost + self.fate.late + self.fate.crashes == 0 && !self.fate.cut;
-        let later = if calm { self.random(long) } else { 0 };
+        let duration = self.random(LEASE) / 2 + 1;
+        // If a lease expires, its amounts in flight count from then on.
+        let without_faults = self.scenario.lost + self.scenario.late + self.scenario.crashes == 0
+            && !self.scenario.cut;
+        let later = if without_faults { self.random(duration) } else { 0 };
         let tokens = actual.amount(&Dimension::Tokens);
         self.uses.push(Use { at: now, requests: 1, tokens: 0 });
         self.uses.push(Use { at: now + later, requests: 0, tokens });
-        self.at(long, Event::Ends(index, life, taken, reserved, actual));
-        if self.random(1_000) < self.fate.crashes {
+        self.schedule(duration, Event::End { holder: index, generation, debit, reserved, actual });
+        if self.random(1_000) < self.scenario.crashes {
             let rules = Arc::clone(&self.server.rules);
-            self.holders[index] = self.holder(&rules, life + 1);
+            self.holders[index] = self.holder(&rules, generation + 1);
         }
     }
 
-    pub(super) fn ask(&mut self, index: usize, waiting: Option<&Cost>) {
+    pub(super) fn send_lease_call(&mut self, index: usize, waiting: Option<&Cost>) {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let clock = holder.clock(now);
-        let ask = holder.lease.prepare_call(waiting, &holder.room.clone(), at(clock));
-        let (life, turn) = (holder.life, ask.wanted.turn);
-        holder.turn = Some(turn);
-        if let Some(way) = self.way(index) {
-            self.at(way, Event::Sent(index, life, Box::new(ask)));
+        let call = holder.lease.prepare_call(waiting, &holder.limits.clone(), at(clock));
+        let (generation, call_number) = (holder.generation, call.wanted.call_number);
+        holder.open_call = Some(call_number);
+        if let Some(latency) = self.latency(index) {
+            let call = Box::new(call);
+            self.schedule(latency, Event::Call { holder: index, generation, call });
         }
-        self.at(50 * MILLI, Event::Overdue(index, life, turn));
+        let timeout = Event::Timeout { holder: index, generation, call_number };
+        self.schedule(50 * MILLI, timeout);
     }
 }

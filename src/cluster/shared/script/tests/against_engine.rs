@@ -3,7 +3,7 @@
 use crate::timestamp::Timestamp;
 use redis::Pipeline;
 
-use super::super::{Answer, Id, RetryAfter, Verdict};
+use super::super::{Id, Outcome, Response, RetryAfter};
 use super::random::Random;
 use super::server::Server;
 use super::world::{EngineResult, OwnedCall, TestKey};
@@ -30,7 +30,7 @@ struct Step {
     now: u64,
     expected_result: EngineResult,
     levels: Vec<(u64, u64)>,
-    slack: u64,
+    tolerance: u64,
 }
 
 fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
@@ -48,8 +48,8 @@ fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
         if random.one_in(4) {
             now = now.next_multiple_of(HALF_SECOND);
         }
-        // Retries exactly when the request should fit, or just before. A changed limit may put the
-        // script off by one microsecond.
+        // Retries exactly when the request should fit, or just before. After a change of limits, the
+        // script may be off by one microsecond.
         if !changes && random.one_in(4) && due > now && due < now + MONTH {
             now = due - random.below(2);
         }
@@ -67,8 +67,8 @@ fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
             (level.used, level.held)
         };
         let levels = key.rules.iter().zip(&key.buckets).map(level).collect();
-        let (rules, slack) = (key.rules.clone(), key.slack);
-        steps.push(Step { call, rules, now, expected_result, levels, slack });
+        let (rules, tolerance) = (key.rules.clone(), key.tolerance);
+        steps.push(Step { call, rules, now, expected_result, levels, tolerance });
     }
     compare(server, seed, &steps);
 }
@@ -76,29 +76,29 @@ fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
 fn compare(server: &mut Server, seed: u64, steps: &[Step]) {
     let first = &steps[0];
     let parts = [first.call.part(&first.rules)];
-    let first_answer = server.call(&first.call.call(&parts, first.now), first.now);
-    same(&first_answer, first, (seed, 0));
+    let first_response = server.call(&first.call.call(&parts, first.now), first.now);
+    assert_same(&first_response, first, (seed, 0));
     let mut calls = Pipeline::new();
     for step in &steps[1..] {
         let parts = [step.call.part(&step.rules)];
         server.queue(&mut calls, &step.call.call(&parts, step.now), step.now);
     }
-    for ((index, step), value) in steps.iter().enumerate().skip(1).zip(server.answers(&calls)) {
+    for ((index, step), value) in steps.iter().enumerate().skip(1).zip(server.responses(&calls)) {
         let parts = [step.call.part(&step.rules)];
-        let answer = Answer::read(&step.call.call(&parts, step.now), &value);
-        let answer = answer.unwrap_or_else(|error| panic!("{error}: {value:?}"));
-        same(&answer, step, (seed, index));
+        let response = Response::read(&step.call.call(&parts, step.now), &value);
+        let response = response.unwrap_or_else(|error| panic!("{error}: {value:?}"));
+        assert_same(&response, step, (seed, index));
     }
 }
 
-fn same(answer: &Answer, step: &Step, at: (u64, usize)) {
-    let Step { call, rules, now, expected_result, levels, slack } = step;
-    let view = &answer.views[0].buckets[..];
-    let close = |a: u64, b: u64| a.abs_diff(b) <= *slack;
+fn assert_same(response: &Response, step: &Step, at: (u64, usize)) {
+    let Step { call, rules, now, expected_result, levels, tolerance } = step;
+    let view = &response.views[0].buckets[..];
+    let close = |a: u64, b: u64| a.abs_diff(b) <= *tolerance;
     let levels_agree = view.iter().zip(levels).all(|(a, b)| close(a.0, b.0) && a.1 == b.1);
-    let agree = match (&answer.verdict, expected_result) {
-        (Verdict::Done, EngineResult::Done) => true,
-        (Verdict::Refused { part: 0, rule, wait }, EngineResult::Refused(expected, time)) => {
+    let agree = match (&response.outcome, expected_result) {
+        (Outcome::Done, EngineResult::Done) => true,
+        (Outcome::Refused { part: 0, rule, wait }, EngineResult::Refused(expected, time)) => {
             let same = match (wait, time) {
                 (RetryAfter::In(a), Wait::At(b)) => {
                     let expected = b.as_nanos().div_ceil(1_000) - now;
@@ -107,7 +107,7 @@ fn same(answer: &Answer, step: &Step, at: (u64, usize)) {
                 (RetryAfter::Unknown, Wait::Unknown) | (RetryAfter::Never, Wait::Never) => true,
                 _ => false,
             };
-            same && (*slack > 0 || expected.contains(rule))
+            same && (*tolerance > 0 || expected.contains(rule))
         }
         _ => false,
     };
@@ -115,7 +115,7 @@ fn same(answer: &Answer, step: &Step, at: (u64, usize)) {
     assert!(
         agree && levels_agree,
         "{at:?} at {now}: {call:?}\n script {:?} {view:?}\n engine {expected_result:?} {levels:?}\n {limits:?}",
-        answer.verdict
+        response.outcome
     );
 }
 
@@ -125,7 +125,7 @@ const STEPS: u64 = 1_200;
 const HALF_SECOND: u64 = 500_000;
 const MONTH: u64 = 31 * 86_400_000_000;
 
-/// 71 years, in microseconds: the script computes at most about twice as far ahead.
+/// 71 years, in microseconds. The script computes waits of at most about twice that length.
 const LONG_WAIT: u64 = 1 << 51;
 
 /// 2027-03-12, two days before a day of 23 hours.

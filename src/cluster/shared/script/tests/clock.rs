@@ -1,4 +1,4 @@
-use super::super::{RetryAfter, ServerTime, Verdict};
+use super::super::{Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, RESERVE, S, refused};
 use crate::quota::{Algorithm, Dimension};
 
@@ -8,11 +8,11 @@ const HOUR: u64 = 3_600 * S;
 fn call_more_than_a_second_late_is_stale() {
     let mut fixture = Fixture::requests();
     fixture.time = ServerTime { expected: fixture.now - S - 1, jump: 0 };
-    let answer = fixture.ask(RESERVE, 1, &[10]);
-    assert_eq!((answer.verdict, answer.time), (Verdict::Stale, fixture.now));
+    let response = fixture.call(RESERVE, 1, &[10]);
+    assert_eq!((response.outcome, response.time), (Outcome::Stale, fixture.now));
     assert_eq!(fixture.level(), (0, 0));
     fixture.time.expected += 1;
-    assert_eq!(fixture.reserve(1, 10), Verdict::Done);
+    assert_eq!(fixture.reserve(1, 10), Outcome::Done);
 }
 
 #[test]
@@ -22,29 +22,30 @@ fn clock_set_back_keeps_waits() {
         fixture.reserve(1, 100);
         fixture.now += S / 2;
         let before = fixture.reserve(2, 1);
-        assert!(matches!(before, Verdict::Refused { wait: RetryAfter::In(_), .. }));
+        assert!(matches!(before, Outcome::Refused { wait: RetryAfter::In(_), .. }));
         fixture.now -= HOUR;
-        assert_eq!(fixture.reserve(2, 1), back(before, algorithm), "{algorithm:?}");
+        assert_eq!(fixture.reserve(2, 1), half_second_longer(before), "{algorithm:?}");
     }
 }
 
-/// The clock advanced half a second after the last write.
-fn back(before: Verdict, _: Algorithm) -> Verdict {
-    match before {
-        Verdict::Refused { part, rule, wait: RetryAfter::In(wait) } => {
-            Verdict::Refused { part, rule, wait: RetryAfter::In(wait + S / 2) }
+/// Returns a refusal with half a second more to wait: the time between the last write and the change
+/// of the clock.
+fn half_second_longer(refusal: Outcome) -> Outcome {
+    match refusal {
+        Outcome::Refused { part, rule, wait: RetryAfter::In(wait) } => {
+            Outcome::Refused { part, rule, wait: RetryAfter::In(wait + S / 2) }
         }
         other => other,
     }
 }
 
 #[test]
-fn clock_slightly_back_uses_the_latest_time() {
+fn clock_set_back_slightly_uses_the_latest_time() {
     let mut fixture = Fixture::requests();
     fixture.reserve(1, 100);
     fixture.now -= S;
-    let answer = fixture.ask(RESERVE, 2, &[1]);
-    assert_eq!((answer.verdict, answer.time), (refused(RetryAfter::In(S)), fixture.now + S));
+    let response = fixture.call(RESERVE, 2, &[1]);
+    assert_eq!((response.outcome, response.time), (refused(RetryAfter::In(S)), fixture.now + S));
 }
 
 #[test]
@@ -55,13 +56,13 @@ fn clock_set_forward_keeps_waits_if_reported_repeatedly() {
         let before = fixture.reserve(2, 1);
         fixture.time = ServerTime { expected: fixture.now, jump: 0 };
         fixture.now += HOUR;
-        assert_eq!(fixture.reserve(2, 1), Verdict::Stale);
+        assert_eq!(fixture.reserve(2, 1), Outcome::Stale);
         fixture.time = ServerTime { expected: fixture.now, jump: HOUR };
         for _ in 0..3 {
             assert_eq!(fixture.reserve(2, 1), before, "{algorithm:?}");
         }
         fixture.now += 100 * S;
-        assert_eq!(fixture.reserve(2, 1), Verdict::Done);
+        assert_eq!(fixture.reserve(2, 1), Outcome::Done);
     }
 }
 
@@ -71,12 +72,12 @@ fn clock_set_forward_prolongs_reservations() {
     fixture.reserve(1, 60);
     fixture.now += HOUR;
     fixture.time = ServerTime { expected: fixture.now, jump: HOUR };
-    assert_eq!(fixture.reserve(2, 1), Verdict::Done);
+    assert_eq!(fixture.reserve(2, 1), Outcome::Done);
     assert_eq!(fixture.level(), (0, 61));
     fixture.now += 10 * S;
     assert_eq!(fixture.level(), (61, 0));
 }
 
-/// Clock windows follow the clock, so they are left out.
+/// Clock windows are left out, since they follow the clock.
 const ALGORITHMS: [Algorithm; 3] =
     [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Answer, Call, Id, LeaseRequest, Part, RetryAfter, ServerTime, Verb, Verdict, View,
+    Call, Id, LeaseRequest, Operation, Outcome, Part, Response, RetryAfter, ServerTime, View,
 };
 use super::server::Server;
 use crate::engine::Rule;
@@ -44,55 +44,55 @@ impl Fixture {
         Self::with(&[(Dimension::Requests, 100, Algorithm::TokenBucket)])
     }
 
-    pub(super) fn ask(&mut self, verb: Verb, id: u8, amounts: &[u64]) -> Answer {
-        self.ask_for(verb, id, amounts, None)
+    pub(super) fn call(&mut self, operation: Operation, id: u8, amounts: &[u64]) -> Response {
+        self.call_with_lease(operation, id, amounts, None)
     }
 
-    pub(super) fn ask_for(
+    pub(super) fn call_with_lease(
         &mut self,
-        verb: Verb,
+        operation: Operation,
         id: u8,
         amounts: &[u64],
         lease: Option<&LeaseRequest>,
-    ) -> Answer {
+    ) -> Response {
         let (rules, view) = (&self.rules, self.view.as_ref());
         let parts = [Part { name: b"{a}k", rules, amounts: amounts.into(), lease, view }];
-        let call = Call { verb, id: Id([id; 16]), time: self.time, parts: &parts };
+        let call = Call { operation, id: Id([id; 16]), time: self.time, parts: &parts };
         self.server.call(&call, self.now)
     }
 
-    pub(super) fn reserve(&mut self, id: u8, amount: u64) -> Verdict {
-        self.ask(RESERVE, id, &[amount]).verdict
+    pub(super) fn reserve(&mut self, id: u8, amount: u64) -> Outcome {
+        self.call(RESERVE, id, &[amount]).outcome
     }
 
-    pub(super) fn settle(&mut self, id: u8, amount: u64) -> Verdict {
-        self.ask(Verb::Settle { unsure: false }, id, &[amount]).verdict
+    pub(super) fn settle(&mut self, id: u8, amount: u64) -> Outcome {
+        self.call(Operation::Settle { unsure: false }, id, &[amount]).outcome
     }
 
-    pub(super) fn release(&mut self, id: u8) -> Verdict {
-        self.ask(Verb::Release { unsure: false }, id, &[0]).verdict
+    pub(super) fn release(&mut self, id: u8) -> Outcome {
+        self.call(Operation::Release { unsure: false }, id, &[0]).outcome
     }
 
     /// Returns the used and held amounts of the first rule.
     pub(super) fn level(&mut self) -> (u64, u64) {
-        self.look().buckets[0]
+        self.read_state().buckets[0]
     }
 
-    pub(super) fn look(&mut self) -> View {
+    pub(super) fn read_state(&mut self) -> View {
         let view = self.view.take();
         let amounts: Vec<u64> = self.rules.iter().map(|_| 0).collect();
-        let seen = self.ask(Verb::Look, 0, &amounts).views.remove(0);
+        let state = self.call(Operation::Read, 0, &amounts).views.remove(0);
         self.view = view;
-        seen
+        state
     }
 }
 
-pub(super) fn refused(wait: RetryAfter) -> Verdict {
-    Verdict::Refused { part: 0, rule: 0, wait }
+pub(super) fn refused(wait: RetryAfter) -> Outcome {
+    Outcome::Refused { part: 0, rule: 0, wait }
 }
 
-/// A reservation for ten seconds.
-pub(super) const RESERVE: Verb = Verb::Reserve { ttl: 10 * S, waits: false };
+/// A reservation that expires after ten seconds.
+pub(super) const RESERVE: Operation = Operation::Reserve { ttl: 10 * S, waits: false };
 
 /// One second, in microseconds.
 pub(super) const S: u64 = 1_000_000;

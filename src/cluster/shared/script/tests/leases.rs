@@ -1,4 +1,4 @@
-use super::super::{Amounts, LeaseRequest, RetryAfter, Verb, Verdict};
+use super::super::{Amounts, LeaseRequest, Operation, Outcome, RetryAfter};
 use super::fixture::{Fixture, S, refused};
 
 fn amounts(amount: u64) -> Amounts {
@@ -7,43 +7,44 @@ fn amounts(amount: u64) -> Amounts {
 
 fn lease(
     fixture: &mut Fixture,
-    (id, turn): (u8, u32),
+    id: u8,
+    call_number: u32,
     used: u64,
-    [flying, least, wanted]: [u64; 3],
-) -> Verdict {
+    [in_flight, least, wanted]: [u64; 3],
+) -> Outcome {
     let wanted = LeaseRequest {
-        turn,
-        first_report: turn,
-        inflight: amounts(flying),
+        call_number,
+        first_report: call_number,
+        inflight: amounts(in_flight),
         least: amounts(least),
         wanted: amounts(wanted),
     };
-    fixture.ask_for(Verb::Lease { ttl: 10 * S }, id, &[used], Some(&wanted)).verdict
+    fixture.call_with_lease(Operation::Lease { ttl: 10 * S }, id, &[used], Some(&wanted)).outcome
 }
 
-fn granted(amount: u64) -> Verdict {
-    Verdict::Leased(vec![amounts(amount)])
+fn granted(amount: u64) -> Outcome {
+    Outcome::Leased(vec![amounts(amount)])
 }
 
 #[test]
 fn granted_lease_is_held() {
     for mut fixture in [Fixture::tokens(), Fixture::requests()] {
-        assert_eq!(lease(&mut fixture, (1, 1), 0, [0, 1, 60]), granted(60));
-        assert_eq!(lease(&mut fixture, (2, 1), 0, [0, 1, 60]), granted(40));
+        assert_eq!(lease(&mut fixture, 1, 1, 0, [0, 1, 60]), granted(60));
+        assert_eq!(lease(&mut fixture, 2, 1, 0, [0, 1, 60]), granted(40));
         assert_eq!(fixture.level(), (0, 100));
         assert_eq!(fixture.reserve(3, 1), refused(RetryAfter::Unknown));
     }
 }
 
 #[test]
-fn renewal_settles_use_and_keeps_amounts_in_flight() {
+fn renewal_settles_usage_and_keeps_amounts_in_flight() {
     let mut fixture = Fixture::tokens();
-    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
-    assert_eq!(lease(&mut fixture, (1, 2), 20, [15, 1, 30]), granted(30));
+    lease(&mut fixture, 1, 1, 0, [0, 1, 60]);
+    assert_eq!(lease(&mut fixture, 1, 2, 20, [15, 1, 30]), granted(30));
     assert_eq!(fixture.level(), (20, 45));
-    assert_eq!(fixture.ask(Verb::Return, 1, &[10]).verdict, Verdict::Done);
+    assert_eq!(fixture.call(Operation::Return, 1, &[10]).outcome, Outcome::Done);
     assert_eq!(fixture.level(), (30, 0));
-    assert_eq!(fixture.ask(Verb::Return, 1, &[10]).verdict, Verdict::Unknown);
+    assert_eq!(fixture.call(Operation::Return, 1, &[10]).outcome, Outcome::Unknown);
     assert_eq!(fixture.level(), (30, 0));
 }
 
@@ -51,18 +52,18 @@ fn renewal_settles_use_and_keeps_amounts_in_flight() {
 fn lease_below_the_minimum_is_refused() {
     let mut fixture = Fixture::requests();
     fixture.reserve(1, 95);
-    assert_eq!(lease(&mut fixture, (2, 1), 0, [0, 10, 50]), refused(RetryAfter::In(5 * S)));
+    assert_eq!(lease(&mut fixture, 2, 1, 0, [0, 10, 50]), refused(RetryAfter::In(5 * S)));
     assert_eq!(fixture.level(), (95, 0));
     fixture.now += 5 * S;
-    assert_eq!(lease(&mut fixture, (2, 2), 0, [0, 10, 50]), granted(10));
+    assert_eq!(lease(&mut fixture, 2, 2, 0, [0, 10, 50]), granted(10));
 }
 
 #[test]
 fn refused_lease_keeps_amounts_in_flight() {
     let mut fixture = Fixture::requests();
-    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
+    lease(&mut fixture, 1, 1, 0, [0, 1, 60]);
     fixture.now += 6 * S;
-    assert_eq!(lease(&mut fixture, (1, 2), 0, [10, 91, 91]), refused(RetryAfter::Unknown));
+    assert_eq!(lease(&mut fixture, 1, 2, 0, [10, 91, 91]), refused(RetryAfter::Unknown));
     fixture.now += 6 * S;
     assert_eq!(fixture.level(), (0, 10));
     fixture.now += 4 * S;
@@ -72,21 +73,21 @@ fn refused_lease_keeps_amounts_in_flight() {
 #[test]
 fn repeated_lease_call_is_executed_once() {
     let mut fixture = Fixture::tokens();
-    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
+    lease(&mut fixture, 1, 1, 0, [0, 1, 60]);
     for _ in 0..2 {
-        assert_eq!(lease(&mut fixture, (1, 2), 20, [15, 1, 30]), granted(30));
+        assert_eq!(lease(&mut fixture, 1, 2, 20, [15, 1, 30]), granted(30));
         assert_eq!(fixture.level(), (20, 45));
     }
-    assert_eq!(lease(&mut fixture, (1, 1), 0, [0, 1, 60]), Verdict::Unknown);
+    assert_eq!(lease(&mut fixture, 1, 1, 0, [0, 1, 60]), Outcome::Unknown);
 }
 
 #[test]
 fn expired_lease_counts_as_used_without_refund() {
     let mut fixture = Fixture::tokens();
-    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
+    lease(&mut fixture, 1, 1, 0, [0, 1, 60]);
     fixture.now += 10 * S;
     assert_eq!(fixture.level(), (60, 0));
-    assert_eq!(fixture.ask(Verb::Return, 1, &[0]).verdict, Verdict::Unknown);
-    assert_eq!(lease(&mut fixture, (1, 2), 5, [5, 1, 30]), Verdict::Unknown);
+    assert_eq!(fixture.call(Operation::Return, 1, &[0]).outcome, Outcome::Unknown);
+    assert_eq!(lease(&mut fixture, 1, 2, 5, [5, 1, 30]), Outcome::Unknown);
     assert_eq!(fixture.level(), (60, 0));
 }

@@ -1,4 +1,4 @@
-use super::super::{RetryAfter, Verb, Verdict, View};
+use super::super::{Operation, Outcome, RetryAfter, View};
 use super::fixture::{Fixture, RESERVE, S, refused};
 use crate::quota::{Algorithm, Dimension};
 
@@ -6,7 +6,7 @@ fn flush(fixture: &mut Fixture) {
     redis::cmd("FLUSHALL").exec(fixture.server.connection()).unwrap();
 }
 
-fn without_figures(view: &View) -> View {
+fn without_amounts(view: &View) -> View {
     View { buckets: [].as_slice().into(), ..view.clone() }
 }
 
@@ -17,14 +17,14 @@ fn empty_server_restores_known_usage() {
         fixture.reserve(1, 50);
         fixture.settle(1, 50);
         fixture.reserve(2, 30);
-        let known = fixture.look();
+        let known = fixture.read_state();
         assert_eq!(known.buckets[0], (50, 30));
         flush(&mut fixture);
         fixture.now += 10 * S;
-        fixture.view = Some(without_figures(&known));
-        assert_eq!(fixture.reserve(3, 1), Verdict::Lost);
+        fixture.view = Some(without_amounts(&known));
+        assert_eq!(fixture.reserve(3, 1), Outcome::Lost);
         fixture.view = Some(known);
-        assert_eq!(fixture.reserve(3, 1), Verdict::Done);
+        assert_eq!(fixture.reserve(3, 1), Outcome::Done);
         let refilled = if algorithm == Algorithm::TokenBucket { 10 } else { 0 };
         assert_eq!(fixture.level(), (80 - refilled, 1), "{algorithm:?}");
     }
@@ -35,14 +35,14 @@ fn usage_restored_by_two_processes_counts_once() {
     for algorithm in ALGORITHMS {
         let mut fixture = Fixture::with(&[(Dimension::Tokens, 100, algorithm)]);
         fixture.reserve(1, 50);
-        let first = fixture.look();
+        let first = fixture.read_state();
         fixture.reserve(2, 30);
-        let second = fixture.look();
+        let second = fixture.read_state();
         flush(&mut fixture);
         fixture.now += 1;
         for (id, known, used) in [(3, &first, 50), (4, &second, 80), (5, &second, 80)] {
             fixture.view = Some(known.clone());
-            assert_eq!(fixture.reserve(id, 1), Verdict::Done);
+            assert_eq!(fixture.reserve(id, 1), Outcome::Done);
             assert_eq!(fixture.level(), (used, u64::from(id) - 2), "{algorithm:?}");
         }
     }
@@ -52,12 +52,12 @@ fn usage_restored_by_two_processes_counts_once() {
 fn key_with_expired_usage_starts_fresh() {
     let mut fixture = Fixture::requests();
     fixture.reserve(1, 100);
-    let known = fixture.look();
+    let known = fixture.read_state();
     flush(&mut fixture);
     fixture.now += 100 * S;
     fixture.view = Some(known);
-    let answer = fixture.ask(RESERVE, 2, &[100]);
-    assert_eq!((answer.verdict, answer.views[0].born), (Verdict::Done, fixture.now));
+    let response = fixture.call(RESERVE, 2, &[100]);
+    assert_eq!((response.outcome, response.views[0].created_at), (Outcome::Done, fixture.now));
     assert_eq!(fixture.reserve(3, 1), refused(RetryAfter::In(S)));
 }
 
@@ -68,46 +68,46 @@ fn lost_reservation_in_flight_is_restored_by_renewal() {
             (Dimension::Concurrency, 2, Algorithm::SlidingWindow),
             (Dimension::Tokens, 100, algorithm),
         ]);
-        let ask = |fixture: &mut Fixture, verb, id, amounts: &[u64]| {
-            fixture.ask(verb, id, amounts).verdict
+        let call = |fixture: &mut Fixture, operation, id, amounts: &[u64]| {
+            fixture.call(operation, id, amounts).outcome
         };
         for (id, tokens) in [(1, 60), (2, 20)] {
-            assert_eq!(ask(&mut fixture, RESERVE, id, &[1, tokens]), Verdict::Done);
+            assert_eq!(call(&mut fixture, RESERVE, id, &[1, tokens]), Outcome::Done);
         }
-        fixture.view = Some(fixture.look());
+        fixture.view = Some(fixture.read_state());
         flush(&mut fixture);
         for (id, tokens) in [(1, 60), (2, 20)] {
-            let renewed = ask(&mut fixture, renew(false), id, &[1, tokens]);
-            assert_eq!(renewed, Verdict::Unknown);
+            let renewed = call(&mut fixture, renew(false), id, &[1, tokens]);
+            assert_eq!(renewed, Outcome::Unknown);
             for restores in [true, true, false] {
-                let renewed = ask(&mut fixture, renew(restores), id, &[1, tokens]);
-                assert_eq!(renewed, Verdict::Done);
+                let renewed = call(&mut fixture, renew(restores), id, &[1, tokens]);
+                assert_eq!(renewed, Outcome::Done);
             }
         }
-        assert_eq!(fixture.look().buckets[..], [(0, 2), (80, 0)], "{algorithm:?}");
-        assert_eq!(ask(&mut fixture, RESERVE, 3, &[1, 1]), refused(RetryAfter::Unknown));
-        let settle = Verb::Settle { unsure: false };
-        assert_eq!(ask(&mut fixture, settle, 1, &[1, 5]), Verdict::Done);
-        assert_eq!(fixture.look().buckets[..], [(0, 1), (80, 0)], "{algorithm:?}");
-        assert_eq!(ask(&mut fixture, settle, 2, &[1, 30]), Verdict::Done);
-        assert_eq!(fixture.look().buckets[..], [(0, 0), (90, 0)], "{algorithm:?}");
+        assert_eq!(fixture.read_state().buckets[..], [(0, 2), (80, 0)], "{algorithm:?}");
+        assert_eq!(call(&mut fixture, RESERVE, 3, &[1, 1]), refused(RetryAfter::Unknown));
+        let settle = Operation::Settle { unsure: false };
+        assert_eq!(call(&mut fixture, settle, 1, &[1, 5]), Outcome::Done);
+        assert_eq!(fixture.read_state().buckets[..], [(0, 1), (80, 0)], "{algorithm:?}");
+        assert_eq!(call(&mut fixture, settle, 2, &[1, 30]), Outcome::Done);
+        assert_eq!(fixture.read_state().buckets[..], [(0, 0), (90, 0)], "{algorithm:?}");
     }
 }
 
 #[test]
 fn restored_reservation_expires_and_stays_ended() {
     let mut fixture = Fixture::with(&[(Dimension::Concurrency, 1, Algorithm::SlidingWindow)]);
-    assert_eq!(fixture.ask(renew(true), 1, &[1]).verdict, Verdict::Done);
+    assert_eq!(fixture.call(renew(true), 1, &[1]).outcome, Outcome::Done);
     assert_eq!(fixture.reserve(2, 1), refused(RetryAfter::Unknown));
     fixture.now += 10 * S;
-    assert_eq!(fixture.reserve(2, 1), Verdict::Done);
-    fixture.ask(Verb::Settle { unsure: true }, 2, &[1]);
-    assert_eq!(fixture.ask(renew(true), 2, &[1]).verdict, Verdict::Unknown);
+    assert_eq!(fixture.reserve(2, 1), Outcome::Done);
+    fixture.call(Operation::Settle { unsure: true }, 2, &[1]);
+    assert_eq!(fixture.call(renew(true), 2, &[1]).outcome, Outcome::Unknown);
     assert_eq!(fixture.level(), (0, 0));
 }
 
-fn renew(restores: bool) -> Verb {
-    Verb::Renew { ttl: 10 * S, restores }
+fn renew(restores: bool) -> Operation {
+    Operation::Renew { ttl: 10 * S, restores }
 }
 
 const ALGORITHMS: [Algorithm; 3] =

@@ -1,15 +1,15 @@
 use redis::Commands;
 
 use super::super::text::{SOURCES, TEXT};
-use super::super::{Call, Id, Part, RetryAfter, ServerTime, Verb, Verdict};
+use super::super::{Call, Id, Operation, Outcome, Part, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
 use crate::quota::{Algorithm, Dimension};
 
 #[test]
 fn repeated_reserve_is_granted_once() {
     let mut fixture = Fixture::tokens();
-    assert_eq!(fixture.reserve(1, 100), Verdict::Done);
-    assert_eq!(fixture.reserve(1, 100), Verdict::Done);
+    assert_eq!(fixture.reserve(1, 100), Outcome::Done);
+    assert_eq!(fixture.reserve(1, 100), Outcome::Done);
     assert_eq!(fixture.level(), (0, 100));
 }
 
@@ -17,18 +17,18 @@ fn repeated_reserve_is_granted_once() {
 fn repeated_settle_is_charged_once() {
     let mut fixture = Fixture::tokens();
     fixture.reserve(1, 50);
-    assert_eq!(fixture.settle(1, 70), Verdict::Done);
-    assert_eq!(fixture.settle(1, 70), Verdict::Unknown);
+    assert_eq!(fixture.settle(1, 70), Outcome::Done);
+    assert_eq!(fixture.settle(1, 70), Outcome::Unknown);
     assert_eq!(fixture.level(), (70, 0));
-    assert_eq!(fixture.release(2), Verdict::Unknown);
+    assert_eq!(fixture.release(2), Outcome::Unknown);
 }
 
 #[test]
 fn repeated_charge_is_charged_once() {
     let mut fixture = Fixture::tokens();
-    assert_eq!(fixture.ask(Verb::Charge, 1, &[150]).verdict, Verdict::Done);
-    assert_eq!(fixture.ask(Verb::Charge, 1, &[150]).verdict, Verdict::Done);
-    assert_eq!(fixture.ask(Verb::Charge, 2, &[1]).verdict, Verdict::Done);
+    assert_eq!(fixture.call(Operation::Charge, 1, &[150]).outcome, Outcome::Done);
+    assert_eq!(fixture.call(Operation::Charge, 1, &[150]).outcome, Outcome::Done);
+    assert_eq!(fixture.call(Operation::Charge, 2, &[1]).outcome, Outcome::Done);
     assert_eq!(fixture.level(), (151, 0));
     assert_eq!(fixture.reserve(3, 1), refused(RetryAfter::In(52 * S)));
 }
@@ -36,15 +36,17 @@ fn repeated_charge_is_charged_once() {
 #[test]
 fn late_copy_of_an_ended_reserve_is_refused() {
     let mut fixture = Fixture::tokens();
-    for (id, ending) in [(1, Verb::Release { unsure: true }), (3, Verb::Settle { unsure: true })] {
-        assert_eq!(fixture.ask(ending, id, &[0]).verdict, Verdict::Unknown);
-        assert_eq!(fixture.reserve(id, 10), Verdict::Unknown);
-        assert_eq!(fixture.reserve(2, 10), Verdict::Done);
-        assert_eq!(fixture.release(2), Verdict::Done);
+    for (id, ending) in
+        [(1, Operation::Release { unsure: true }), (3, Operation::Settle { unsure: true })]
+    {
+        assert_eq!(fixture.call(ending, id, &[0]).outcome, Outcome::Unknown);
+        assert_eq!(fixture.reserve(id, 10), Outcome::Unknown);
+        assert_eq!(fixture.reserve(2, 10), Outcome::Done);
+        assert_eq!(fixture.release(2), Outcome::Done);
         assert_eq!(fixture.level(), (0, 0));
         fixture.now += 5 * S;
-        assert_eq!(fixture.reserve(id, 10), Verdict::Done);
-        assert_eq!(fixture.release(id), Verdict::Done);
+        assert_eq!(fixture.reserve(id, 10), Outcome::Done);
+        assert_eq!(fixture.release(id), Outcome::Done);
     }
 }
 
@@ -52,11 +54,11 @@ fn late_copy_of_an_ended_reserve_is_refused() {
 fn reset_clears_usage_and_keeps_holds() {
     let mut fixture = Fixture::tokens();
     fixture.reserve(1, 10);
-    fixture.ask(Verb::Charge, 2, &[50]);
+    fixture.call(Operation::Charge, 2, &[50]);
     assert_eq!(fixture.level(), (50, 10));
-    assert_eq!(fixture.ask(Verb::Reset, 3, &[0]).verdict, Verdict::Done);
+    assert_eq!(fixture.call(Operation::Reset, 3, &[0]).outcome, Outcome::Done);
     assert_eq!(fixture.level(), (0, 10));
-    assert_eq!(fixture.settle(1, 20), Verdict::Done);
+    assert_eq!(fixture.settle(1, 20), Outcome::Done);
     assert_eq!(fixture.level(), (20, 0));
 }
 
@@ -64,7 +66,7 @@ fn reset_clears_usage_and_keeps_holds() {
 fn several_keys_are_reserved_atomically() {
     let mut fixture = Fixture::tokens();
     fixture.reserve(1, 50);
-    let mut both = |id, amounts: [u64; 2]| {
+    let mut reserve_both = |id, amounts: [u64; 2]| {
         let part = |(name, amount): (&'static [u8], u64)| Part {
             name,
             rules: &fixture.rules,
@@ -73,23 +75,23 @@ fn several_keys_are_reserved_atomically() {
             view: None,
         };
         let parts = [part((b"{a}j", amounts[0])), part((b"{a}k", amounts[1]))];
-        let verb = Verb::Reserve { ttl: 10 * S, waits: false };
-        let call = Call { verb, id: Id([id; 16]), time: ServerTime::default(), parts: &parts };
+        let operation = Operation::Reserve { ttl: 10 * S, waits: false };
+        let call = Call { operation, id: Id([id; 16]), time: ServerTime::default(), parts: &parts };
         fixture.server.call(&call, fixture.now)
     };
-    let refusal = both(2, [10, 60]);
-    let expected = Verdict::Refused { part: 1, rule: 0, wait: RetryAfter::Unknown };
-    assert_eq!(refusal.verdict, expected);
+    let refusal = reserve_both(2, [10, 60]);
+    let expected = Outcome::Refused { part: 1, rule: 0, wait: RetryAfter::Unknown };
+    assert_eq!(refusal.outcome, expected);
     assert_eq!(refusal.views[0].buckets[0], (0, 0));
-    let granted = both(3, [10, 50]);
-    assert_eq!(granted.verdict, Verdict::Done);
+    let granted = reserve_both(3, [10, 50]);
+    assert_eq!(granted.outcome, Outcome::Done);
     assert_eq!((granted.views[0].buckets[0], granted.views[1].buckets[0]), ((0, 10), (0, 100)));
 }
 
 #[test]
-fn look_and_refusal_create_no_key() {
+fn read_and_refusal_create_no_key() {
     let mut fixture = Fixture::tokens();
-    assert_eq!(fixture.look().born, 0);
+    assert_eq!(fixture.read_state().created_at, 0);
     assert_eq!(fixture.reserve(1, 101), refused(RetryAfter::Never));
     assert!(!fixture.server.connection().exists::<_, bool>("{a}k").unwrap());
 }
@@ -112,25 +114,25 @@ fn production_script_runs_by_hash_with_the_server_clock() {
         lease: None,
         view: None,
     }];
-    let verb = Verb::Reserve { ttl: S, waits: false };
-    let call = Call { verb, id: Id([1; 16]), time: ServerTime::default(), parts: &parts };
+    let operation = Operation::Reserve { ttl: S, waits: false };
+    let call = Call { operation, id: Id([1; 16]), time: ServerTime::default(), parts: &parts };
     let unknown = call.by_hash().query::<redis::Value>(fixture.server.connection()).unwrap_err();
     assert_eq!(unknown.code(), Some("NOSCRIPT"));
     let value = call.by_text().query(fixture.server.connection()).unwrap();
-    let first = super::super::Answer::read(&call, &value).unwrap();
+    let first = super::super::Response::read(&call, &value).unwrap();
     let value = call.by_hash().query(fixture.server.connection()).unwrap();
-    let again = super::super::Answer::read(&call, &value).unwrap();
-    assert_eq!((&first.verdict, &again.verdict), (&Verdict::Done, &Verdict::Done));
-    assert!(again.time >= first.time && first.views[0].born == first.time);
+    let again = super::super::Response::read(&call, &value).unwrap();
+    assert_eq!((&first.outcome, &again.outcome), (&Outcome::Done, &Outcome::Done));
+    assert!(again.time >= first.time && first.views[0].created_at == first.time);
 }
 
 #[test]
 fn repeated_reset_is_executed_once() {
     let mut fixture = Fixture::tokens();
-    fixture.ask(Verb::Charge, 1, &[50]);
-    assert_eq!(fixture.ask(Verb::Reset, 2, &[0]).verdict, Verdict::Done);
-    fixture.ask(Verb::Charge, 3, &[30]);
-    assert_eq!(fixture.ask(Verb::Reset, 2, &[0]).verdict, Verdict::Done);
+    fixture.call(Operation::Charge, 1, &[50]);
+    assert_eq!(fixture.call(Operation::Reset, 2, &[0]).outcome, Outcome::Done);
+    fixture.call(Operation::Charge, 3, &[30]);
+    assert_eq!(fixture.call(Operation::Reset, 2, &[0]).outcome, Outcome::Done);
     assert_eq!(fixture.level(), (30, 0));
 }
 
@@ -145,9 +147,9 @@ fn reset_without_rules_clears_the_key() {
         let mut fixture = Fixture::with(&[(Dimension::Requests, 100, algorithm)]);
         fixture.reserve(1, 50);
         let rules = std::mem::take(&mut fixture.rules);
-        assert_eq!(fixture.ask(Verb::Reset, 2, &[]).verdict, Verdict::Done);
+        assert_eq!(fixture.call(Operation::Reset, 2, &[]).outcome, Outcome::Done);
         fixture.rules = rules;
         assert_eq!(fixture.level(), (0, 0), "{algorithm:?}");
-        assert_eq!(fixture.reserve(3, 100), Verdict::Done, "{algorithm:?}");
+        assert_eq!(fixture.reserve(3, 100), Outcome::Done, "{algorithm:?}");
     }
 }

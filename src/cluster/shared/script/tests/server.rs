@@ -1,7 +1,7 @@
 use redis::{Connection, Pipeline, Value};
 
 use super::super::text::{SOURCES, ScriptText};
-use super::super::{Answer, Call};
+use super::super::{Call, Response};
 use tollgate_testing::servers::Redis;
 
 /// A Redis server, and a script whose time the tests set.
@@ -23,10 +23,10 @@ impl Server {
     }
 
     /// Runs the script at time `now`.
-    pub(super) fn call(&mut self, call: &Call<'_>, now: u64) -> Answer {
+    pub(super) fn call(&mut self, call: &Call<'_>, now: u64) -> Response {
         let command = call.with(&self.text, ScriptText::by_text).arg(now).to_owned();
         let value: Value = command.query(&mut self.connection).unwrap();
-        Answer::read(call, &value).unwrap()
+        Response::read(call, &value).unwrap()
     }
 
     /// Adds a call to a pipeline.
@@ -34,7 +34,7 @@ impl Server {
         calls.add_command(call.with(&self.text, ScriptText::by_hash).arg(now).to_owned());
     }
 
-    pub(super) fn answers(&mut self, calls: &Pipeline) -> Vec<Value> {
+    pub(super) fn responses(&mut self, calls: &Pipeline) -> Vec<Value> {
         calls.query(&mut self.connection).unwrap()
     }
 

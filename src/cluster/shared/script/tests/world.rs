@@ -1,10 +1,10 @@
-//! Keys with random rules, each beside the engine's buckets for it.
+//! Keys with random rules, each with the engine's buckets for comparison.
 
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
 use super::super::call::Amounts;
-use super::super::{Call, Id, Part, ServerTime, Verb};
+use super::super::{Call, Id, Operation, Part, ServerTime};
 use super::random::Random;
 use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
 use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, SettleAt, Window};
@@ -13,7 +13,7 @@ fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// A key and the engine's state of it.
+/// A key, and its state in the engine.
 pub(super) struct TestKey {
     name: Vec<u8>,
     pub(super) rules: Vec<Rule>,
@@ -21,23 +21,30 @@ pub(super) struct TestKey {
     open: Vec<(Id, u64, Cost)>,
     /// The tolerance in microseconds after a change of limits, since the server counts whole
     /// microseconds.
-    pub(super) slack: u64,
-    biggest: u64,
+    pub(super) tolerance: u64,
+    max_amount: u64,
     /// Whether amounts are small, so that windows have long logs.
-    little: bool,
-    terms: Vec<Term>,
+    has_small_amounts: bool,
+    limits: Vec<LimitSpec>,
     margin: Margin,
     settle: SettleAt,
 }
 
-/// A limit: dimension, amount, window, algorithm, and whether it is on a calendar.
-type Term = (Dimension, u64, Window, (Algorithm, u64), bool);
+/// A random limit.
+struct LimitSpec {
+    dimension: Dimension,
+    amount: u64,
+    window: Window,
+    algorithm: Algorithm,
+    burst: u64,
+    is_on_calendar: bool,
+}
 
 /// The decision of the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EngineResult {
     Done,
-    /// Refused by any of these rules, which are short for the same time in microseconds.
+    /// Refused by any of these rules, which require the same wait in microseconds.
     Refused(Vec<usize>, Wait),
 }
 
@@ -45,47 +52,65 @@ impl TestKey {
     pub(super) fn new(random: &mut Random, name: String) -> Self {
         let margin = random.pick(&[Margin::NONE, Margin::default()]);
         let settle = random.pick(&[SettleAt::Send, SettleAt::Send, SettleAt::End]);
-        let biggest = random.pick(&[5, 50, 30_011, 4_000_037, 1_000_000_007, 4_000_000_000_039]);
-        let (little, plain) = (random.one_in(3), random.one_in(2));
-        let mut terms: Vec<Term> = Vec::new();
+        let max_amount = random.pick(&[5, 50, 30_011, 4_000_037, 1_000_000_007, 4_000_000_000_039]);
+        let (has_small_amounts, is_fast) = (random.one_in(3), random.one_in(2));
+        let mut limits: Vec<LimitSpec> = Vec::new();
         for _ in 0..=random.below(4) {
             let dimension = random.pick(&DIMENSIONS);
             let window = random.pick(&WINDOWS) * (1 + random.below(3));
             let window = Window::new(Duration::from_millis(window)).unwrap();
-            if !terms.iter().any(|(d, _, w, ..)| *d == dimension && *w == window) {
-                let algorithm = algorithm(random, biggest, plain);
-                let calendar = !plain && random.one_in(8);
-                terms.push((dimension, 1 + random.below(biggest), window, algorithm, calendar));
+            if !limits.iter().any(|limit| limit.dimension == dimension && limit.window == window) {
+                let (algorithm, burst) = algorithm(random, max_amount, is_fast);
+                let is_on_calendar = !is_fast && random.one_in(8);
+                let amount = 1 + random.below(max_amount);
+                limits.push(LimitSpec {
+                    dimension,
+                    amount,
+                    window,
+                    algorithm,
+                    burst,
+                    is_on_calendar,
+                });
             }
         }
         let open = Vec::new();
         let name = name.into_bytes();
         let (rules, buckets) = (Vec::new(), Vec::new());
-        let mut key =
-            Self { name, rules, buckets, open, slack: 0, biggest, little, terms, margin, settle };
-        key.rules = key.made(random);
+        let mut key = Self {
+            name,
+            rules,
+            buckets,
+            open,
+            tolerance: 0,
+            max_amount,
+            has_small_amounts,
+            limits,
+            margin,
+            settle,
+        };
+        key.rules = key.build_rules(random);
         key.buckets = key.rules.iter().map(Bucket::new).collect();
         key
     }
 
-    fn made(&self, random: &mut Random) -> Vec<Rule> {
+    fn build_rules(&self, random: &mut Random) -> Vec<Rule> {
         let debt = random.one_in(3);
-        let rule = |(dimension, amount, window, (algorithm, burst), calendar): &Term| {
-            let limit = match calendar {
-                true => Limit::on_calendar(dimension.clone(), *amount, &PACIFIC),
-                false => Limit::new(dimension.clone(), *amount, *window),
+        let rule = |spec: &LimitSpec| {
+            let limit = match spec.is_on_calendar {
+                true => Limit::on_calendar(spec.dimension.clone(), spec.amount, &PACIFIC),
+                false => Limit::new(spec.dimension.clone(), spec.amount, spec.window),
             };
             let limit = limit.unwrap();
-            let limit = match (calendar, algorithm) {
+            let limit = match (spec.is_on_calendar, spec.algorithm) {
                 (true, _) => limit,
-                (false, Algorithm::TokenBucket) => limit.with_burst(*burst),
-                (false, algorithm) => limit.with_algorithm(*algorithm),
+                (false, Algorithm::TokenBucket) => limit.with_burst(spec.burst),
+                (false, algorithm) => limit.with_algorithm(algorithm),
             };
             let limit = if debt { limit.with_debt() } else { limit };
-            Rule::new(&limit, *algorithm, self.margin, self.settle)
+            Rule::new(&limit, spec.algorithm, self.margin, self.settle)
         };
         let mut seen = Vec::new();
-        let mut rules: Vec<Rule> = self.terms.iter().map(rule).collect();
+        let mut rules: Vec<Rule> = self.limits.iter().map(rule).collect();
         rules.retain(|rule| {
             let name = (rule.dimension().clone(), rule.limit().window());
             let first = !seen.contains(&name);
@@ -95,7 +120,8 @@ impl TestKey {
         rules
     }
 
-    /// Takes a random step; returns the call for the script and the engine's decision.
+    /// Makes a random call to the engine; returns the same call for the script, and the engine's
+    /// decision.
     pub(super) fn step(
         &mut self,
         random: &mut Random,
@@ -103,9 +129,9 @@ impl TestKey {
         now: u64,
     ) -> (OwnedCall, EngineResult) {
         let time = at(now * 1_000);
-        let call = |key: &Self, verb, id, cost: &Cost| OwnedCall {
+        let call = |key: &Self, operation, id, cost: &Cost| OwnedCall {
             name: key.name.clone(),
-            verb,
+            operation,
             id,
             amounts: key.rules.iter().map(|rule| rule.amount(cost)).collect(),
         };
@@ -117,32 +143,35 @@ impl TestKey {
             if choice < 2 {
                 engine::release(&self.rules, &mut self.buckets, sent, &cost, time);
                 return (
-                    call(self, Verb::Release { unsure: false }, id, &cost),
+                    call(self, Operation::Release { unsure: false }, id, &cost),
                     EngineResult::Done,
                 );
             }
             let actual = if choice < 4 { cost.clone() } else { self.cost(random) };
             engine::settle(&self.rules, &mut self.buckets, sent, &cost, &actual, time);
-            return (call(self, Verb::Settle { unsure: false }, id, &actual), EngineResult::Done);
+            return (
+                call(self, Operation::Settle { unsure: false }, id, &actual),
+                EngineResult::Done,
+            );
         }
         let cost = self.cost(random);
         if choice == 19 {
             engine::charge(&self.rules, &mut self.buckets, &cost, time);
-            return (call(self, Verb::Charge, id, &cost), EngineResult::Done);
+            return (call(self, Operation::Charge, id, &cost), EngineResult::Done);
         }
         if choice == 18 {
-            let expected_result = engine::check(&self.rules, &self.buckets, &cost, time).err();
-            let _ = expected_result;
-            return (call(self, Verb::Look, id, &cost), EngineResult::Done);
+            return (call(self, Operation::Read, id, &cost), EngineResult::Done);
         }
         let expected_result = match engine::reserve(&self.rules, &mut self.buckets, &cost, time) {
             Ok(()) => {
                 self.open.push((id, now, cost.clone()));
                 EngineResult::Done
             }
-            Err(short) => EngineResult::Refused(self.as_short(short, &cost, time), short.wait),
+            Err(short) => {
+                EngineResult::Refused(self.rules_with_wait(short, &cost, time), short.wait)
+            }
         };
-        (call(self, Verb::Reserve { ttl: 1 << 50, waits: false }, id, &cost), expected_result)
+        (call(self, Operation::Reserve { ttl: 1 << 50, waits: false }, id, &cost), expected_result)
     }
 
     fn amount(random: &mut Random, large: u64) -> u64 {
@@ -154,7 +183,7 @@ impl TestKey {
         }
     }
 
-    fn as_short(&self, short: Shortfall, cost: &Cost, time: Timestamp) -> Vec<usize> {
+    fn rules_with_wait(&self, short: Shortfall, cost: &Cost, time: Timestamp) -> Vec<usize> {
         let same = |index: &usize| {
             let one = *index..index + 1;
             let own = engine::check(&self.rules[one.clone()], &self.buckets[one], cost, time);
@@ -166,29 +195,29 @@ impl TestKey {
     /// Changes the limits as [`Bucket::carry`] does, except for long logs, which the engine
     /// shortens and the script keeps.
     pub(super) fn change(&mut self, random: &mut Random, now: u64) {
-        if self.little {
+        if self.has_small_amounts {
             return;
         }
-        for terms in &mut self.terms {
+        for limit in &mut self.limits {
             if random.one_in(2) {
-                terms.1 = 1 + random.below(self.biggest);
+                limit.amount = 1 + random.below(self.max_amount);
             }
         }
-        let rules = self.made(random);
+        let rules = self.build_rules(random);
         for ((bucket, old), new) in self.buckets.iter_mut().zip(&self.rules).zip(&rules) {
             *bucket = bucket.carry(old, new, at(now * 1_000));
         }
         self.rules = rules;
-        self.slack = 1;
+        self.tolerance = 1;
     }
 
     fn cost(&self, random: &mut Random) -> Cost {
-        let mut amount = |large: u64| match self.little {
+        let mut amount = |large: u64| match self.has_small_amounts {
             true => random.below(3),
             false => Self::amount(random, large),
         };
-        let cost = Cost::new().requests(amount(5)).tokens(amount(self.biggest));
-        cost.input_tokens(amount(self.biggest)).custom("images", amount(self.biggest))
+        let cost = Cost::new().requests(amount(5)).tokens(amount(self.max_amount));
+        cost.input_tokens(amount(self.max_amount)).custom("images", amount(self.max_amount))
     }
 }
 
@@ -203,7 +232,7 @@ fn micros(wait: Wait) -> Wait {
 #[derive(Debug)]
 pub(super) struct OwnedCall {
     pub(super) name: Vec<u8>,
-    pub(super) verb: Verb,
+    pub(super) operation: Operation,
     pub(super) id: Id,
     pub(super) amounts: Amounts,
 }
@@ -216,14 +245,15 @@ impl OwnedCall {
 
     pub(super) fn call<'a>(&self, parts: &'a [Part<'a>], now: u64) -> Call<'a> {
         let time = ServerTime { expected: now, jump: 0 };
-        Call { verb: self.verb, id: self.id, time, parts }
+        Call { operation: self.operation, id: self.id, time, parts }
     }
 }
 
-/// Returns a random algorithm; if `plain`, one that the script's fast path supports.
-fn algorithm(random: &mut Random, biggest: u64, plain: bool) -> (Algorithm, u64) {
-    let burst = if random.one_in(3) { 1 + random.below(biggest) } else { 0 };
-    if plain {
+/// Returns a random algorithm and burst; if `is_fast`, an algorithm that the script's fast path
+/// supports.
+fn algorithm(random: &mut Random, max_amount: u64, is_fast: bool) -> (Algorithm, u64) {
+    let burst = if random.one_in(3) { 1 + random.below(max_amount) } else { 0 };
+    if is_fast {
         return (Algorithm::TokenBucket, burst);
     }
     let algorithm = random.pick(&[
