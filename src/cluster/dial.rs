@@ -1,5 +1,5 @@
-//! Opens connections to Redis and Valkey: plain ones through the redis crate, TLS ones with [our
-//! own configuration](super::tls).
+//! Connections to Redis and Valkey. The redis crate opens plain connections; TLS connections use
+//! [our own configuration](super::tls).
 
 use std::io;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use super::tls;
 
 /// Opens a multiplexed connection for commands; clones share the connection.
 ///
-/// A TLS connection must be established within `patience`; for others, `options` sets the timeout.
+/// A TLS connection must be established within `connect_timeout`; for others, `options` sets the timeout.
 pub(super) async fn multiplexed(
     info: ConnectionInfo,
     options: AsyncConnectionConfig,
-    patience: Duration,
+    connect_timeout: Duration,
 ) -> RedisResult<MultiplexedConnection> {
     let ConnectionAddr::TcpTls { .. } = info.addr() else {
         return Client::open(info)?.get_multiplexed_async_connection_with_config(&options).await;
     };
     let open = async {
-        let (stream, settings) = (secured(&info).await?, info.redis_settings());
+        let (stream, settings) = (connect_tls(&info).await?, info.redis_settings());
         MultiplexedConnection::new_with_config(settings, stream, options).await
     };
-    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let (connection, driver) = timeout(patience, open).await.map_err(late)??;
+    let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let (connection, driver) = timeout(connect_timeout, open).await.map_err(timed_out)??;
     // The driver ends when the last clone of the connection is dropped.
     tokio::spawn(driver);
     Ok(connection)
@@ -46,22 +46,22 @@ pub(super) async fn multiplexed(
 pub(super) async fn pubsub(info: ConnectionInfo) -> RedisResult<PubSub> {
     match info.addr() {
         ConnectionAddr::TcpTls { .. } => {
-            PubSub::new(info.redis_settings(), secured(&info).await?).await
+            PubSub::new(info.redis_settings(), connect_tls(&info).await?).await
         }
         _ => Client::open(info)?.get_async_pubsub().await,
     }
 }
 
-async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
+async fn connect_tls(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
     let ConnectionAddr::TcpTls { host, port, insecure: false, .. } = info.addr() else {
-        let what = "insecure TLS is not supported; the server certificate is always verified";
-        return Err(RedisError::from((ErrorKind::InvalidClientConfig, what)));
+        let message = "insecure TLS is not supported; the server certificate is always verified";
+        return Err(RedisError::from((ErrorKind::InvalidClientConfig, message)));
     };
     let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
     let connector = TlsConnector::from(Arc::new(tls::config()));
     let addresses = lookup_host((host.as_str(), *port)).await?;
-    let tries: Vec<_> = addresses.map(|address| Box::pin(TcpStream::connect(address))).collect();
-    if tries.is_empty() {
+    let attempts: Vec<_> = addresses.map(|address| Box::pin(TcpStream::connect(address))).collect();
+    if attempts.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
             "the host name resolves to no address",
@@ -69,7 +69,7 @@ async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
         .into());
     }
     // Uses the first address that accepts, as the redis crate does for plain connections.
-    let (stream, _) = select_ok(tries).await?;
+    let (stream, _) = select_ok(attempts).await?;
     stream.set_nodelay(true)?;
     Ok(connector.connect(name, stream).await?)
 }
@@ -85,7 +85,7 @@ impl Connect for Node {
     {
         Box::pin(async move {
             let info = info.into_connection_info()?;
-            multiplexed(info, options, CONNECT).await.map(Self)
+            multiplexed(info, options, CONNECT_TIMEOUT).await.map(Self)
         })
     }
 }
@@ -111,4 +111,4 @@ impl ConnectionLike for Node {
 
 /// The timeout for establishing a connection. With the redis crate's defaults, a call took up to
 /// 9.4 s.
-pub(super) const CONNECT: Duration = Duration::from_millis(100);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(100);

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 /// The policy of shared limits while the store is unreachable or doesn't respond in time.
 ///
-/// Requests that are admitted meanwhile are charged to the limit when the store is back.
+/// Requests that are admitted in the meantime are charged when the store is available again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "yaml", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -14,10 +14,10 @@ pub enum OnFailure {
     /// Each process enforces its share by itself: the limit divided by the number of members that were
     /// alive when the store was last reachable.
     ///
-    /// It starts from the usage that it knew then, without what others have used since it last asked: in
-    /// the window in which the store became unreachable, all processes together admit at most the limit
-    /// once more, and the limit afterwards. A process that starts while the store is unreachable knows no
-    /// other member and no usage: it admits the whole limit, and so does each further one.
+    /// The share starts from the last usage that the process knows, which may lack recent usage of
+    /// other processes. All processes together therefore admit at most twice the limit in the window in
+    /// which the store became unreachable, and at most the limit in later windows. A process that starts
+    /// during the outage knows neither other members nor usage, and admits the whole limit.
     #[default]
     #[cfg_attr(
         feature = "yaml",

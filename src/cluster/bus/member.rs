@@ -69,7 +69,8 @@ impl Member {
             subject,
             Arc::new(move |message| {
                 let Some(member) = Weak::upgrade(&member) else { return ControlFlow::Break(()) };
-                // A normal clone could become the last one, and end the limiter on this thread.
+                // A normal clone could become the last one, and its drop would close the limiter on
+                // this thread.
                 let limiter = member.limiter.aside().filter(|_| member.is_active());
                 let Some(limiter) = limiter else { return ControlFlow::Break(()) };
                 let applied = apply(&member, &limiter, message);
@@ -120,8 +121,8 @@ impl Member {
         {
             let mut paused = self.paused.lock();
             paused.retain(|_, until| *until > now);
-            // A burst of refusals extends the cool-down a little with each; publish only
-            // significant changes.
+            // Each refusal of a burst extends the cool-down a little; publish only significant
+            // extensions.
             if paused.get(key).is_some_and(|&announced_until| {
                 until <= announced_until + left / COOL_DOWN_TOLERANCE
             }) {
@@ -146,8 +147,8 @@ impl Member {
 
 impl Attached for Member {
     fn close(&self) -> Closing {
-        // Closing stops new requests. Requests in flight may still be refused, and other agents
-        // should learn of that.
+        // Closing stops new requests. Requests in flight may still be refused, which the member
+        // publishes.
         Box::pin(std::future::ready(()))
     }
 
@@ -162,6 +163,6 @@ enum IgnoredUpdate {
     Ignored(Ignored),
 }
 
-/// A cool-down is published again only if it is longer by this fraction (1/8) of its remaining
-/// time.
+/// The fraction (1/8) of the remaining time by which a cool-down must have been extended to be
+/// published again.
 const COOL_DOWN_TOLERANCE: u32 = 8;

@@ -64,7 +64,7 @@ struct CapacityMessage {
     timestamp: String,
 }
 
-/// A cool-down, with the time left in milliseconds.
+/// A cool-down, with its remaining time in milliseconds.
 #[derive(Serialize, Deserialize)]
 struct CoolDownMessage {
     resource: String,
@@ -83,7 +83,7 @@ fn read<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Option<T> {
     (message.len() <= MAX_MESSAGE_BYTES).then(|| serde_json::from_slice(message).ok()).flatten()
 }
 
-/// Converts an integer; negative ones, which Go's `int` allows, become 0.
+/// Converts a number to an amount. Negative integers, which Go's `int` allows, become 0.
 fn parse_amount(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| number.is_i64().then_some(0))
 }
@@ -93,7 +93,7 @@ fn format_timestamp(timestamp: Timestamp) -> String {
     timestamp.to_string()
 }
 
-/// A time with an offset from UTC; one before the Unix epoch counts as the epoch.
+/// Parses an RFC 3339 time with an offset from UTC. A time before the Unix epoch becomes the epoch.
 fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let time: jiff::Timestamp = text.trim().parse().ok()?;
     Some(Timestamp::from_nanos(u64::try_from(time.as_nanosecond()).unwrap_or(0)))
@@ -107,7 +107,7 @@ fn truncate_reason(reason: String) -> String {
     }
 }
 
-/// The maximum size of a message in bytes; longer ones are malformed.
+/// The maximum size of a message in bytes; longer messages count as malformed.
 const MAX_MESSAGE_BYTES: usize = 64 * 1_024;
 
 /// The maximum length of a reason in characters.

@@ -15,8 +15,8 @@ use crate::cluster::tls;
 
 /// A bus over NATS, driven by a dedicated thread.
 ///
-/// The bus connects in the background and retries indefinitely, also if the server is not running
-/// yet; messages published meanwhile wait for up to one second. A message counts as published when
+/// The bus connects in the background and retries indefinitely, even if the server is not running
+/// yet. Messages published meanwhile wait for up to one second. A message counts as published when
 /// the connection has accepted it, since NATS does not acknowledge messages. The bus pings the
 /// server every second and reconnects after three missed replies.
 #[derive(Debug)]
@@ -29,12 +29,12 @@ impl NatsBus {
     /// # Errors
     /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
-        let wrong = || BusError::Url { expected: "nats://, tls://, ws:// or wss://" };
-        let address: ServerAddr = url.parse().map_err(|_| wrong())?;
+        let unsupported = || BusError::Url { expected: "nats://, tls://, ws:// or wss://" };
+        let address: ServerAddr = url.parse().map_err(|_| unsupported())?;
         if address.host().is_empty() {
-            return Err(wrong());
+            return Err(unsupported());
         }
-        let (address, options) = split_credentials(address).ok_or_else(wrong)?;
+        let (address, options) = split_credentials(address).ok_or_else(unsupported)?;
         RemoteBus::start("tollgate-nats", |driver| drive(address, options, driver)).map(Self)
     }
 }

@@ -12,8 +12,8 @@ use crate::cluster::dial;
 /// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), driven by a dedicated
 /// thread.
 ///
-/// The bus connects in the background and retries indefinitely, also if the server is not running
-/// yet; messages published meanwhile wait for up to two seconds. A message counts as published when
+/// The bus connects in the background and retries indefinitely, even if the server is not running
+/// yet. Messages published meanwhile wait for up to two seconds. A message counts as published when
 /// the server has acknowledged it. The server stores no messages. With Redis Cluster, connect to
 /// any node.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl RedisBus {
     /// # Errors
     /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
-        let wrong = |_| BusError::Url { expected: "redis:// or rediss://" };
-        let server = url.into_connection_info().map_err(wrong)?;
+        let unsupported = |_| BusError::Url { expected: "redis:// or rediss://" };
+        let server = url.into_connection_info().map_err(unsupported)?;
         RemoteBus::start("tollgate-redis-bus", |driver| drive(server, driver)).map(Self)
     }
 }
@@ -119,10 +119,10 @@ impl Session {
     async fn publish(&mut self, shared: &Shared, message: Message) -> Result<(), ConnectionLost> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(message.subject).arg(&message.body[..]);
-        let answer = command.query_async::<u64>(&mut self.publisher).await;
-        shared.count(answer.is_ok());
+        let reply = command.query_async::<u64>(&mut self.publisher).await;
+        shared.count(reply.is_ok());
         // An error reply of the server, such as a missing permission, affects this message alone.
-        match answer {
+        match reply {
             Err(error) if error.is_io_error() || error.is_unrecoverable_error() => {
                 Err(ConnectionLost)
             }
