@@ -1,5 +1,32 @@
 //! A rate limiter for LLM APIs: requests queue and go out as soon as the provider's limits allow.
 //!
+//! [`RateLimitLayer`](./middleware/struct.RateLimitLayer.html) wraps a Tower service, such as a
+//! `reqwest::Client` (feature `reqwest`). It reads the model of each request, estimates the cost as the
+//! provider does, queues the request until the limits of the model allow it, and sends it. When the
+//! response ends, it settles the reservation with the actual cost.
+//!
+#![cfg_attr(feature = "reqwest", doc = "```no_run")]
+#![cfg_attr(not(feature = "reqwest"), doc = "```ignore")]
+//! use tollgate::{Limiter, Quota, RateLimitLayer, provider::OPENAI};
+//! use tower::{Layer, ServiceExt};
+//!
+//! # async fn example(api_key: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! // 500 requests and 30,000 tokens per minute.
+//! let quota = Quota::new().rpm(500).tpm(30_000);
+//! let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?;
+//! let http = reqwest::Client::new();
+//! let client = RateLimitLayer::new(limiter).layer(http.clone());
+//!
+//! let body = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}"#;
+//! let request = http.post("https://api.openai.com/v1/chat/completions").bearer_auth(api_key);
+//! let response = client.oneshot(request.body(body).build()?).await?;
+//! # drop(response);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A program without a Tower service calls the [`Limiter`] itself:
+//!
 //! ```
 //! use tollgate::{Cost, Limiter, Quota};
 //!
@@ -14,11 +41,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Most programs don't call the limiter themselves. `middleware::RateLimitLayer` wraps any Tower
-//! service, such as a `reqwest::Client`, reads the key and the cost of each request, and settles by the
-//! usage in the response. The [`guide`] explains how to choose keys, algorithms and margins.
+//! The [`guide`] explains how to choose keys, algorithms and margins.
 //!
 //! # Modules
+//!
+//! Each request passes through these steps:
 //!
 //! ```text
 //! request ──▶ estimate ──▶ admit ──▶ send ──▶ observe ──▶ settle
@@ -28,63 +55,64 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`quota`] | values: dimensions, limits, quotas, costs, usage |
-//! | [`engine`] | buckets, and one decision over all buckets of a key; no clock, no locks, no I/O |
-//! | [`provider`] | the rules of each provider: charges, usage, headers, errors |
-//! | [`limiter`] | the [`Limiter`]: locks, clock, queues and wake-ups |
+//! | [`guide`] | the user guide |
+//! | [`quota`] | dimensions, limits, quotas, costs and usage |
+//! | [`engine`] | buckets, and the admission decision over all buckets of a key; no clock, locks or I/O |
+//! | [`provider`] | the rules of each provider: costs, usage, headers and errors |
+//! | [`limiter`] | the [`Limiter`]: admission, queues, clocks and events |
 //! | [`middleware`](./middleware/index.html) | the Tower layer, and its adapters for HTTP clients and servers |
-//! | [`store`](./store/index.html) | state across restarts, and between the processes of a machine |
-//! | [`cluster`] | state across machines: limits shared through Redis or Valkey, and a bus for 429s |
+//! | [`store`](./store/index.html) | state that survives restarts and is shared by the processes of a machine |
+//! | [`cluster`] | limits shared by machines through Redis or Valkey, and a bus that announces 429s |
 //! | [`telemetry`](./telemetry/index.html) | metrics of a limiter |
-//! | [`config`](./config/index.html) | one YAML file for all of these |
-//!
-//! A module uses only modules above it in this table.
+//! | [`config`](./config/index.html) | one YAML file that configures all of these |
 //!
 //! # Guarantees
 //!
-//! - **Charges as the provider charges.** The charge at admission follows the provider's rule, not the
-//!   usage; each [`provider::Profile`] has its own.
-//! - **All or nothing.** A request is reserved in every bucket of every key, or in none.
-//! - **Within the limit.** If no request uses more than it reserved, the charge never exceeds the limit,
-//!   whenever between sending and response the provider charges it.
-//! - **Settled once.** A [`Permit`] ends once: settled with the actual cost, released if the request was
-//!   never sent, or dropped, which keeps the reservation as the charge.
-//! - **Exact waits.** A request that doesn't fit gets the nanosecond at which it will fit if no other
-//!   request comes first.
-//! - **In order.** Requests for one key are admitted in order of arrival. A big request isn't starved by
-//!   small ones, and no request waits behind one that a different key delays.
-//! - **Bounded memory.** Keys, queues, windows and scanners of responses are bounded.
+//! - **Charged by the provider's rule.** The cost of a request follows the rule of its provider, which a
+//!   [`provider::Profile`] defines. OpenAI, for example, charges the size of the prompt and `max_tokens`,
+//!   and not the actual usage.
+//! - **All or nothing.** The cost is reserved in every bucket of every key of a request, or in none.
+//! - **Within the limit.** If no request uses more than it reserved, the provider never counts more than
+//!   its limit, at whatever time between sending and response it counts a request.
+//! - **Settled once.** A [`Permit`] ends exactly once: it is settled with the actual cost, released if the
+//!   request was never sent, or dropped, in which case the reserved cost is charged.
+//! - **Exact waits.** A refusal states the time at which the request will fit if no other request comes
+//!   first, to the nanosecond.
+//! - **In order.** Requests for one key are admitted in order of arrival, so that small requests don't starve
+//!   a large one. No request waits behind one that a different key delays.
+//! - **Bounded memory.** Keys, queues, windows and the buffers for responses have maximum sizes.
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `requests` (default) | `Profile::read_request`: the model and cost of a request, images included |
+//! | `requests` (default) | `Profile::read_request`, which reads the model and the cost of a request, including images |
 //! | `tower` (default) | `middleware`: the layer around any service; enables `requests` |
-//! | `zones` (default) | limits that reset at midnight of any time zone, as Gemini's do; UTC works without it |
+//! | `zones` (default) | limits that reset at midnight in any time zone, as Gemini's do; without it, only in UTC |
 //! | `regex` | quotas for keys that match a regular expression |
-//! | `hyper-util` | the layer around hyper-util's client |
+//! | `hyper-util` | recognizes the errors of hyper-util's client after which a request isn't charged |
 //! | `reqwest` | the layer around a `reqwest::Client`; `middleware::count_tokens` |
-//! | `reqwest-middleware` | the layer as a link of a reqwest-middleware chain |
-//! | `axum` | `middleware::respond`: server mode, which answers 429 |
-//! | `yaml` | `config` and `Limiter::from_config`; `store::Yaml`: state in a file |
-//! | `sqlite` | `store::Sqlite`: state in a database that processes share |
-//! | `redis` | `cluster::Shared`: limits shared by machines; `cluster::Redis`: the bus over Redis |
+//! | `reqwest-middleware` | the layer as a middleware of reqwest-middleware |
+//! | `axum` | `middleware::respond`: rate limiting for an axum service's own endpoints |
+//! | `yaml` | `config` and `Limiter::from_config`; `store::Yaml`: state in a YAML file |
+//! | `sqlite` | `store::Sqlite`: state in a SQLite database that processes share |
+//! | `redis` | `cluster::Shared`: limits that machines share; `cluster::Redis`: the bus over Redis |
 //! | `nats` | `cluster::Nats`: the bus over NATS |
 //! | `metrics` | `telemetry`: counters, gauges and histograms through the `metrics` facade |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact token counts for OpenAI's models |
-//! | `full` | all of them |
+//! | `full` | all of the above |
 //!
-//! Without features the crate has no HTTP client and no server, and links 40 crates. Features only add: none
-//! changes what is charged. Code that needs a missing feature doesn't compile, or gets an error when a limiter
-//! is built or a file is read.
+//! Features are additive: none changes what is charged. Code that needs a missing feature doesn't compile, or
+//! gets an error when a limiter is built or a file is read. Without features the crate contains no HTTP client
+//! and no server, and has 40 dependencies.
 //!
-//! TLS to Redis and NATS uses the rustls provider that the program has installed, else ring for these
-//! connections only. With `redis` or `nats`, rustls knows two providers, so a program that uses rustls itself
-//! with another provider than ring has to install it.
+//! Connections to Redis and NATS with TLS use the rustls crypto provider that the program has installed, or
+//! else ring for these connections only. The features `redis` and `nats` enable rustls' ring provider. A
+//! program that uses rustls with another provider must then install that one as the default of the process,
+//! since rustls doesn't choose between two.
 //!
-//! The command, the server and the simulated provider are the packages `tollgate-cli`, `tollgate-serve` and
-//! `tollgate-simulate`.
+//! The command, the server and the simulated provider are separate packages: `tollgate-cli`,
+//! `tollgate-serve` and `tollgate-simulate`.
 
 extern crate alloc;
 
@@ -115,8 +143,11 @@ pub mod telemetry;
 #[cfg(feature = "yaml")]
 pub mod config;
 
+/// The user guide.
+///
 /// [cluster]: crate::cluster
 /// [configuration]: ../config/index.html
+///
 // Its examples need all features.
 #[cfg_attr(any(not(doctest), feature = "full"), doc = include_str!("../docs/guide.md"))]
 pub mod guide {}
