@@ -9,8 +9,8 @@ pub enum Algorithm {
     /// A bucket that refills continuously, as OpenAI, Anthropic and Groq count. Its capacity is the
     /// amount of the limit, or its burst.
     TokenBucket,
-    /// Never more than the amount in any period as long as the window. Safe against a provider with
-    /// the same amount and window, whatever its own algorithm.
+    /// A window that ends now: the usage in any period of its length never exceeds the amount. Safe for
+    /// every provider with the same amount and window, regardless of the provider's algorithm.
     SlidingWindow,
     /// A window that starts at the first use, and again at the first use after its end.
     FixedWindow,

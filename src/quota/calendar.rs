@@ -41,11 +41,11 @@ pub struct Calendar {
 
 impl Calendar {
     /// Creates a calendar of a zone of the IANA time zone database, such as `America/Los_Angeles` or `UTC`.
-    /// The database is that of the system, else the one bundled with the program.
+    /// Uses the database of the system, or else the one bundled with the program.
     ///
     /// # Errors
-    /// [`UnknownZone`] if the database has no zone of that name. Without the feature `zones` every
-    /// name but `UTC` is unknown.
+    /// Returns [`UnknownZone`] if the database has no zone of that name. Without the feature `zones`, only
+    /// `UTC` is known.
     pub fn new(period: Period, zone: &str) -> Result<Self, UnknownZone> {
         let zone = Zone::find(zone)?;
         Ok(Self { period, zone: zone.name().into(), grid: zone.grid(period).into() })
@@ -61,7 +61,7 @@ impl Calendar {
         &self.zone
     }
 
-    /// Returns the day, week or month that `time` lies in. The time from the Unix epoch to the first
+    /// Returns the day, week or month that contains `time`. The time from the Unix epoch to the first
     /// boundary of 1970 is one window.
     pub fn around(&self, time: Timestamp) -> Range<Timestamp> {
         self.grid.around(time)

@@ -3,7 +3,7 @@ use alloc::sync::Arc;
 use super::Dimension;
 use super::token_kinds::TokenKinds;
 
-/// The amounts that a request reserves in each dimension before it is sent. Defaults to one request. The
+/// The amounts that a request reserves in each dimension before it is sent. The default is one request. The
 /// amount of [`Dimension::Concurrency`] is always 1.
 ///
 /// ```

@@ -100,7 +100,7 @@ impl Limit {
     }
 
     /// Counts the limit as a token bucket with this capacity, regardless of the provider's algorithm.
-    /// 0 stands for the amount of the limit, the default capacity.
+    /// A burst of 0 sets the default capacity, which is the amount of the limit.
     ///
     /// ```
     /// use tollgate::quota::{Dimension, Limit};
@@ -115,11 +115,11 @@ impl Limit {
     }
 
     /// Admits a request that is larger than the limit's capacity once nothing is used or held, instead
-    /// of refusing it for good.
+    /// of refusing it permanently.
     ///
-    /// A token bucket is in debt after that until it has refilled; a window counts the request in full
-    /// until it ends. Meant for a provider, or your own server, that does the same; most refuse such a
-    /// request for good.
+    /// A token bucket is then in debt until it has refilled; a window counts the request in full until the
+    /// window ends. Use it for a provider or a server that does the same; most providers refuse such a
+    /// request permanently.
     #[must_use]
     pub fn with_debt(mut self) -> Self {
         self.debt = true;
@@ -140,8 +140,8 @@ impl Limit {
     /// Reduces the limit and its burst to a share: rounded down, at least 1.
     ///
     /// A request that is larger than the share, but not than the whole limit, waits until nothing of
-    /// the share is used or held, as with [debt](Self::with_debt). Where several programs have shares of
-    /// a window, such requests of all of them together may exceed the whole limit.
+    /// the share is used or held, as with [debt](Self::with_debt). If several programs have shares of one
+    /// window, such requests can together exceed the whole limit.
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         if share == Share::WHOLE {
@@ -170,7 +170,7 @@ impl Limit {
         self.amount.get()
     }
 
-    /// Returns the window; the nominal one of a calendar. It has no meaning for
+    /// Returns the window, which is the nominal one for a calendar. It has no meaning for
     /// [`Dimension::Concurrency`].
     pub fn window(&self) -> Window {
         self.window

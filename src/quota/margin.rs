@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 /// Capacity that a limiter leaves unused because requests reach the server later than they were
 /// admitted, and out of order.
 ///
-/// Two parts: a percentage of a token bucket's burst, and a lag, the longest delay that is expected
-/// between admission and arrival. A token bucket leaves the larger of the percentage and the refill of
-/// one lag unused. A window is longer by the lag, and a fixed window also closes that long before its
-/// end. The default is 2 % and 500 ms.
+/// A margin has two parts: a percentage of a token bucket's burst, and a lag, which is the longest expected
+/// delay between admission and arrival. A token bucket leaves the percentage or the refill of one lag
+/// unused, whichever is larger. A window is longer by the lag, and a fixed window also closes one lag
+/// before its end. The default is 2 % and 500 ms.
 ///
-/// A limiter that protects its own server needs none: [`Margin::NONE`].
+/// A limiter that protects its own server needs no margin: [`Margin::NONE`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), tollgate::quota::InvalidMargin>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "Record", try_from = "Record")]
+#[serde(into = "SavedMargin", try_from = "SavedMargin")]
 pub struct Margin {
     percent: u8,
     lag_nanos: u64,
@@ -37,7 +37,7 @@ impl Margin {
     /// A lag above 2^64 - 1 nanoseconds counts as that.
     ///
     /// # Errors
-    /// [`InvalidMargin`] for 100 % and more, which would leave nothing to use.
+    /// Returns [`InvalidMargin`] for 100 % and more, which would leave nothing to use.
     pub fn new(percent: u8, lag: Duration) -> Result<Self, InvalidMargin> {
         if percent >= 100 {
             return Err(InvalidMargin { percent });
@@ -45,7 +45,7 @@ impl Margin {
         Ok(Self { percent, lag_nanos: u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX) })
     }
 
-    /// Returns the least part of a token bucket's burst that is left unused, in percent below 100.
+    /// Returns the minimum part of a token bucket's burst that is left unused, in percent, below 100.
     pub const fn percent(self) -> u8 {
         self.percent
     }
@@ -62,7 +62,7 @@ impl Margin {
 }
 
 impl Default for Margin {
-    /// 2 % and 500 ms.
+    /// Returns a margin of 2 % and 500 ms.
     fn default() -> Self {
         Self { percent: 2, lag_nanos: 500_000_000 }
     }
@@ -87,21 +87,21 @@ impl core::error::Error for InvalidMargin {}
 /// A margin as a store keeps it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct SavedMargin {
     percent: u8,
     lag_ns: u64,
 }
 
-impl From<Margin> for Record {
+impl From<Margin> for SavedMargin {
     fn from(Margin { percent, lag_nanos }: Margin) -> Self {
         Self { percent, lag_ns: lag_nanos }
     }
 }
 
-impl TryFrom<Record> for Margin {
+impl TryFrom<SavedMargin> for Margin {
     type Error = InvalidMargin;
 
-    fn try_from(record: Record) -> Result<Self, InvalidMargin> {
+    fn try_from(record: SavedMargin) -> Result<Self, InvalidMargin> {
         Self::new(record.percent, Duration::from_nanos(record.lag_ns))
     }
 }

@@ -29,7 +29,7 @@ mod key;
 mod limit;
 mod margin;
 mod period;
-#[expect(clippy::module_inception, reason = "the noun this folder is named after")]
+#[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod quota;
 mod settle;
 mod share;

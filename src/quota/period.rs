@@ -11,7 +11,7 @@ pub enum Period {
     Day,
     /// From Monday to Monday.
     Week,
-    /// From the first of a month to that of the next.
+    /// From the first day of a month to the first day of the next.
     Month,
 }
 

@@ -105,7 +105,7 @@ impl Quota {
         })
     }
 
-    /// Admits a request that is larger than a limit once nothing of it is used; see
+    /// Admits a request that is larger than a limit once the limit is unused; see
     /// [`Limit::with_debt`].
     #[must_use]
     pub fn with_debt(self) -> Self {
@@ -119,9 +119,9 @@ impl Quota {
         self.map(|limit| limit.with_share(share))
     }
 
-    /// Sets the margin of these limits, in place of that of the limiter
-    /// ([`Builder::margin`](crate::limiter::Builder::margin)). So one limiter can protect a server,
-    /// which needs no margin, and keep within the limits of a provider, which do.
+    /// Sets the margin of these limits, in place of the limiter's
+    /// ([`Builder::margin`](crate::limiter::Builder::margin)). One limiter can then have limits of a
+    /// provider, which need a margin, and limits of its own server, which need none.
     ///
     /// ```
     /// use tollgate::quota::{Margin, Quota};
@@ -139,20 +139,20 @@ impl Quota {
         self
     }
 
-    /// Shares one set of buckets among all keys that a glob matches, such as the models of a family with
-    /// one pool. Otherwise each key has its own.
+    /// Shares one set of buckets among all keys that match a glob, such as the models of a family with a
+    /// common limit. By default each key has separate buckets.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.shared = true;
         self
     }
 
-    /// Returns `true` if all keys of a glob share one set of buckets.
+    /// Returns `true` if all keys that match a glob share one set of buckets.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Returns the margin of these limits, or `None` if that of the limiter applies.
+    /// Returns the margin of these limits, or `None` if the limiter's margin applies.
     pub fn margin(&self) -> Option<Margin> {
         self.margin
     }

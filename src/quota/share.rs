@@ -1,9 +1,9 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
-/// The part of a limit that this program uses if others use the same account: above 0, at most 1.
+/// The part of a limit that this program may use while others use the same account: above 0, at most 1.
 ///
-/// Stored in parts per million.
+/// It is stored in parts per million.
 ///
 /// ```
 /// use tollgate::quota::{Quota, Share};
@@ -23,7 +23,7 @@ impl Share {
     /// Creates a share in percent.
     ///
     /// # Errors
-    /// [`InvalidShare`] for 0, and for more than 100.
+    /// Returns [`InvalidShare`] for 0, and for more than 100.
     pub fn percent(percent: u8) -> Result<Self, InvalidShare> {
         Self::try_from(f64::from(percent) / 100.0)
     }

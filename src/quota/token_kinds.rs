@@ -9,7 +9,7 @@ impl TokenKinds {
     const TOTAL: u8 = 1;
     const INPUT: u8 = 2;
     const OUTPUT: u8 = 4;
-    const APART: u8 = Self::INPUT | Self::OUTPUT;
+    const PARTS: u8 = Self::INPUT | Self::OUTPUT;
 
     /// Returns the set with this dimension added, if it counts tokens.
     pub(crate) const fn with(self, dimension: &Dimension) -> Self {
@@ -36,11 +36,11 @@ impl TokenKinds {
         self.0 & !other.0 == 0
     }
 
-    /// Returns the sets of dimensions of costs that limits of this set don't count: those without a common
-    /// dimension. A cost with both the total and a part suits limits of any kind.
+    /// Returns the sets of cost dimensions that limits with this set of dimensions don't count: the sets that
+    /// share no dimension with it. Limits of every kind count a cost that sets the total and a part of it.
     pub(crate) fn uncounted(self) -> UncountedKinds {
         let is_uncounted = |named: &Self| {
-            let is_whole = named.0 & Self::TOTAL != 0 && named.0 & Self::APART != 0;
+            let is_whole = named.0 & Self::TOTAL != 0 && named.0 & Self::PARTS != 0;
             self != Self::NONE && *named != Self::NONE && !is_whole && self.0 & named.0 == 0
         };
         let sets = (0..8).map(Self).filter(is_uncounted);

@@ -22,7 +22,7 @@ impl Window {
     /// Creates a window of this length.
     ///
     /// # Errors
-    /// [`InvalidWindow`] if it is shorter than a millisecond or longer than 366 days.
+    /// Returns [`InvalidWindow`] if it is shorter than a millisecond or longer than 366 days.
     pub fn new(length: Duration) -> Result<Self, InvalidWindow> {
         let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         if (MIN_NANOS..=MAX_NANOS).contains(&nanos) {
