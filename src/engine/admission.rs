@@ -7,7 +7,7 @@ use crate::timestamp::Timestamp;
 /// `rules` and `buckets` have the same length and order. Dimensions with an amount of 0 are skipped.
 ///
 /// # Errors
-/// The [`Shortfall`] with the longest wait.
+/// Returns the [`Shortfall`] with the longest wait.
 pub fn check(
     rules: &[Rule],
     buckets: &[Bucket],
@@ -43,7 +43,7 @@ pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: Timestam
 /// Reserves `cost` in all buckets or none: [`check`], then [`commit`].
 ///
 /// # Errors
-/// The [`Shortfall`] with the longest wait. The buckets are unchanged.
+/// Returns the [`Shortfall`] with the longest wait. The buckets are then unchanged.
 #[inline]
 pub fn reserve(
     rules: &[Rule],
@@ -136,6 +136,6 @@ fn check_at(
     longest.map_or(Ok(()), Err)
 }
 
-/// The maximum number of closed windows that one answer takes into account. Seven rules need at most 15.
-/// Beyond the maximum, the time in the answer may be too early.
+/// The maximum number of closed windows that one check takes into account. Seven rules need at most 15.
+/// Beyond the maximum, the returned time may be too early.
 const MAX_ROUNDS: u32 = 64;

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::timestamp::{Timestamp, nanos};
 
-/// The state of one [`Rule`]: 24 bytes, plus the log of a sliding window, or 24 bytes of a window of a
-/// clock or calendar.
+/// The state of one [`Rule`]. It has 24 bytes, and in addition the log of a sliding window, or 24 bytes for a
+/// window of a clock or calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket(State);
 
@@ -27,7 +27,7 @@ pub struct Level {
     pub held: u64,
     /// The amount that a request can take now, without the margin; rounded down.
     pub available: u64,
-    /// The time at which nothing is used any more, if no further request is sent and none is in flight.
+    /// The time at which the usage is zero, if no further request is sent and none is in flight.
     pub fresh_at: Timestamp,
 }
 
@@ -158,7 +158,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the bucket with nothing used. Held amounts are kept.
+    /// Returns the bucket without its usage. Held amounts are kept.
     #[must_use]
     pub fn cleared(&self, rule: &Rule) -> Self {
         let mut bucket = Self::new(rule);
@@ -237,7 +237,7 @@ impl Bucket {
     }
 
     /// Applies a change that another bucket of the same limit recorded at `at`. A negative amount is
-    /// returned as far as that is safe. Times after `now` count as now.
+    /// refunded as far as that is safe. Times after `now` count as now.
     pub fn follow(&mut self, rule: &Rule, (at, amount): (Timestamp, i64), now: Timestamp) {
         let at = at.min(now);
         match (&mut self.0, &rule.spec, amount.unsigned_abs()) {
@@ -319,7 +319,7 @@ impl Bucket {
         }
     }
 
-    /// Corrects an amount that was taken at `sent`. An excess is returned only as far as that is safe; a
+    /// Corrects an amount that was taken at `sent`. An excess is refunded only as far as that is safe; a
     /// shortfall becomes debt.
     pub(super) fn correct(
         &mut self,
@@ -341,7 +341,7 @@ impl Bucket {
         }
     }
 
-    /// Returns an amount that was taken at `sent` for a request that was never sent.
+    /// Refunds an amount that was taken at `sent` for a request that was never sent.
     pub(super) fn refund(&mut self, rule: &Rule, taken: u64, sent: Timestamp, now: Timestamp) {
         match (&mut self.0, &rule.spec) {
             (State::Fixed(b), Spec::Fixed(s)) => b.refund(s, taken, sent, now),

@@ -66,9 +66,9 @@ impl State {
         }
     }
 
-    /// Returns the amount of a request that was never sent. If it may have started the window, the provider's
-    /// window starts with a later request, at the latest now. It isn't known which one, so no request is
-    /// admitted between the earliest and the latest end of that window.
+    /// Refunds the amount of a request that was never sent. If the request may have started the window, the
+    /// provider's window starts with a later request, at the latest now. It is unknown which one, so no
+    /// request is admitted between the earliest and the latest end of that window.
     pub(super) fn refund(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
         self.correct(sent, amount, 0);
         let first = self.start.time()..=self.start.time().add_nanos(self.late());
@@ -90,7 +90,7 @@ impl State {
         start.add_nanos(spec.window).add_nanos(spec.margin)
     }
 
-    /// Returns the time at which nothing is used any more.
+    /// Returns the time at which the usage is zero.
     pub(super) fn fresh_at(&self, spec: &Spec) -> Timestamp {
         if self.started { self.end(spec) } else { Timestamp::UNIX_EPOCH }
     }

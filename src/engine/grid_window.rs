@@ -76,7 +76,7 @@ impl State {
         self.at
     }
 
-    /// Returns the boundary at which nothing is used any more.
+    /// Returns the boundary at which the usage is zero.
     pub(super) fn fresh_at(&self, spec: &Spec) -> Timestamp {
         if self.used > 0 { spec.grid.around(self.at).end } else { Timestamp::UNIX_EPOCH }
     }

@@ -2,8 +2,8 @@
 //!
 //! The engine is pure: integer arithmetic on `core` and `alloc`, without a clock, locks or I/O. It allocates
 //! only the log of a sliding window and the state of a window of a clock or calendar. Every function takes
-//! `now`. Arithmetic saturates, and no input panics. Calendars and time zones are boundaries that were
-//! computed in advance.
+//! the current time as `now`. Arithmetic saturates, and no input causes a panic. The boundaries of calendar
+//! windows are computed in advance.
 //!
 //! For each request, call [`check`] (a dry run) or [`reserve`] (all buckets or none), then exactly one of
 //! [`settle`] (the request was sent; these are the actual amounts) and [`release`] (it was never sent).
@@ -12,8 +12,8 @@
 //!   ([`SettleAt::Send`]).
 //! - It *holds* the amounts of other dimensions: a held amount is not available to other requests, while
 //!   the bucket refills as if nothing had been taken. `settle` drops the hold and takes the actual amount
-//!   at that time. So the provider never counts more than its limit, whenever it counts a request
-//!   between the start and the end.
+//!   at that time. The provider therefore never counts more than its limit, at whatever time between the
+//!   start and the end it counts a request.
 //!
 //! Keys, queues and wake-ups are part of [`limiter`](crate::limiter).
 //!

@@ -29,8 +29,8 @@ impl Rule {
     ///
     /// A window of a clock or calendar doesn't depend on the time of settlement, since held amounts count
     /// on both sides of a boundary. If it is shorter than 16 times the lag of the margin, the rule is a
-    /// sliding window as long as the longest of these windows, which would otherwise be closed for much of
-    /// their time.
+    /// sliding window as long as the longest of these windows, since they would otherwise be closed for much
+    /// of the time.
     pub fn new(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Self {
         let spec = match limit.dimension() {
             Dimension::Concurrency => {

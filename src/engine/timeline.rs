@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advance_tells_late_reading_from_clock_set_back() {
+    fn advance_distinguishes_late_reading_from_clock_set_back() {
         let at = |millis| Timestamp::UNIX_EPOCH + Duration::from_millis(millis);
         let mut time = Timeline::default();
         assert!(!time.is_far_ahead(at(0)));

@@ -54,8 +54,8 @@ impl Spec {
     }
 }
 
-/// The time at which the bucket is full again if nothing more is taken. So refilling needs no update, and
-/// debt is a time beyond that of filling an empty bucket.
+/// The time at which the bucket is full again if nothing more is taken. Refilling therefore needs no update,
+/// and a bucket in debt has a later time than an empty bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     full_at: Packed,
@@ -119,8 +119,8 @@ impl State {
         self.fraction = narrow(fraction - carry * u64::from(spec.per_nano));
     }
 
-    /// Returns an amount that was taken at `sent`, minus the refill since then: had the bucket been full, that
-    /// refill would have been lost.
+    /// Refunds an amount that was taken at `sent`, minus the refill since then, which would have been lost if
+    /// the bucket had been full.
     pub(super) fn refund(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
         let refilled = spec.refill(now.nanos_since(sent));
         let units = spec.units(amount).saturating_sub(refilled);
