@@ -79,13 +79,13 @@ impl Listener {
             name if name == OTHER => self.names.of(&exchange.key),
             name => name,
         };
-        let word = |word: &'static str| SharedString::const_str(word);
-        let error = error.as_ref().map_or(word(""), |error| self.errors.of(error));
-        let labels = [word(operation), word(provider), model.clone(), error];
+        let label = |text: &'static str| SharedString::const_str(text);
+        let error = error.as_ref().map_or(label(""), |error| self.errors.of(error));
+        let labels = [label(operation), label(provider), model.clone(), error];
         self.sink.record(&OPERATION_DURATION, &labels, duration.as_secs_f64());
         let Some(Usage { input, output, .. }) = *usage else { return };
         for (kind, tokens) in [("input", input), ("output", output)] {
-            let labels = [word(operation), word(provider), model.clone(), word(kind)];
+            let labels = [label(operation), label(provider), model.clone(), label(kind)];
             self.sink.record(&TOKEN_USAGE, &labels, tokens as f64);
         }
     }

@@ -16,12 +16,12 @@ use crate::quota::{Dimension, Window};
 pub struct Meter {
     limiter: WeakLimiter,
     listener: Arc<Listener>,
-    /// The last values of all gauges. A gauge whose keys are gone is set to 0.
-    last: Mutex<Reading>,
+    /// The values at the last update. A gauge that has no keys any more is set to 0.
+    last: Mutex<GaugeValues>,
 }
 
 /// The values of gauges, by the name of the metric and its labels.
-type Reading = BTreeMap<(&'static str, Vec<SharedString>), u64>;
+type GaugeValues = BTreeMap<(&'static str, Vec<SharedString>), u64>;
 
 impl Meter {
     pub(super) fn new(limiter: WeakLimiter, listener: Arc<Listener>) -> Self {
@@ -30,24 +30,24 @@ impl Meter {
 
     /// Updates the gauges. Call it before each scrape, or every few seconds.
     ///
-    /// Keys with the same label are added up. Takes as long as [`LimiterState::stats`], less than a
+    /// Keys with the same label are added up. An update takes as long as [`LimiterState::stats`]: less than a
     /// microsecond per key.
     ///
     /// [`LimiterState::stats`]: crate::limiter::LimiterState::stats
     pub fn sample(&self) {
         let Some(limiter) = self.limiter.upgrade() else { return };
-        let mut reading = Reading::new();
+        let mut current = GaugeValues::new();
         for (key, stats) in limiter.state().stats() {
-            self.add(&mut reading, self.listener.names.of(&key), &stats);
+            self.add(&mut current, self.listener.names.of(&key), &stats);
         }
         let mut last = self.last.lock();
-        let gone = last.keys().filter(|series| !reading.contains_key(*series));
+        let gone = last.keys().filter(|series| !current.contains_key(*series));
         let gone: Vec<_> = gone.map(|series| (series.clone(), 0)).collect();
-        for ((name, values), amount) in reading.iter().chain(gone.iter().map(|(s, a)| (s, a))) {
+        for ((name, values), amount) in current.iter().chain(gone.iter().map(|(s, a)| (s, a))) {
             let metric = GAUGES.iter().find(|metric| metric.name == *name);
             metric.into_iter().for_each(|metric| self.listener.sink.set(metric, values, *amount));
         }
-        *last = reading;
+        *last = current;
     }
 
     /// Sets the totals of successful and failed writes of a store. Call it before
@@ -62,7 +62,7 @@ impl Meter {
         self.listener.sink.count_to(&STORE_FAILURES, failures);
     }
 
-    fn add(&self, reading: &mut Reading, key: SharedString, stats: &KeyStats) {
+    fn add(&self, current: &mut GaugeValues, key: SharedString, stats: &KeyStats) {
         for limit in &stats.limits {
             let LimitStats { dimension, window, limit: capacity, used, held, .. } = limit;
             let values = vec![
@@ -71,12 +71,12 @@ impl Meter {
                 seconds(dimension, *window),
             ];
             for (metric, amount) in [(&CAPACITY, capacity), (&USED, used), (&HELD, held)] {
-                let sum = reading.entry((metric.name, values.clone())).or_default();
+                let sum = current.entry((metric.name, values.clone())).or_default();
                 *sum = sum.saturating_add(*amount);
             }
         }
         let waiting = u64::try_from(stats.waiting).unwrap_or(u64::MAX);
-        *reading.entry((WAITING.name, vec![key])).or_default() += waiting;
+        *current.entry((WAITING.name, vec![key])).or_default() += waiting;
     }
 }
 

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_suffixes_of_prometheus() {
+    fn metric_names_have_prometheus_suffixes() {
         for metric in ALL.iter().filter(|metric| metric.name.starts_with("tollgate_")) {
             let total = metric.name.ends_with("_total");
             assert_eq!(total, metric.kind == Kind::Counter, "{}", metric.name);

@@ -21,8 +21,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Creates metrics for the global recorder, which an exporter installs. It should be installed before
-    /// the first event.
+    /// Creates metrics for the global recorder. Install the recorder, usually with an exporter, before the
+    /// first event.
     pub fn new() -> Self {
         Self {
             sink: Sink::default(),
@@ -44,8 +44,8 @@ impl Metrics {
         Self { max_keys, ..self }
     }
 
-    /// Sets a function that returns the label of a key, or `None` for the default label. Meant for keys
-    /// without a quota of their own whose names are not secret, such as those of
+    /// Sets a function that returns the label of a key, or `None` for the default label. Use it for keys that
+    /// have no quota and aren't secret, such as those of
     /// [`Acquire::limits`](crate::limiter::Acquire::limits). The maximum number of labels still applies.
     ///
     /// ```
@@ -66,7 +66,7 @@ impl Metrics {
         Self { without_reservations: true, ..self }
     }
 
-    /// Starts to record the events of a limiter. Returns the meter of its gauges.
+    /// Starts recording the events of a limiter, and returns the meter of its gauges.
     pub fn install(self, limiter: &Limiter) -> Meter {
         let Self { sink, max_keys, naming, without_reservations } = self;
         sink.describe();

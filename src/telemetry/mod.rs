@@ -1,7 +1,8 @@
 //! Metrics of a limiter through the facade [`metrics`](https://docs.rs/metrics).
 //!
 //! [`Metrics`] receives every event of a limiter ([`Limiter::listen`](crate::Limiter::listen)), so its
-//! counters are exact however slow the exporter is. Gauges are updated on demand: [`Meter::sample`].
+//! counters are exact, regardless of the speed of the exporter. Gauges are updated on demand:
+//! [`Meter::sample`].
 //!
 //! An exporter such as `metrics-exporter-prometheus` (`examples/prometheus.rs`) collects the metrics as
 //! the recorder of the process. Spans and logs don't need this module: the layer and the limiter emit
@@ -47,21 +48,22 @@
 //! | `gen_ai.client.token.usage` | histogram |  | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.token.type` | Tokens per request, as the response reports them, by type (`input` or `output`) |
 //! | `gen_ai.client.operation.duration` | histogram | seconds | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `error.type` | Time from the call to the end of the response, including the time in the queue, in seconds |
 //!
-//! # LabelSet
+//! # Labels
 //!
 //! - `key` is the name of the quota that applies to a key: the key itself if it has a quota of its own (a
-//!   model, an account), the glob or regular expression that it matches, and `other` if it has none or was
-//!   dropped before its request ended. A key that is derived from a request, and may be a secret, is
-//!   therefore never exported, unless [`with_names`](Metrics::with_names) does so.
-//!   [`with_max_keys`](Metrics::with_max_keys) bounds the number of labels; the rest is `other`.
+//!   model, an account), or else the glob or regular expression that it matches. It is `other` if no quota
+//!   applies, or if the key was dropped before its request ended. A key that is derived from a request, and
+//!   may be a secret, is therefore never exported, unless [`with_names`](Metrics::with_names) returns it.
+//!   [`with_max_keys`](Metrics::with_max_keys) bounds the number of labels; further keys are `other`.
 //! - `dimension` is `requests`, `tokens`, `input_tokens`, `output_tokens`, `concurrency` or the name
-//!   of a custom dimension; at most 32, then `other`. It is `none` if other requests wait or the key cools
-//!   down.
+//!   of a custom dimension; further values after 32 are `other`. It is `none` if other requests wait or the
+//!   key cools down.
 //! - `window_seconds` is the length of the limit's window; absent for requests in flight.
-//! - `error.type` is absent after a success, else the status (`429`), the code in the body, the
+//! - `error.type` is absent after a success. Otherwise it is the status (`429`), the code in the body, the
 //!   limiter's code (`rpm_exceeded`, ...), `deadline_exceeded`, `queue_full`, `quota_removed`,
-//!   `closed`, `not_sent`, `cancelled`, or `_OTHER`; at most 32, then `other`.
-//! - `gen_ai.request.model` has the same values as `key`: the quota of the model, else that of the key.
+//!   `closed`, `not_sent`, `cancelled`, or `_OTHER`; further values after 32 are `other`.
+//! - `gen_ai.request.model` has the same values as `key`: the quota of the model, or else the quota of the
+//!   key.
 //!
 //! A request with several keys counts for each of them. Gauges of keys with the same label are added up.
 //!
@@ -86,9 +88,10 @@
 //! The limiter logs with the target `tollgate::limiter`: `cooling down`, `reduced` and `recovered` at
 //! `INFO`; `quota changed`, `denied` (`dimension`), `waited` (`duration_ms`), `corrected` and
 //! `released` (`reserved_tokens`, `charged_tokens`) at `DEBUG`; `granted` and `settled` at `TRACE`.
-//! They contain the key in full, and `entity` and `operation` of the request's metadata.
+//! They contain the full key, and `entity` and `operation` from the request's metadata.
 //!
-//! Spans and logs never contain prompts, responses or headers. Without a subscriber both cost a few loads.
+//! Spans and logs never contain prompts, responses or headers. Without a subscriber both cost a few atomic
+//! loads.
 
 mod key_names;
 mod label_set;

@@ -5,11 +5,11 @@ use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, wi
 
 use super::metric_spec::{ALL, Kind, MetricSpec};
 
-/// The recorder of metrics: one of its own, or the global one.
+/// The recorder of the metrics: the given one, or the global one.
 #[derive(Clone, Default)]
 pub(super) struct Sink(Option<Arc<dyn Recorder + Send + Sync>>);
 
-/// The values of the labels of a metric, in their order. Empty ones are left out.
+/// The values of a metric's labels, in the order of the labels. A label with an empty value is left out.
 pub(super) type Values<'a> = &'a [SharedString];
 
 impl Sink {
