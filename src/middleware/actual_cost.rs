@@ -4,8 +4,7 @@ use parking_lot::Mutex;
 
 use crate::quota::Cost;
 
-/// The actual cost of a request, set by the handler that makes its response: immediately, or at any
-/// time until the response body ends.
+/// The actual cost of a request, which its handler can set at any time until the response body ends.
 ///
 /// In server mode a handler inserts an `ActualCost` into the extensions of its response, and the
 /// reservation is settled with it when the body ends. Clones share one value.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::passing::Passing;
+use super::forwarding_body::ForwardingBody;
 use super::read_ahead::ReadAhead;
 use super::reading::Reading;
 
@@ -29,19 +29,19 @@ pin_project! {
     where
         B: Body<Data = Bytes>,
     {
-        Passing { #[pin] body: Passing<B> },
+        Streamed { #[pin] body: ForwardingBody<B> },
         // The body of a response that was judged before it was returned.
-        Ahead { body: Box<ReadAhead<Passing<B>>> },
+        Buffered { body: Box<ReadAhead<ForwardingBody<B>>> },
     }
 }
 
 impl<B: Body<Data = Bytes>> ResponseBody<B> {
     pub(super) fn new(inner: B, reading: Reading) -> Self {
-        Self { inner: Inner::Passing { body: Passing::new(inner, reading) } }
+        Self { inner: Inner::Streamed { body: ForwardingBody::new(inner, reading) } }
     }
 
-    pub(super) fn ahead(body: Box<ReadAhead<Passing<B>>>) -> Self {
-        Self { inner: Inner::Ahead { body } }
+    pub(super) fn buffered(body: Box<ReadAhead<ForwardingBody<B>>>) -> Self {
+        Self { inner: Inner::Buffered { body } }
     }
 }
 
@@ -54,22 +54,22 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().inner.project() {
-            InnerProjection::Passing { body } => body.poll_frame(cx),
-            InnerProjection::Ahead { body } => Pin::new(&mut **body).poll_frame(cx),
+            InnerProjection::Streamed { body } => body.poll_frame(cx),
+            InnerProjection::Buffered { body } => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.inner {
-            Inner::Passing { body } => body.is_end_stream(),
-            Inner::Ahead { body } => body.is_end_stream(),
+            Inner::Streamed { body } => body.is_end_stream(),
+            Inner::Buffered { body } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
-            Inner::Passing { body } => body.size_hint(),
-            Inner::Ahead { body } => body.size_hint(),
+            Inner::Streamed { body } => body.size_hint(),
+            Inner::Buffered { body } => body.size_hint(),
         }
     }
 }
@@ -77,7 +77,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 impl<B: Body<Data = Bytes>> fmt::Debug for ResponseBody<B> {
     /// Omits the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ahead = matches!(self.inner, Inner::Ahead { .. });
-        f.debug_struct("ResponseBody").field("ahead", &ahead).finish_non_exhaustive()
+        let buffered = matches!(self.inner, Inner::Buffered { .. });
+        f.debug_struct("ResponseBody").field("buffered", &buffered).finish_non_exhaustive()
     }
 }

@@ -122,7 +122,7 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
         self.whole
     }
 
-    /// Returns the error with which reading ahead ended, if it failed.
+    /// Returns the error that ended the buffering, if reading the body failed.
     pub fn error(&self) -> Option<&B::Error> {
         self.next.as_ref()?.as_ref().err()
     }
@@ -142,24 +142,24 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
 }
 
 impl<B: Body<Data = Bytes>> BufferedBody<B> {
-    /// Keeps `with` alive as long as any reference to the buffered bytes exists.
+    /// Keeps `guard` alive as long as any reference to the buffered bytes exists.
     #[doc(hidden)]
     #[must_use]
-    pub fn held_with<T: Send + 'static>(mut self, with: T) -> Self {
+    pub fn held_with<T: Send + 'static>(mut self, guard: T) -> Self {
         if !self.ahead.is_empty() {
-            self.ahead = Bytes::from_owner(Held { bytes: self.ahead, _with: with });
+            self.ahead = Bytes::from_owner(GuardedBytes { bytes: self.ahead, _guard: guard });
         }
         self
     }
 }
 
-/// Bytes together with a value that is dropped with them.
-struct Held<T> {
+/// Bytes with a guard that is dropped with them.
+struct GuardedBytes<T> {
     bytes: Bytes,
-    _with: T,
+    _guard: T,
 }
 
-impl<T> AsRef<[u8]> for Held<T> {
+impl<T> AsRef<[u8]> for GuardedBytes<T> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -37,8 +37,8 @@ pub(super) struct RefusedRequest {
 }
 
 impl RateLimitError {
-    /// Returns the reason and the time at which the request fits, if the limiter refused it for lack of
-    /// quota.
+    /// Returns the limiter's refusal, with its reason and the time at which the request fits. `None` for
+    /// other errors, also if the queue is full or the limiter is closed.
     pub fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Limited(error) => error.refused(),
@@ -46,12 +46,12 @@ impl RateLimitError {
         }
     }
 
-    /// Returns the limiter's code.
+    /// Returns the code of the refusal, if the limiter refused the request.
     pub fn code(&self) -> Option<Code> {
         self.refused().map(|refused| refused.code)
     }
 
-    /// Returns the key that refused.
+    /// Returns the key whose limits, queue or removal caused the refusal.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Limited(AcquireError::QueueFull { key, .. } | AcquireError::Removed { key }) => {
@@ -61,18 +61,18 @@ impl RateLimitError {
         }
     }
 
-    /// Returns the dimension that is short, if a limit refused.
+    /// Returns the dimension that lacks quota, if a limit caused the refusal.
     pub fn dimension(&self) -> Option<&Dimension> {
         self.refused()?.dimension.as_ref()
     }
 
-    /// Returns the time from the call until the request fits, or `None` if it is unknown or the request
-    /// never fits.
+    /// Returns the time from the refusal until the request fits, or `None` if it is unknown or the
+    /// request never fits.
     pub fn retry_after(&self) -> Option<Duration> {
         self.refused()?.retry_after()
     }
 
-    /// Returns the inner service's error, if it is an `E`.
+    /// Returns the inner service's error, if its type is `E`.
     ///
     /// # Errors
     /// Returns this error unchanged otherwise.

@@ -11,7 +11,7 @@ use crate::provider::ApiError;
 
 pin_project! {
     /// A body whose bytes are read by a [`Reading`] and forwarded unchanged.
-    pub(super) struct Passing<B> {
+    pub(super) struct ForwardingBody<B> {
         #[pin]
         inner: B,
         reading: Option<Reading>,
@@ -20,7 +20,7 @@ pin_project! {
     }
 }
 
-impl<B: Body> Passing<B> {
+impl<B: Body> ForwardingBody<B> {
     pub(super) fn new(inner: B, reading: Reading) -> Self {
         // The caller may never poll an empty body, so that its reservation is settled here.
         let reading = (!inner.is_end_stream()).then_some(reading);
@@ -41,7 +41,7 @@ impl<B: Body> Passing<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Passing<B> {
+impl<B: Body<Data = Bytes>> Body for ForwardingBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 

@@ -68,7 +68,7 @@ pub(super) enum Arrived {
 }
 
 /// The response to a request with the guard of its reservation, or its failure.
-pub(super) type Answered<S, Request> = Result<
+pub(super) type GuardedResponse<S, Request> = Result<
     (<S as Service<Request>>::Response, ResponseGuard),
     Failure<<S as Service<Request>>::Error>,
 >;
@@ -101,7 +101,7 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         shared: Arc<Settings<C, O>>,
     ) -> Self {
         let arrived_at = classified.journey.as_ref().map(|_| shared.limiter.now());
-        let record = Record::begin(&shared.limiter, &classified);
+        let record = Record::start(&shared.limiter, &classified);
         match arrived {
             Arrived::Granted(permit) => {
                 let guard =
@@ -123,8 +123,8 @@ impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
 where
     S: Service<Request> + Clone,
 {
-    /// Queues a request, or sends it if it is admitted immediately; `inner` is ready. If the request
-    /// isn't sent, that readiness is released, so that other requests can use it.
+    /// Sends a request that is admitted immediately through `inner`, which is ready, or queues it. If the
+    /// request isn't sent, the readiness is released, so that other requests can use it.
     pub(super) fn arrive(
         mut acquire: Acquire,
         inner: &mut S,
@@ -142,7 +142,7 @@ where
                 return Self::send(permit, &mut classified, record, inner, request, shared);
             }
             Some(Err(error)) => {
-                record.iter_mut().for_each(|record| record.refused(&error));
+                record.iter_mut().for_each(|record| record.on_refused(&error));
                 *inner = inner.clone();
                 State::refused(error, classified, record)
             }
@@ -173,10 +173,10 @@ where
     }
 
     /// Polls for the unobserved response and the guard of its reservation.
-    pub(super) fn poll_answered(
+    pub(super) fn poll_guarded(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Answered<S, Request>> {
+    ) -> Poll<GuardedResponse<S, Request>> {
         self.poll_with(cx, |_, response, guard| (response, guard))
     }
 
@@ -184,7 +184,7 @@ where
     fn poll_with<T>(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        answered: impl FnOnce(&O, S::Response, ResponseGuard) -> T,
+        observed: impl FnOnce(&O, S::Response, ResponseGuard) -> T,
     ) -> Poll<Result<T, Failure<S::Error>>> {
         let mut this = self.project();
         let _inside = span(&this.state, this.guard.as_ref()).map(Span::entered);
@@ -192,19 +192,19 @@ where
             let next = match this.state.as_mut().project() {
                 StateProjection::Sent { future } => {
                     let guard = this.guard.as_mut().expect(POLLED_AGAIN);
-                    guard.sent();
+                    guard.mark_sent();
                     let observe = &this.shared.observe;
                     return Poll::Ready(match ready!(future.poll(cx)) {
                         Ok(response) => {
-                            guard.answered();
+                            guard.on_response();
                             if O::KEEPS_GUARD {
-                                guard.keep(&this.shared.limiter);
+                                guard.keep_limiter(&this.shared.limiter);
                             }
                             let guard = this.guard.take().expect(POLLED_AGAIN);
-                            Ok(answered(observe, response, guard))
+                            Ok(observed(observe, response, guard))
                         }
                         Err(error) => {
-                            guard.inner_failed(observe.is_unsent(&error));
+                            guard.on_inner_error(observe.is_unsent(&error));
                             *this.guard = None;
                             Err(Failure::Inner(error))
                         }
@@ -223,7 +223,7 @@ where
                     // While this call holds the reservation, an error or a panic releases it.
                     let mut guard = this.guard.take().expect(POLLED_AGAIN);
                     if let Err(error) = ready {
-                        guard.failed(OTHER);
+                        guard.on_error(OTHER);
                         return Poll::Ready(Err(Failure::Inner(error)));
                     }
                     let future = inner.call(request);
@@ -257,7 +257,7 @@ impl<S, Request> Waiting<S, Request> {
                 State::Readying { unsent: Some(Box::new((inner, request))) }
             }
             Err(error) => {
-                record.iter_mut().for_each(|record| record.refused(&error));
+                record.iter_mut().for_each(|record| record.on_refused(&error));
                 State::refused(error, classified, record)
             }
         }

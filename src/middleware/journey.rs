@@ -97,7 +97,7 @@ impl Journey {
     }
 
     /// Moves the current attempt to the earlier ones and starts a new one.
-    pub(super) fn begin_again(&self) {
+    pub(super) fn begin_attempt(&self) {
         self.write(|facts| {
             let earlier = std::mem::take(&mut facts.earlier);
             let last = std::mem::replace(facts, Facts { earlier, ..Facts::default() });
@@ -106,7 +106,7 @@ impl Journey {
     }
 
     /// Discards an attempt that was not made, so that the one before it is the last again.
-    pub(super) fn take_back(&self) {
+    pub(super) fn discard_attempt(&self) {
         self.write(|facts| {
             if let Some(last) = facts.earlier.pop() {
                 let earlier = std::mem::take(&mut facts.earlier);

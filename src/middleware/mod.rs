@@ -1,44 +1,5 @@
-//! A tower layer that applies rate limits: a request is queued until it fits its limits, is sent, and
-//! its reservation is settled with the usage that its response reports.
-//!
-//! [`RateLimitLayer`] wraps any [`Service`](tower_service::Service) that is `Clone`. A [`Classify`]
-//! determines the cost of a request and an [`Observe`] reads its response. [`Http`] implements both
-//! for `http` requests and responses and, with feature `reqwest`, for those of reqwest.
-//!
-//! The layer doesn't time out requests or open connections. It retries transient failures if
-//! [`RateLimitLayer::retry`] is set; see [`retry`] for its interaction with other retry layers.
-//!
-//! With feature `axum` the layer also limits the requests that a server receives: see `respond`.
-//!
-//! Add a [`BufferBodyLayer`] outside the layer for requests with streaming bodies. With feature
-//! `reqwest-middleware` the layer is also a middleware of reqwest-middleware. The layer recognizes
-//! errors that mean that a request was not sent: those of reqwest, reqwest-middleware and (feature
-//! `hyper-util`) hyper-util, also if they are boxed or wrapped by another [`RateLimitLayer`].
-//! [`find_refusal`] finds the limiter's error inside a client's error.
-//!
-//! | moment | behavior |
-//! |---|---|
-//! | `poll_ready` | Pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) is paused, has waiters, or lacks quota for a typical request, unless the wait would exceed [`max_wait`](RateLimitLayer::max_wait). Consumes no quota. Then polls the inner service's `poll_ready`. |
-//! | `call` | Determines the key and the cost, or takes them from the request's [`Ask`]. Reserves the cost under all scopes, or queues the request. |
-//! | waiting | The readiness of the inner service is released. Dropping the future removes the request from the queue. |
-//! | sending | The request counts as sent, unless the connection failed or the future was dropped before its first poll. |
-//! | response | Limits are read from the headers. A 429, 503 or 529 pauses the other requests of the key; after its body was read or dropped, the key's limits are reduced, unless the error is one that waiting doesn't resolve. |
-//! | body | The usage is read while the bytes are forwarded unchanged. The reservation is settled when the body ends, fails or is dropped. If the body was truncated before the final usage, at least the reserved output is charged. |
-//!
-//! The usage of a compressed body can't be read: the reserved cost is charged, and the [`Journey`]
-//! names the encoding ([`Facts::unread`]). Enable decompression in the inner client: `gzip` and the
-//! other features of reqwest, or `DecompressionLayer` of tower-http inside this layer. Streams in
-//! OpenAI's format report usage only on request: add an [`IncludeUsageLayer`]. If the provider charges
-//! the actual output (as Anthropic does), the layer reserves the output that earlier requests of the
-//! key have generated. Input is settled together with the output at the end of a response, even if the
-//! provider charges it at the first usage.
-//!
-//! Each attempt of a request to a provider is a `tracing` span, `gen_ai.client.operation` with target
-//! `tollgate::request` at level `INFO`, with OpenTelemetry's field names (`telemetry`, with feature
-//! `metrics`, lists them). It is entered while the inner client works on the request or its body. If
-//! no subscriber collects it, it costs a few atomic loads.
-//!
-//! See [`composition`] for the order among other tower layers.
+//! A Tower layer that applies rate limits: it queues each request until its limits allow it, sends it,
+//! and settles its reservation with the usage that the response reports.
 //!
 //! ```
 //! use tollgate::limiter::Limiter;
@@ -61,6 +22,51 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`RateLimitLayer`] wraps any [`Service`](tower_service::Service) that is `Clone`. A [`Classify`]
+//! determines the cost of a request and an [`Observe`] reads its response. [`Http`] implements both
+//! for `http` requests and responses and, with feature `reqwest`, for those of reqwest. With feature
+//! `reqwest-middleware` the layer is also a middleware of reqwest-middleware, and with feature `axum`
+//! it limits the requests that a server receives: see `respond`.
+//!
+//! The layer doesn't time out requests or open connections. It retries transient failures if
+//! [`RateLimitLayer::retry`] is set; see [`retry`] for its interaction with other retry layers, and
+//! [`composition`] for the order among other Tower layers. Add a [`BufferBodyLayer`] outside the layer
+//! for requests with streaming bodies.
+//!
+//! # Steps of a request
+//!
+//! | step | behavior |
+//! |---|---|
+//! | `poll_ready` | Pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) is paused, has waiters, or lacks quota for a typical request, unless the wait would exceed [`max_wait`](RateLimitLayer::max_wait). Consumes no quota. Then polls the inner service's `poll_ready`. |
+//! | `call` | Determines the key and the cost, or takes them from the request's [`Ask`]. Reserves the cost under all scopes, or queues the request. |
+//! | queue | The readiness of the inner service is released. Dropping the future removes the request from the queue. |
+//! | send | The request counts as sent, unless the connection failed or the future was dropped before its first poll. |
+//! | response | Limits are read from the headers. A 429, 503 or 529 pauses the other requests of the key; after its body was read or dropped, the key's limits are reduced, unless the error is one that waiting doesn't resolve. |
+//! | body | The usage is read while the bytes are forwarded unchanged. The reservation is settled when the body ends, fails or is dropped. If the body was truncated before the final usage, at least the reserved output is charged. |
+//!
+//! The layer releases the reservation of a request that was not sent. It recognizes this from the
+//! errors of reqwest, reqwest-middleware and (feature `hyper-util`) hyper-util, also if they are boxed
+//! or wrapped by another [`RateLimitLayer`]. [`find_refusal`] finds the limiter's error inside a
+//! client's error.
+//!
+//! # Usage
+//!
+//! - The usage of a compressed body can't be read: the reserved cost is charged, and the [`Journey`]
+//!   names the encoding ([`Facts::unread`]). Enable decompression in the inner client: `gzip` and the
+//!   other features of reqwest, or `DecompressionLayer` of tower-http inside this layer.
+//! - Streams in OpenAI's format report usage only on request: add an [`IncludeUsageLayer`].
+//! - If the provider charges the actual output (as Anthropic does), the layer reserves the output that
+//!   earlier requests of the key have generated.
+//! - If the provider charges input when a response starts (as Anthropic does), the layer settles the
+//!   input at the first usage of a stream, and the output at its end.
+//!
+//! # Tracing
+//!
+//! Each attempt of a request to a provider is a `tracing` span, `gen_ai.client.operation` with target
+//! `tollgate::request` at level `INFO`, with OpenTelemetry's field names (`telemetry`, with feature
+//! `metrics`, lists them). It is entered while the inner client works on the request or its body. If
+//! no subscriber collects it, it costs a few atomic loads.
 //!
 //! # Compile errors
 //!
@@ -118,13 +124,13 @@ mod buffer_body;
 mod buffered_body;
 mod classify;
 mod error;
+mod forwarding_body;
 mod future;
 mod http;
 mod include_usage;
 mod journey;
 mod layer;
 mod observe;
-mod passing;
 mod peek;
 mod read_ahead;
 mod reading;

@@ -56,7 +56,7 @@ impl Reading {
             }
             () => {
                 if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
-                    guard.unread(encoding);
+                    guard.on_unread_body(encoding);
                 }
                 Body::Unread
             }
@@ -106,7 +106,7 @@ impl Reading {
     /// reservation may admit the next request.
     fn finish(&mut self) -> Option<Box<ApiError>> {
         match std::mem::replace(&mut self.body, Body::Unread) {
-            Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
+            Body::Success(profile, scanner) => self.on_success(profile, scanner.finish()),
             Body::Refusal(refusal) => {
                 refusal.end(&self.guard);
                 None
@@ -115,26 +115,26 @@ impl Reading {
         }
     }
 
-    fn succeeded(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
+    fn on_success(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
         if let Some(usage) = &scanned.usage {
             // The usage of a stream that failed is incomplete, like that of a truncated one.
             let is_final = scanned.is_final || (self.whole && scanned.error.is_none());
-            self.guard.used(profile, usage, is_final);
+            self.guard.set_usage(profile, usage, is_final);
         }
         let error = scanned.error.clone().map(Box::new);
         if let Some(error) = &error {
-            self.failed_in_band(profile, error);
+            self.on_error_in_body(profile, error);
         }
-        self.guard.record_body(scanned);
+        self.guard.on_body(scanned);
         error
     }
 
-    fn failed_in_band(&self, profile: Profile, error: &ApiError) {
+    fn on_error_in_body(&self, profile: Profile, error: &ApiError) {
         let (now, no_headers) = (self.guard.now(), HeaderMap::new());
         let delay = profile.retry_delay(&no_headers, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
         if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
-            self.guard.refused(delay, class, error.dimension(), None);
+            self.guard.report_refusal(delay, class, error.dimension(), None);
         }
     }
 }

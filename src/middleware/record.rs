@@ -25,14 +25,14 @@ pub(super) struct Call {
 pub(super) struct Record {
     span: Span,
     limiter: Limiter,
-    begun_at: Timestamp,
-    answered: bool,
+    started_at: Timestamp,
+    has_response: bool,
     exchange: Exchange,
 }
 
 impl Record {
     #[inline]
-    pub(super) fn begin(limiter: &Limiter, classified: &Classified) -> Option<Box<Self>> {
+    pub(super) fn start(limiter: &Limiter, classified: &Classified) -> Option<Box<Self>> {
         let is_enabled = tracing::enabled!(target: TARGET, Level::INFO) || limiter.is_watched();
         let call = classified.call.as_ref().filter(|_| is_enabled)?;
         Some(Self::new(limiter, classified, call))
@@ -44,12 +44,12 @@ impl Record {
         let names = (provider(call.profile), call.operation.as_str());
         let model = call.model.as_deref().unwrap_or(key);
         let span = span(names.0, names.1, model, key);
-        let (limiter, begun_at) = (limiter.clone(), limiter.now());
+        let (limiter, started_at) = (limiter.clone(), limiter.now());
         Box::new(Self {
             span,
             limiter,
-            begun_at,
-            answered: false,
+            started_at,
+            has_response: false,
             exchange: Exchange::new(key, model, names),
         })
     }
@@ -59,18 +59,18 @@ impl Record {
     }
 
     /// Records the admission.
-    pub(super) fn granted(&self, permit: &Permit) {
+    pub(super) fn on_granted(&self, permit: &Permit) {
         if self.span.is_disabled() {
             return;
         }
-        let waited = permit.granted_at() - self.begun_at;
+        let waited = permit.granted_at() - self.started_at;
         self.span.record("tollgate.waited_ms", waited.as_secs_f64() * 1e3);
         self.span.record("tollgate.reserved_tokens", permit.cost().all_tokens());
     }
 
     /// Records the limiter's refusal.
-    pub(super) fn refused(&mut self, error: &AcquireError) {
-        self.failed(match error {
+    pub(super) fn on_refused(&mut self, error: &AcquireError) {
+        self.on_error(match error {
             AcquireError::Refused(refused) => refused.code.as_str(),
             AcquireError::DeadlineExceeded { .. } => "deadline_exceeded",
             AcquireError::QueueFull { .. } => "queue_full",
@@ -80,28 +80,28 @@ impl Record {
     }
 
     /// Records an error, by its OpenTelemetry error type.
-    pub(super) fn failed(&mut self, error: &str) {
+    pub(super) fn on_error(&mut self, error: &str) {
         self.span.record("error.type", error);
         self.span.record("otel.status_code", "ERROR");
         self.exchange.error = Some(error.into());
     }
 
     /// Records that a response arrived, with any status.
-    pub(super) fn answered(&mut self) {
-        self.answered = true;
+    pub(super) fn on_response(&mut self) {
+        self.has_response = true;
     }
 
     /// Records the status of the response.
-    pub(super) fn head(&mut self, status: http::StatusCode) {
+    pub(super) fn on_head(&mut self, status: http::StatusCode) {
         self.exchange.status = Some(status);
         self.span.record("http.response.status_code", status.as_u16());
         if status.as_u16() >= 400 {
-            self.failed(status.as_str());
+            self.on_error(status.as_str());
         }
     }
 
     /// Records the usage and the error that were read from the response body.
-    pub(super) fn body(&mut self, scanned: &Scanned) {
+    pub(super) fn on_body(&mut self, scanned: &Scanned) {
         self.exchange.usage = scanned.usage;
         if let Some(Usage { input, output, cache_read, cache_write }) = scanned.usage {
             self.span.record("gen_ai.usage.input_tokens", input);
@@ -110,23 +110,23 @@ impl Record {
             self.span.record("gen_ai.usage.cache_creation.input_tokens", cache_write);
         }
         if let Some(error) = &scanned.error {
-            self.failed(ApiError::code(error).or(error.kind()).unwrap_or(OTHER));
+            self.on_error(ApiError::code(error).or(error.kind()).unwrap_or(OTHER));
         }
     }
 
     /// Records the charged cost.
-    pub(super) fn charged(&self, charge: &Cost) {
+    pub(super) fn on_charged(&self, charge: &Cost) {
         self.span.record("tollgate.charged_tokens", charge.all_tokens());
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        if !self.answered && self.exchange.error.is_none() {
-            self.failed("cancelled");
+        if !self.has_response && self.exchange.error.is_none() {
+            self.on_error("cancelled");
         }
         if self.limiter.is_watched() {
-            self.exchange.duration = self.limiter.now() - self.begun_at;
+            self.exchange.duration = self.limiter.now() - self.started_at;
             self.limiter.tell(|| Event::Exchanged(Box::new(self.exchange.clone())));
         }
     }

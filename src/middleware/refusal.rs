@@ -53,7 +53,7 @@ impl Refusal {
         let since = guard.now() - answered_at;
         let dimension = ApiError::read(&body).and_then(|error| error.dimension());
         let delay = delay.map(|delay| delay.saturating_sub(since));
-        guard.refused(delay, class, dimension, hold);
+        guard.report_refusal(delay, class, dimension, hold);
     }
 }
 

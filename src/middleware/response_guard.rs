@@ -54,7 +54,7 @@ impl ResponseGuard {
             journey.begin(keys.first(), &permit, arrived);
         }
         if let Some(record) = &record {
-            record.granted(&permit);
+            record.on_granted(&permit);
         }
         Self {
             permit: Some(permit),
@@ -83,40 +83,40 @@ impl ResponseGuard {
     }
 
     /// Marks the request as sent: from now on a drop settles the reservation.
-    pub(super) fn sent(&mut self) {
+    pub(super) fn mark_sent(&mut self) {
         self.sent = true;
     }
 
     /// Records an error of the inner service; `is_unsent` if the request was not sent.
-    pub(super) fn inner_failed(&mut self, is_unsent: bool) {
+    pub(super) fn on_inner_error(&mut self, is_unsent: bool) {
         self.sent = !is_unsent;
-        self.failed(if is_unsent { "not_sent" } else { OTHER });
+        self.on_error(if is_unsent { "not_sent" } else { OTHER });
     }
 
     /// Records an error, by its OpenTelemetry error type.
-    pub(super) fn failed(&mut self, error: &str) {
+    pub(super) fn on_error(&mut self, error: &str) {
         if let Some(record) = &mut self.record {
-            record.failed(error);
+            record.on_error(error);
         }
     }
 
     /// Holds a reference to the limiter from now on.
-    pub(super) fn keep(&mut self, limiter: &Limiter) {
+    pub(super) fn keep_limiter(&mut self, limiter: &Limiter) {
         self.limiter = Some(limiter.clone());
     }
 
     /// Returns the limiter.
     ///
     /// # Panics
-    /// Panics if [`keep`](Self::keep) wasn't called.
+    /// Panics if [`keep_limiter`](Self::keep_limiter) wasn't called.
     pub(super) fn limiter(&self) -> &Limiter {
         self.limiter.as_ref().expect("a guard with a response holds the limiter")
     }
 
     /// Records that a response arrived.
-    pub(super) fn answered(&mut self) {
+    pub(super) fn on_response(&mut self) {
         if let Some(record) = &mut self.record {
-            record.answered();
+            record.on_response();
         }
     }
 
@@ -137,7 +137,7 @@ impl ResponseGuard {
             journey.write(|facts| facts.status = Some(status));
         }
         if let Some(record) = &mut self.record {
-            record.head(status);
+            record.on_head(status);
         }
         let limits = profile.limits(headers);
         // Learn the limits before the remaining quota is observed.
@@ -153,7 +153,7 @@ impl ResponseGuard {
     }
 
     /// Reports the provider's refusal to the limiter, which pauses the key. Replaces `hold`, if any.
-    pub(super) fn refused(
+    pub(super) fn report_refusal(
         &self,
         delay: Option<Duration>,
         class: Class,
@@ -199,7 +199,7 @@ impl ResponseGuard {
 
     /// Sets the actual cost from the usage in the body. If it isn't `is_final`, the usage is a lower
     /// bound.
-    pub(super) fn used(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
+    pub(super) fn set_usage(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
         if self.learns_output && is_final {
             self.limiter().feedback().output_seen(self.key(), usage.output);
         }
@@ -216,7 +216,7 @@ impl ResponseGuard {
     }
 
     /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.
-    pub(super) fn unread(&self, encoding: &HeaderValue) {
+    pub(super) fn on_unread_body(&self, encoding: &HeaderValue) {
         WARN.call_once(|| {
             tracing::warn!(
                 ?encoding,
@@ -231,9 +231,9 @@ impl ResponseGuard {
     }
 
     /// Records the usage and the error of the body in the record and the journey.
-    pub(super) fn record_body(&mut self, scanned: Scanned) {
+    pub(super) fn on_body(&mut self, scanned: Scanned) {
         if let Some(record) = &mut self.record {
-            record.body(&scanned);
+            record.on_body(&scanned);
         }
         if let Some(journey) = &self.journey {
             journey.write(|facts| (facts.usage, facts.error) = (scanned.usage, scanned.error));
@@ -254,7 +254,7 @@ impl ResponseGuard {
             journey.write(|facts| facts.charged = Some(charged.clone()));
         }
         if let Some(record) = &self.record {
-            record.charged(charge.as_ref().unwrap_or(permit.cost()));
+            record.on_charged(charge.as_ref().unwrap_or(permit.cost()));
         }
         match &charge {
             Some(charge) => permit.settle(charge),

@@ -48,18 +48,18 @@ impl<S, C, O> RateLimitService<S, C, O> {
         C: Classify<Request>,
     {
         let mut classified = self.read(&request);
-        let asked_deadline = self.complete(&mut classified);
-        let record = Record::begin(&self.shared.limiter, &classified);
+        let ask_deadline = self.complete(&mut classified);
+        let record = Record::start(&self.shared.limiter, &classified);
         let Some(permit) = self.try_fast(&classified) else {
-            let deadline = self.deadline(&classified, asked_deadline);
-            return self.arrive_now(request, classified, record, deadline);
+            let deadline = self.deadline(&classified, ask_deadline);
+            return self.send_or_queue(request, classified, record, deadline);
         };
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
     }
 
     /// Implements `call` for a request that is already classified, with its deadline.
-    pub(super) fn send_by<Request>(
+    pub(super) fn send_classified<Request>(
         &mut self,
         request: Request,
         mut classified: Classified,
@@ -69,9 +69,9 @@ impl<S, C, O> RateLimitService<S, C, O> {
         S: Service<Request> + Clone,
     {
         self.open = false;
-        let record = Record::begin(&self.shared.limiter, &classified);
+        let record = Record::start(&self.shared.limiter, &classified);
         let Some(permit) = self.try_fast(&classified) else {
-            return self.arrive_now(request, classified, record, deadline);
+            return self.send_or_queue(request, classified, record, deadline);
         };
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
@@ -86,7 +86,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     /// Sends the request if it is admitted immediately, and queues it otherwise.
     #[inline(never)]
-    fn arrive_now<Request>(
+    fn send_or_queue<Request>(
         &mut self,
         request: Request,
         classified: Classified,
@@ -107,8 +107,8 @@ impl<S, C, O> RateLimitService<S, C, O> {
         C: Classify<Request>,
     {
         let mut classified = self.read(request);
-        let asked_deadline = self.complete(&mut classified);
-        (classified, asked_deadline)
+        let ask_deadline = self.complete(&mut classified);
+        (classified, ask_deadline)
     }
 
     #[inline]
@@ -124,13 +124,13 @@ impl<S, C, O> RateLimitService<S, C, O> {
     #[inline]
     fn complete(&self, classified: &mut Classified) -> Option<Timestamp> {
         let Settings { limiter, options, typical_cost, .. } = &*self.shared;
-        let asked_deadline = classified.apply_ask();
+        let ask_deadline = classified.apply_ask();
         classified.use_expected_output(limiter);
         if !options.keys.is_empty() {
             typical_cost.update(&classified.cost);
             classified.keys.extend(options.scopes().iter().cloned());
         }
-        asked_deadline
+        ask_deadline
     }
 
     /// Returns the deadline of the `Ask`, or else the earlier of the classified deadline and the one by
@@ -138,11 +138,11 @@ impl<S, C, O> RateLimitService<S, C, O> {
     pub(super) fn deadline(
         &self,
         classified: &Classified,
-        asked_deadline: Option<Timestamp>,
+        ask_deadline: Option<Timestamp>,
     ) -> Option<Timestamp> {
         let Settings { limiter, options, .. } = &*self.shared;
         let max_deadline = || options.max_wait.map(|wait| limiter.now() + wait);
-        asked_deadline.or_else(|| [classified.deadline, max_deadline()].into_iter().flatten().min())
+        ask_deadline.or_else(|| [classified.deadline, max_deadline()].into_iter().flatten().min())
     }
 
     fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
@@ -158,7 +158,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
 impl<S: Clone, C, O> RateLimitService<S, C, O> {
     /// Queues another attempt of a request.
-    pub(super) fn arrive(
+    pub(super) fn queue_attempt(
         &self,
         classified: &Classified,
         deadline: Option<Timestamp>,
@@ -170,9 +170,9 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         }
     }
 
-    /// Returns a future that sends such a request when it is admitted, through a clone of the inner
-    /// service.
-    pub(super) fn send_arrived<Request>(
+    /// Returns a future that sends the request of such an attempt when it is admitted, through a clone of
+    /// the inner service.
+    pub(super) fn send_queued<Request>(
         &self,
         arrived: Arrived,
         request: Request,

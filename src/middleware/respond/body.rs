@@ -19,14 +19,14 @@ pin_project! {
         B: Body<Data = Bytes>,
     {
         #[pin]
-        answer: Answer<B>,
+        content: Content<B>,
     }
 }
 
 pin_project! {
-    #[project = AnswerProjection]
+    #[project = ContentProjection]
     // Not boxed: nearly every body is of the larger variant.
-    enum Answer<B> {
+    enum Content<B> {
         // Dropping the guard ends the reservation.
         Inner { #[pin] body: B, guard: Option<ResponseGuard> },
         Refusal { text: Option<Bytes> },
@@ -37,11 +37,11 @@ impl<B: Body<Data = Bytes>> RespondBody<B> {
     pub(super) fn inner(body: B, guard: ResponseGuard) -> Self {
         // A caller may never poll a body whose `is_end_stream` is already true.
         let guard = (!body.is_end_stream()).then_some(guard);
-        Self { answer: Answer::Inner { body, guard } }
+        Self { content: Content::Inner { body, guard } }
     }
 
     pub(super) fn refusal(text: Bytes) -> Self {
-        Self { answer: Answer::Refusal { text: Some(text) } }
+        Self { content: Content::Refusal { text: Some(text) } }
     }
 }
 
@@ -53,9 +53,9 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let (mut body, guard) = match self.project().answer.project() {
-            AnswerProjection::Inner { body, guard } => (body, guard),
-            AnswerProjection::Refusal { text } => {
+        let (mut body, guard) = match self.project().content.project() {
+            ContentProjection::Inner { body, guard } => (body, guard),
+            ContentProjection::Refusal { text } => {
                 return Poll::Ready(text.take().map(Frame::data).map(Ok));
             }
         };
@@ -68,16 +68,16 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.answer {
-            Answer::Inner { body, .. } => body.is_end_stream(),
-            Answer::Refusal { text } => text.is_none(),
+        match &self.content {
+            Content::Inner { body, .. } => body.is_end_stream(),
+            Content::Refusal { text } => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.answer {
-            Answer::Inner { body, .. } => body.size_hint(),
-            Answer::Refusal { text } => {
+        match &self.content {
+            Content::Inner { body, .. } => body.size_hint(),
+            Content::Refusal { text } => {
                 SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
             }
         }
@@ -86,7 +86,7 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
 
 impl<B: Body<Data = Bytes>> fmt::Debug for RespondBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = matches!(self.answer, Answer::Refusal { .. });
+        let refused = matches!(self.content, Content::Refusal { .. });
         f.debug_struct("RespondBody").field("refused", &refused).finish_non_exhaustive()
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Fields<'a> {
 
 /// The cost of a refused request and the number of seconds until a retry can succeed.
 #[derive(Clone, Copy)]
-pub(super) struct Refusal<'a> {
+pub(super) struct RefusedCost<'a> {
     pub(super) cost: &'a Cost,
     pub(super) seconds: Option<u64>,
 }
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Writes the value of `RateLimit`.
-    pub(super) fn write_limits(&self, text: &mut Vec<u8>, refusal: Option<Refusal<'_>>) {
+    pub(super) fn write_limits(&self, text: &mut Vec<u8>, refusal: Option<RefusedCost<'_>>) {
         let start = text.len();
         self.each(|name, now, rule, level| {
             if text.len() > start {

@@ -23,8 +23,8 @@ impl RateLimitLayer {
     /// Switches to server mode: the layer answers requests over the limit itself, immediately or after
     /// [`max_wait`](RespondLayer::max_wait), and fails only if the inner service fails.
     ///
-    /// A key that was set before stays. Requests are classified by scopes instead of by a provider
-    /// profile.
+    /// A [`key`](Self::key) that is already set is kept. Requests are classified by scopes instead of by
+    /// a provider profile.
     #[must_use]
     pub fn respond(self) -> RespondLayer {
         let (limiter, mut options) = (self.shared.limiter.clone(), self.shared.options.clone());
@@ -58,14 +58,15 @@ impl RespondLayer {
 }
 
 impl<C: Clone> RespondLayer<C> {
-    /// Lets a request wait for up to `wait`. A request that would have to wait longer is refused
-    /// immediately. Default: no wait.
+    /// Queues requests over the limit for up to `wait`. A request that would have to wait longer is
+    /// refused immediately. Default: no wait.
     #[must_use]
     pub fn max_wait(self, wait: Duration) -> Self {
         Self(self.0.max_wait(wait))
     }
 
-    /// Replaces the scopes by a [`Classify`](crate::middleware::Classify) of the caller.
+    /// Sets the [`Classify`](crate::middleware::Classify) that determines the keys and the cost of a
+    /// request, in place of the scopes.
     #[must_use]
     pub fn classify<C2>(self, classify: C2) -> RespondLayer<C2> {
         RespondLayer(self.0.classify(classify))

@@ -14,8 +14,8 @@ use super::head::Head;
 /// The trusted proxies in front of a service.
 ///
 /// Each proxy appends the address of its own client to a header field. From right to left, the first
-/// address that isn't a trusted proxy is the client's; addresses further left may be forged. At an
-/// invalid address the search stops, and the request counts for the proxy that wrote that address.
+/// address that isn't a trusted proxy is the client's; addresses further left may be forged. The
+/// search stops at an invalid address, and the request counts for the proxy that wrote it.
 ///
 /// Only the configured field is read, since most proxies forward the other one as the client sent it.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Proxies {
         self.networks.iter().any(|network| network.contains(&address))
     }
 
-    /// Returns the nearest address that isn't a trusted proxy's.
+    /// Returns the address of the client: the nearest one that isn't a trusted proxy.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let field = match self.field {
             Field::XForwardedFor => X_FORWARDED_FOR,
@@ -126,7 +126,7 @@ impl fmt::Display for InvalidNetwork {
 
 impl std::error::Error for InvalidNetwork {}
 
-/// Returns the address of the client that sent a request, or `None` if the connection's is unknown.
+/// Returns the address of the client that sent a request, or `None` if the connection has no address.
 pub(super) fn address(head: Head<'_>, proxies: Option<&Proxies>) -> Option<IpAddr> {
     let Some(peer) = peer(head) else {
         if !WARNED.swap(true, Ordering::Relaxed) {
@@ -167,5 +167,5 @@ fn parse_address(node: &str) -> Option<IpAddr> {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// True once the warning about missing addresses has been logged.
+/// `true` once the warning about missing addresses has been logged.
 static WARNED: AtomicBool = AtomicBool::new(false);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::fields::{Fields, LIMIT, POLICY, Refusal, figures};
+use super::fields::{Fields, LIMIT, POLICY, RefusedCost, figures};
 use super::policies::PolicyCache;
 use super::text::{header, member, number, plain_member};
 use crate::engine::Wait;
@@ -62,7 +62,7 @@ pub(super) fn response(
     let fields = Fields::new(keys, figures, cache);
     // A single allocation holds all parts.
     let mut text = Vec::with_capacity(CAPACITY);
-    fields.write_limits(&mut text, Some(Refusal { cost, seconds: problem.retry_after }));
+    fields.write_limits(&mut text, Some(RefusedCost { cost, seconds: problem.retry_after }));
     let limits = text.len();
     problem.retry_after.into_iter().for_each(|seconds| number(&mut text, seconds));
     let retry_after = text.len();

@@ -18,8 +18,8 @@ pub(super) fn number(text: &mut Vec<u8>, number: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Writes a part of a string that is valid both in a structured field and in JSON. Replaces all bytes
-/// but printable ASCII, quotes and backslashes included, by `_`.
+/// Writes a part of a string that is valid both in a structured field and in JSON. Replaces quotes,
+/// backslashes and all bytes that aren't printable ASCII by `_`.
 pub(super) fn push(text: &mut Vec<u8>, part: &str) {
     if is_plain(part) {
         text.extend_from_slice(part.as_bytes());

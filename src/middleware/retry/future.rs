@@ -15,8 +15,9 @@ pin_project! {
     /// The future of [`RetryService`](super::RetryService).
     ///
     /// # Cancel safety
-    /// The same as [`ResponseFuture`] for each try. If the future is dropped while it waits for a retry,
-    /// it leaves the wait queue, and the retry isn't charged. Charges of earlier tries stay.
+    /// The same as [`ResponseFuture`] for each attempt. Dropping the future while it waits for a retry
+    /// removes the request from the queue, and the retry isn't charged. Charges of earlier attempts
+    /// stay.
     pub struct RetryFuture<S, Request, C, O>
     where
         S: Service<Request>,
@@ -75,12 +76,12 @@ where
             let next = match (this.stage.as_mut().project(), &mut *this.remaining) {
                 (StageProjection::Sending { future }, None) => return future.poll(cx),
                 (StageProjection::Sending { future }, Some(remaining)) => {
-                    let result = ready!(future.poll_answered(cx));
+                    let result = ready!(future.poll_guarded(cx));
                     remaining.on_result(result)
                 }
                 (StageProjection::Judging { judging }, remaining) => {
                     let (response, verdict) = ready!(judging.poll(cx));
-                    remaining.as_mut().expect(IS_RETRYABLE).finish_try(Ok(response), verdict)
+                    remaining.as_mut().expect(IS_RETRYABLE).finish_attempt(Ok(response), verdict)
                 }
                 (StageProjection::Pausing { sleep }, remaining) => {
                     ready!(sleep.as_mut().poll(cx));

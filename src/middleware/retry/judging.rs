@@ -10,7 +10,7 @@ use http_body::Body;
 
 use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
-use crate::middleware::passing::Passing;
+use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
 use crate::middleware::reading::{Reading, is_plain, is_refusal, is_refusal_in_band};
 use crate::middleware::refusal::LONGEST_ERROR;
@@ -20,7 +20,7 @@ use crate::timestamp::Timestamp;
 
 /// A future that reads an HTTP response ahead until the retry verdict is known.
 pub struct Judging<B: Body<Data = Bytes>> {
-    response: Option<(Parts, Box<ReadAhead<Passing<B>>>)>,
+    response: Option<(Parts, Box<ReadAhead<ForwardingBody<B>>>)>,
     profile: Profile,
     answered_at: Timestamp,
     /// The maximum number of bytes to read ahead; `None` for all.
@@ -49,7 +49,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
             let body = ResponseBody::new(body, reading);
             return Judged::Passed(Response::from_parts(parts, body));
         }
-        let response = Some((parts, Box::new(ReadAhead::new(Passing::new(body, reading)))));
+        let response = Some((parts, Box::new(ReadAhead::new(ForwardingBody::new(body, reading)))));
         let error_end = (!is_success).then(|| answered_at + LONGEST_READ);
         let end = [error_end, deadline].into_iter().flatten().min();
         let timeout = end.map(|end| limiter.sleep_until(end));
@@ -66,7 +66,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         }
     }
 
-    fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {
+    fn verdict(&self, parts: &Parts, body: &mut ReadAhead<ForwardingBody<B>>) -> Verdict {
         let is_success = parts.status.as_u16() < 400;
         if is_success && body.end() == Some(End::Broken) {
             return Verdict::Retry(None);
@@ -119,7 +119,7 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
             body.end();
         }
         body.drop_ended_body();
-        Poll::Ready((Response::from_parts(parts, ResponseBody::ahead(body)), verdict))
+        Poll::Ready((Response::from_parts(parts, ResponseBody::buffered(body)), verdict))
     }
 }
 
@@ -133,7 +133,10 @@ impl<B: Body<Data = Bytes>> fmt::Debug for Judging<B> {
 ///
 /// A body with a content encoding counts as valid, and so does a body with a text content type, such
 /// as a transcript.
-fn is_invalid_answer<B: Body<Data = Bytes>>(parts: &Parts, body: &ReadAhead<Passing<B>>) -> bool {
+fn is_invalid_answer<B: Body<Data = Bytes>>(
+    parts: &Parts,
+    body: &ReadAhead<ForwardingBody<B>>,
+) -> bool {
     if parts.status != StatusCode::OK || !is_plain(&parts.headers) {
         return false;
     }

@@ -1,15 +1,15 @@
 //! Retries of transient failures.
 //!
 //! [`RateLimitLayer::retry`](super::RateLimitLayer::retry) returns a layer for a [`RetryService`]. Each
-//! try waits in the limiter's queue and is charged as a separate request. Before a retry, the limiter
-//! learns of the provider's refusal, so that other requests of the same key wait too. A retry layer
-//! around or inside the rate-limit layer cannot do that.
+//! attempt waits in the limiter's queue and is charged as a separate request. Before a retry, the
+//! provider's refusal is reported to the limiter, so that other requests of the same key wait too. A
+//! retry layer around or inside the rate-limit layer cannot do that.
 //!
-//! | result of a try | handling |
+//! | result of an attempt | handling |
 //! |---|---|
 //! | status 400 or above | reads the body ahead, up to 64 KiB and 5 s; the first 16 KiB determine the [class](crate::provider::Class) and the delay |
-//! | 429, 503, 529 | the limiter holds back the key for the delay that the provider states (`retry-after-ms`, `retry-after`, a text in the body), and the request enters the wait queue immediately. Without a delay, or with a zero one, the request waits for a back-off first |
-//! | another transient failure (408, 409, 425, 5xx, `x-should-retry: true`) | only the request waits, for a `retry-after` of up to a minute or for a back-off: 0.5 s, doubled each time up to 8 s, minus a random part of up to a quarter; then it enters the wait queue |
+//! | 429, 503, 529 | the limiter holds back the key for the delay that the provider states (`retry-after-ms`, `retry-after`, a text in the body), and the request enters the queue immediately. If the provider states no delay, or zero, the request waits for a back-off first |
+//! | another transient failure (408, 409, 425, 5xx, `x-should-retry: true`) | only the request waits, for a `retry-after` of up to a minute or for a back-off: 0.5 s, doubled each time up to 8 s, minus a random part of up to a quarter; then it enters the queue |
 //! | an exhausted daily limit | retried if its delay is known (at most a day) and ends before the deadline |
 //! | a permanent failure: no credit, an invalid key, an invalid request, `x-should-retry: false` | returned to the caller |
 //! | a success | returned immediately and never retried, whatever follows in its stream. With [`Http::whole`](super::Http::whole) the body is read to its end first; one with an error in it or an [invalid answer](crate::provider::InvalidAnswer) is a transient failure |
@@ -17,11 +17,11 @@
 //! | any other client error | returned to the caller, since the provider may have served the request |
 //!
 //! No wait exceeds the request's deadline or [`max_wait`](super::RateLimitLayer::max_wait), which count
-//! from the first try. A longer delay ends the retries, and reading ahead stops at the deadline. Without
+//! from the first attempt. A longer delay ends the retries, and reading ahead stops at the deadline. Without
 //! either, the total wait is unbounded, as it is for other requests in the queue.
 //!
-//! Without a further try, the caller gets the last result unchanged: head, body, trailers or error.
-//! Until then the layer keeps it, with up to 64 KiB and one frame of its body in memory (all of it with
+//! If no further attempt follows, the caller gets the last result unchanged: head, body, trailers or
+//! error. Until then the layer keeps it, with up to 64 KiB and one frame of its body in memory (all of it with
 //! [`Http::whole`](super::Http::whole)). Its connection is released, unless the error body is longer than
 //! that or takes more than 5 s.
 //!
@@ -29,7 +29,7 @@
 //! ([`PeekBody::replay`](super::PeekBody::replay)). A stream is sent only once, unless a
 //! [`BufferBodyLayer`](super::BufferBodyLayer) has read it into memory. Server mode doesn't retry.
 //!
-//! The layer clones the body before the first try. `Bytes`, `Full<Bytes>`, a `BufferedBody` and the
+//! The layer clones the body before the first attempt. `Bytes`, `Full<Bytes>`, a `BufferedBody` and the
 //! bodies of `reqwest::Request` share their memory, while a `String`, a `Vec<u8>` or a `reqwest::Body` in
 //! an `http` request is copied. Prefer `Bytes` or `Full<Bytes>` for long bodies.
 //!
@@ -58,14 +58,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Hidden resends
+//! # Retries of other clients and layers
 //!
-//! Other clients and layers retry too. The layer doesn't charge retries that bypass it:
+//! The layer doesn't charge retries that bypass it:
 //!
 //! | client or layer | retries | recommendation |
 //! |---|---|---|
 //! | the SDKs of OpenAI and Anthropic, in any language | `max_retries`, 2 unless set: on 408, 409, 429, 5xx and broken connections | with `tollgate` as a proxy, set it to 0, or expect up to three times the requests |
-//! | async-openai | with an `OpenAIRetryLayer` or a retry policy around its service | put the rate-limit layer below that (`with_http_service`), so that each try is charged |
+//! | async-openai | with an `OpenAIRetryLayer` or a retry policy around its service | put the rate-limit layer below that (`with_http_service`), so that each attempt is charged |
 //! | `reqwest::Client` | requests that an HTTP/2 server has rejected (`REFUSED_STREAM`, `GOAWAY`), and those selected by a policy given to `ClientBuilder::retry` | rejected requests were not served; set no policy for the provider's host |
 //! | hyper-util's client, and therefore reqwest | requests on an idle connection that turned out to be closed (`retry_canceled_requests`, on by default) | such requests were not served |
 //! | `reqwest-retry` | on 408, 429, 5xx and connection errors | add the rate-limit layer after it, so that each attempt is charged, or use `retry` instead |

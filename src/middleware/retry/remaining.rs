@@ -8,7 +8,7 @@ use super::future::Stage;
 use super::judge::{Judge, Judged, Verdict};
 use super::replay::Replay;
 use crate::middleware::error::Failure;
-use crate::middleware::future::Answered;
+use crate::middleware::future::GuardedResponse;
 use crate::middleware::{Classify, Journey, RateLimitService};
 use crate::timestamp::Timestamp;
 
@@ -19,17 +19,17 @@ where
     O: Judge<S::Response>,
 {
     service: RateLimitService<S, C, O>,
-    /// The copy for the next try; `None` after the last one.
+    /// The copy for the next attempt; `None` after the last one.
     request: Option<Request>,
     left: u32,
     /// The number of retries sent so far.
     retries: u32,
-    /// The deadline over all tries.
+    /// The deadline of all attempts.
     deadline: Option<Timestamp>,
     journey: Option<Journey>,
     /// The current span at the time of the call.
     caller_span: Span,
-    /// The result of the last try, returned if the limiter refuses the next one.
+    /// The result of the last attempt, returned if the limiter refuses the next one.
     last: Option<Result<O::Observed, S::Error>>,
 }
 
@@ -77,8 +77,11 @@ where
     O: Judge<S::Response>,
     Request: Replay,
 {
-    /// Handles the result of a try: a response, an error, or a refusal by the limiter.
-    pub(super) fn on_result(&mut self, result: Answered<S, Request>) -> Next<S, Request, C, O> {
+    /// Handles the result of an attempt: a response, an error, or a refusal by the limiter.
+    pub(super) fn on_result(
+        &mut self,
+        result: GuardedResponse<S, Request>,
+    ) -> Next<S, Request, C, O> {
         let judge = self.service.judge();
         match result {
             Ok((response, guard)) if self.request.is_some() => {
@@ -90,12 +93,12 @@ where
             }
             Ok((response, guard)) => Next::Finished(Ok(judge.observe(response, guard))),
             Err(Failure::Inner(error)) if self.request.is_some() && judge.is_retryable(&error) => {
-                self.finish_try(Err(error), Verdict::Retry(None))
+                self.finish_attempt(Err(error), Verdict::Retry(None))
             }
             Err(Failure::Limited(error)) if self.last.is_some() => {
                 drop(error);
                 if let Some(journey) = &self.journey {
-                    journey.take_back();
+                    journey.discard_attempt();
                 }
                 self.give_up()
             }
@@ -103,8 +106,8 @@ where
         }
     }
 
-    /// Stores the result of a retryable try and starts the next one, unless the deadline comes first.
-    pub(super) fn finish_try(
+    /// Stores the result of a retryable attempt and starts the next one, unless the deadline comes first.
+    pub(super) fn finish_attempt(
         &mut self,
         result: Result<O::Observed, S::Error>,
         verdict: Verdict,
@@ -130,7 +133,8 @@ where
         is_in_time.then(|| Stage::Pausing { sleep: limiter.sleep_unless_closed(at) })
     }
 
-    /// Sends the next try after a pause, or returns the last result if the limiter was closed meanwhile.
+    /// Sends the next attempt after a pause, or returns the last result if the limiter was closed
+    /// meanwhile.
     pub(super) fn on_pause_end(&mut self) -> Next<S, Request, C, O> {
         match self.resend() {
             Some(stage) => Next::Stage(stage),
@@ -138,23 +142,23 @@ where
         }
     }
 
-    /// Enters the wait queue with the next try. Returns `None` if the limiter refuses it immediately.
+    /// Queues the next attempt. Returns `None` if the limiter refuses it immediately.
     fn resend(&mut self) -> Option<Stage<S, Request, C, O>> {
         let request = self.request.take()?;
         let _entered = self.caller_span.enter();
         let classified = self.service.classify(&request).0;
-        let arrived = self.service.arrive(&classified, self.deadline).ok()?;
+        let arrived = self.service.queue_attempt(&classified, self.deadline).ok()?;
         (self.left, self.retries) = (self.left - 1, self.retries + 1);
         if self.left > 0 {
             self.request = request.replay();
         }
         if let Some(journey) = &self.journey {
-            journey.begin_again();
+            journey.begin_attempt();
         }
-        Some(Stage::Sending { future: self.service.send_arrived(arrived, request, classified) })
+        Some(Stage::Sending { future: self.service.send_queued(arrived, request, classified) })
     }
 
-    /// Returns the result of the last try to the caller.
+    /// Returns the result of the last attempt to the caller.
     fn give_up(&mut self) -> Next<S, Request, C, O> {
         finished(self.last.take().expect(HAS_LAST))
     }

@@ -43,11 +43,11 @@ where
         let Some(copy) = copy else {
             return RetryFuture::new(self.limited.call(request), None);
         };
-        let (classified, asked) = self.limited.classify(&request);
-        let deadline = self.limited.deadline(&classified, asked);
+        let (classified, ask_deadline) = self.limited.classify(&request);
+        let deadline = self.limited.deadline(&classified, ask_deadline);
         let (service, journey) = (self.limited.clone(), classified.journey.clone());
         let remaining = Remaining::new(service, copy, self.retries, deadline, journey);
-        let first = self.limited.send_by(request, classified, deadline);
+        let first = self.limited.send_classified(request, classified, deadline);
         RetryFuture::new(first, Some(Box::new(remaining)))
     }
 }
