@@ -102,7 +102,7 @@ fn request_without_reservation_is_charged_actual_cost() {
         reserve(&rules, &mut buckets, &tokens(0), at(120 * S)).unwrap();
         settle(&rules, &mut buckets, at(120 * S), &tokens(0), &tokens(50), at(125 * S));
         assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 50, "{algorithm:?}");
-        // The same next to later usage.
+        // The same after later usage.
         reserve(&rules, &mut buckets, &tokens(5), at(126 * S)).unwrap();
         settle(&rules, &mut buckets, at(125 * S), &tokens(0), &tokens(4), at(126 * S));
         let refilled = if algorithm == Algorithm::TokenBucket { 1 } else { 0 };

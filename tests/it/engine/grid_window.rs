@@ -120,7 +120,7 @@ fn wait_for_many_clock_windows_is_found() {
     let mut buckets = fresh(&rules);
     charge(&rules, &mut buckets, &Cost::new(), at(1_800_000_000 * S));
     let Some(Wait::At(time)) = wait(&rules, &buckets, at(1_800_000_000 * S)) else {
-        panic!("no time")
+        panic!("the wait has no time")
     };
     assert!(time > at(1_800_000_000 * S));
 }
@@ -133,7 +133,7 @@ fn request_in_flight_over_midnight_counts_on_both_days() {
     reserve(&rules, &mut buckets, &four, at(midnight - HOUR)).unwrap();
     charge(&rules, &mut buckets, &Cost::new().requests(6), at(midnight - HOUR));
     assert_eq!(wait(&rules, &buckets, at(midnight - 1)), Some(Wait::At(at(midnight))));
-    // Yesterday's six are gone; the four in flight may be counted today.
+    // Yesterday's six no longer count; the four in flight may count today.
     let level = buckets[0].level(&rules[0], at(midnight));
     assert_eq!((level.used, level.held, level.available), (0, 4, 6));
     let seven = Cost::new().requests(7);
@@ -162,7 +162,7 @@ fn correction_applies_to_day_of_send_time() {
 }
 
 #[test]
-fn saved_usage_counts_on_the_day_when_saved_only() {
+fn saved_usage_counts_only_on_day_of_saving() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let midnight = nanos("2027-03-15T07:00:00Z");
     charge(&rules, &mut buckets, &Cost::new().requests(3), at(midnight - HOUR));
@@ -227,7 +227,7 @@ fn usage_of_tomorrow_counts_until_tomorrow_ends() {
     );
 }
 
-/// A margin of a lag alone.
+/// Returns a margin with this lag, and without a percentage.
 fn lag(nanos: u64) -> Margin {
     Margin::new(0, Duration::from_nanos(nanos)).unwrap()
 }

@@ -24,7 +24,7 @@ use tollgate::quota::{Algorithm, Margin, Quota, SettleAt};
 /// One second in nanoseconds.
 const S: u64 = 1_000_000_000;
 
-/// Returns the time so many nanoseconds after the Unix epoch.
+/// Returns the time this many nanoseconds after the Unix epoch.
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }

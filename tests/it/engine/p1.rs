@@ -1,6 +1,6 @@
 //! P1: for any schedule in which no request uses more than its reservation, the charges of the
-//! provider never exceed the provider's limit, at whatever time it charges. Where a limit allows
-//! debt, so does its provider.
+//! provider never exceed the provider's limit, at whatever time it charges. If a limit allows debt,
+//! its provider allows debt too.
 
 use proptest::prelude::*;
 use tollgate::quota::{Algorithm, Margin};
@@ -35,8 +35,7 @@ proptest! {
     }
 
     /// A request above the share of a limit, but within the whole limit, waits until the share is
-    /// full.
-    /// The whole limit is never exceeded.
+    /// full. The whole limit is never exceeded.
     #[test]
     fn p1_share_never_overcharges_the_whole_limit(
         specs in specs(), share in 1..=100_u8, start in start(), events in events(30),
@@ -78,7 +77,7 @@ proptest! {
     }
 
     /// Without a margin and charged at send, a request is granted exactly if every reference has
-    /// capacity: the engine grants no less than possible.
+    /// capacity: the engine refuses no request that fits.
     #[test]
     fn p1_every_request_that_fits_is_granted(
         specs in specs_at_send(), start in start(), events in events(30),

@@ -1,6 +1,6 @@
-//! P2: a wait is assert_wait_is_exact. `At(t)` is granted at `t` without other requests, and at no time before;
-//! `Unknown` is returned only while a held amount is in the way, `Never` exactly for costs above
-//! the limit, except with debt.
+//! P2: a wait is exact. After `At(t)` a cost is granted at `t` without other requests, and at no
+//! earlier time; `Unknown` is returned only while a held amount prevents the grant; `Never` is returned
+//! exactly for costs above the limit, except with debt.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ proptest! {
             let cost = cost(&world, question);
             match wait(&world, &cost) {
                 None => prop_assert!(fits(&world, &cost, world.now)),
-                Some(Wait::Never) => prop_assert!(is_too_big(&world, &cost)),
+                Some(Wait::Never) => prop_assert!(exceeds_capacity(&world, &cost)),
                 Some(Wait::At(time)) => assert_wait_is_exact(&world, &cost, time.as_nanos(), question)?,
                 Some(Wait::Unknown) => assert_blocked_by_held_amount(&mut world, &cost, question)?,
             }
-            prop_assert_eq!(wait(&world, &cost) == Some(Wait::Never), is_too_big(&world, &cost));
+            prop_assert_eq!(wait(&world, &cost) == Some(Wait::Never), exceeds_capacity(&world, &cost));
         }
     }
 
@@ -78,11 +78,11 @@ fn assert_wait_is_exact(
     probe: Event,
 ) -> Result<(), TestCaseError> {
     prop_assert!(at > world.now);
-    prop_assert!(fits(world, cost, at), "refused at {}, as promised at {}", at, world.now);
+    prop_assert!(fits(world, cost, at), "refused at {}, the wait returned at {}", at, world.now);
     prop_assert!(!fits(world, cost, at - 1), "granted before {}", at);
     let part = u128::from(at - world.now) * u128::from(probe.share) / 256;
     let sooner = world.now + u64::try_from(part).unwrap();
-    prop_assert!(!fits(world, cost, sooner), "granted at {} already, not at {}", sooner, at);
+    prop_assert!(!fits(world, cost, sooner), "granted at {}, before {}", sooner, at);
     Ok(())
 }
 
@@ -98,7 +98,7 @@ fn assert_blocked_by_held_amount(
     match wait(world, cost) {
         Some(Wait::At(time)) => assert_wait_is_exact(world, cost, time.as_nanos(), question),
         None => Ok(()),
-        Some(other) => Err(TestCaseError::fail(format!("{other:?} with zero held"))),
+        Some(other) => Err(TestCaseError::fail(format!("{other:?} without a held amount"))),
     }
 }
 
@@ -110,12 +110,12 @@ fn fits(world: &World, cost: &Cost, now: u64) -> bool {
     reserve(&world.rules, &mut world.buckets.clone(), cost, at(now)).is_ok()
 }
 
-fn is_too_big(world: &World, cost: &Cost) -> bool {
+fn exceeds_capacity(world: &World, cost: &Cost) -> bool {
     let mut limits = world.specs.iter().filter(|s| !s.is_concurrency() && !s.debt);
     limits.any(|s| cost.amount(&s.dimension) > s.capacity())
 }
 
-/// Returns a cost that exceeds every limit from time to time.
+/// Returns a cost that sometimes exceeds every limit.
 fn cost(world: &World, question: Event) -> Cost {
     let cost = world.cost(question);
     match question.delay % 32 {

@@ -56,9 +56,9 @@ proptest! {
         }
     }
 
-    /// A settled level is at least that of charging the actual amount at send, whatever the rule:
-    /// no amount is refunded twice. Charged at send, a level is at most that of all reservations,
-    /// released ones included.
+    /// Under every rule, a settled level is at least the level of a reference charged the actual amount
+    /// at send: no amount is refunded twice. Charged at send, a level is at most that of all
+    /// reservations, including released ones.
     #[test]
     fn p3_refunds_are_never_counted_twice(
         specs in specs(), start in start(), events in events(30),
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// A fresh bucket answers every cost like a new one, so it can be dropped.
+    /// A fresh bucket grants and refuses every cost like a new one, so it can be dropped.
     #[test]
     fn p3_fresh_bucket_equals_new_one(
         specs in specs(), start in start(), events in events(12), probe: u8,
@@ -153,7 +153,7 @@ proptest! {
             let used = buckets[0].level(&rules[0], at(now + later)).used;
             let most = reference.used(now + later - window / 256);
             prop_assert!(used >= reference.used(now + later), "dropped too early");
-            prop_assert!(used <= most, "{} at +{}, {} at the most", used, later, most);
+            prop_assert!(used <= most, "{} used at +{}, at most {} expected", used, later, most);
         }
     }
 }

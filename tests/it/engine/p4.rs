@@ -53,8 +53,8 @@ fn assert_charged_separately(world: &mut World, cost: &Cost) -> Result<(), TestC
     Ok(())
 }
 
-/// The wait is at least that of every single rule, and the named rule alone would refuse, now or
-/// during the wait.
+/// Asserts that the wait is at least that of every single rule, and that the named rule alone refuses
+/// the cost, now or during the wait.
 fn assert_named_rule_binds(
     world: &World,
     cost: &Cost,

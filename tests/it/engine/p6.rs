@@ -1,5 +1,6 @@
 //! P6: no panic, no overflow, no endless loop and bounded memory, for all amounts, costs, times
-//! (backwards, too), windows and margins, and all calls in any order, invalid ones included.
+//! (including earlier ones), windows and margins, and for all calls in any order, including invalid
+//! ones.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ proptest! {
         let buckets = rules.iter().map(Bucket::new).collect();
         let mut engine = Engine { rules, buckets, now: start, time: Timeline::default() };
         for call in calls {
-            engine.pass(&call);
+            engine.set_time(&call);
             engine.call(&call, &others)?;
             engine.check_levels()?;
         }
@@ -57,8 +58,8 @@ struct Call {
 }
 
 impl Engine {
-    /// Sets the time anywhere, or near the boundaries of a window.
-    fn pass(&mut self, call: &Call) {
+    /// Sets any time, or a time near the boundaries of a window.
+    fn set_time(&mut self, call: &Call) {
         let window = self.rules[0].limit().window().as_nanos();
         self.now = match call.pass % 12 {
             0 => call.at,
@@ -197,7 +198,7 @@ fn dimension(kind: u8) -> Dimension {
     }
 }
 
-/// Generates any number, often one next to a boundary of overflow.
+/// Generates any number, often one next to an overflow boundary.
 fn edge() -> impl Strategy<Value = u64> {
     any::<u64>().prop_map(|bits| match bits >> 60 {
         0..=2 => bits % 3,

@@ -11,9 +11,8 @@ const KEY: &str = "src/quota/key.rs";
 #[test]
 fn engine_and_quota_use_only_core_and_alloc() {
     let files = sources(&["src"]);
-    let of =
-        |module_path: &str| files.iter().filter(|(path, _)| path.starts_with(module_path)).count();
-    assert!(of("src/engine/") > 10 && of("src/quota/") > 10, "this is the crate's source");
+    let count = |folder: &str| files.iter().filter(|(path, _)| path.starts_with(folder)).count();
+    assert!(count("src/engine/") > 10 && count("src/quota/") > 10, "the sources are listed");
     let pure = |path: &str| path.starts_with("src/engine/") || path.starts_with("src/quota/");
     let pure_files: Vec<_> = files.iter().filter(|(path, _)| pure(path)).collect();
     let modules: Vec<_> = pure_files.iter().map(|(path, _)| module(path)).collect();
@@ -24,9 +23,9 @@ fn engine_and_quota_use_only_core_and_alloc() {
 
 #[test]
 fn use_of_std_or_other_crate_is_detected() {
-    let violations = |path: &str, text: &str, what: &str| {
+    let violations = |path: &str, text: &str, import: &str| {
         let found = foreign(path, text, &["wait"]);
-        assert_eq!(found, [format!("{path}:1: {what}")], "{text}");
+        assert_eq!(found, [format!("{path}:1: {import}")], "{text}");
     };
     violations("src/engine/a.rs", "use std::time::Instant;", "std");
     violations("src/engine/a.rs", "use std::collections::HashMap;", "std");
@@ -137,10 +136,10 @@ fn module(path: &str) -> &str {
     path.trim_end_matches(".rs").rsplit('/').next().unwrap_or(path)
 }
 
-/// Crates of the values' derives.
+/// The crates whose derives the values use.
 const DERIVES: [&str; 2] = ["serde", "schemars"];
 
-/// Lower-case names that may start a path, in addition to the modules.
+/// The lower-case names, apart from modules, that may start a path.
 const OWN: [&str; 15] = [
     "core", "alloc", "crate", "super", "self", "u8", "u16", "u32", "u64", "u128", "usize", "i64",
     "i128", "f64", "clippy",

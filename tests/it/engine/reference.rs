@@ -1,14 +1,14 @@
 //! Plain models of a provider, independent of the engine, as references of the property tests.
 
-/// Counts charges whether they fit or not, and reports whether one would fit.
+/// A model of a limit that counts every charge, and reports whether a charge would fit.
 pub(super) trait Reference {
     fn take(&mut self, amount: u64, now: u64);
     fn used(&mut self, now: u64) -> u64;
     fn fits(&mut self, amount: u64, now: u64) -> bool;
 }
 
-/// Moves from event to event. A token is `window` units and a nanosecond refills `amount` of them,
-/// so the level is an exact rational.
+/// A token bucket. A token has `window` units, and a nanosecond refills `amount` of them, so the level
+/// is an exact rational number.
 pub(super) struct TokenBucket {
     amount: i128,
     window: i128,
@@ -109,7 +109,7 @@ impl<N: Fn(u64) -> (i64, i64)> Reference for NamedWindow<N> {
     }
 }
 
-/// Starts with the first charge, and again with the first charge after its end.
+/// A window that starts with the first charge, and again with the first charge after its end.
 pub(super) struct FixedWindow {
     limit: u64,
     window: u64,

@@ -59,7 +59,7 @@ impl Spec {
         if self.burst > 0 { self.burst } else { self.amount }
     }
 
-    /// Returns the capacity needed for a request of this amount: with debt at most the whole.
+    /// Returns the capacity that a request of this amount needs: with debt, at most the whole limit.
     pub(super) fn needed(&self, amount: u64) -> u64 {
         if self.debt { amount.min(self.capacity()) } else { amount }
     }
@@ -76,8 +76,8 @@ impl Spec {
         }
     }
 
-    /// Like [`Self::reference`], but a fixed window that is not charged at send has no known phase,
-    /// and becomes a sliding window.
+    /// Returns the same as [`Self::reference`], except for a fixed window: not charged at send, its phase
+    /// is unknown, and it becomes a sliding window.
     pub(super) fn reference_at_settle(&self) -> Box<dyn Reference> {
         match self.algorithm {
             Algorithm::FixedWindow => Box::new(SlidingWindow::new(self.amount, self.window)),
@@ -110,7 +110,8 @@ impl Spec {
     }
 }
 
-/// One byte each: action, time step, three sizes, request, share, delay.
+/// An event, with one byte each for the action, the time step, three sizes, the request, the share and
+/// the delay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     pub(super) act: Act,
@@ -229,8 +230,8 @@ pub(super) fn window() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Generates now, a time near the end of a calendar window, or one of the first nanoseconds of
-/// 1970.
+/// Generates a recent time, a time near the end of a calendar window, or one of the first nanoseconds
+/// of 1970.
 pub(super) fn start() -> impl Strategy<Value = u64> {
     prop_oneof![Just(1_800_000_000_000_000_000), days(), 0..3_u64]
 }

@@ -1,4 +1,4 @@
-//! The engine driven by a schedule, and the charges of a provider next to it.
+//! The engine driven by a schedule, with the charges that a provider makes.
 
 use tollgate::engine::{Bucket, Level, Rule, Shortfall, Wait, release, reserve, settle};
 use tollgate::quota::{Cost, Dimension, Margin, SettleAt};
@@ -12,7 +12,7 @@ pub(super) struct World {
     pub(super) buckets: Vec<Bucket>,
     pub(super) now: u64,
     pub(super) open: Vec<Sent>,
-    /// Times and amounts of the provider's charges, per rule.
+    /// The times and amounts of the provider's charges, by rule.
     pub(super) charges: Vec<Vec<(u64, u64)>>,
     /// Ended requests, in order of their ends.
     ended_requests: Vec<EndedRequest>,
@@ -21,7 +21,7 @@ pub(super) struct World {
     lag: u64,
 }
 
-/// An ended_at request.
+/// A request that has ended.
 pub(super) struct EndedRequest {
     sent: u64,
     reserved: Cost,
@@ -49,9 +49,9 @@ pub(super) struct Sent {
     pub(super) at: u64,
     pub(super) reserved: Cost,
     pub(super) actual: Cost,
-    /// Nanoseconds from send to arrival at the provider.
+    /// The nanoseconds from sending to arrival at the provider.
     pub(super) delay: u64,
-    /// The time at which a provider charges late, in 1/255 of the time from arrival to end.
+    /// The time of a late charge by the provider, in 1/255 of the time from arrival to end.
     pub(super) share: u8,
 }
 
@@ -101,7 +101,7 @@ impl World {
 
     pub(super) fn cost(&self, event: Event) -> Cost {
         let [a, b, c] = event.sizes;
-        // Sometimes more than one of the limits holds.
+        // Sometimes more than the smallest limit can hold.
         let times = if event.delay % 16 == 5 { 3 } else { 1 };
         Cost::new()
             .requests(times * size(a, self.least(&Dimension::Requests)))
@@ -139,7 +139,7 @@ impl World {
 
     fn finish(&mut self, sent: Sent, act: Act) {
         let (sent_at, now) = (at(sent.at), at(self.now));
-        let released = act == Act::Release && self.may_release(&sent);
+        let released = act == Act::Release && self.can_release(&sent);
         if released {
             release(&self.rules, &mut self.buckets, sent_at, &sent.reserved, now);
         } else {
@@ -158,29 +158,30 @@ impl World {
 
     /// Returns the level of every bucket, this many nanoseconds from now.
     pub(super) fn levels(&self, later: u64) -> Vec<Level> {
-        let sides = self.rules.iter().zip(&self.buckets);
-        sides.map(|(rule, bucket)| bucket.level(rule, at(self.now + later))).collect()
+        let buckets = self.rules.iter().zip(&self.buckets);
+        buckets.map(|(rule, bucket)| bucket.level(rule, at(self.now + later))).collect()
     }
 
-    /// Returns the charges of the ended_at requests that the rule counts, as given by `side`.
+    /// Returns the charges of the ended requests that the rule counts, as returned by `charge`.
     pub(super) fn charges_of(
         &self,
         spec: &Spec,
-        side: impl Fn(&EndedRequest, &Dimension) -> (u64, u64),
+        charge: impl Fn(&EndedRequest, &Dimension) -> (u64, u64),
     ) -> Vec<(u64, u64)> {
-        let counted = self.ended_requests.iter().filter(|o| o.reserved.amount(&spec.dimension) > 0);
-        counted.map(|charges_of| side(charges_of, &spec.dimension)).collect()
+        let counts = |request: &&EndedRequest| request.reserved.amount(&spec.dimension) > 0;
+        let counted = self.ended_requests.iter().filter(counts);
+        counted.map(|request| charge(request, &spec.dimension)).collect()
     }
 
     pub(super) fn has_released(&self) -> bool {
-        self.ended_requests.iter().any(|charges_of| charges_of.released)
+        self.ended_requests.iter().any(|request| request.released)
     }
 
-    /// A fixed window starts with the first request, and its release must be known before another
-    /// window can start; after that, it can no longer be corrected.
-    fn may_release(&self, sent: &Sent) -> bool {
-        let charges_of = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
-        !self.specs.iter().any(charges_of)
+    /// Returns `true` if a request may be released: a fixed window starts with its first request, which can
+    /// be corrected only until another window can start.
+    fn can_release(&self, sent: &Sent) -> bool {
+        let is_over = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
+        !self.specs.iter().any(is_over)
     }
 
     /// Records the provider's charge of a request that ends now.

@@ -71,8 +71,8 @@ fn listener_may_call_the_limiter() {
     limiter.quotas().set("k", &Quota::new().rpm(100));
     limiter.feedback().rate_limited("k", &tollgate::limiter::RateLimited::new(None));
     let _ = limiter.try_acquire("k", &Cost::new()).unwrap_err();
-    // Three times "other" granted and settled; granted, released, changed, cooling, reduced,
-    // denied.
+    // Granted and settled three times for "other"; granted, released, changed, cooling down, reduced
+    // and denied for "k".
     assert_eq!(received.load(Ordering::Relaxed), 3 * 2 + 6);
 }
 

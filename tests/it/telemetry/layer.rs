@@ -17,7 +17,7 @@ use super::MetricsExporter;
 
 const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
 
-fn rig() -> (Limiter, MetricsExporter) {
+fn limiter_and_exporter() -> (Limiter, MetricsExporter) {
     let builder = Limiter::builder().margin(Margin::NONE).clock(TokioClock::new());
     let quota = Quota::new().rpm(500).tpm(30_000);
     let limiter = builder.provider(OPENAI).quota("m", quota).build().unwrap();
@@ -25,8 +25,8 @@ fn rig() -> (Limiter, MetricsExporter) {
     (limiter, exporter)
 }
 
-/// Sends a chat whose answer takes two seconds; a status of 0 is a broken connection.
-async fn send(limiter: &Limiter, model: &str, (status, body): (u16, &'static str)) {
+/// Sends a chat request whose response takes two seconds. A status of 0 breaks the connection.
+async fn send(limiter: &Limiter, model: &str, status: u16, body: &'static str) {
     let answer = move |_: Request<String>| async move {
         tokio::time::sleep(Duration::from_secs(2)).await;
         let response = Response::builder().status(status).body(Full::<Bytes>::from(body));
@@ -42,9 +42,9 @@ async fn send(limiter: &Limiter, model: &str, (status, body): (u16, &'static str
 
 #[tokio::test(start_paused = true)]
 async fn token_usage_and_duration_follow_otel_conventions() {
-    let (limiter, exporter) = rig();
-    send(&limiter, "m", (200, USAGE)).await;
-    send(&limiter, "m", (200, USAGE)).await;
+    let (limiter, exporter) = limiter_and_exporter();
+    send(&limiter, "m", 200, USAGE).await;
+    send(&limiter, "m", 200, USAGE).await;
     let page = exporter.page();
     let labels = |kind| {
         let model = ("gen_ai_request_model", "m");
@@ -61,10 +61,10 @@ async fn token_usage_and_duration_follow_otel_conventions() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_call_has_error_type_and_no_token_usage() {
-    let (limiter, exporter) = rig();
-    send(&limiter, "m", (500, "{}")).await;
-    send(&limiter, "m", (0, "")).await;
-    send(&limiter, "m", (429, "{}")).await;
+    let (limiter, exporter) = limiter_and_exporter();
+    send(&limiter, "m", 500, "{}").await;
+    send(&limiter, "m", 0, "").await;
+    send(&limiter, "m", 429, "{}").await;
     let page = exporter.page();
     let kinds: Vec<_> =
         page.values("gen_ai_client_operation_duration_count", "error_type").into_iter().collect();
@@ -75,9 +75,9 @@ async fn failed_call_has_error_type_and_no_token_usage() {
 
 #[tokio::test(start_paused = true)]
 async fn model_without_quota_is_labelled_other() {
-    let (limiter, exporter) = rig();
-    send(&limiter, "sk-hostile", (200, USAGE)).await;
-    send(&limiter, "gpt-4o-2024-08-06", (200, USAGE)).await;
+    let (limiter, exporter) = limiter_and_exporter();
+    send(&limiter, "sk-hostile", 200, USAGE).await;
+    send(&limiter, "gpt-4o-2024-08-06", 200, USAGE).await;
     let page = exporter.page();
     let models = page.values("gen_ai_client_operation_duration_count", "gen_ai_request_model");
     assert!(models.contains("other") && models.len() == 2, "{models:?}");
@@ -86,7 +86,7 @@ async fn model_without_quota_is_labelled_other() {
 
 #[tokio::test(start_paused = true)]
 async fn service_without_provider_records_no_operation() {
-    let (limiter, exporter) = rig();
+    let (limiter, exporter) = limiter_and_exporter();
     let answer = service_fn(|tokens: u64| std::future::ready(Ok::<_, Infallible>(tokens)));
     let client = RateLimitLayer::new(limiter)
         .classify(|_: &u64| tollgate::middleware::Classified::new("m", tollgate::Cost::new()))

@@ -1,4 +1,4 @@
-//! Records what is logged through `tracing`.
+//! A recorder of `tracing` spans and events.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Spans and events recorded since the subscriber was set.
+/// The spans and events that were recorded since the subscriber was set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Line>>>);
 
@@ -26,7 +26,7 @@ pub(crate) struct Line {
     pub(crate) fields: BTreeMap<&'static str, String>,
     /// The name of the parent span.
     pub(crate) inside: Option<&'static str>,
-    /// True for a span that has ended.
+    /// `true` for a span that has ended.
     pub(crate) closed: bool,
     id: Option<u64>,
 }

@@ -9,7 +9,7 @@ use super::MetricsExporter;
 
 const KEY: &[(&str, &str)] = &[("key", "k")];
 
-fn rig(quota: Quota) -> (Limiter, ManualClock, MetricsExporter) {
+fn limiter_clock_exporter(quota: Quota) -> (Limiter, ManualClock, MetricsExporter) {
     let clock = ManualClock::new();
     let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
     let limiter = builder.quota("k", quota).build().unwrap();
@@ -19,7 +19,7 @@ fn rig(quota: Quota) -> (Limiter, ManualClock, MetricsExporter) {
 
 #[test]
 fn reserved_and_charged_tokens_are_separate_counters() {
-    let (limiter, _clock, exporter) = rig(Quota::new().rpm(10).tpm(1_000));
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(10).tpm(1_000));
     let take = |tokens| limiter.try_acquire("k", &Cost::new().tokens(tokens)).unwrap();
     take(100).settle(&Cost::new().tokens(50));
     take(100).settle(&Cost::new().tokens(400));
@@ -37,7 +37,8 @@ fn reserved_and_charged_tokens_are_separate_counters() {
 
 #[test]
 fn gauges_equal_limiter_stats() {
-    let (limiter, _clock, exporter) = rig(Quota::new().rpm(10).tpm(1_000).concurrency(4));
+    let (limiter, _clock, exporter) =
+        limiter_clock_exporter(Quota::new().rpm(10).tpm(1_000).concurrency(4));
     let permit = limiter.try_acquire("k", &Cost::new().tokens(70)).unwrap();
     let _other = limiter.try_acquire("k", &Cost::new().tokens(30)).unwrap();
     permit.settle(&Cost::new().tokens(70));
@@ -72,7 +73,7 @@ fn gauges_of_pruned_keys_are_zero() {
 
 #[tokio::test]
 async fn waiting_requests_are_a_gauge() {
-    let (limiter, _clock, exporter) = rig(Quota::new().rpm(1));
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(1));
     limiter.try_acquire("k", &Cost::new()).unwrap();
     let mut waiting = [limiter.acquire("k", &Cost::new()), limiter.acquire("k", &Cost::new())];
     waiting.iter_mut().for_each(|acquire| assert!(acquire.arrive().is_none()));
@@ -83,7 +84,7 @@ async fn waiting_requests_are_a_gauge() {
 
 #[test]
 fn refusals_reductions_and_recoveries_are_counted() {
-    let (limiter, clock, exporter) = rig(Quota::new().rpm(100));
+    let (limiter, clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
     let refusal = RateLimited::new(Some(Duration::from_secs(1)));
     limiter.feedback().rate_limited("k", &refusal);
     limiter.feedback().rate_limited("k", &refusal);
@@ -100,7 +101,7 @@ fn refusals_reductions_and_recoveries_are_counted() {
 
 #[test]
 fn store_counters_report_totals() {
-    let (_limiter, _clock, exporter) = rig(Quota::new().rpm(100));
+    let (_limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
     exporter.meter.store(3, 0);
     exporter.meter.store(5, 2);
     let page = exporter.page();

@@ -21,7 +21,7 @@ async fn scrape(addr: SocketAddr) -> MetricsPage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scraped_metrics_equal_limiter_provider_and_answers() {
+async fn scraped_metrics_equal_limiter_provider_and_responses() {
     let provider =
         SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
     let limiter = prometheus::limiter().unwrap();

@@ -1,4 +1,4 @@
-//! The span of a request, from the call to the end of its body, and the events inside.
+//! The span of a request, from the call to the end of the response body, and the events inside it.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -35,10 +35,11 @@ fn chat() -> Request<String> {
     request.body(body.to_string()).unwrap()
 }
 
-/// Returns a client whose provider logs an event per request and gives this answer.
+/// Returns a client whose provider logs an event and returns this response for each request.
 fn client(
     limiter: &Limiter,
-    (status, body): (u16, &'static str),
+    status: u16,
+    body: &'static str,
 ) -> impl Service<
     Request<String>,
     Response = Response<tollgate::middleware::ResponseBody<Full<Bytes>>>,
@@ -54,7 +55,7 @@ fn client(
 
 /// Returns the only span.
 fn span(log: &Log) -> Line {
-    let [span] = &log.named(SPAN)[..] else { panic!("one span: {:?}", log.lines()) };
+    let [span] = &log.named(SPAN)[..] else { panic!("not one span: {:?}", log.lines()) };
     span.clone()
 }
 
@@ -63,7 +64,7 @@ async fn span_covers_call_to_end_of_body_and_has_usage() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000));
     let call = async {
-        let response = client(&limiter, (200, USAGE)).oneshot(chat()).await.unwrap();
+        let response = client(&limiter, 200, USAGE).oneshot(chat()).await.unwrap();
         assert!(!span(&log).closed);
         assert_eq!(span(&log).field("gen_ai.usage.output_tokens"), None);
         response.into_body().collect().await.unwrap();
@@ -100,7 +101,7 @@ async fn span_covers_call_to_end_of_body_and_has_usage() {
 async fn wait_is_recorded_in_span_and_logged_inside() {
     let (log, _guard) = Log::at(Level::DEBUG);
     let limiter = limiter(OPENAI, Quota::new().rpm(1));
-    let client = client(&limiter, (200, USAGE));
+    let client = client(&limiter, 200, USAGE);
     for _ in 0..2 {
         let response = client.clone().oneshot(chat()).await.unwrap();
         response.into_body().collect().await.unwrap();
@@ -119,7 +120,7 @@ async fn status_429_is_span_error_and_cool_down_is_logged_inside() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(500));
     let error = r#"{"error": {"code": "rate_limit_exceeded", "message": "slow down"}}"#;
-    let response = client(&limiter, (429, error)).oneshot(chat()).await.unwrap();
+    let response = client(&limiter, 429, error).oneshot(chat()).await.unwrap();
     response.into_body().collect().await.unwrap();
     let span = span(&log);
     assert_eq!(span.field("error.type"), Some("429"));
@@ -153,7 +154,7 @@ async fn error_in_success_and_own_refusal_are_span_errors() {
 async fn request_dropped_while_waiting_ends_span_as_cancelled() {
     let (log, _guard) = Log::at(Level::INFO);
     let limiter = limiter(OPENAI, Quota::new().rpm(1));
-    let mut client = client(&limiter, (200, USAGE));
+    let mut client = client(&limiter, 200, USAGE);
     drop(client.ready().await.unwrap().call(chat()).await.unwrap());
     drop(client.ready().await.unwrap().call(chat()));
     let spans = log.named(SPAN);
@@ -167,7 +168,7 @@ async fn provider_and_operation_names_follow_otel_conventions() {
     let limiter = limiter(GEMINI, Quota::new().rpm(500));
     let request = Request::post("/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
     let request = request.body(r#"{"contents": []}"#.to_owned()).unwrap();
-    drop(client(&limiter, (200, "{}")).oneshot(request).await.unwrap());
+    drop(client(&limiter, 200, "{}").oneshot(request).await.unwrap());
     let span = span(&log);
     assert_eq!(span.field("otel.name"), Some("generate_content gemini-2.5-pro"));
     assert_eq!(span.field("gen_ai.provider.name"), Some("gcp.gemini"));
@@ -191,11 +192,12 @@ async fn span_has_requested_model_next_to_other_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_headers_and_answers_are_not_logged() {
+async fn prompts_headers_and_responses_are_not_logged() {
     let (log, _guard) = Log::at(Level::TRACE);
     let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000));
-    for answer in [(200, USAGE), (401, r#"{"error": {"message": "Bad key sk-very-secret"}}"#)] {
-        let response = client(&limiter, answer).oneshot(chat()).await.unwrap();
+    let error = r#"{"error": {"message": "Bad key sk-very-secret"}}"#;
+    for (status, body) in [(200, USAGE), (401, error)] {
+        let response = client(&limiter, status, body).oneshot(chat()).await.unwrap();
         response.into_body().collect().await.unwrap();
     }
     let all = format!("{:?}", log.lines());
