@@ -32,7 +32,7 @@ enum Step {
     Fail,
 }
 
-/// A body of these steps, with an optional known size; the steps left can be read from outside.
+/// A body of these steps, with an optional known size. A clone can read the number of remaining steps.
 #[derive(Debug, Clone)]
 struct Steps {
     left: Arc<Mutex<VecDeque<Step>>>,
@@ -89,7 +89,9 @@ fn trailers() -> HeaderMap {
 }
 
 /// Returns the bytes and trailers of a body, and whether it failed after them.
-async fn drained<B: Body<Data = Bytes> + Unpin>(mut body: B) -> (Vec<u8>, Option<HeaderMap>, bool) {
+async fn read_to_end<B: Body<Data = Bytes> + Unpin>(
+    mut body: B,
+) -> (Vec<u8>, Option<HeaderMap>, bool) {
     let (mut bytes, mut trailers) = (Vec::new(), None);
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return (bytes, trailers, true) };
@@ -101,13 +103,13 @@ async fn drained<B: Body<Data = Bytes> + Unpin>(mut body: B) -> (Vec<u8>, Option
     (bytes, trailers, false)
 }
 
-/// Returns the request as the layer with this bound passes it on.
-async fn buffered(bound: usize, request: Request<Steps>) -> Request<BufferedBody<Steps>> {
+/// Returns the request that the layer with this bound forwards.
+async fn buffer(bound: usize, request: Request<Steps>) -> Request<BufferedBody<Steps>> {
     let service = service_fn(async |request| Ok::<_, Oops>(request));
     BufferBodyLayer::new().with_bound(bound).layer(service).oneshot(request).await.unwrap()
 }
 
-fn peeked(body: &impl PeekBody) -> Option<Vec<u8>> {
+fn peek_bytes(body: &impl PeekBody) -> Option<Vec<u8>> {
     body.peek(|bytes| bytes.map(<[u8]>::to_vec))
 }
 
@@ -133,18 +135,18 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let expected = drained(Steps::new(steps.clone())).await;
+            let expected = read_to_end(Steps::new(steps.clone())).await;
             let (bytes, _, failed) = &expected;
             let mut body = Steps::new(steps);
             body.has_size_hint = has_size_hint;
-            let body = buffered(bound, Request::new(body)).await.into_body();
+            let body = buffer(bound, Request::new(body)).await.into_body();
             let whole = bytes.len() <= bound && !failed;
-            assert_eq!(peeked(&body), whole.then(|| bytes.clone()));
+            assert_eq!(peek_bytes(&body), whole.then(|| bytes.clone()));
             let hint = body.size_hint();
             let size = bytes.len() as u64;
             assert!(hint.lower() <= size && hint.upper().is_none_or(|upper| size <= upper));
             assert!(!body.is_end_stream() || expected == (Vec::new(), None, false));
-            assert_eq!(drained(body).await, expected);
+            assert_eq!(read_to_end(body).await, expected);
         });
     }
 }
@@ -158,33 +160,36 @@ fn text(text: &str) -> Steps {
 async fn body_known_to_exceed_bound_is_not_read() {
     let mut known = text(&"x".repeat(100));
     known.has_size_hint = true;
-    let body = buffered(99, Request::new(known.clone())).await.into_body();
-    assert_eq!((known.left(), body.size(), peeked(&body)), (10, Some(100), None));
+    let body = buffer(99, Request::new(known.clone())).await.into_body();
+    assert_eq!((known.left(), body.size(), peek_bytes(&body)), (10, Some(100), None));
 
     let stated = text(&"x".repeat(100));
     let request = Request::post("/").header("content-length", "100").body(stated.clone()).unwrap();
-    let body = buffered(99, request).await.into_body();
-    assert_eq!((stated.left(), body.size(), peeked(&body)), (10, Some(100), None));
+    let body = buffer(99, request).await.into_body();
+    assert_eq!((stated.left(), body.size(), peek_bytes(&body)), (10, Some(100), None));
 }
 
 #[tokio::test]
 async fn body_found_to_exceed_bound_is_read_up_to_bound() {
     let long = text(&"x".repeat(100));
-    let body = buffered(35, Request::new(long.clone())).await.into_body();
+    let body = buffer(35, Request::new(long.clone())).await.into_body();
     // Three frames fit; the fourth was read as well. These are the known bytes.
-    assert_eq!((long.left(), body.size(), peeked(&body)), (6, Some(40), None));
+    assert_eq!((long.left(), body.size(), peek_bytes(&body)), (6, Some(40), None));
     assert!(!body.is_end_stream());
-    assert_eq!(drained(body).await.0.len(), 100);
+    assert_eq!(read_to_end(body).await.0.len(), 100);
 }
 
 #[tokio::test]
 async fn buffered_body_has_exact_size_unless_trailers_follow() {
-    let body = buffered(99, Request::new(text("twelve bytes"))).await.into_body();
+    let body = buffer(99, Request::new(text("twelve bytes"))).await.into_body();
     assert_eq!(body.size_hint().exact(), Some(12));
-    // A client that knows the length sends no trailers.
+    // A client that knows the exact size sends no trailers.
     let steps = [Step::Data(b"twelve bytes".to_vec()), Step::Trailers];
-    let body = buffered(99, Request::new(Steps::new(steps))).await.into_body();
-    assert_eq!((body.size_hint().exact(), peeked(&body)), (None, Some(b"twelve bytes".to_vec())));
+    let body = buffer(99, Request::new(Steps::new(steps))).await.into_body();
+    assert_eq!(
+        (body.size_hint().exact(), peek_bytes(&body)),
+        (None, Some(b"twelve bytes".to_vec()))
+    );
 }
 
 fn limiter() -> Limiter {
@@ -196,7 +201,7 @@ type Client = Strict<Request<BufferedBody<Steps>>, Response<Frames>>;
 
 fn provider() -> Client {
     Strict::new(|request: Request<BufferedBody<Steps>>| async move {
-        drained(request.into_body()).await;
+        read_to_end(request.into_body()).await;
         Ok(Frames::from(USAGE).into_response())
     })
 }
@@ -218,7 +223,7 @@ async fn streamed_request_is_charged_like_one_in_memory() {
         reserved.push(held(&limiter, "gpt-4o"));
         drop(response);
     }
-    // Beyond the bound the model cannot be read either, so the quota holds zero.
+    // Beyond the bound the model can't be read, so that no amount is held.
     let in_memory = RateLimitLayer::new(limiter.clone())
         .layer(Strict::new(|_: Request<String>| async { Ok(Frames::from(USAGE).into_response()) }));
     let response = in_memory.oneshot(chat("gpt-4o")).await.unwrap();
@@ -227,7 +232,7 @@ async fn streamed_request_is_charged_like_one_in_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_dropped_while_body_is_read_reserves_zero() {
+async fn request_dropped_while_body_is_read_is_not_charged() {
     let limiter = limiter();
     let inner = provider();
     let calls = Arc::clone(&inner.calls);

@@ -35,8 +35,8 @@ async fn request_that_fits_uses_the_ready_service() {
 async fn request_that_waited_uses_a_clone_made_ready() {
     let limiter = limiter(Quota::new().rpm(1));
     // Becomes ready on every third poll; a call before that panics.
-    let tries = AtomicUsize::new(0);
-    let inner = echo().with_readiness(move || match tries.fetch_add(1, Ordering::Relaxed) % 3 {
+    let polls = AtomicUsize::new(0);
+    let inner = echo().with_readiness(move || match polls.fetch_add(1, Ordering::Relaxed) % 3 {
         2 => Poll::Ready(Ok(())),
         _ => Poll::Pending,
     });
@@ -129,7 +129,7 @@ async fn future_dropped_while_waiting_leaves_queue_uncharged() {
     assert_eq!((available(&limiter, "k"), limiter.stats("k").waiting), (vec![0], 0));
 }
 
-/// Returns a service that never answers.
+/// Returns a service that never responds.
 fn silent() -> Strict<u64, u64> {
     Strict::new(|_| std::future::pending())
 }
@@ -211,7 +211,7 @@ async fn clone_that_fails_to_become_ready_releases() {
     let mut future = service.ready().await.unwrap().call(0);
     broken.store(true, Ordering::Relaxed);
     assert_eq!((&mut future).await.unwrap_err().into_inner::<Oops>().unwrap(), Oops);
-    // Even before the future is dropped.
+    // The reservation is released even before the future is dropped.
     assert_eq!(available(&limiter, "k"), [1]);
     drop(future);
     let error = service.ready().await.unwrap_err();

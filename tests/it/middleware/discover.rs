@@ -7,7 +7,7 @@ use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::Quota;
 
 use super::inner::Frames;
-use super::{USAGE, answering, available, builder, chat, send};
+use super::{USAGE, available, builder, chat, client_returning, send};
 
 fn limited() -> Response<Frames> {
     let mut response = Frames::from(USAGE).into_response();
@@ -25,7 +25,7 @@ fn limited() -> Response<Frames> {
 async fn send_one(limiter: &Limiter, discover: bool, model: &str) -> Vec<u64> {
     let layer = RateLimitLayer::new(limiter.clone());
     let layer = if discover { layer.discover() } else { layer };
-    drop(send(&mut answering(&layer, limited), chat(model)).await);
+    drop(send(&mut client_returning(&layer, limited), chat(model)).await);
     available(limiter, model)
 }
 
@@ -54,7 +54,7 @@ async fn discovered_limit_below_default_output_refuses_no_request() {
         }
         response
     };
-    let mut client = answering(&layer, answer);
+    let mut client = client_returning(&layer, answer);
     for _ in 0..10 {
         let body = r#"{"model": "my-model", "messages": []}"#.to_owned();
         let response = send(&mut client, http::Request::post("/v1/messages").body(body).unwrap());
@@ -90,7 +90,7 @@ async fn built_in_quota_is_replaced_by_headers() {
     assert_eq!(send_one(&limiter, true, "gpt-4o-mini").await, [481, 28_001], "the lower remainder");
     assert_eq!(limiter.quotas().of("gpt-4o-mini").limits()[1].amount(), 30_000);
     let layer = RateLimitLayer::new(limiter.clone()).discover();
-    let mut silent = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut silent = client_returning(&layer, || Frames::from(USAGE).into_response());
     drop(send(&mut silent, chat("gpt-4o")).await);
     assert_eq!(
         limiter.quotas().of("gpt-4o").limits()[1].amount(),
@@ -116,7 +116,7 @@ async fn refusal_without_limit_header_keeps_key_limited() {
         response
     };
     let layer = RateLimitLayer::new(limiter.clone()).discover();
-    drop(send(&mut answering(&layer, refusal), chat("my-model")).await);
+    drop(send(&mut client_returning(&layer, refusal), chat("my-model")).await);
     assert_eq!(available(&limiter, "my-model"), [1]);
 }
 

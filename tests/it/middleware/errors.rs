@@ -1,4 +1,4 @@
-//! Errors of the layer, and the data that they must not show.
+//! Errors of the layer, and the data that they must not contain.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn reject_does_not_wait_for_permits_or_waiters() {
     let limiter = limiter(Quota::new().concurrency(1));
     let layer = tokens(&limiter).key("k");
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
-    // Neither for the request in flight nor for the waiter behind it.
+    // It waits neither for the request in flight nor for the waiter behind it.
     let mut waiting = limiter.acquire("k", &Cost::new());
     for _ in 0..2 {
         let mut service = layer.clone().reject().layer(echo());

@@ -1,11 +1,11 @@
-//! Extensions of requests sent through reqwest, which does not forward its own.
+//! Extensions of requests sent through reqwest, which doesn't expose them itself.
 
 use reqwest::{Body, Response};
 use tollgate::middleware::{Journey, RateLimitLayer};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;
-use super::reqwest::{CHAT, answers_once, client, closed_port, limiter, ok};
+use super::reqwest::{CHAT, client, closed_port, limiter, ok, respond_once};
 use super::{USAGE, available, held};
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn http_request_keeps_journey_through_reqwest() {
         [(Body::from(CHAT), true), (Body::wrap(Frames::from(CHAT).with_known_end()), false)]
     {
         let journey = Journey::new();
-        let url = format!("{}/v1/chat/completions", answers_once(ok(USAGE)).await);
+        let url = format!("{}/v1/chat/completions", respond_once(ok(USAGE)).await);
         let request = http::Request::post(&url).extension(journey.clone()).body(body).unwrap();
         let response: Response = service.ready().await.unwrap().call(request).await.unwrap();
         assert_eq!(response.url().as_str(), url);

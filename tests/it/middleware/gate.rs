@@ -1,4 +1,4 @@
-//! `poll_ready`.
+//! Readiness: `poll_ready` of a layer with keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -147,7 +147,7 @@ async fn limit_reduced_below_typical_cost_still_opens_gate() {
     for _ in 0..3 {
         layer.layer(echo()).oneshot(100).await.unwrap();
     }
-    // The typical cost is 100, above the limit of 60, of which zero is left.
+    // The typical cost is 100, above the limit of 60, which is exhausted.
     let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     limiter.quotas().set("k", &quota);
     let begin = limiter.now();

@@ -28,7 +28,7 @@ impl std::error::Error for Oops {}
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Oops>> + Send>>;
 type Ready = dyn Fn() -> Poll<Result<(), Oops>> + Send + Sync;
 
-/// A service that panics if a call is not preceded by readiness of the same clone.
+/// A service that panics if it is called without having been polled ready before.
 pub(super) struct Strict<R, T> {
     answer: Arc<dyn Fn(R) -> Answer<T> + Send + Sync>,
     readiness: Arc<Ready>,
@@ -85,7 +85,7 @@ impl<R, T> Service<R> for Strict<R, T> {
     }
 
     fn call(&mut self, request: R) -> Answer<T> {
-        assert!(std::mem::take(&mut self.ready), "called without having been made ready");
+        assert!(std::mem::take(&mut self.ready), "called without having been polled ready");
         self.calls.fetch_add(1, Ordering::Relaxed);
         (self.answer)(request)
     }

@@ -10,7 +10,7 @@ use tollgate::quota::{Cost, Dimension, Quota};
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, Oops, Strict};
-use super::{S, USAGE, answering, builder, chat, read, send};
+use super::{S, USAGE, builder, chat, client_returning, read, send};
 
 fn one_a_minute() -> Limiter {
     let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
@@ -25,7 +25,7 @@ fn with(journey: &Journey) -> Request<String> {
 
 async fn facts_of(limiter: &Limiter, answer: &'static str) -> Facts {
     let layer = RateLimitLayer::new(limiter.clone());
-    let mut client = answering(&layer, move || Frames::from(answer).into_response());
+    let mut client = client_returning(&layer, move || Frames::from(answer).into_response());
     let journey = Journey::new();
     assert_eq!(journey.facts(), Facts::default());
     let response = send(&mut client, with(&journey)).await;

@@ -9,7 +9,7 @@ use tollgate::quota::{Cost, Quota};
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, Strict};
-use super::{USAGE, answering, available, builder, chat, echo, is_ready, limiter, send};
+use super::{USAGE, available, builder, chat, client_returning, echo, is_ready, limiter, send};
 
 const TWO: &[&str] = &["gpt-4o", "team"];
 
@@ -19,7 +19,7 @@ async fn left(layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer, body: &str) 
     let quotas = TWO.iter().map(|key| ten(key));
     let limiter = quotas.fold(builder(), |b, (key, quota)| b.quota(key, quota)).build().unwrap();
     let layer = layer(RateLimitLayer::new(limiter.clone()));
-    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     let request = Request::post("/v1/chat/completions").body(body.to_owned()).unwrap();
     drop(send(&mut client, request).await);
     let left = |key: &str| available(&limiter, key).first().copied().unwrap_or(10);
@@ -67,7 +67,7 @@ async fn azure_deployment_in_path_is_the_key_of_body_and_stream() {
     let limiter = quotas.build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).provider(AZURE);
     let path = "/openai/deployments/mine/chat/completions";
-    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     let request = Request::post(path).body(CHAT.to_owned()).unwrap();
     drop(send(&mut client, request).await);
     assert_eq!((available(&limiter, "mine"), available(&limiter, "gpt-4o")), (vec![9], vec![10]));
@@ -83,7 +83,7 @@ async fn request_without_model_uses_key_unknown() {
     for body in ["{}", "no JSON", ""] {
         let limiter = builder().quota("unknown", Quota::new().rpm(10)).build().unwrap();
         let layer = RateLimitLayer::new(limiter.clone());
-        let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+        let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
         let request = Request::post("/v1/chat/completions").body(body.to_owned()).unwrap();
         drop(send(&mut client, request).await);
         assert_eq!(available(&limiter, "unknown"), [9], "{body:?}");
@@ -94,7 +94,7 @@ async fn request_without_model_uses_key_unknown() {
 async fn model_without_quota_is_unlimited() {
     let limiter = builder().provider(COMPATIBLE_USAGE).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
-    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     let begin = limiter.now();
     for _ in 0..1_000 {
         drop(send(&mut client, chat("my-model")).await);
@@ -130,7 +130,7 @@ async fn left_after(
         KEYS.iter().fold(builder().provider(COMPATIBLE_USAGE), |b, key| b.quota(*key, quota()));
     let limiter = builder.build().unwrap();
     let layer = layer(RateLimitLayer::new(limiter.clone()));
-    let mut client = answering(&layer, || Frames::from("{}").into_response());
+    let mut client = client_returning(&layer, || Frames::from("{}").into_response());
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(ask);
     drop(send(&mut client, request).await);
@@ -161,14 +161,14 @@ async fn ask_takes_precedence_over_request_and_layer() {
 async fn deadline_of_ask_replaces_max_wait_of_layer() {
     let limiter = builder().quota("gpt-4o", Quota::new().rpm(1)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).reject();
-    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     drop(send(&mut client, chat("gpt-4o")).await);
     let begin = limiter.now();
     for (seconds, granted) in [(59, false), (61, true)] {
         let mut request = chat("gpt-4o");
         request.extensions_mut().insert(Ask::new().deadline(begin + seconds * super::S));
-        let answer = client.ready().await.unwrap();
-        assert_eq!(tower::Service::call(answer, request).await.is_ok(), granted, "{seconds}");
+        let service = client.ready().await.unwrap();
+        assert_eq!(tower::Service::call(service, request).await.is_ok(), granted, "{seconds}");
     }
     assert!(limiter.now() - begin >= 60 * super::S);
 }
@@ -184,22 +184,18 @@ async fn classify_closure_reads_ask_from_extensions() {
     let service =
         layer.layer(super::Strict::new(|_| async { Ok(Frames::from("{}").into_response()) }));
     let mut request = chat("gpt-4o");
-    request.extensions_mut().insert(Ask::new().key("left_after").cost(Cost::new().tokens(30)));
+    request.extensions_mut().insert(Ask::new().key("vip").cost(Cost::new().tokens(30)));
     drop(service.oneshot(request).await.unwrap());
     let keys: Vec<_> = limiter.state().snapshot().into_iter().map(|key| key.key).collect();
-    assert_eq!(
-        (keys, available(&limiter, "left_after")),
-        (vec!["left_after".to_owned()], vec![70])
-    );
+    assert_eq!((keys, available(&limiter, "vip")), (vec!["vip".to_owned()], vec![70]));
 }
 
-/// An unknown provider is charged the estimate, whatever usage it reports, unless the request
-/// states a cost.
+/// For an unknown provider at least the estimate is charged, or the cost that the request sets.
 #[tokio::test(start_paused = true)]
 async fn cost_of_ask_replaces_estimate_as_minimum_charge() {
     let limiter = builder().quota("gpt-4o", Quota::new().tpm(1_000)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
-    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(Ask::new().cost(Cost::new().tokens(15)));
     let response = send(&mut client, request).await;
@@ -214,7 +210,7 @@ async fn request_is_charged_to_key_and_every_scope() {
     assert_eq!(left(team, CHAT).await, [9, 9]);
     assert_eq!(left(|layer| layer.scope("team").key("gpt-4o"), "{}").await, [9, 9]);
     assert_eq!(left(|layer| layer.key("other").key("gpt-4o").scope("team"), "{}").await, [9, 9]);
-    // The key of an ask replaces the request's own key only.
+    // The key of an `Ask` replaces only the request's own key.
     let ask = Ask::new().key("other").cost(Cost::new());
     assert_eq!(left_after(team, ask).await, [(10, 1_000), (9, 1_000), (9, 1_000)]);
 }
@@ -224,10 +220,10 @@ async fn scope_that_refuses_prevents_all_charges() {
     let limiter = builder().quota("gpt-4o", Quota::new().rpm(5)).quota("team", Quota::new().rpm(1));
     let limiter = limiter.build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).scope("team").reject();
-    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     drop(send(&mut client, chat("gpt-4o")).await);
-    let answer = client.ready().await.unwrap();
-    let error = tower::Service::call(answer, chat("gpt-4o")).await.unwrap_err();
+    let service = client.ready().await.unwrap();
+    let error = tower::Service::call(service, chat("gpt-4o")).await.unwrap_err();
     assert_eq!(error.key(), Some("team"));
     assert_eq!((available(&limiter, "gpt-4o"), available(&limiter, "team")), (vec![4], vec![0]));
 }

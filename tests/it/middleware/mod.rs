@@ -67,7 +67,7 @@ fn tokens(limiter: &Limiter) -> Tokens {
         .observe((|_: &u64| None) as _)
 }
 
-/// Returns a service that answers each number with itself.
+/// Returns a service that returns each number unchanged.
 fn echo() -> Strict<u64, u64> {
     Strict::new(|tokens| async move { Ok(tokens) })
 }
@@ -109,8 +109,8 @@ type Http = RateLimitService<
     tollgate::middleware::Http,
 >;
 
-/// Returns a client whose provider gives this answer to every request.
-fn answering(
+/// Returns a client whose provider returns this response to every request.
+fn client_returning(
     layer: &RateLimitLayer,
     answer: impl Fn() -> Response<Frames> + Send + Sync + 'static,
 ) -> Http {
@@ -133,5 +133,5 @@ fn chat(model: &str) -> Request<String> {
     Request::post("/v1/chat/completions").body(body.to_string()).unwrap()
 }
 
-/// An answer with a usage of 12 input and 9 output tokens.
+/// A response body with a usage of 12 input and 9 output tokens.
 const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;

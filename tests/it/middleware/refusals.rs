@@ -11,7 +11,7 @@ use tollgate::quota::Quota;
 use tower::ServiceExt;
 
 use super::inner::Frames;
-use super::{S, USAGE, answering, builder, chat, cooling, read, send};
+use super::{S, USAGE, builder, chat, client_returning, cooling, read, send};
 
 fn two_models() -> Limiter {
     let quota = Quota::new().rpm(600);
@@ -27,7 +27,7 @@ fn answer(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> 
     response
 }
 
-/// Returns the cool-down of the key after the head of such an answer, and after its body.
+/// Returns the cool-down of the key after the head of such a response, and after its body.
 async fn cool_downs(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
@@ -35,7 +35,7 @@ async fn cool_downs(
 ) -> (Duration, Duration) {
     let limiter = two_models();
     let layer = RateLimitLayer::new(limiter.clone());
-    let mut client = answering(&layer, move || answer(status, headers, body));
+    let mut client = client_returning(&layer, move || answer(status, headers, body));
     let response = send(&mut client, chat("gpt-4o")).await;
     let head = cooling(&limiter, "gpt-4o");
     assert_eq!(read(response).await.unwrap(), body);
@@ -43,7 +43,7 @@ async fn cool_downs(
     (head, cooling(&limiter, "gpt-4o"))
 }
 
-/// Returns the cool-down in cool_down_seconds after the body was read.
+/// Returns the cool-down of the key in seconds after the body of such a response was read.
 async fn cool_down_seconds(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
@@ -59,9 +59,9 @@ async fn refusal_pauses_other_requests_of_key_for_stated_time() {
     for status in [429, 503, 529] {
         let limiter = two_models();
         let layer = RateLimitLayer::new(limiter.clone());
-        let mut refused = answering(&layer, move || answer(status, RETRY, "{}"));
+        let mut refused = client_returning(&layer, move || answer(status, RETRY, "{}"));
         drop(send(&mut refused, chat("gpt-4o")).await);
-        let client = answering(&layer, || answer(200, &[], USAGE));
+        let client = client_returning(&layer, || answer(200, &[], USAGE));
         let begin = limiter.now();
         client.clone().oneshot(chat("o1")).await.unwrap();
         assert_eq!(limiter.now(), begin);
@@ -78,10 +78,10 @@ async fn refusal_pauses_other_requests_of_key_for_stated_time() {
 async fn refusal_pauses_request_that_already_waits() {
     let limiter = builder().quota("gpt-4o", Quota::new().concurrency(1)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
-    let mut refused = answering(&layer, || answer(429, RETRY, "{}"));
+    let mut refused = client_returning(&layer, || answer(429, RETRY, "{}"));
     let response = send(&mut refused, chat("gpt-4o")).await;
     let begin = limiter.now();
-    let waiting = answering(&layer, || answer(200, &[], USAGE)).oneshot(chat("gpt-4o"));
+    let waiting = client_returning(&layer, || answer(200, &[], USAGE)).oneshot(chat("gpt-4o"));
     let waiting = tokio::spawn(waiting);
     super::settle_down().await;
     drop(response);
@@ -155,8 +155,8 @@ async fn other_errors_in_stream_pause_no_key() {
 }
 
 /// Returns the limits (requests, tokens, requests per day) of a key after this refusal was read, or
-/// dropped unread, and whether the key cool_downs down.
-async fn left(
+/// dropped unread, and whether the key cools down.
+async fn limits_after_refusal(
     profile: Profile,
     answer: fn() -> Response<Frames>,
     is_read: bool,
@@ -164,7 +164,7 @@ async fn left(
     let quota = Quota::new().rpm(600).tpm(1_000).rpd(9_000);
     let builder = builder().reduction(Reduction::new()).provider(profile);
     let limiter = builder.quota("gpt-4o", quota).build().unwrap();
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), answer);
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), answer);
     let response = send(&mut client, chat("gpt-4o")).await;
     match is_read {
         true => drop(read(response).await),
@@ -184,7 +184,10 @@ async fn permanent_refusal_neither_pauses_nor_reduces() {
         (ANTHROPIC, spending_limit as fn() -> _),
         (OPENAI, not_again as fn() -> _),
     ] {
-        assert_eq!(left(profile, answer, true).await, (vec![600, 1_000, 9_000], false));
+        assert_eq!(
+            limits_after_refusal(profile, answer, true).await,
+            (vec![600, 1_000, 9_000], false)
+        );
     }
 }
 
@@ -202,7 +205,10 @@ async fn refusal_until_reset_cools_down_without_reduction() {
         answer(429, &[], body)
     };
     for (profile, answer) in [(OPENAI, openai as fn() -> _), (GEMINI, gemini as fn() -> _)] {
-        assert_eq!(left(profile, answer, true).await, (vec![600, 1_000, 9_000], true));
+        assert_eq!(
+            limits_after_refusal(profile, answer, true).await,
+            (vec![600, 1_000, 9_000], true)
+        );
     }
 }
 
@@ -218,27 +224,27 @@ async fn refusal_reduces_only_the_named_limit() {
         answer(200, STREAM, event)
     };
     for answer in [with_delay as fn() -> _, without as fn() -> _, in_band as fn() -> _] {
-        assert_eq!(left(OPENAI, answer, true).await, (vec![600, 500, 9_000], true));
+        assert_eq!(limits_after_refusal(OPENAI, answer, true).await, (vec![600, 500, 9_000], true));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn refusal_with_unread_body_is_judged_by_head() {
     let refused = || answer(429, RETRY, SPENT);
-    assert_eq!(left(OPENAI, refused, false).await, (vec![300, 500, 9_000], true));
+    assert_eq!(limits_after_refusal(OPENAI, refused, false).await, (vec![300, 500, 9_000], true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn refusal_with_compressed_body_is_judged_by_head() {
     let refused = || answer(429, &[("retry-after", "7"), ("content-encoding", "gzip")], SPENT);
-    assert_eq!(left(OPENAI, refused, true).await, (vec![300, 500, 9_000], true));
+    assert_eq!(limits_after_refusal(OPENAI, refused, true).await, (vec![300, 500, 9_000], true));
 }
 
 /// The first 16 KiB of the body are enough, since the rest may never arrive.
 #[tokio::test(start_paused = true)]
 async fn refusal_is_applied_once_enough_of_body_was_read() {
     let limiter = two_models();
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {
         let mut response =
             Frames::from(SPENT).data(" ".repeat(16 * 1_024)).data("..").into_response();
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -257,10 +263,10 @@ async fn refusal_is_applied_once_enough_of_body_was_read() {
 async fn retracted_pause_wakes_waiters() {
     let limiter = two_models();
     let layer = RateLimitLayer::new(limiter.clone());
-    let mut refused = answering(&layer, || answer(429, RETRY, SPENT));
+    let mut refused = client_returning(&layer, || answer(429, RETRY, SPENT));
     let response = send(&mut refused, chat("gpt-4o")).await;
     let begin = limiter.now();
-    let waiting = answering(&layer, || answer(200, &[], USAGE)).oneshot(chat("gpt-4o"));
+    let waiting = client_returning(&layer, || answer(200, &[], USAGE)).oneshot(chat("gpt-4o"));
     let waiting = tokio::spawn(waiting);
     super::settle_down().await;
     assert!(!waiting.is_finished());

@@ -1,4 +1,4 @@
-//! Around a `reqwest::Client`, over real connections.
+//! The layer around a `reqwest::Client`, over real connections.
 
 use reqwest::{Body, Client, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,8 +30,8 @@ fn post(url: &str, body: impl Into<Body>) -> Request {
 
 pub(super) const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
 
-/// Starts a server that answers one request with these bytes and returns its base URL.
-pub(super) async fn answers_once(answer: String) -> String {
+/// Starts a server that sends these bytes to one request. Returns its base URL.
+pub(super) async fn respond_once(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -59,7 +59,7 @@ pub(super) fn closed_port() -> (TcpSocket, String) {
 async fn response_keeps_url_head_and_body_and_settles() {
     let limiter = limiter();
     let mut service = RateLimitLayer::new(limiter.clone()).layer(client());
-    let url = format!("{}/v1/chat/completions?x=y", answers_once(ok(USAGE)).await);
+    let url = format!("{}/v1/chat/completions?x=y", respond_once(ok(USAGE)).await);
     let response = service.ready().await.unwrap().call(post(&url, CHAT)).await.unwrap();
     assert!(available(&limiter, "gpt-4o")[0] <= 9_500);
     assert_eq!(response.url().as_str(), url);
@@ -89,7 +89,7 @@ async fn request_without_connection_is_not_charged() {
     let limiter = limiter();
     let layer = RateLimitLayer::new(limiter.clone());
     assert_eq!(left_after_connect_error(&limiter, layer.layer(client())).await, 10_000);
-    // The same with other layers between.
+    // The same holds with other layers in between.
     let boxed =
         ServiceBuilder::new().layer(layer.clone()).map_err(BoxError::from).service(client());
     assert_eq!(left_after_connect_error(&limiter, boxed).await, 10_000);
@@ -126,7 +126,7 @@ async fn request_with_broken_connection_keeps_charge() {
     assert!(reserved >= 500, "{reserved}");
     // A partial body also keeps the charge.
     let url =
-        answers_once("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"usage\"".to_owned()).await;
+        respond_once("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"usage\"".to_owned()).await;
     let url = format!("{url}/v1/chat/completions");
     let response = layer.layer(client()).oneshot(post(&url, CHAT)).await.unwrap();
     response.bytes().await.unwrap_err();
@@ -157,7 +157,7 @@ async fn streamed_request_is_estimated_from_size() {
 async fn request_without_body_counts_as_one_request() {
     let limiter = Limiter::builder().quota("unknown", Quota::new().rpm(9).tpm(9)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
-    let url = answers_once(ok("{}")).await;
+    let url = respond_once(ok("{}")).await;
     let request = Request::new(http::Method::GET, url.parse().unwrap());
     layer.layer(client()).oneshot(request).await.unwrap().bytes().await.unwrap();
     assert_eq!(available(&limiter, "unknown"), [8, 9]);
@@ -295,7 +295,7 @@ mod simulated {
     }
 }
 
-/// reqwest decompresses the answer below the layer.
+/// reqwest decompresses the response inside the layer.
 #[tokio::test]
 async fn usage_in_body_decompressed_by_reqwest_is_read() {
     let limiter = limiter();

@@ -1,4 +1,4 @@
-//! As a middleware of reqwest-middleware, over real connections.
+//! The layer as a middleware of reqwest-middleware, over real connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use tollgate_testing::log::Log;
 use tower::Layer;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use super::reqwest::{CHAT, answers_once, client, closed_port, limiter, ok};
+use super::reqwest::{CHAT, client, closed_port, limiter, ok, respond_once};
 use super::{USAGE, available, held, settle_down};
 
 /// A middleware that counts requests.
@@ -65,7 +65,7 @@ fn retried(link: impl Middleware) -> (ClientWithMiddleware, RequestCounter) {
 }
 
 async fn chat_url(answer: &str) -> String {
-    format!("{}/v1/chat/completions", answers_once(ok(answer)).await)
+    format!("{}/v1/chat/completions", respond_once(ok(answer)).await)
 }
 
 #[tokio::test]

@@ -8,21 +8,21 @@ use tollgate::provider::{ANTHROPIC, COMPATIBLE, COMPATIBLE_USAGE, GEMINI, OPENAI
 use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::inner::Frames;
-use super::{USAGE, answering, available, builder, chat, held, read, send};
+use super::{USAGE, available, builder, chat, client_returning, held, read, send};
 
 /// Returns a limiter of 1,000 tokens per minute for `gpt-4o`.
-fn thousand(profile: Profile) -> Limiter {
+fn limiter_of_1000(profile: Profile) -> Limiter {
     let quota = Quota::new().tpm(1_000);
     builder().provider(profile).quota("gpt-4o", quota).build().unwrap()
 }
 
-/// Returns the tokens left of the thousand before and after the body of the response is read.
+/// Returns the remaining tokens of 1,000 before and after the body of the response is read.
 async fn left(
     profile: Profile,
     answer: impl Fn() -> Response<Frames> + Send + Sync + 'static,
 ) -> (u64, u64) {
-    let limiter = thousand(profile);
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), answer);
+    let limiter = limiter_of_1000(profile);
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), answer);
     let response = send(&mut client, chat("gpt-4o")).await;
     let before = available(&limiter, "gpt-4o")[0];
     let _ = read(response).await;
@@ -63,7 +63,7 @@ async fn usage_is_ignored_where_provider_charges_admission() {
     }
 }
 
-/// The counting of an unknown provider is not known: the larger charge is safe under both rules.
+/// The counting of an unknown provider isn't known; the larger charge is safe under both rules.
 #[tokio::test(start_paused = true)]
 async fn unknown_provider_is_charged_larger_of_estimate_and_usage() {
     let little = || Frames::from(USAGE).into_response();
@@ -129,8 +129,8 @@ async fn each_endpoint_is_estimated_by_provider_rules() {
         ("/v1/embeddings", r#""input": ["1234", "5678"]"#, 2),
     ];
     for (path, fields, charge) in cases {
-        let limiter = thousand(OPENAI);
-        let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+        let limiter = limiter_of_1000(OPENAI);
+        let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {
             Frames::from(USAGE).into_response()
         });
         let body = format!(r#"{{"model": "gpt-4o", {fields}}}"#);
@@ -142,9 +142,9 @@ async fn each_endpoint_is_estimated_by_provider_rules() {
 
 #[tokio::test(start_paused = true)]
 async fn responses_api_usage_settles() {
-    let limiter = thousand(COMPATIBLE_USAGE);
+    let limiter = limiter_of_1000(COMPATIBLE_USAGE);
     let body = r#"{"object": "response", "usage": {"input_tokens": 30, "output_tokens": 4}}"#;
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), move || {
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), move || {
         Frames::from(body).into_response()
     });
     let request = r#"{"model": "gpt-4o", "input": "Hello", "max_output_tokens": 60}"#;
@@ -184,7 +184,7 @@ async fn charged(
     frames: usize,
 ) -> u64 {
     let before = available(limiter, "m")[0];
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || events(stream));
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || events(stream));
     let request = r#"{"model": "m", "max_tokens": 1000, "messages": []}"#;
     let request = Request::post(path).body(request.to_owned()).unwrap();
     let mut body = send(&mut client, request).await.into_body();
@@ -203,7 +203,7 @@ async fn stream_dropped_early_keeps_output_and_is_not_learned() {
         assert_eq!(charged(&limiter, "/v1/messages", ANSWER, frames).await, 1_000);
     }
     assert_eq!(limiter.feedback().expected_output("m"), None);
-    // A stream read to its end settles as before.
+    // A stream that is read to its end settles by usage.
     assert_eq!(charged(&limiter, "/v1/messages", ANSWER, ANSWER.len() + 1).await, 30);
 }
 
@@ -254,8 +254,8 @@ async fn cumulative_usage_settles_only_at_end_of_stream() {
 
 #[tokio::test(start_paused = true)]
 async fn stream_cut_off_keeps_cost_without_output() {
-    let limiter = thousand(ANTHROPIC);
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || events(ANSWER));
+    let limiter = limiter_of_1000(ANTHROPIC);
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || events(ANSWER));
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(Ask::new().cost(Cost::new().tokens(600)));
     let mut body = send(&mut client, request).await.into_body();

@@ -1,5 +1,5 @@
-//! Errors that prove that a request was not sent, over real connections: a connection that was
-//! refused, compared with connections reset after the request.
+//! Errors that mean that a request was not sent, over real connections: a refused connection, compared
+//! with connections that are reset after the request.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -15,8 +15,8 @@ use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use super::reqwest::{CHAT, client, closed_port, limiter};
 use super::{available, held};
 
-/// Starts a server that reads a request from each connection, sends this part of an answer and
-/// resets; returns its URL.
+/// Starts a server that reads a request from each connection, sends this part of a response and resets
+/// the connection. Returns its URL.
 async fn resets_after(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
@@ -75,15 +75,15 @@ macro_rules! assert_only_unsent_is_free {
         let boxed = ServiceBuilder::new().map_err(BoxError::from).service($client);
         let twice = ServiceBuilder::new().layer(inner.clone()).service($client);
         let twice_boxed = ServiceBuilder::new().layer(inner).service(boxed.clone());
-        for (url, leaves) in [(closed, false), (reset, true), (midway, true)] {
+        for (url, is_sent) in [(closed, false), (reset, true), (midway, true)] {
             let plain = charged::<_, $request>(&limiter, layer.layer($client), &url).await;
             let boxed = charged::<_, $request>(&limiter, layer.layer(boxed.clone()), &url).await;
             let twice = charged::<_, $request>(&limiter, layer.layer(twice.clone()), &url).await;
             let both =
                 charged::<_, $request>(&limiter, layer.layer(twice_boxed.clone()), &url).await;
             let charges = [plain, boxed, twice, both];
-            assert!(charges.iter().all(|charge| (*charge >= 500) == leaves), "{charges:?} {url}");
-            assert!(leaves || charges == [0; 4], "{charges:?}");
+            assert!(charges.iter().all(|charge| (*charge >= 500) == is_sent), "{charges:?} {url}");
+            assert!(is_sent || charges == [0; 4], "{charges:?}");
         }
     }};
 }

@@ -1,4 +1,4 @@
-//! Data of a response's head, usage and encoding that reaches the limiter.
+//! Effects of a response's headers, usage and encoding on the limiter.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::decompression::DecompressionLayer;
 
 use super::inner::Frames;
-use super::{USAGE, answering, available, builder, chat, held, read, send};
+use super::{USAGE, available, builder, chat, client_returning, held, read, send};
 
 fn limiter(profile: Profile) -> Limiter {
     let quota = Quota::new().tpm(100_000).with_algorithm(Algorithm::TokenBucket);
@@ -22,7 +22,7 @@ fn limiter(profile: Profile) -> Limiter {
 }
 
 async fn reserved(layer: &RateLimitLayer, answer: &'static str) -> u64 {
-    let mut client = answering(layer, move || Frames::from(answer).into_response());
+    let mut client = client_returning(layer, move || Frames::from(answer).into_response());
     let journey = Journey::new();
     let mut request = Request::post("/v1/chat/completions")
         .body(r#"{"model": "gpt-4o", "messages": []}"#.to_owned())
@@ -68,7 +68,7 @@ async fn cost_set_by_caller_ignores_expected_output() {
 async fn charge_in_response_header_settles() {
     let mistral = Profile::named("mistral").unwrap();
     let limiter = limiter(mistral);
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {
         let mut response = Frames::from("{}").into_response();
         let cost = HeaderValue::from_static("777");
         response.headers_mut().insert("x-ratelimit-tokens-query-cost", cost);
@@ -108,7 +108,7 @@ fn with(journey: &Journey) -> Request<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn compressed_answer_passes_unchanged_and_is_reported() {
+async fn compressed_response_passes_unchanged_and_is_reported() {
     let layer = RateLimitLayer::new(limiter(COMPATIBLE_USAGE));
     let journey = Journey::new();
     let response = layer.layer(service_fn(packed)).oneshot(with(&journey)).await.unwrap();
@@ -120,7 +120,7 @@ async fn compressed_answer_passes_unchanged_and_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_decompressed_below_layer_is_read() {
+async fn response_decompressed_inside_layer_is_read() {
     let client = ServiceBuilder::new()
         .layer(RateLimitLayer::new(limiter(COMPATIBLE_USAGE)))
         .map_response(|response: Response<_>| response.map(UnsyncBoxBody::new))
@@ -138,7 +138,7 @@ async fn answer_decompressed_below_layer_is_read() {
 async fn input_of_stream_settles_while_output_is_in_flight() {
     let quota = Quota::new().itpm(1_000).otpm(1_000);
     let limiter = builder().provider(ANTHROPIC).quota("gpt-4o", quota).build().unwrap();
-    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {
         let start = r#"{"type": "message_start", "message": {"usage": {"input_tokens": 200,
             "cache_read_input_tokens": 100, "output_tokens": 1}}}"#;
         let delta = r#"{"type": "message_delta", "usage": {"output_tokens": 30}}"#;

@@ -133,7 +133,7 @@ async fn balance_prefers_endpoint_with_quota() {
     let begin = limiter.now();
     let endpoint = |key| Constant::new(tokens(&limiter).key(key).layer(echo()), 1_u32);
     let mut service = Balance::new(ServiceList::new(["a", "b"].map(endpoint)));
-    // All requests of both first, then one of `b` every 20 s; at 60 s `a` has one, too.
+    // First all requests of both, then one of `b` every 20 s, and at 60 s one of `a`.
     for expected in [0, 0, 0, 0, 20, 40, 60, 60] {
         send(&mut service).await.unwrap();
         assert_eq!(seconds_since(&limiter, begin), expected);
@@ -141,7 +141,7 @@ async fn balance_prefers_endpoint_with_quota() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_all_sends_and_answers_in_order() {
+async fn call_all_sends_and_responds_in_order() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();
@@ -158,7 +158,7 @@ async fn call_all_unordered_sends_in_order() {
         let begin = limiter.now();
         let sent = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&sent);
-        // The first answer arrives last.
+        // The first response arrives last.
         let inner = Strict::new(move |number: u64| {
             log.lock().push(number);
             let late = if number == 0 { 600 } else { 0 };

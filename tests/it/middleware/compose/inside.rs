@@ -24,7 +24,7 @@ use crate::middleware::{available, echo, held, limiter, settle_down, tokens};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-fn is<E: std::error::Error + 'static>(error: RateLimitError) -> bool {
+fn is_inner_error<E: std::error::Error + 'static>(error: RateLimitError) -> bool {
     error.into_inner::<E>().is_ok()
 }
 
@@ -36,7 +36,7 @@ async fn timeout_inside_layer_excludes_wait_and_keeps_charge() {
     let service = tokens(&limiter).layer(Timeout::new(silent, TIMEOUT));
     for ended in [10, 70] {
         let error = service.clone().oneshot(20).await.unwrap_err();
-        assert!(is::<tower::timeout::error::Elapsed>(error));
+        assert!(is_inner_error::<tower::timeout::error::Elapsed>(error));
         assert_eq!(seconds_since(&limiter, begin), ended);
         assert_eq!(held(&limiter, "k"), [0, 0, 0]);
     }
@@ -49,7 +49,7 @@ async fn load_shed_inside_layer_is_inner_error_and_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60));
     let busy = echo().with_readiness(|| Poll::Pending);
     let error = tokens(&limiter).layer(LoadShed::new(busy)).oneshot(20).await.unwrap_err();
-    assert!(is::<Overloaded>(error));
+    assert!(is_inner_error::<Overloaded>(error));
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40], vec![0, 0]));
 }
 
@@ -77,11 +77,11 @@ async fn buffer_inside_layer_holds_no_request_that_waits_for_quota() {
         let (_, respond) = provider.next_request().await.unwrap();
         respond.send_response(0);
         settle_down().await;
-        let past = tokio::spawn(buffer.oneshot(9));
+        let direct = tokio::spawn(buffer.oneshot(9));
         let (number, respond) = provider.next_request().await.unwrap();
         assert_eq!((number, seconds_since(&limiter, begin)), (9, 0));
         respond.send_response(9);
-        past.await.unwrap().unwrap();
+        direct.await.unwrap().unwrap();
         for expected in [1, 2] {
             let (number, respond) = provider.next_request().await.unwrap();
             assert_eq!((number, seconds_since(&limiter, begin)), (expected, 60 * expected));

@@ -62,7 +62,7 @@ fn seconds_since(limiter: &Limiter, begin: Timestamp) -> u64 {
     (limiter.now() - begin).as_secs()
 }
 
-/// Retries errors of this kind a number of times.
+/// A policy that retries a number of times the errors for which the function returns `true`.
 struct RetryPolicy<E>(usize, fn(&E) -> bool);
 
 impl<E> Clone for RetryPolicy<E> {
@@ -75,8 +75,8 @@ impl<E> Policy<u64, u64, E> for RetryPolicy<E> {
     type Future = Ready<()>;
 
     fn retry(&mut self, _: &mut u64, result: &mut Result<u64, E>) -> Option<Ready<()>> {
-        let again = self.0 > 0 && result.as_ref().is_err_and(self.1);
-        again.then(|| {
+        let retries = self.0 > 0 && result.as_ref().is_err_and(self.1);
+        retries.then(|| {
             self.0 -= 1;
             ready(())
         })

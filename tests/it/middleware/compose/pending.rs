@@ -10,8 +10,8 @@ use tower::{Layer, ServiceExt};
 use super::{gated, seconds_since, send};
 use crate::middleware::{available, echo, held, is_ready, limiter};
 
-/// Waits behind others for the quota of a minute that is used up, and may be one second late. Runs
-/// in a separate task, so that the wakers of kept services do not wake it.
+/// Asserts that a request is admitted after a minute whose quota is used up, at most one second late.
+/// It runs in a separate task, so that the wakers of kept services don't wake it.
 async fn assert_admitted_in_time(limiter: &Limiter) {
     let begin = limiter.now();
     let sent = tokio::spawn(gated(limiter).layer(echo()).oneshot(1));
@@ -28,7 +28,7 @@ async fn pending_service_not_polled_again_does_not_block_others() {
     let mut kept = gated(&limiter).layer(echo());
     assert!(!is_ready(&mut kept).await);
     assert_admitted_in_time(&limiter).await;
-    // The same a second time.
+    // The same holds a second time.
     assert_admitted_in_time(&limiter).await;
     drop(kept);
 }

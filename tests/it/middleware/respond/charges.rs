@@ -71,7 +71,7 @@ async fn left(answer: fn() -> Response<Frames>) -> u64 {
         let tokens = parts.headers.get("x-tokens")?.to_str().ok()?.parse().ok()?;
         Some(Cost::new().tokens(tokens))
     });
-    let response = layer.layer(answering(answer)).oneshot(get(&[])).await.unwrap();
+    let response = layer.layer(service_returning(answer)).oneshot(get(&[])).await.unwrap();
     assert_eq!(held(&limiter, "k"), [60]);
     drop(response);
     available(&limiter, "k")[0]

@@ -22,7 +22,7 @@ async fn serve(client: Scope) -> String {
 }
 
 /// Sends forty concurrent requests; returns the numbers of admitted and refused requests.
-async fn forty(url: &str, api_key: &'static str, name: &'static str) -> [usize; 2] {
+async fn send_forty(url: &str, api_key: &'static str, name: &'static str) -> [usize; 2] {
     let client = crate::middleware::reqwest::client();
     let mut answers = JoinSet::new();
     for _ in 0..40 {
@@ -59,15 +59,15 @@ async fn forty(url: &str, api_key: &'static str, name: &'static str) -> [usize; 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forty_concurrent_requests_admit_exactly_five() {
     let url = serve(Scope::peer()).await;
-    assert_eq!(forty(&url, "any", "peer").await, [5, 35]);
-    assert_eq!(forty(&url, "other", "peer").await, [0, 40]);
+    assert_eq!(send_forty(&url, "any", "peer").await, [5, 35]);
+    assert_eq!(send_forty(&url, "other", "peer").await, [0, 40]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_keys_have_separate_limits() {
     let url = serve(Scope::header(HeaderName::from_static("x-api-key"))).await;
     for api_key in ["s3cr3t-1", "s3cr3t-2"] {
-        assert_eq!(forty(&url, api_key, "x-api-key").await, [5, 35]);
+        assert_eq!(send_forty(&url, api_key, "x-api-key").await, [5, 35]);
     }
 }
 

@@ -108,7 +108,7 @@ async fn scopes_are_named_without_showing_secrets() {
     let limiter = builder().quota("*", quota).build().unwrap();
     let other = Scope::header(HeaderName::from_static("x-other")).named("x-api-key");
     let layer = respond(&limiter).scope(api_key()).scope(other).scope("account").scope("account");
-    let mut service = layer.layer(answering(hello));
+    let mut service = layer.layer(service_returning(hello));
     let request = get(&[("x-api-key", "s3cr3t")]);
     let headers = send(&mut service, request).await.into_parts().0.headers;
     assert_eq!(
@@ -118,13 +118,13 @@ async fn scopes_are_named_without_showing_secrets() {
 
     let hidden = |_: &Request<String>| {
         let classified = Classified::new("s3cr3t", Cost::new()).scope("s3cr3t2");
-        classified.scope(ScopeKey::named("who:s3cr3t3")).scope(ScopeKey::public("so \"\\ é"))
+        classified.scope(ScopeKey::named("user:s3cr3t3")).scope(ScopeKey::public("so \"\\ é"))
     };
-    let mut service = respond(&limiter).classify(hidden).layer(answering(hello));
+    let mut service = respond(&limiter).classify(hidden).layer(service_returning(hello));
     let headers = send(&mut service, get(&[])).await.into_parts().0.headers;
     assert_eq!(
         lines(&headers, POLICY),
-        ["rpm q=10 w=60", "2-rpm q=10 w=60", "who-rpm q=10 w=60", "so __ __-rpm q=10 w=60"]
+        ["rpm q=10 w=60", "2-rpm q=10 w=60", "user-rpm q=10 w=60", "so __ __-rpm q=10 w=60"]
     );
 }
 
@@ -180,7 +180,7 @@ async fn policies_of_many_keys_under_one_quota_have_separate_names() {
     let named = |request: &Request<String>| {
         Classified::new(ScopeKey::public(&request.uri().path()[1..]), Cost::new())
     };
-    let mut service = respond(&limiter).classify(named).layer(answering(hello));
+    let mut service = respond(&limiter).classify(named).layer(service_returning(hello));
     for round in 0..2 {
         for number in 0..200 {
             let request = Request::get(format!("/n{number}")).body(String::new()).unwrap();
@@ -204,7 +204,7 @@ async fn refusal_of_several_keys_reports_limits_of_each() {
     let expected = ["a-rpm r=8 t=60", "b-rpm r=0 t=60", "c-tpm r=7 t=60"];
     for keys in [&["a", "b", "c"][..], &["a", "b", "a", "c"]] {
         let layer = keys.iter().fold(respond(&build()), |layer, &key| layer.scope(key));
-        let mut service = layer.layer(answering(hello));
+        let mut service = layer.layer(service_returning(hello));
         assert_eq!(ask(&mut service).await.0, 200);
         let (status, headers, _) = ask(&mut service).await;
         assert_eq!(

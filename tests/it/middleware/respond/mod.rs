@@ -1,4 +1,4 @@
-//! Server mode.
+//! Server mode: the layer in front of a service.
 
 mod charges;
 mod fields;
@@ -23,16 +23,18 @@ use super::{S, available, builder, held, limiter, settle_down};
 
 type Guarded<C = Scopes> = Respond<Strict<Request<String>, Response<Frames>>, C>;
 
-/// Returns server mode for the key `k` around a service with this answer.
+/// Returns server mode for the key `k` around a service that returns this response.
 fn guarded(limiter: &Limiter, answer: fn() -> Response<Frames>) -> Guarded {
-    respond(limiter).scope("k").layer(answering(answer))
+    respond(limiter).scope("k").layer(service_returning(answer))
 }
 
 fn respond(limiter: &Limiter) -> RespondLayer {
     RateLimitLayer::new(limiter.clone()).respond()
 }
 
-fn answering(answer: fn() -> Response<Frames>) -> Strict<Request<String>, Response<Frames>> {
+fn service_returning(
+    answer: fn() -> Response<Frames>,
+) -> Strict<Request<String>, Response<Frames>> {
     Strict::new(move |_| std::future::ready(Ok(answer())))
 }
 
@@ -60,7 +62,7 @@ where
     service.ready().await.unwrap().call(request).await.unwrap()
 }
 
-/// Sends a plain request and returns status, header fields and body.
+/// Sends a request without header fields. Returns the status, the header fields and the body.
 async fn ask(service: &mut Guarded) -> (u16, HeaderMap, Bytes) {
     let (parts, body) = send(service, get(&[])).await.into_parts();
     (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())

@@ -12,7 +12,7 @@ use super::*;
 /// Returns the key of a request from this address with these header fields.
 async fn key(scope: Scope, from: &str, fields: &[(&'static str, &str)]) -> String {
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
-    let service = respond(&limiter).scope(scope).layer(answering(hello));
+    let service = respond(&limiter).scope(scope).layer(service_returning(hello));
     let mut request = get(fields);
     let from = SocketAddr::new(from.parse::<IpAddr>().unwrap(), 4_711);
     request.extensions_mut().insert(ConnectInfo(from));

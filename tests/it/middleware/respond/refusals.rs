@@ -37,7 +37,7 @@ async fn request_over_limit_is_refused_with_problem_document() {
         "retry_after": 30,
     });
     assert_eq!(problem(&body), expected);
-    // The refusal reserved zero, so the stated wait is exact.
+    // The refusal reserved no quota, so the stated wait is exact.
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(ask(&mut service).await.0, 200);
 }
@@ -59,7 +59,7 @@ async fn problem_document_names_every_violated_policy() {
     let quota = Quota::new().rpm(9).tpm(100).tpd(150);
     let limiter = limiter(quota);
     let layer = respond(&limiter).scope("k").cost(|_| Cost::new().tokens(80));
-    let mut service = layer.layer(answering(hello));
+    let mut service = layer.layer(service_returning(hello));
     assert_eq!(ask(&mut service).await.0, 200);
     let (status, _, body) = ask(&mut service).await;
     let body = problem(&body);
@@ -84,7 +84,7 @@ async fn unknown_wait_is_reported_as_one_second() {
 async fn cost_above_limit_has_no_retry_after() {
     let limiter = limiter(Quota::new().tpm(100));
     let layer = respond(&limiter).scope("k").cost(|_| Cost::new().tokens(101));
-    let (status, headers, body) = ask(&mut layer.layer(answering(hello))).await;
+    let (status, headers, body) = ask(&mut layer.layer(service_returning(hello))).await;
     assert_eq!((status, headers.get("retry-after")), (429, None));
     let body = problem(&body);
     assert_eq!((&body["code"], &body["retry_after"]), (&json!("exceeds_capacity"), &json!(null)));
@@ -103,7 +103,7 @@ async fn cost_above_limit_has_no_retry_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_limiter_answers_503() {
+async fn closed_limiter_responds_with_503() {
     let limiter = limiter(Quota::new().rpm(2));
     let mut service = guarded(&limiter, hello);
     limiter.close().await;
@@ -114,10 +114,10 @@ async fn closed_limiter_answers_503() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_above_max_keys_answers_503() {
+async fn key_above_max_keys_responds_with_503() {
     let quota = Quota::new().rpm(9);
     let limiter = builder().quota("x-api-key:*", quota).max_keys(1).build().unwrap();
-    let mut service = respond(&limiter).scope(api_key()).layer(answering(hello));
+    let mut service = respond(&limiter).scope(api_key()).layer(service_returning(hello));
     assert_eq!(send(&mut service, get(&[("x-api-key", "a")])).await.status(), 200);
     let (parts, body) = send(&mut service, get(&[("x-api-key", "b")])).await.into_parts();
     assert_eq!((parts.status.as_u16(), field(&parts.headers, "retry-after")), (503, "1"));
@@ -137,14 +137,14 @@ async fn cooling_key_is_refused_for_remaining_cool_down() {
 async fn request_waits_up_to_max_wait_of_layer() {
     let limiter = limiter(Quota::new().rpm(2));
     let layer = respond(&limiter).scope("k").max_wait(Duration::from_secs(45));
-    let mut service = layer.layer(answering(hello));
+    let mut service = layer.layer(service_returning(hello));
     let begin = limiter.now();
     for seconds in [0, 0, 30, 60] {
         assert_eq!(ask(&mut service).await.0, 200);
         assert_eq!(limiter.now() - begin, Duration::from_secs(seconds));
     }
-    // The next waits 30 s and the one behind it 60 s, which is known immediately only for the first
-    // in the queue.
+    // The first waits 30 s and the second 60 s. The wait is known immediately only for the first in the
+    // queue.
     let (mut first, mut second) = (service.clone(), service.clone());
     let first = tokio::spawn(async move { ask(&mut first).await.0 });
     settle_down().await;
@@ -153,9 +153,9 @@ async fn request_waits_up_to_max_wait_of_layer() {
     let (status, headers, body) = second.await.unwrap();
     assert_eq!((status, field(&headers, "retry-after")), (429, "30"));
     assert_eq!(problem(&body)["code"], "rpm_exceeded");
-    // The max wait of the layer is kept, whichever was set first.
+    // A `max_wait` that is set before `respond` is kept.
     let layer = tollgate::RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(45));
-    assert_eq!(ask(&mut layer.key("k").respond().layer(answering(hello))).await.0, 200);
+    assert_eq!(ask(&mut layer.key("k").respond().layer(service_returning(hello))).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +163,7 @@ async fn full_queue_is_refused() {
     let quota = Quota::new().concurrency(1);
     let limiter = builder().quota("k", quota).max_waiting(1).build().unwrap();
     let layer = respond(&limiter).scope("k").max_wait(Duration::from_secs(9));
-    let mut service = layer.layer(answering(hello));
+    let mut service = layer.layer(service_returning(hello));
     let held = send(&mut service, get(&[])).await;
     let mut waiting = service.clone();
     let waiting = tokio::spawn(async move { ask(&mut waiting).await.0 });
@@ -191,10 +191,10 @@ async fn refusal_body_has_exact_size_and_end() {
 async fn readiness_waits_for_inner_service_but_not_for_quota() {
     let limiter = limiter(Quota::new().rpm(1));
     let layer = tollgate::RateLimitLayer::new(limiter.clone()).key("k").respond();
-    let mut service = layer.max_wait(Duration::from_secs(3_600)).layer(answering(hello));
+    let mut service = layer.max_wait(Duration::from_secs(3_600)).layer(service_returning(hello));
     ask(&mut service).await;
     assert!(crate::middleware::is_ready(&mut service).await);
-    // Readiness of the inner service is awaited.
-    let busy = answering(hello).with_readiness(|| std::task::Poll::Pending);
+    // It waits for the readiness of the inner service.
+    let busy = service_returning(hello).with_readiness(|| std::task::Poll::Pending);
     assert!(!crate::middleware::is_ready(&mut respond(&limiter).layer(busy)).await);
 }

@@ -1,4 +1,4 @@
-//! As a layer of axum's router.
+//! Server mode as a layer of axum's router.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Scopes: the client that a request is counted for.
+//! Scopes: the keys by which requests are counted.
 
 use axum::extract::MatchedPath;
 use http::HeaderName;
@@ -15,7 +15,7 @@ async fn keys(
     request: Request<String>,
 ) -> Vec<String> {
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
-    let service = layer(respond(&limiter)).layer(answering(hello));
+    let service = layer(respond(&limiter)).layer(service_returning(hello));
     assert_eq!(service.oneshot(request).await.unwrap().status(), 200);
     limiter.state().snapshot().into_iter().map(|key| key.key).collect()
 }
@@ -31,7 +31,7 @@ async fn requests_without_scope_share_one_key() {
     assert_eq!(key(&Scope::fixed("team"), get(&[])).await, "team");
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).key("own").respond();
-    layer.layer(answering(hello)).oneshot(get(&[])).await.unwrap();
+    layer.layer(service_returning(hello)).oneshot(get(&[])).await.unwrap();
     assert_eq!(limiter.state().snapshot()[0].key, "own");
 }
 
@@ -68,7 +68,7 @@ async fn requests_without_value_share_a_key_under_same_quota() {
     assert_eq!(key(&Scope::peer(), get(&[])).await, "peer:");
     assert_eq!(key(&Scope::extension("user", |user: &User| user.0), get(&[])).await, "user:");
     let limiter = builder().quota("x-api-key:*", Quota::new().rpm(1)).build().unwrap();
-    let mut service = respond(&limiter).scope(api_key()).layer(answering(hello));
+    let mut service = respond(&limiter).scope(api_key()).layer(service_returning(hello));
     assert_eq!(ask(&mut service).await.0, 200);
     assert_eq!(ask(&mut service).await.0, 429);
 }
@@ -112,7 +112,7 @@ async fn debug_output_and_refusals_show_no_secret() {
     let limiter = builder().quota("*", Quota::new().rpm(1)).build().unwrap();
     let mut events = limiter.subscribe();
     let layer = respond(&limiter).scope(api_key());
-    let mut service = layer.layer(answering(hello));
+    let mut service = layer.layer(service_returning(hello));
     let request = || get(&[("x-api-key", SECRET)]);
     let mut shown = format!("{layer:?} {service:?} {:?}", api_key());
     drop(send(&mut service, request()).await);

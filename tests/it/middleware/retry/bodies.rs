@@ -1,4 +1,4 @@
-//! Requests and answers kept for retries, byte for byte.
+//! Requests and responses that are kept for retries are unchanged, byte for byte.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::super::inner::{Frames, Oops, Strict};
 use super::super::{S, chat};
-use super::{Script, ample, answer, ok, refused};
+use super::{Script, answer, limiter_with_quota, ok, refused};
 
 /// Returns the frames, trailers and error of a failure that is not retried.
 async fn frames_of(body: Frames) -> (Vec<Bytes>, Option<HeaderMap>, Option<Oops>) {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [answer(400, &[], body)]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(1));
     let mut body = client.oneshot(chat("gpt-4o")).await.unwrap().into_body();
@@ -35,7 +35,7 @@ async fn frames_of(body: Frames) -> (Vec<Bytes>, Option<HeaderMap>, Option<Oops>
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_answer_passes_unchanged() {
+async fn failed_response_passes_unchanged() {
     let long: Bytes = (0..100_000_u32).map(|n| n as u8).collect();
     for cuts in [vec![0], vec![1, 16_383], vec![65_536], vec![9_000, 70_000, 99_999]] {
         let mut cuts = cuts;
@@ -53,8 +53,8 @@ async fn failed_answer_passes_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn size_hint_of_failed_answer_is_exact() {
-    let limiter = ample();
+async fn size_hint_of_failed_response_is_exact() {
+    let limiter = limiter_with_quota();
     let body = Frames::default().data("x".repeat(17_000)).data("yz").with_known_end();
     let script = Script::new(&limiter, [answer(400, &[], body)]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(1));
@@ -77,7 +77,7 @@ impl PeekBody for Single {
 
 #[tokio::test(start_paused = true)]
 async fn body_without_replay_is_sent_once() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let inner = Strict::new(|_: Request<Single>| std::future::ready(Ok(refused("1"))));
     let calls = std::sync::Arc::clone(&inner.calls);
     let client = RateLimitLayer::new(limiter).retry(3).layer(inner);
@@ -104,7 +104,7 @@ impl Body for Stream {
 #[tokio::test(start_paused = true)]
 async fn stream_buffered_whole_is_retried_and_longer_one_is_not() {
     for (bound, tries) in [(1_000, 2), (10, 1)] {
-        let limiter = ample();
+        let limiter = limiter_with_quota();
         let script = Script::new(&limiter, [refused("1"), ok()]);
         let provider = script.service();
         let client = ServiceBuilder::new()

@@ -22,7 +22,7 @@ use tower::Layer;
 use super::builder;
 use super::inner::{Frames, Oops, Strict};
 
-/// A provider that gives these answers in order and records the time and body of each request.
+/// A provider that returns these responses in order and records the time and body of each request.
 #[derive(Clone)]
 struct Script {
     limiter: Limiter,
@@ -57,7 +57,7 @@ impl Script {
             let at = script.limiter.now() - begin;
             script.calls.lock().push((at, request.into_body()));
             let answer = script.answers.lock().pop_front();
-            std::future::ready(answer.expect("no more requests than scripted"))
+            std::future::ready(answer.expect("a response for each request"))
         })
     }
 
@@ -76,8 +76,8 @@ impl Script {
     }
 }
 
-/// Returns a limiter with ample quota in token buckets.
-fn ample() -> Limiter {
+/// Returns a limiter with limiter_with_quota quota in token buckets.
+fn limiter_with_quota() -> Limiter {
     let quota = Quota::new().rpm(600).tpm(60_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(OPENAI).quota("gpt-4o", quota.clone()).quota("o1", quota).build().unwrap()
 }

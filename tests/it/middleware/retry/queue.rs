@@ -9,11 +9,11 @@ use tollgate::quota::{Algorithm, Quota};
 use tower::{Service, ServiceExt};
 
 use super::super::{S, available, builder, chat, read, settle_down};
-use super::{Script, ample, answer, ok, refused};
+use super::{Script, answer, limiter_with_quota, ok, refused};
 
 #[tokio::test(start_paused = true)]
 async fn siblings_of_refused_request_wait_and_other_keys_do_not() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [refused("7"), ok(), ok(), ok()]);
     let mut client = script.client(&RateLimitLayer::new(limiter).retry(1));
     let first = tokio::spawn(client.ready().await.unwrap().call(chat("gpt-4o")));
@@ -47,13 +47,13 @@ async fn retry_waits_for_quota_behind_earlier_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delay_beyond_deadline_returns_answer_immediately() {
+async fn delay_beyond_deadline_returns_response_immediately() {
     for (first, late) in [
         (refused("7"), 6),
         (answer(500, &[("retry-after", "7")], "oh".into()), 6),
         (answer(500, &[], "oh".into()), 0),
     ] {
-        let limiter = ample();
+        let limiter = limiter_with_quota();
         let (status, begin) = (first.status(), limiter.now());
         let script = Script::new(&limiter, [first]);
         let layer = RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(late));
@@ -65,7 +65,7 @@ async fn delay_beyond_deadline_returns_answer_immediately() {
 
 #[tokio::test(start_paused = true)]
 async fn deadline_of_call_covers_all_attempts() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [refused("7"), refused("7")]);
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(Ask::new().deadline(limiter.now() + 10 * S));
@@ -75,7 +75,7 @@ async fn deadline_of_call_covers_all_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expected_wait_beyond_max_wait_returns_answer() {
+async fn expected_wait_beyond_max_wait_returns_response() {
     let limiter = slow(1);
     let script = Script::new(&limiter, [answer(500, &[], "oh".into())]);
     let layer = RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(30)).retry(3);
@@ -90,7 +90,7 @@ async fn expected_wait_beyond_max_wait_returns_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempt_before_refused_retry_stays_the_last() {
+async fn attempt_before_refused_retry_stays_last() {
     let limiter = slow(2);
     let failed = [answer(500, &[], "one".into()), answer(502, &[], "two".into())];
     let script = Script::new(&limiter, failed);
@@ -109,7 +109,7 @@ async fn attempt_before_refused_retry_stays_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limiter_closed_before_retry_returns_answer() {
+async fn limiter_closed_before_retry_returns_response() {
     let limiter = slow(1);
     let script = Script::new(&limiter, [refused("7")]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(3));
@@ -152,8 +152,8 @@ async fn request_that_fills_concurrency_can_be_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn close_ends_back_off_and_returns_answer() {
-    let limiter = ample();
+async fn close_ends_back_off_and_returns_response() {
+    let limiter = limiter_with_quota();
     let failed = answer(503, &[("retry-after", "7")], "oh".into());
     let script = Script::new(&limiter, [failed]);
     let begin = limiter.now();

@@ -12,16 +12,16 @@ use tower::{Layer, ServiceExt};
 use super::super::USAGE;
 use super::super::reqwest::{CHAT, client, limiter, ok};
 
-/// Starts a server that gives each connection the next answer and returns its URL for chats.
-async fn answers(answers: Vec<String>) -> String {
+/// Starts a server that sends each connection the next of these responses. Returns its URL for chats.
+async fn serve_in_order(responses: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
     tokio::spawn(async move {
-        for answer in answers {
+        for response in responses {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 4_096];
             let _ = stream.read(&mut request).await.unwrap();
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
         }
     });
     url
@@ -42,19 +42,19 @@ fn post(url: &str) -> Request {
 
 #[tokio::test]
 async fn reqwest_client_retries_and_keeps_url_of_response() {
-    let url = answers(vec![conflict("one"), ok(USAGE)]).await;
+    let url = serve_in_order(vec![conflict("one"), ok(USAGE)]).await;
     let layer = RateLimitLayer::new(limiter()).retry(1);
     let response = layer.layer(client()).oneshot(post(&url)).await.unwrap();
     assert_eq!((response.status().as_u16(), response.url().as_str()), (200, url.as_str()));
     assert_eq!(response.text().await.unwrap(), USAGE);
 
     let long = "x".repeat(40_000);
-    let url = answers(vec![conflict("one"), conflict(&long)]).await;
+    let url = serve_in_order(vec![conflict("one"), conflict(&long)]).await;
     let response = layer.layer(client()).oneshot(post(&url)).await.unwrap();
     assert_eq!((response.status().as_u16(), response.url().as_str()), (409, url.as_str()));
     assert_eq!(response.text().await.unwrap(), long);
 
-    let url = answers(vec![conflict(&long)]).await;
+    let url = serve_in_order(vec![conflict(&long)]).await;
     let now = layer.max_wait(std::time::Duration::ZERO);
     let response = now.layer(client()).oneshot(post(&url)).await.unwrap();
     assert_eq!((response.status().as_u16(), response.url().as_str()), (409, url.as_str()));
@@ -62,30 +62,30 @@ async fn reqwest_client_retries_and_keeps_url_of_response() {
 }
 
 #[derive(Clone, Copy)]
-struct Tries(u32);
+struct Attempts(u32);
 
 /// A middleware that counts requests in their extensions.
-struct Counting;
+struct AttemptCounter;
 
 #[async_trait]
-impl Middleware for Counting {
+impl Middleware for AttemptCounter {
     async fn handle(
         &self,
         request: Request,
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        let Tries(tries) = extensions.get_or_insert_with(|| Tries(0));
-        *tries += 1;
+        let Attempts(attempts) = extensions.get_or_insert_with(|| Attempts(0));
+        *attempts += 1;
         next.run(request, extensions).await
     }
 }
 
 /// A middleware that records the count of the middlewares after it.
-struct Reading(std::sync::Arc<parking_lot::Mutex<u32>>);
+struct CountRecorder(std::sync::Arc<parking_lot::Mutex<u32>>);
 
 #[async_trait]
-impl Middleware for Reading {
+impl Middleware for CountRecorder {
     async fn handle(
         &self,
         request: Request,
@@ -93,19 +93,19 @@ impl Middleware for Reading {
         next: Next<'_>,
     ) -> Result<Response> {
         let sent = next.run(request, extensions).await;
-        *self.0.lock() = extensions.get::<Tries>().map_or(0, |tries| tries.0);
+        *self.0.lock() = extensions.get::<Attempts>().map_or(0, |attempts| attempts.0);
         sent
     }
 }
 
 #[tokio::test]
 async fn reqwest_middleware_retries_inner_chain_with_extensions() {
-    let url = answers(vec![conflict("one"), conflict("two"), ok(USAGE)]).await;
+    let url = serve_in_order(vec![conflict("one"), conflict("two"), ok(USAGE)]).await;
     let (journey, seen) = (Journey::new(), std::sync::Arc::default());
     let client = ClientBuilder::new(client())
-        .with(Reading(std::sync::Arc::clone(&seen)))
+        .with(CountRecorder(std::sync::Arc::clone(&seen)))
         .with(RateLimitLayer::new(limiter()).retry(2))
-        .with(Counting)
+        .with(AttemptCounter)
         .build();
     let request = client.post(&url).body(CHAT).with_extension(journey.clone());
     assert_eq!(request.send().await.unwrap().text().await.unwrap(), USAGE);

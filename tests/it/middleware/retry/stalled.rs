@@ -1,4 +1,4 @@
-//! Failed answers whose bodies end late or never.
+//! Failed responses whose bodies end late or never.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tower::{Layer, ServiceExt};
 
 use super::super::inner::{Oops, Strict};
 use super::super::{S, chat};
-use super::ample;
+use super::limiter_with_quota;
 
 /// A body of these frames, followed by `Then`.
 struct Slow(VecDeque<Bytes>, Then, Arc<()>);
@@ -56,13 +56,13 @@ type Client = RetryService<Strict<Request<String>, Response<Slow>>, Http, Http>;
 /// The time of each request in milliseconds, with the number of earlier bodies still held then.
 type Calls = Arc<Mutex<Vec<(u128, usize)>>>;
 
-/// Returns a client whose provider gives these answers in order.
+/// Returns a client whose provider returns these responses in order.
 fn client(
     layer: impl FnOnce(Limiter) -> RateLimitLayer,
     read: Http,
     answers: impl IntoIterator<Item = Response<Slow>>,
 ) -> (Limiter, Client, Calls) {
-    let (limiter, calls) = (ample(), Calls::default());
+    let (limiter, calls) = (limiter_with_quota(), Calls::default());
     let (clock, log, begin) = (limiter.clone(), Arc::clone(&calls), limiter.now());
     let answers: VecDeque<_> = answers.into_iter().collect();
     let bodies: Vec<Weak<()>> = answers.iter().map(|one| Arc::downgrade(&one.body().2)).collect();
@@ -71,7 +71,7 @@ fn client(
         let mut log = log.lock();
         let held = bodies[..log.len()].iter().filter(|body| body.strong_count() > 0).count();
         log.push(((clock.now() - begin).as_millis(), held));
-        std::future::ready(Ok(answers.lock().pop_front().expect("no more requests than scripted")))
+        std::future::ready(Ok(answers.lock().pop_front().expect("a response for each request")))
     });
     (limiter.clone(), layer(limiter).observe(read).retry(3).layer(inner), calls)
 }
@@ -112,7 +112,7 @@ async fn stalled_permanent_error_is_returned_with_rest_of_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_is_not_read_ahead_after_deadline() {
+async fn response_is_not_read_ahead_after_deadline() {
     for (status, read) in [(500, Http::new(OPENAI)), (200, Http::new(OPENAI).whole())] {
         let layer = |limiter| RateLimitLayer::new(limiter).max_wait(Duration::from_secs(2));
         let (limiter, client, calls) = client(layer, read, [slow(status, "half", Then::Stall)]);

@@ -1,4 +1,4 @@
-//! Answers that are retried, and answers that are not.
+//! Responses that are retried, and responses that aren't.
 
 use http::{Response, StatusCode};
 use tollgate::middleware::{Http, Journey, RateLimitLayer};
@@ -7,7 +7,7 @@ use tower::{Service, ServiceExt};
 
 use super::super::chat;
 use super::super::inner::{Frames, Oops, Strict};
-use super::{LIMITED, Script, ample, answer, ok, refused};
+use super::{LIMITED, Script, answer, limiter_with_quota, ok, refused};
 
 /// Returns the final status and the times of the attempts in whole seconds.
 async fn seconds(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {
@@ -17,7 +17,7 @@ async fn seconds(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {
 
 /// Returns the final status and the times of the attempts in milliseconds.
 async fn sent(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [first, ok()]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(retries));
     let response = client.oneshot(chat("gpt-4o")).await.unwrap();
@@ -39,8 +39,8 @@ async fn delay_in_refusal_body_is_respected() {
 #[tokio::test(start_paused = true)]
 async fn transient_failure_without_delay_is_retried_after_back_off() {
     for status in [408, 409, 425, 500, 502, 503, 504, 529] {
-        let (came, at) = sent(answer(status, &[], "oh".into()), 1).await;
-        assert_eq!((came, at.len()), (200, 2), "{status}");
+        let (status_after, at) = sent(answer(status, &[], "oh".into()), 1).await;
+        assert_eq!((status_after, at.len()), (200, 2), "{status}");
         // A refusal pauses the key for a second; a back-off is half a second, minus up to a
         // quarter.
         let refusal = matches!(status, 503 | 529);
@@ -62,11 +62,11 @@ async fn delay_of_zero_or_past_uses_back_off() {
         answer(500, &[("retry-after", past)], "oh".into()),
         answer(429, &[], text.into()),
     ] {
-        let named = format!("{first:?}");
+        let description = format!("{first:?}");
         let (status, at) = sent(first, 1).await;
-        assert!(status == 200 && at[1] >= 375, "{named}: {at:?}");
+        assert!(status == 200 && at[1] >= 375, "{description}: {at:?}");
     }
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let event = format!("data: {text}\n\n");
     let script = Script::new(&limiter, [answer(200, STREAM, Frames::default().data(event)), ok()]);
     let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(1);
@@ -76,7 +76,7 @@ async fn delay_of_zero_or_past_uses_back_off() {
 
 #[tokio::test(start_paused = true)]
 async fn delay_of_failure_applies_to_failed_request_only() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let failed = answer(500, &[("retry-after", "9")], "oh".into());
     let script = Script::new(&limiter, [failed, ok(), ok()]);
     let mut client = script.client(&RateLimitLayer::new(limiter).retry(1));
@@ -124,9 +124,9 @@ async fn daily_limit_is_retried_only_with_stated_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn last_attempt_answer_is_returned() {
+async fn response_to_last_attempt_is_returned() {
     assert_eq!(sent(refused("7"), 0).await, (429, vec![0]));
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let answers = [refused("1"), answer(500, &[], "one".into()), answer(502, &[], "two".into())];
     let script = Script::new(&limiter, answers);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(2));
@@ -137,7 +137,7 @@ async fn last_attempt_answer_is_returned() {
 
 #[tokio::test(start_paused = true)]
 async fn each_attempt_sends_same_request_and_is_charged() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [refused("0"), answer(500, &[], "oh".into()), ok()]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(5));
     let journey = Journey::new();
@@ -149,16 +149,18 @@ async fn each_attempt_sends_same_request_and_is_charged() {
     assert!(calls.iter().all(|(_, body)| *body == calls[0].1), "{calls:?}");
     let facts = journey.facts();
     assert_eq!((facts.tries(), facts.status.map(|s| s.as_u16())), (3, Some(200)));
-    let earlier: Vec<_> = facts.earlier.iter().filter_map(|try_| try_.status).collect();
+    let earlier: Vec<_> = facts.earlier.iter().filter_map(|attempt| attempt.status).collect();
     assert_eq!(earlier, [StatusCode::TOO_MANY_REQUESTS, StatusCode::INTERNAL_SERVER_ERROR]);
-    assert!(facts.earlier.iter().all(|one| one.charged.is_some() && one.usage.is_none()));
+    assert!(
+        facts.earlier.iter().all(|attempt| attempt.charged.is_some() && attempt.usage.is_none())
+    );
     assert_eq!(facts.usage.map(|usage| usage.output), Some(9));
 }
 
 /// The inner error of another rate-limit layer reports that the request was not sent.
 #[tokio::test(start_paused = true)]
 async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::of(&limiter, [Err(Oops), Ok(ok())]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(3));
     client.oneshot(chat("gpt-4o")).await.unwrap_err();
@@ -182,7 +184,7 @@ async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
     let facts = journey.facts();
     assert!(facts.earlier.len() > 8 && facts.charged.is_some(), "{facts:?}");
     assert!(
-        facts.earlier.iter().all(|one| one.charged.is_none()),
+        facts.earlier.iter().all(|attempt| attempt.charged.is_none()),
         "unsent attempts are not charged"
     );
 }
@@ -190,15 +192,15 @@ async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
 const STREAM: &[(&str, &str)] = &[("content-type", "text/event-stream")];
 
 #[tokio::test(start_paused = true)]
-async fn success_is_passed_on_unless_whole_answer_is_judged() {
+async fn success_is_returned_unless_whole_response_is_judged() {
     let event = "data: {\"error\": {\"code\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
     let layer = |limiter| RateLimitLayer::new(limiter).retry(1);
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [answer(200, STREAM, event.into())]);
     let response = script.client(&layer(limiter)).oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(super::super::read(response).await.unwrap(), event);
 
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let broken = answer(200, &[], Frames::from("{").error());
     let wrong = "data: {\"error\": {\"code\": \"invalid_prompt\", \"message\": \"No\"}}\n\n";
     let answers = [answer(200, STREAM, event.into()), broken, answer(200, STREAM, wrong.into())];
@@ -211,7 +213,7 @@ async fn success_is_passed_on_unless_whole_answer_is_judged() {
 
 #[tokio::test(start_paused = true)]
 async fn success_without_content_is_retried_in_whole_mode() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let bodies = ["", "<html>Sign in</html>", "{\"choices\": [", "null", "{}"];
     let cut = "data: {\"choices\": [{\"delta\": {}}]}\n\n";
     let answers = bodies.map(|body| answer(200, &[], body.into())).into_iter();
@@ -225,7 +227,7 @@ async fn success_without_content_is_retried_in_whole_mode() {
 
 #[tokio::test(start_paused = true)]
 async fn whole_mode_is_kept_when_provider_changes() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let broken = answer(200, &[], Frames::from("{").error());
     let script = Script::new(&limiter, [broken, ok()]);
     let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(1);
@@ -237,7 +239,7 @@ async fn whole_mode_is_kept_when_provider_changes() {
 #[tokio::test(start_paused = true)]
 async fn truncated_error_is_judged_by_status() {
     for (status, tries) in [(401, 1), (400, 1), (500, 2)] {
-        let limiter = ample();
+        let limiter = limiter_with_quota();
         let broken = answer(status, &[], Frames::from("{").error());
         let script = Script::new(&limiter, [broken, ok()]);
         let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(3);
@@ -248,7 +250,7 @@ async fn truncated_error_is_judged_by_status() {
 
 #[tokio::test(start_paused = true)]
 async fn back_offs_double() {
-    let limiter = ample();
+    let limiter = limiter_with_quota();
     let failed = || answer(500, &[], "oh".into());
     let script = Script::new(&limiter, [failed(), failed(), failed(), failed(), ok()]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(4));
