@@ -1,4 +1,4 @@
-//! `RateLimitLayer` wraps any Service.
+//! `RateLimitLayer` wraps any `Service`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tollgate::middleware::{Classified, RateLimitLayer};
 use tollgate::quota::{Cost, Quota};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-fn two() -> Limiter {
+fn limiter_of_two() -> Limiter {
     Limiter::builder().quota("k", Quota::new().rpm(2)).build().unwrap()
 }
 
@@ -33,7 +33,7 @@ async fn d01_layer_wraps_a_function_over_http_types() {
     async fn answer(_: Request<String>) -> Result<Response<Full<Bytes>>, Infallible> {
         Ok(Response::new("hello".into()))
     }
-    let layer = RateLimitLayer::new(two()).key("k").reject();
+    let layer = RateLimitLayer::new(limiter_of_two()).key("k").reject();
     let service = layer.layer(service_fn(answer));
     let body = service.clone().oneshot(Request::new(String::new())).await.unwrap().into_body();
     assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
@@ -43,7 +43,7 @@ async fn d01_layer_wraps_a_function_over_http_types() {
 #[tokio::test]
 async fn d01_layer_wraps_a_non_http_service_by_closures() {
     let double = service_fn(async |number: u64| Ok::<_, Infallible>(2 * number));
-    let layer = RateLimitLayer::new(two())
+    let layer = RateLimitLayer::new(limiter_of_two())
         .classify(|number: &u64| Classified::new("k", Cost::new().tokens(*number)))
         .observe(|answer: &u64| Some(Cost::new().tokens(*answer)))
         .reject();
@@ -53,12 +53,12 @@ async fn d01_layer_wraps_a_non_http_service_by_closures() {
 
 /// A service with a custom error type that must be made ready before each call.
 #[derive(Clone, Default)]
-struct Own {
+struct CustomService {
     ready: bool,
     calls: Arc<AtomicUsize>,
 }
 
-impl Service<()> for Own {
+impl Service<()> for CustomService {
     type Response = ();
     type Error = std::fmt::Error;
     type Future = std::future::Ready<Result<(), std::fmt::Error>>;
@@ -80,8 +80,8 @@ impl Service<()> for Own {
 
 #[tokio::test]
 async fn d01_layer_wraps_a_custom_service_in_a_tower_stack() {
-    let own = Own::default();
-    let layer = RateLimitLayer::new(two())
+    let own = CustomService::default();
+    let layer = RateLimitLayer::new(limiter_of_two())
         .classify(|(): &()| Classified::new("k", Cost::new()))
         .observe(|(): &()| None)
         .reject();

@@ -68,7 +68,7 @@ async fn d03_bucket_with_longest_wait_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d03_readiness_reserves_zero() {
+async fn d03_readiness_does_not_reserve() {
     let (limiter, service) = service(Quota::new().rpm(1).tpm(10).rpd(1));
     for _ in 0..100 {
         assert!(is_ready(&mut service.clone()).await);

@@ -1,5 +1,5 @@
 //! d05: the layer wraps LLM HTTP clients. Runs `examples/hyper_client.rs` and
-//! `examples/async_openai.rs`; `examples/reqwest_client.rs` is run next to the tests of the layer.
+//! `examples/async_openai.rs`. The tests of the layer run `examples/reqwest_client.rs`.
 #![cfg(feature = "reqwest")]
 
 use async_openai::error::OpenAIError;

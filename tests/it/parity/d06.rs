@@ -1,4 +1,4 @@
-//! Protection of an axum server over real connections.
+//! Rate limiting of an axum server, over real connections.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -104,7 +104,7 @@ async fn d06_streams_pass_frame_by_frame_and_hold_concurrency() {
     assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
 }
 
-/// A body of the received parts.
+/// A body of the parts received from a channel.
 struct Received(mpsc::Receiver<Bytes>);
 
 impl http_body::Body for Received {
@@ -121,7 +121,7 @@ impl http_body::Body for Received {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d06_service_errors_pass_unchanged_and_count() {
-    let handler = async || (StatusCode::BAD_GATEWAY, [("x-cause", "upstream")], "it is not well");
+    let handler = async || (StatusCode::BAD_GATEWAY, [("x-cause", "upstream")], "upstream failed");
     let limit = RateLimitLayer::new(limiter("service", Quota::new().rpm(2))).respond();
     let url = serve(Router::new().route("/", get(handler)).layer(limit)).await;
     let client = client();
@@ -135,7 +135,7 @@ async fn d06_service_errors_pass_unchanged_and_count() {
                     text(&answer, "ratelimit").map(|r| &r[..17]),
                     Some("\"service-rpm\";r=1")
                 );
-                assert_eq!(answer.text().await.unwrap(), "it is not well");
+                assert_eq!(answer.text().await.unwrap(), "upstream failed");
             }
             _ => assert_eq!(answer.status(), 429),
         }

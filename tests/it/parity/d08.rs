@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crate, its use in the sources, and the module that must use it.
+/// Each package, its use in the sources, and the module that must use it.
 const PACKAGES: [(&str, &str, &str); 7] = [
     ("http", "http::", "src/provider"),
     ("tokio", "tokio::", "src/limiter"),
@@ -23,7 +23,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// Returns true if a line of code in this folder, without comments, contains the name.
+/// Returns `true` if a line of code in this folder contains the name; comments don't count.
 fn is_used(folder: &str, name: &str) -> bool {
     sources(&root().join(folder)).iter().any(|path| {
         let text = fs::read_to_string(path).unwrap();
@@ -62,7 +62,6 @@ fn d08_each_package_is_a_dependency_and_used_in_module() {
     }
 }
 
-/// Dependencies of the server.
 #[test]
 fn d08_server_packages_are_used_in_the_server() {
     let dependencies = section_of("crates/serve/Cargo.toml", "[dependencies]");

@@ -75,7 +75,7 @@ fn f01_each_entity_and_operation_has_separate_buckets() {
 }
 
 #[test]
-fn f01_decide_reserves_zero_and_creates_no_key() {
+fn f01_decide_makes_no_reservation_and_creates_no_key() {
     let limiter = limiter();
     let limits = Quota::new().rpm(1).tpm(100);
     for _ in 0..5 {

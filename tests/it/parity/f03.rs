@@ -9,8 +9,9 @@ fn missing(cost: &Cost, limits: &Quota) -> Option<Dimension> {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let decision = limiter.acquire("k", cost).limits(limits).decide();
     assert!(limiter.state().keys().is_empty(), "a decision adds no key");
-    // Acquiring waiting path refuses before it waits.
-    let waited = limiter.acquire("k", cost).limits(limits).arrive().expect("ends immediately");
+    // Acquiring refuses the request before it waits.
+    let waited =
+        limiter.acquire("k", cost).limits(limits).arrive().expect("the request doesn't wait");
     match waited {
         Ok(_) => assert_eq!(decision.refused(), None),
         Err(error) => {

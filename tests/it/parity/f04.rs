@@ -1,4 +1,4 @@
-//! Checking and waiting: a request waits until all buckets have capacity, then reserves in all.
+//! Waiting: a request waits until all buckets have capacity, then reserves in all of them.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn f04_hundred_waiters_are_admitted_at_the_rate_of_limit() {
     for pair in granted.windows(11) {
         assert!(pair[10] - pair[0] >= 60 * S, "eleven grants in a minute: {pair:?}");
     }
-    // Nor slower: ten per minute. Tokio's timer ticks in milliseconds.
+    // The rate isn't lower than ten per minute either. Tokio's timer has a resolution of milliseconds.
     assert_eq!(granted[99].as_secs(), 540);
 }
 

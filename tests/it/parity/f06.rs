@@ -13,8 +13,8 @@ use crate::telemetry::{Log, MetricsExporter};
 
 const KEY: &str = "openai-key:call";
 
-/// Returns a limiter whose metrics use the names of the keys, although no key has a quota.
-fn rig() -> (Limiter, MetricsExporter, Metadata) {
+/// Returns a limiter without quotas whose metrics are labelled with the keys.
+fn limiter_exporter_metadata() -> (Limiter, MetricsExporter, Metadata) {
     let limiter = builder().clock(TokioClock::new()).build().unwrap();
     let exporter = MetricsExporter::of(&limiter, Metrics::new().with_names(|key| Some(key.into())));
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -24,7 +24,7 @@ fn rig() -> (Limiter, MetricsExporter, Metadata) {
 #[tokio::test(start_paused = true)]
 async fn f06_denied_request_reports_bucket_entity_and_operation() {
     let (log, _guard) = Log::at(Level::DEBUG);
-    let (limiter, exporter, metadata) = rig();
+    let (limiter, exporter, metadata) = limiter_exporter_metadata();
     let mut events = limiter.subscribe();
     let limits = Quota::new().rpm(100).tpm(50);
     let attempt = |cost: Cost| {
@@ -52,7 +52,7 @@ async fn f06_denied_request_reports_bucket_entity_and_operation() {
 #[tokio::test(start_paused = true)]
 async fn f06_wait_reports_duration_entity_and_operation() {
     let (log, _guard) = Log::at(Level::DEBUG);
-    let (limiter, exporter, metadata) = rig();
+    let (limiter, exporter, metadata) = limiter_exporter_metadata();
     let limits = buckets(Quota::new().rpm(60).tpm(60));
     let all = Cost::new().requests(60).tokens(60);
     limiter.acquire(KEY, &all).limits(&limits).try_now().unwrap().settle(&all);

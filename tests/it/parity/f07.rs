@@ -7,7 +7,7 @@ use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::rig::{builder, limit, manual, tokens};
 
-/// Returns count and seconds to reset of each limit.
+/// Returns the count and the seconds to the reset of each limit.
 fn status(limiter: &Limiter) -> Vec<(u64, u64)> {
     let now = limiter.now();
     let limits = limiter.stats("k").limits;
@@ -16,7 +16,7 @@ fn status(limiter: &Limiter) -> Vec<(u64, u64)> {
 
 #[test]
 fn f07_status_has_count_and_reset_for_each_algorithm() {
-    // Three of ten, used now and 20 s ago: a bucket of 10 per minute has refilled them after 20 s.
+    // Three of ten were used, now or 20 s ago; a bucket of 10 per minute refills them in 18 s.
     let cases = [
         (Algorithm::SlidingWindow, [(3, 60), (3, 40)]),
         (Algorithm::FixedWindow, [(3, 60), (3, 40)]),

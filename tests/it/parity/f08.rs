@@ -12,9 +12,9 @@ use super::rig::{S, manual, paused, tokens, used};
 
 const CALLERS: usize = 50;
 
-/// Runs fifty threads from the same moment with this many attempts each; returns the number
-/// granted.
-fn rush(limiter: &Limiter, cost: &Cost, tries: usize) -> usize {
+/// Starts fifty threads at the same moment, with this many attempts each. Returns the number of granted
+/// attempts.
+fn acquire_from_all(limiter: &Limiter, cost: &Cost, tries: usize) -> usize {
     let start = Barrier::new(CALLERS);
     let caller = || {
         start.wait();
@@ -31,7 +31,11 @@ fn f08_fifty_concurrent_callers_are_granted_the_limit() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         for limit in [1, 49, 50, 51, 777] {
             let (limiter, _) = manual(Quota::new().rpm(limit).with_algorithm(algorithm));
-            assert_eq!(rush(&limiter, &Cost::new(), 20), limit as usize, "{algorithm:?}");
+            assert_eq!(
+                acquire_from_all(&limiter, &Cost::new(), 20),
+                limit as usize,
+                "{algorithm:?}"
+            );
             assert_eq!(used(&limiter, "k"), [limit]);
         }
     }
@@ -40,24 +44,24 @@ fn f08_fifty_concurrent_callers_are_granted_the_limit() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Concurrent rushes at random times: no minute exceeds the limit, and no capacity is left
-    /// unused.
+    /// Threads acquire concurrently at random times: no minute exceeds the limit, and no capacity is
+    /// left unused.
     #[test]
     fn f08_each_minute_grants_exactly_the_available_capacity(
         limit in 1_u64..300,
         cost in 1_u64..9,
-        rushes in prop::collection::vec((0_u64..45, 1_usize..8), 1..5),
+        rounds in prop::collection::vec((0_u64..45, 1_usize..8), 1..5),
     ) {
         let (limiter, clock) = manual(Quota::new().tpm(limit).rpm(10_000));
         let mut sent = VecDeque::new();
-        for (pause, tries) in rushes {
+        for (pause, tries) in rounds {
             clock.advance(Duration::from_secs(pause));
             let now = limiter.now();
             sent.retain(|&(at, _)| at + 60 * S > now);
             let in_window: u64 = sent.iter().map(|&(_, amount)| amount).sum();
-            let room = (limit - in_window) / cost;
-            let granted = rush(&limiter, &tokens(cost), tries) as u64;
-            prop_assert_eq!(granted, room.min((CALLERS * tries) as u64));
+            let available = (limit - in_window) / cost;
+            let granted = acquire_from_all(&limiter, &tokens(cost), tries) as u64;
+            prop_assert_eq!(granted, available.min((CALLERS * tries) as u64));
             sent.push_back((now, granted * cost));
         }
     }

@@ -1,4 +1,4 @@
-//! f09: a stream of tasks slowed by the limiter. Runs `examples/evaluate.rs`.
+//! f09: a stream of tasks whose rate the limiter bounds. Runs `examples/evaluate.rs`.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use std::time::Duration;
 #[expect(dead_code, reason = "its main function is not called here")]
 mod evaluate;
 
-/// 600 of the thousand are admitted immediately, the others one per 100 ms; the margin costs half a
-/// second and 2 %.
+/// Of 1,000 tasks, 600 are admitted immediately, the others one per 100 ms. The margin adds half a second
+/// and 2 %.
 #[tokio::test(start_paused = true)]
 async fn f09_task_stream_takes_the_required_time_without_429() {
     for concurrency in [64, 1_000] {
         let result = evaluate::evaluate(1_000, concurrency).await.unwrap();
-        assert_eq!((result.asked, result.refused), (1_000, 0), "{concurrency} at once");
-        // Some answers are cut off at `max_tokens`, others are not.
+        assert_eq!((result.asked, result.refused), (1_000, 0), "concurrency {concurrency}");
+        // Some responses are cut off at `max_tokens`, others aren't.
         assert!((1..1_000).contains(&result.right), "{} right", result.right);
         let demanded = Duration::from_secs(40)..Duration::from_secs(43);
-        assert!(demanded.contains(&result.took), "{:?}, {concurrency} at once", result.took);
+        assert!(demanded.contains(&result.took), "{:?}, concurrency {concurrency}", result.took);
     }
 }

@@ -6,7 +6,7 @@ use tollgate::quota::{Cost, Quota};
 use super::rig::{held, manual, tokens, used};
 
 #[test]
-fn g02_decide_answers_and_reserves_zero() {
+fn g02_decide_does_not_reserve() {
     let (limiter, _) = manual(Quota::new().rpm(1).tpm(100));
     for _ in 0..100 {
         assert!(limiter.decide("k", &tokens(100)).is_allowed());

@@ -20,7 +20,7 @@ fn record(limiter: &Limiter, input: u64) {
 }
 
 #[test]
-fn g03_every_code_of_go_ratelimit_is_answered_equally() {
+fn g03_every_code_of_go_ratelimit_is_returned_equally() {
     let code = |quota: Quota, taken: Cost| {
         let (limiter, _) = manual(quota);
         let _ = limiter.try_acquire("k", &taken);
@@ -39,7 +39,7 @@ fn g03_every_code_of_go_ratelimit_is_answered_equally() {
 }
 
 #[test]
-fn g03_codes_beyond_go_ratelimit_are_answered() {
+fn g03_codes_beyond_go_ratelimit_are_returned() {
     let cost = Cost::new().tokens(10).input_tokens(10).output_tokens(10);
     let code = |quota: Quota| {
         let (limiter, _) = manual(quota);

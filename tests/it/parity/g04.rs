@@ -1,4 +1,4 @@
-//! Usage is recorded once.
+//! Recorded usage counts once.
 
 use tollgate::limiter::Code;
 use tollgate::quota::{Cost, Quota, Usage};

@@ -13,9 +13,9 @@ use super::rig::{buckets, manual, paused, seconds, settle_down, tokens, used};
 
 /// Counts wake-ups.
 #[derive(Default)]
-struct Count(AtomicUsize);
+struct WakeCounter(AtomicUsize);
 
-impl Wake for Count {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -39,7 +39,7 @@ async fn g05_wait_for_capacity_ends_with_capacity_unreserved() {
 fn g05_acquire_is_woken_once_at_exact_nanosecond() {
     let (limiter, clock) = manual(Quota::new().rpd(1));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    let count = Arc::new(Count::default());
+    let count = Arc::new(WakeCounter::default());
     let waker = Waker::from(Arc::clone(&count));
     let mut cx = Context::from_waker(&waker);
     let mut acquire = pin!(limiter.acquire("k", &Cost::new()));
@@ -60,7 +60,7 @@ fn g05_acquire_is_woken_once_at_exact_nanosecond() {
 fn g05_wait_for_capacity_is_woken_once() {
     let (limiter, clock) = manual(Quota::new().rpm(1));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    let count = Arc::new(Count::default());
+    let count = Arc::new(WakeCounter::default());
     let waker = Waker::from(Arc::clone(&count));
     let mut cx = Context::from_waker(&waker);
     let mut capacity = pin!(limiter.wait_for_capacity("k", &Cost::new()));

@@ -1,4 +1,4 @@
-//! Days that start at the first request, and days that slide.
+//! Daily limits: a fixed day that starts at the first request, and a sliding day.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::rig::{S, admitted, manual, used};
 const HOUR: Duration = Duration::from_secs(3_600);
 const NANO: Duration = Duration::from_nanos(1);
 
-fn hundred(algorithm: Algorithm) -> Quota {
+fn quota_of_100(algorithm: Algorithm) -> Quota {
     Quota::new().rpd(100).with_algorithm(algorithm)
 }
 
@@ -20,7 +20,7 @@ fn send(limiter: &Limiter, tries: usize) -> usize {
 
 #[test]
 fn g07_fixed_day_starts_at_first_request_and_resets() {
-    let (limiter, clock) = manual(hundred(Algorithm::FixedWindow));
+    let (limiter, clock) = manual(quota_of_100(Algorithm::FixedWindow));
     clock.advance(5 * HOUR);
     let first = limiter.now();
     assert_eq!(send(&limiter, 1), 1);
@@ -37,7 +37,7 @@ fn g07_fixed_day_starts_at_first_request_and_resets() {
 
 #[test]
 fn g07_next_fixed_day_starts_with_next_request() {
-    let (limiter, clock) = manual(hundred(Algorithm::FixedWindow));
+    let (limiter, clock) = manual(quota_of_100(Algorithm::FixedWindow));
     assert_eq!(send(&limiter, 100), 100);
     clock.advance(30 * HOUR);
     assert_eq!(send(&limiter, 60), 60);
@@ -48,10 +48,10 @@ fn g07_next_fixed_day_starts_with_next_request() {
     assert_eq!(send(&limiter, 1_000), 100);
 }
 
-/// Sends one request, 99 just before the first day ends, and returns the number admitted just
-/// after.
-fn across_the_reset(algorithm: Algorithm) -> usize {
-    let (limiter, clock) = manual(hundred(algorithm));
+/// Sends one request, and 99 just before the first day ends. Returns the number of requests that are
+/// admitted just after its end.
+fn admitted_after_first_day(algorithm: Algorithm) -> usize {
+    let (limiter, clock) = manual(quota_of_100(algorithm));
     assert_eq!(send(&limiter, 1), 1);
     clock.advance(24 * HOUR - NANO);
     assert_eq!(send(&limiter, 1_000), 99);
@@ -61,13 +61,13 @@ fn across_the_reset(algorithm: Algorithm) -> usize {
 
 #[test]
 fn g07_sliding_day_prevents_double_quota_across_reset() {
-    assert_eq!(across_the_reset(Algorithm::FixedWindow), 100);
-    assert_eq!(across_the_reset(Algorithm::SlidingWindow), 1);
+    assert_eq!(admitted_after_first_day(Algorithm::FixedWindow), 100);
+    assert_eq!(admitted_after_first_day(Algorithm::SlidingWindow), 1);
 }
 
 #[test]
 fn g07_sliding_day_grants_exactly_the_limit_per_24_hours() {
-    let (limiter, clock) = manual(hundred(Algorithm::SlidingWindow));
+    let (limiter, clock) = manual(quota_of_100(Algorithm::SlidingWindow));
     let mut sent = Vec::new();
     for step in 0..240_u32 {
         let count = send(&limiter, 1 + (step as usize * 7) % 23);
@@ -75,7 +75,7 @@ fn g07_sliding_day_grants_exactly_the_limit_per_24_hours() {
         clock.advance(HOUR);
     }
     let day = 86_400 * S;
-    assert!(sent.windows(101).all(|pair| pair[100] - pair[0] >= day));
+    assert!(sent.windows(101).all(|sent| sent[100] - sent[0] >= day));
     // Ten days with more demand than quota: a thousand requests.
     assert_eq!(sent.len(), 1_000);
 }

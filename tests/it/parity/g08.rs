@@ -1,4 +1,4 @@
-//! Idle keys are pruned, all others are kept.
+//! Idle keys are pruned; all other keys are kept.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ fn limiter(max_keys: usize) -> (Limiter, ManualClock) {
     (limiter.build().unwrap(), clock)
 }
 
-fn touch(limiter: &Limiter, names: std::ops::Range<usize>) -> usize {
+fn send_each(limiter: &Limiter, names: std::ops::Range<usize>) -> usize {
     names.map(|i| admitted(limiter, &format!("user-{i}"), &Cost::new(), 1)).sum()
 }
 
 #[test]
 fn g08_prune_drops_keys_without_usage() {
     let (limiter, clock) = limiter(10_000);
-    assert_eq!(touch(&limiter, 0..500), 500);
+    assert_eq!(send_each(&limiter, 0..500), 500);
     assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (0, 500));
     clock.advance(MINUTE / 2);
-    assert_eq!(touch(&limiter, 500..600), 100);
+    assert_eq!(send_each(&limiter, 500..600), 100);
     clock.advance(MINUTE / 2);
     assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (500, 100));
     clock.advance(MINUTE);
@@ -38,10 +38,10 @@ fn g08_prune_drops_keys_without_usage() {
 fn g08_idle_keys_are_pruned_as_new_keys_arrive() {
     let (limiter, clock) = limiter(1_000_000);
     for minute in 0..100 {
-        assert_eq!(touch(&limiter, minute * 500..(minute + 1) * 500), 500);
+        assert_eq!(send_each(&limiter, minute * 500..(minute + 1) * 500), 500);
         clock.advance(MINUTE);
-        // Keys are distributed to shards at random, so the count may exceed twice the keys in use
-        // slightly.
+        // Keys are distributed to shards at random, so the count may slightly exceed twice the number of
+        // keys in use.
         assert!(
             limiter.state().keys().len() <= 1_250,
             "{} in minute {minute}",
@@ -53,28 +53,28 @@ fn g08_idle_keys_are_pruned_as_new_keys_arrive() {
 #[test]
 fn g08_flood_of_keys_stays_within_bound_without_eviction() {
     let (limiter, clock) = limiter(100);
-    assert_eq!(touch(&limiter, 0..10_000), 100);
+    assert_eq!(send_each(&limiter, 0..10_000), 100);
     assert_eq!(limiter.state().keys().len(), 100);
     let refused = limiter.try_acquire("user-9999", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::TooManyKeys);
-    // The known keys have used their quota and still have.
-    assert_eq!(touch(&limiter, 0..100), 0);
+    // The known keys have used their quota, and their usage is kept.
+    assert_eq!(send_each(&limiter, 0..100), 0);
     assert!((0..100).all(|i| used(&limiter, &format!("user-{i}"))[0] == 1));
     // After the refill, new keys are accepted.
     clock.advance(MINUTE);
-    assert_eq!(touch(&limiter, 5_000..5_100), 100);
+    assert_eq!(send_each(&limiter, 5_000..5_100), 100);
     assert_eq!(limiter.state().keys().len(), 100);
 }
 
 #[test]
 fn g08_debt_is_kept_until_paid() {
     let (limiter, clock) = limiter(10);
-    // The quota of ten minutes.
+    // Uses the quota of ten minutes.
     limiter.record("debtor", &Usage { input: 1_000, ..Usage::default() });
     for minute in 1..10 {
         clock.advance(MINUTE);
         limiter.state().prune();
-        touch(&limiter, minute * 1_000..minute * 1_000 + 50);
+        send_each(&limiter, minute * 1_000..minute * 1_000 + 50);
         assert_eq!(used(&limiter, "debtor")[1], 1_000 - 100 * minute as u64);
     }
     clock.advance(MINUTE);

@@ -32,7 +32,7 @@ fn g09_snapshots_and_families_match_quota_of_model() {
         assert_eq!(amounts(&limiter(*profile), model), *limits, "{model}");
     }
     for profile in [COMPATIBLE, OLLAMA, BEDROCK] {
-        assert!(profile.quotas().is_empty(), "{profile:?} has account-specific quotas");
+        assert!(profile.quotas().is_empty(), "{profile:?} has no built-in quotas");
     }
 }
 
@@ -55,7 +55,7 @@ fn g09_user_quota_overrides_built_in() {
     assert_eq!(amounts(&limiter.build().unwrap(), "gemini-2.5-pro"), [5]);
 }
 
-/// The table: requests and tokens per minute, requests per day.
+/// The limits of each model: requests and tokens per minute, requests per day.
 const TABLE: &[(Profile, &str, &[u64])] = &[
     (GEMINI, "gemini-3-pro-preview", &[150, 1_000_000, 1_000]),
     (GEMINI, "gemini-3-flash-preview", &[150, 1_000_000, 1_000]),

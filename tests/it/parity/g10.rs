@@ -1,4 +1,4 @@
-//! Precedence of quotas: given quotas before a provider's, and no provider unless added.
+//! Precedence of quotas: configured quotas override a provider's, and no provider is added by default.
 
 use tollgate::limiter::{Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, UnknownKey};
 use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI};

@@ -19,7 +19,7 @@ async fn g10_configured_quotas_override_profiles_and_stored() {
     let limiter = Limiter::from_config(&path).unwrap();
     assert_eq!((rpm(&limiter, "gpt-4o"), rpm(&limiter, "gpt-4o-mini")), (7, 500));
 
-    // Set at run time: stored, and restored after a restart unless configured.
+    // A quota that is set at run time is stored, and restored after a restart unless it is configured.
     limiter.quotas().set("gpt-4o", &Quota::new().rpm(8));
     limiter.quotas().set("mine", &Quota::new().rpm(9));
     assert_eq!(rpm(&limiter, "gpt-4o"), 8);

@@ -67,7 +67,7 @@ async fn g11_lowered_quota_delays_waiters_or_refuses() {
     assert!(matches!(error, AcquireError::Refused(_)), "{error}");
     assert_eq!(limiter.now(), begin);
     small.await.unwrap().unwrap();
-    // 60 used of 30 per minute: 30 s for every fifteen.
+    // 60 are used of 30 per minute, of which 15 refill in 30 s.
     assert_eq!(seconds(&limiter, begin), 80);
 }
 

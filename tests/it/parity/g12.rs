@@ -1,5 +1,5 @@
-//! State in a YAML file: a missing or empty file is an empty state, a broken one is an error, times
-//! are kept to the nanosecond, and folders are created.
+//! State in a YAML file: a missing or empty file is an empty state, and an invalid one is an error. Times
+//! are kept to the nanosecond, and missing folders are created.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn persist(limiter: &Limiter, store: &mut Yaml) {
 fn g12_usage_and_quotas_are_restored_after_restart() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("made/for/it/state.yaml");
+        let path = folder.path().join("new/folder/state.yaml");
         let clock = ManualClock::new();
         let quota = Quota::new().rpm(10).tpm(1_000).rpd(20).with_algorithm(algorithm);
         let (first, mut store) = load(&path, &clock, quota.clone());
@@ -40,7 +40,7 @@ fn g12_usage_and_quotas_are_restored_after_restart() {
         persist(&first, &mut store);
         let in_flight = first.try_acquire("k", &tokens(200)).unwrap();
         persist(&first, &mut store);
-        // Killed: neither the permit nor the store is dropped properly.
+        // The process is killed: the permit is never dropped, and the store isn't closed.
         std::mem::forget(in_flight);
         drop(store);
 

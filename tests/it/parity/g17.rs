@@ -1,4 +1,4 @@
-//! Token counts of the provider.
+//! Token counts by the provider's API.
 
 use axum::Router;
 use axum::extract::Request;
@@ -58,7 +58,7 @@ async fn g17_refusal_is_read_to_8_kib_and_reported() {
 }
 
 #[tokio::test]
-async fn g17_answer_beyond_1_mib_is_an_error() {
+async fn g17_response_beyond_1_mib_is_an_error() {
     let long = || async { Response::new("[".repeat(count::LONGEST_ANSWER + 1)) };
     let error = refused(Router::new().fallback(long)).await;
     let most = count::LONGEST_ANSWER;

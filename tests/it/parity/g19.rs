@@ -65,15 +65,15 @@ fn g19_saved_times_in_the_future_count_as_now() {
 
 /// A clock that can be set to any time.
 #[derive(Debug, Clone)]
-struct Settable(Arc<AtomicU64>);
+struct SettableClock(Arc<AtomicU64>);
 
-impl Settable {
+impl SettableClock {
     fn set(&self, time: Timestamp) {
         self.0.store(time.as_nanos(), Ordering::Relaxed);
     }
 }
 
-impl Clock for Settable {
+impl Clock for SettableClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
     }
@@ -83,15 +83,15 @@ impl Clock for Settable {
     }
 }
 
-fn settable(quota: Quota) -> (Limiter, Settable) {
-    let clock = Settable(Arc::new(ManualClock::START.as_nanos().into()));
+fn with_settable_clock(quota: Quota) -> (Limiter, SettableClock) {
+    let clock = SettableClock(Arc::new(ManualClock::START.as_nanos().into()));
     (builder().quota("k", quota).clock(clock.clone()).build().unwrap(), clock)
 }
 
 #[test]
 fn g19_clock_set_back_neither_blocks_key_nor_refunds() {
     for algorithm in ALGORITHMS {
-        let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
+        let (limiter, clock) = with_settable_clock(Quota::new().rpm(5).with_algorithm(algorithm));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5);
         let earlier = ManualClock::START - 3_000 * 86_400 * S;
         clock.set(earlier);
@@ -104,7 +104,7 @@ fn g19_clock_set_back_neither_blocks_key_nor_refunds() {
 #[test]
 fn g19_clock_at_extreme_times_recovers() {
     for algorithm in ALGORITHMS {
-        let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
+        let (limiter, clock) = with_settable_clock(Quota::new().rpm(5).with_algorithm(algorithm));
         let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
         let small = Duration::from_nanos(1);
         for time in [first, last - small, last, first + small, ManualClock::START] {

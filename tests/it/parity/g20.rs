@@ -1,4 +1,4 @@
-//! Many concurrent threads lose and double no operation.
+//! Concurrent threads: no operation is lost or counted twice.
 
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::quota::{Algorithm, Cost, Quota, Usage};
@@ -8,7 +8,7 @@ use tollgate_testing::full::full_or;
 
 const THREADS: usize = 20;
 
-/// Returns the operations of one thread.
+/// Returns the number of operations of each thread.
 fn operations_per_thread() -> usize {
     full_or(50_000, 5_000)
 }
@@ -18,15 +18,12 @@ fn groups_of_five() -> u64 {
     (THREADS * operations_per_thread() / 5) as u64
 }
 
-/// Runs `operation` in twenty threads, [`operations_per_thread`] times in operations_per_thread, with a running number.
+/// Runs `operation` in twenty threads, [`operations_per_thread`] times in each, with consecutive numbers.
 fn run(operation: impl Fn(usize) + Sync) {
-    let (operation, operations_per_thread) = (&operation, operations_per_thread());
+    let (operation, each) = (&operation, operations_per_thread());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            scope.spawn(move || {
-                (0..operations_per_thread)
-                    .for_each(|i| operation(thread * operations_per_thread + i))
-            });
+            scope.spawn(move || (0..each).for_each(|i| operation(thread * each + i)));
         }
     });
 }

@@ -1,4 +1,5 @@
-//! One module per row of the parity table (tests/PARITY.md), named after its id, as are the tests.
+//! One module for each row of the parity table (tests/PARITY.md). The module and its tests are named after
+//! the row's id.
 
 mod d01;
 mod d02;

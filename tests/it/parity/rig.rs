@@ -1,4 +1,4 @@
-//! Limiters without a margin on test clocks, and readings of their stats.
+//! Limiters without a margin on test clocks, and functions that read their stats.
 
 use std::time::Duration;
 use tollgate::Timestamp;
@@ -49,7 +49,7 @@ pub(super) fn held(limiter: &Limiter, key: &str) -> Vec<u64> {
     limiter.stats(key).limits.iter().map(|limit| limit.held).collect()
 }
 
-/// Returns the number of `tries` requests admitted now, each dropped immediately.
+/// Returns the number of `tries` requests that are admitted now; each permit is dropped immediately.
 pub(super) fn admitted(limiter: &Limiter, key: &str, cost: &Cost, tries: usize) -> usize {
     (0..tries).filter(|_| limiter.try_acquire(key, cost).is_ok()).count()
 }

@@ -18,7 +18,7 @@ fn s01_try_acquire_grants_or_refuses_without_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s01_acquire_waits_and_cancelled_wait_reserves_zero() {
+async fn s01_acquire_waits_and_cancelled_wait_is_not_charged() {
     let limiter = paused(Quota::new().rpm(1));
     let begin = limiter.now();
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());

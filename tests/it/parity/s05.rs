@@ -101,6 +101,6 @@ fn s05_burst_is_announced_on_bus_once() {
         here.feedback().rate_limited("k", &refusal(here.now()));
     }
     assert_eq!(amounts(&there)[0], (25, 100));
-    assert!(there.try_acquire("k", &Cost::new()).is_err(), "the other limiter pauses, too");
+    assert!(there.try_acquire("k", &Cost::new()).is_err(), "the other limiter pauses too");
     assert_eq!(agent.status().announced, 3);
 }

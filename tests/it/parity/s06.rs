@@ -1,4 +1,4 @@
-//! Listeners are called for each applied update of another agent, and only then.
+//! Listeners are called for each applied update of another agent, and for no other update.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn s06_listener_is_called_for_each_applied_update_only() {
         }
     });
     sender.feedback().reduce("k", "received 429 response");
-    // Neither an own update nor one that is not lower is applied.
+    // An update of the agent itself isn't applied, nor one that isn't lower.
     receiver.feedback().reduce("k", "received 429 response");
     let not_lower = CapacityUpdate::new("k", "sender", 90, receiver.now());
     assert!(receiver.feedback().apply(&not_lower, "receiver").is_err());

@@ -1,4 +1,4 @@
-//! Updates of other processes: applied or ignored.
+//! Updates of other processes, which are applied or ignored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +53,8 @@ fn s07_ignored_update_changes_no_limit() {
         (update(&limiter, "other", u64::MAX), Ignored::NotLower),
         (unknown, Ignored::Unknown),
     ];
-    for (update, why) in cases {
-        assert_eq!(limiter.feedback().apply(&update, "me"), Err(why), "{update:?}");
+    for (update, reason) in cases {
+        assert_eq!(limiter.feedback().apply(&update, "me"), Err(reason), "{update:?}");
     }
     assert_eq!(amounts(&limiter), [100, 1_000, 500]);
     assert!(events.try_recv().is_err());

@@ -10,8 +10,8 @@ use tollgate::quota::Quota;
 use super::rig::{buckets, builder};
 use super::s05::amounts;
 
-/// Returns the limit of a key of 100 requests per minute at every `interval` after a reduction,
-/// until recovered.
+/// Returns the limit of a key of 100 requests per minute at every `interval` after a reduction, until it
+/// has recovered.
 fn steps(reduction: Reduction, interval: Duration) -> Vec<u64> {
     let clock = ManualClock::new();
     let builder = builder().reduction(reduction).quota("k", buckets(Quota::new().rpm(100)));

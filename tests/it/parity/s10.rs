@@ -1,5 +1,5 @@
-//! The buses: within a process, NATS and Redis. For NATS and Redis see also
-//! `tests/state/cluster/bus_servers.rs`, against real servers that are killed and frozen.
+//! The bus within a process. `tests/state/cluster/bus_servers.rs` tests the buses over NATS and Redis,
+//! with real servers that are killed and frozen.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One typed error per failure.
+//! Each failure has a typed error.
 
 use std::collections::HashSet;
 use std::error::Error;

@@ -1,13 +1,14 @@
-//! Checks tests/PARITY.md, the table from rows to tests, against the sources.
+//! Checks the table of tests/PARITY.md against the sources.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rows of go-ratelimit, Foundation, the swarm, GoCC, and further requirements.
+/// The letter and the number of rows of each origin: go-ratelimit, Foundation, the swarm, GoCC, and further
+/// requirements.
 const ROWS: [(char, usize); 5] = [('g', 20), ('f', 9), ('s', 14), ('c', 15), ('d', 9)];
 
-/// Folders of the tests, one per package that has rows.
+/// The test folders of the packages that have rows.
 const FOLDERS: [&str; 4] = ["tests/it", "tests/state", "crates/serve/tests", "crates/cli/tests"];
 
 fn root() -> &'static Path {
@@ -29,7 +30,7 @@ fn sources(folder: PathBuf) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// Returns the rows that tests of a file are named after.
+/// Returns the rows after which the tests in a file are named.
 fn rows_of(text: &str) -> Vec<&str> {
     let names = text.split("fn ").skip(1).filter_map(|rest| rest.split('_').next());
     let is_row = |name: &&str| {
@@ -53,7 +54,7 @@ fn parity_table_lists_every_row_with_existing_tests() {
             let text =
                 fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
             let named = rows_of(&text).contains(&row.as_str());
-            // Spread over the tests of GoCC's API.
+            // The tests of this row have names of their own.
             assert!(named || (row == "c15" && text.contains("#[tokio::test")), "{row}: {file}");
         }
     }
