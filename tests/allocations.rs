@@ -1,8 +1,8 @@
-//! Allocations of an admitted request on its way through the layer: zero.
+//! An admitted request passes through the layer without an allocation.
 //!
-//! This is a separate test binary, because the counting allocator is global to a process. Only
-//! allocations of the test's own thread are counted, and only from the second request on: the first
-//! one creates the key.
+//! These tests are a separate binary, because the counting allocator is global to a process. It counts
+//! only the allocations of the test's own thread. The first request isn't counted, since it creates the
+//! key.
 
 #[expect(dead_code, reason = "fields that only tests in `it` read")]
 #[path = "it/provider/scanner_fixtures.rs"]
@@ -31,7 +31,7 @@ use tower::util::ServiceFn;
 use tower::{Layer, Service, service_fn};
 
 #[test]
-fn closure_service_request_allocates_zero() {
+fn closure_service_request_does_not_allocate() {
     for layer in [tokens(), tokens().key(KEY)] {
         let mut service = layer.layer(echo());
         call(&mut service, 7);
@@ -45,7 +45,7 @@ fn closure_service_request_allocates_zero() {
 }
 
 #[test]
-fn full_sliding_window_allocates_zero() {
+fn full_sliding_window_does_not_allocate() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(1_000_000).tpm(1_000_000);
     let quota = quota.with_algorithm(Algorithm::SlidingWindow);
@@ -66,13 +66,13 @@ fn full_sliding_window_allocates_zero() {
 }
 
 #[test]
-fn chat_request_allocates_zero() {
+fn chat_request_does_not_allocate() {
     for profile in [OPENAI, COMPATIBLE] {
-        let stock = Stock::new(JSON, "application/json");
-        let mut client = client(profile, &stock);
+        let pool = ResponsePool::new(JSON, "application/json");
+        let mut client = client(profile, &pool);
         get(&mut client, chat("gpt-4o"));
         for _ in 0..10 {
-            stock.fill();
+            pool.fill();
             let request = chat("gpt-4o");
             assert_eq!(allocations(|| get(&mut client, request)), 0, "{profile:?}");
         }
@@ -80,19 +80,19 @@ fn chat_request_allocates_zero() {
 }
 
 #[test]
-fn stream_frame_allocates_zero() {
+fn stream_frame_does_not_allocate() {
     for event in EVENTS {
-        let stock = Stock::new(event, "text/event-stream");
-        let mut client = client(COMPATIBLE, &stock);
+        let pool = ResponsePool::new(event, "text/event-stream");
+        let mut client = client(COMPATIBLE, &pool);
         let mut body = call(&mut client, chat("gpt-4o")).into_body();
-        // The first few frames settle the size of its buffers.
+        // The buffers grow during the first few frames.
         (0..5).for_each(|_| drop(frame(&mut body)));
         assert_eq!(allocations(|| (0..1_000).for_each(|_| drop(frame(&mut body)))), 0, "{event}");
     }
 }
 
 #[test]
-fn repeated_scan_allocates_zero() {
+fn repeated_scan_does_not_allocate() {
     for fixture in scanner_fixtures::fixtures() {
         let profile = Profile::named(fixture.profile).unwrap();
         for piece in [usize::MAX, 7] {
@@ -105,11 +105,11 @@ fn repeated_scan_allocates_zero() {
 }
 
 #[test]
-fn chat_stream_allocates_zero() {
-    let stock = Stock::new(EVENTS[0], "text/event-stream");
-    let mut client = client(COMPATIBLE, &stock);
+fn chat_stream_does_not_allocate() {
+    let pool = ResponsePool::new(EVENTS[0], "text/event-stream");
+    let mut client = client(COMPATIBLE, &pool);
     get(&mut client, chat("gpt-4o"));
-    stock.fill();
+    pool.fill();
     let request = chat("gpt-4o");
     assert_eq!(
         allocations(|| {
@@ -122,11 +122,11 @@ fn chat_stream_allocates_zero() {
 
 #[test]
 fn key_longer_than_24_bytes_allocates_once() {
-    let stock = Stock::new(JSON, "application/json");
-    let mut client = client(OPENAI, &stock);
+    let pool = ResponsePool::new(JSON, "application/json");
+    let mut client = client(OPENAI, &pool);
     let model = "ft:gpt-4o-2024-08-06:my-team";
     get(&mut client, chat(model));
-    stock.fill();
+    pool.fill();
     let request = chat(model);
     assert_eq!(allocations(|| get(&mut client, request)), 1);
 }
@@ -145,7 +145,7 @@ fn limiter() -> Limiter {
 
 type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;
 
-/// Returns a layer for requests that are a number of tokens, of which half are used.
+/// Returns a layer for requests that are a number of tokens, of which half are charged.
 fn tokens() -> Tokens {
     tokens_of(limiter())
 }
@@ -176,19 +176,19 @@ where
     response.unwrap()
 }
 
-/// Responses created in advance, because their headers allocate.
+/// Responses that are created in advance, because their headers allocate.
 #[derive(Clone)]
-struct Stock {
+struct ResponsePool {
     ready: Arc<Mutex<Vec<Response<Frames>>>>,
     body: &'static str,
     kind: &'static str,
 }
 
-impl Stock {
+impl ResponsePool {
     fn new(body: &'static str, kind: &'static str) -> Self {
-        let stock = Self { ready: Arc::default(), body, kind };
-        stock.fill();
-        stock
+        let pool = Self { ready: Arc::default(), body, kind };
+        pool.fill();
+        pool
     }
 
     fn fill(&self) {
@@ -219,15 +219,15 @@ impl Body for Frames {
     }
 }
 
-/// Returns a client of a provider that responds from `stock` and allocates nothing itself.
+/// Returns a client of a provider that responds from `pool` and allocates nothing itself.
 fn client(
     profile: Profile,
-    stock: &Stock,
+    pool: &ResponsePool,
 ) -> impl Service<Request<Full<Bytes>>, Response = Response<ResponseBody<Frames>>, Error: std::fmt::Debug>
 {
-    let ready_made = Arc::clone(&stock.ready);
+    let ready_made = Arc::clone(&pool.ready);
     let provider = service_fn(move |_: Request<Full<Bytes>>| {
-        ready(Ok::<_, Infallible>(ready_made.lock().pop().expect("a response is in stock")))
+        ready(Ok::<_, Infallible>(ready_made.lock().pop().expect("the pool has a response")))
     });
     RateLimitLayer::new(limiter()).provider(profile).layer(provider)
 }

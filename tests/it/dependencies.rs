@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Returns the lines of `cargo tree` of the library, without duplicates and the library itself.
+/// Returns the lines of `cargo tree` for the library, without duplicates and without the library itself.
 fn tree(args: &[&str]) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -11,9 +11,9 @@ fn tree(args: &[&str]) -> BTreeSet<String> {
         .arg("--no-dedupe")
         .args(args)
         .output()
-        .expect("cargo");
+        .expect("cargo runs");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
-    let lines = String::from_utf8(tree.stdout).expect("names");
+    let lines = String::from_utf8(tree.stdout).expect("crate names are UTF-8");
     let lines = lines.lines().filter(|line| !line.starts_with("tollgate "));
     lines.map(|line| line.trim_end_matches(" (proc-macro)").to_owned()).collect()
 }
@@ -38,7 +38,7 @@ fn default_features_link_at_most_51_crates_without_regex() {
     assert!(!linked.iter().any(|name| name.starts_with("regex")), "{linked:#?}");
 }
 
-/// These features of serde_json do not affect other crates of a program.
+/// serde_json's features change parsing in all crates of a program; only harmless ones may be enabled.
 #[test]
 fn no_feature_changes_json_parsing_of_other_crates() {
     let args = ["--edges", "normal,features", "--all-features", "--invert", "serde_json"];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each module and the modules that it may import. The compiler checks the order of packages.
+/// Each module and the modules that it may import. The compiler checks the order of the packages.
 const MODULES: [(&str, &[&str]); 19] = [
     ("doc_pages", &[]),
     ("error_chain", &[]),
@@ -17,7 +17,7 @@ const MODULES: [(&str, &[&str]); 19] = [
     ("plan", &["quota", "engine", "provider"]),
     ("answer", &["quota", "engine", "plan"]),
     ("backend", &["quota", "engine"]),
-    // Without locks and clock.
+    // Has no locks and reads no clock.
     ("key", &["quota", "engine", "provider", "event", "plan", "answer"]),
     ("limiter", BEFORE_LIMITER),
     ("middleware", LIMITER_AND_BEFORE),
@@ -35,7 +35,7 @@ const STATE_AND_BEFORE: &[&str] =
 /// The module that all others may use.
 const EVERYWHERE: &str = "timestamp";
 
-/// The only files that may read a clock.
+/// The only files that may read a clock: those that allow clippy's `disallowed_methods`.
 const CLOCKS: [&str; 2] = ["crates/simulate/src/clock.rs", "src/clock.rs"];
 
 #[test]
@@ -83,20 +83,20 @@ fn files_of_key_and_limiter_have_no_import_cycle() {
 
 #[test]
 fn only_clock_files_read_time() {
-    let expecting = |(_, text): &&(String, String)| code(text).contains("disallowed_methods");
+    let reads_clock = |(_, text): &&(String, String)| code(text).contains("disallowed_methods");
     let mut files: Vec<String> =
-        sources(&PACKAGES).iter().filter(expecting).map(|(path, _)| path.clone()).collect();
+        sources(&PACKAGES).iter().filter(reads_clock).map(|(path, _)| path.clone()).collect();
     files.sort();
     assert_eq!(files, CLOCKS);
 }
 
-/// The uptime of the machine is a time as well.
+/// The uptime of the machine is a clock too.
 #[test]
 fn only_clock_file_reads_system_uptime() {
-    let asking =
+    let reads_uptime =
         |(_, text): &&(String, String)| text.contains("/proc/uptime") || text.contains("boot_id\"");
     let files: Vec<String> =
-        sources(&PACKAGES).iter().filter(asking).map(|(path, _)| path.clone()).collect();
+        sources(&PACKAGES).iter().filter(reads_uptime).map(|(path, _)| path.clone()).collect();
     assert_eq!(files, [CLOCKS[1]]);
 }
 
@@ -171,7 +171,7 @@ fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
         path.trim_start_matches("src/").trim_end_matches(".rs").split('/').collect();
     let module = parts[0];
     if module == "lib" {
-        return lib(path, &code);
+        return forbidden_items(path, &code);
     }
     let Some((_, allowed)) = MODULES.iter().find(|(name, _)| *name == module) else {
         return vec![format!("{path}:1: {module} is not a known module")];
@@ -194,8 +194,8 @@ fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks that the crate root only declares and re-exports.
-fn lib(path: &str, code: &str) -> Vec<String> {
+/// Returns every line of the crate root that is neither a declaration nor a re-export.
+fn forbidden_items(path: &str, code: &str) -> Vec<String> {
     let allowed = ["extern crate alloc;", "pub mod ", "mod ", "pub use ", "#"];
     let mut violations = Vec::new();
     let mut inside = false;
@@ -203,7 +203,9 @@ fn lib(path: &str, code: &str) -> Vec<String> {
         let line = line.trim();
         if !line.is_empty() && !inside && !allowed.iter().any(|start| line.starts_with(start)) {
             let number = number + 1;
-            violations.push(format!("{path}:{number}: only declares and re-exports, not `{line}`"));
+            violations.push(format!(
+                "{path}:{number}: the crate root only declares and re-exports, but has `{line}`"
+            ));
         }
         inside = (inside || line.starts_with("pub use ")) && !line.ends_with(';');
     }
@@ -252,7 +254,7 @@ pub(crate) fn code(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let skipped = skipped(rest, code.chars().next_back());
+        let skipped = skipped_length(rest, code.chars().next_back());
         if skipped == 0 {
             code.push(c);
             rest = &rest[c.len_utf8()..];
@@ -266,13 +268,13 @@ pub(crate) fn code(text: &str) -> String {
 }
 
 /// Returns the length of the comment, string or character at the start of `text`; 0 for code.
-fn skipped(text: &str, before: Option<char>) -> usize {
+fn skipped_length(text: &str, before: Option<char>) -> usize {
     let in_name = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
     }
     if text.starts_with("/*") {
-        return comment(text);
+        return comment_length(text);
     }
     if let Some(raw) = text.strip_prefix('r').filter(|_| !in_name || before == Some('b')) {
         let hashes = raw.len() - raw.trim_start_matches('#').len();
@@ -283,16 +285,16 @@ fn skipped(text: &str, before: Option<char>) -> usize {
         }
     }
     match text.as_bytes()[0] {
-        b'"' => quoted(text, b'"'),
+        b'"' => quoted_length(text, b'"'),
         // Not a lifetime: an escape, or one character and a quote.
         b'\'' if text[1..].starts_with('\\') || text[1..].chars().nth(1) == Some('\'') => {
-            quoted(text, b'\'')
+            quoted_length(text, b'\'')
         }
         _ => 0,
     }
 }
 
-fn quoted(text: &str, quote: u8) -> usize {
+fn quoted_length(text: &str, quote: u8) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
     while at < bytes.len() && bytes[at] != quote {
@@ -302,7 +304,7 @@ fn quoted(text: &str, quote: u8) -> usize {
 }
 
 /// Returns the length of a block comment, which may nest.
-fn comment(text: &str) -> usize {
+fn comment_length(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
         let rest = &text.as_bytes()[at..];
@@ -321,15 +323,15 @@ fn comment(text: &str) -> usize {
 /// The source folders of all packages.
 const PACKAGES: [&str; 4] = ["src", "crates/cli/src", "crates/serve/src", "crates/simulate/src"];
 
-/// Returns every file below these folders: its path from the workspace root, with `/`, and its
+/// Returns every source file below these folders: its path from the workspace root, with `/`, and its
 /// text.
 pub(crate) fn sources(folders: &[&str]) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     let mut folders: Vec<PathBuf> = folders.iter().map(|folder| root.join(folder)).collect();
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).expect("the source can be listed");
-        for path in entries.map(|entry| entry.expect("the source can be listed").path()) {
+        let entries = fs::read_dir(&folder).expect("the sources can be listed");
+        for path in entries.map(|entry| entry.expect("the sources can be listed").path()) {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
