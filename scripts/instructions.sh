@@ -12,11 +12,11 @@ target=target/instructions
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Flags for one processor would change the counts, and valgrind may not know its instructions.
+# Flags for a specific CPU would change the counts, and valgrind may not support its instructions.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET
 
-# Valgrind presents every x86-64 processor that has AVX2 as the same one, so that memchr, aho-corasick
-# and libc choose the same code.
+# Valgrind presents all x86-64 CPUs with AVX2 as the same model, so that memchr, aho-corasick and libc
+# select the same code.
 machine() {
   if grep -qsw avx2 /proc/cpuinfo; then echo "$(uname -m) avx2"; else uname -m; fi
 }
@@ -25,17 +25,17 @@ toolchain() {
   echo "$(rustc -V), $(getconf GNU_LIBC_VERSION)"
 }
 
-# The value of a field of the accepted file.
+# Prints the value of a field in the accepted file.
 field() {
   sed -n "s/^$1 = \"\(.*\)\"$/\1/p" "$accepted"
 }
 
-# Prints for each case of a program the instructions of one operation.
+# Appends the instructions of one operation of each case of a program to the counts.
 count() {
   local program=$target/release/$1 name operations counted
   "$program" >"$work/cases"
   while read -r name operations; do
-    # Without the environment, whose size moves the stack.
+    # With a minimal environment, since its size moves the stack.
     env -i PATH="$PATH" valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$work/log" \
       --toggle-collect='*counted_operations*' "$program" "$name" </dev/null
     counted=$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$work/log")
@@ -58,7 +58,7 @@ accept() {
   cat "$accepted"
 }
 
-# Prints each case's accepted count, its count now and the difference in percent.
+# Prints the accepted count, the current count and the difference in percent for each case.
 compare() {
   awk -v tolerance="$1" '
     FNR == NR { if (/^[a-z0-9_]+ = [0-9]+$/) accepted[$1] = $3; next }
@@ -71,7 +71,7 @@ compare() {
       delete accepted[$1]
     }
     END {
-      for (name in accepted) { printf "%-16s %9d %9s  not counted any more\n", name, accepted[name], ""; failed = 1 }
+      for (name in accepted) { printf "%-16s %9d %9s  no longer counted\n", name, accepted[name], ""; failed = 1 }
       exit failed
     }' "$accepted" "$work/counts"
 }
@@ -85,7 +85,7 @@ check() {
   printf '%-16s %9s %9s\n' instructions accepted now
   if ! compare "$tolerance"; then
     echo "instructions: the counts are not within $tolerance % of the accepted ones; fix the slower path, or accept" \
-      "them with 'bash scripts/instructions.sh --accept' and say why in the commit" >&2
+      "them with 'bash scripts/instructions.sh --accept' and explain the change in the commit" >&2
     exit 1
   fi
 }

@@ -1,4 +1,4 @@
-"""Makes the pictures of the documentation: called by scripts/pictures.sh."""
+"""Creates the pictures of the documentation; called by scripts/pictures.sh."""
 
 import base64
 import html
@@ -48,7 +48,7 @@ def main():
 
 
 def batch(folder):
-    """The terminal of a batch run: its progress line after half of the time, and its report."""
+    """Creates a picture of a batch run: its progress line half-way, and its report."""
     command = "tollgate batch examples/requests.jsonl --simulate -o out.jsonl"
     (folder / "examples").symlink_to(REPOSITORY / "examples")
     tmux = ["tmux", "-L", f"tollgate-pictures-{os.getpid()}"]
@@ -79,12 +79,12 @@ def batch(folder):
 
 
 def live(folder):
-    """The live page of a server while clients call it."""
-    provider = Listening("simulate", "--listen", "127.0.0.1:0", "--rpm", "2000", "--tpm", "2000000",
-                         "--itpm", "400000", "--otpm", "80000", folder=folder)
+    """Creates a picture of the live page of a server under load."""
+    provider = Server("simulate", "--listen", "127.0.0.1:0", "--rpm", "2000", "--tpm", "2000000",
+                      "--itpm", "400000", "--otpm", "80000", folder=folder)
     config = folder / "tollgate.yaml"
     config.write_text(CONFIG.format(provider=provider.url))
-    server = Listening("serve", "--config", str(config), "--port", "0", folder=folder)
+    server = Server("serve", "--config", str(config), "--port", "0", folder=folder)
     stop = threading.Event()
     for client in range(24):
         threading.Thread(target=call, args=(server.url, client, stop), daemon=True).start()
@@ -96,7 +96,7 @@ def live(folder):
 
 
 def call(url, client, stop):
-    """Sends requests of one tenant until told to stop."""
+    """Sends requests of one tenant until `stop` is set."""
     models = [("openai/v1/chat/completions", "gpt-4o"), ("openai/v1/chat/completions", "gpt-4o-mini"),
               ("anthropic/v1/messages", "claude-sonnet-4-5")]
     path, model = models[client % 3]
@@ -115,8 +115,8 @@ def call(url, client, stop):
         time.sleep(0.3)
 
 
-class Listening:
-    """A server of tollgate that ends with this program."""
+class Server:
+    """A `tollgate` process that listens on a free port."""
 
     def __init__(self, *arguments, folder):
         environment = {**os.environ, "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
@@ -130,7 +130,7 @@ class Listening:
 
 
 def screenshot(url, name, width, height):
-    """A picture of a page in Chromium, by the WebDriver protocol."""
+    """Saves a screenshot of a page, using Chromium and WebDriver."""
     driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.DEVNULL)
     started = next(line for line in driver.stdout if "started successfully on port" in line)
@@ -149,7 +149,7 @@ def screenshot(url, name, width, height):
         send("POST", f"{session}/goog/cdp/execute",
              {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
         send("POST", f"{session}/url", {"url": url})
-        # The page has received its first events by then.
+        # Waits for the first events of the page.
         time.sleep(4)
         picture = send("GET", f"{session}/screenshot")
         (PICTURES / f"{name}.png").write_bytes(base64.b64decode(picture))
@@ -160,7 +160,7 @@ def screenshot(url, name, width, height):
 
 
 def to_html(text):
-    """A text with the colours and weights that it sets for a terminal."""
+    """Converts the terminal colors and weights of a text to HTML."""
     spans, parts = 0, []
     for part in re.split(r"(\x1b\[[0-9;]*m)", text):
         code = re.fullmatch(r"\x1b\[([0-9;]*)m", part)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change is merged: format, lints, docs, tests.
-# Needs cargo; adds what else it needs, and leaves what is there alone.
+# Needs cargo; installs missing tools, and changes no installed ones.
 #
 # Long runs (property tests, soaks, kill and fault matrices, traces, every SDK, models) have a short
 # form; `--full` runs them in full (`TOLLGATE_FULL=1`).
@@ -22,15 +22,15 @@ if [ "${CI:-}" = true ]; then
   export CARGO_INCREMENTAL=0
 fi
 
-# Runs a command, says what it is, and at its end how long it took.
+# Prints and runs a command, then prints its duration.
 step() {
   local started=$SECONDS
   printf '\n==> %s\n' "$*"
   "$@"
-  printf '==> %s s, %s s in all\n' "$((SECONDS - started))" "$SECONDS"
+  printf '==> %s s, %s s in total\n' "$((SECONDS - started))" "$SECONDS"
 }
 
-# Points a variable at a folder beside the repository, unless it is set or there is none.
+# Sets a variable to a folder beside the repository, unless it is set or the folder is missing.
 data() {
   local name=$1 folder=../shared/$2
   if [ -n "${!name:-}" ]; then
@@ -39,14 +39,14 @@ data() {
     export "$name=$(cd "$folder" && pwd)"
     echo "$name=${!name}"
   else
-    echo "$name is not set and there is no $folder: the tests that need it are left out"
+    echo "$name is not set and $folder does not exist: tests that need it are skipped"
   fi
 }
 
-# Debian keeps servers where only root looks.
+# Debian installs servers outside of a user's PATH.
 export PATH="$PATH:/usr/sbin:/sbin"
 
-# Debian's packages that are not there yet.
+# Installs missing Debian packages.
 packages() {
   local missing=()
   python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
@@ -64,12 +64,12 @@ packages() {
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
   else
-    echo "not there: ${missing[*]}; the tests that need them fail, or are left out"
+    echo "not installed: ${missing[*]}; tests that need them fail or are skipped"
   fi
 }
 
-# The official SDKs of Python and Node are installed by their tests, each into a folder of its own; the
-# servers and the browser are started by the tests, on free ports of 127.0.0.1.
+# Tests install the official SDKs of Python and Node into separate folders, and start servers and the
+# browser on free ports of 127.0.0.1.
 packages
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
@@ -81,39 +81,39 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --all-features -- -D warnings
 step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
-# A feature that only builds beside others isn't one. The other features are implied by these.
+# Each feature must build by itself. The other features are implied by these.
 for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
   step cargo check --no-default-features --features "$feature"
 done
-# The other packages as they are installed, each by itself.
+# Each other package with its default features.
 for package in tollgate-simulate tollgate-serve tollgate-cli; do
   step cargo check --package "$package"
 done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
 
-# Most tests wait rather than compute.
+# Most tests wait, so that they run on more threads than CPUs.
 export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
 if cargo nextest --version >/dev/null 2>&1; then
   runner=(cargo nextest run)
 else
-  echo "cargo-nextest is not there: cargo test is used"
+  echo "cargo-nextest is not installed: using cargo test"
   runner=(cargo test)
 fi
 # The library's own tests, without databases and without the tokenizer.
 step "${runner[@]}" --features axum,metrics,regex,reqwest-middleware,yaml --test it --test allocations --examples
-# The rest, with everything.
+# All other tests, with all features.
 step "${runner[@]}" --workspace --all-features --lib --bins --test state --test tokenizer --test fuzz \
   --test simulate --test serve --test command
-# Requests are read the same whatever features of serde_json another crate of a program turns on.
+# Parsing must not depend on features of serde_json, which other crates may enable.
 step "${runner[@]}" --features serde_json/arbitrary_precision,serde_json/preserve_order --test it provider::
-# The library without its features: errors that name the one that is missing.
+# The library without features: errors name the missing feature.
 step "${runner[@]}" --no-default-features --test it
 step cargo test --doc --workspace --all-features
-# Models of what threads do at once: see tests/models. In a folder of its own, since the flag would
-# have everything else built anew.
+# Models of concurrent threads: see tests/models. A separate target directory keeps the flag from
+# rebuilding everything else.
 step env RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle -D warnings" \
   cargo test --no-default-features --test models --target-dir target/models
-# Instructions of the hot paths, counted by valgrind, against benches/instructions/accepted.toml.
+# Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
 step bash scripts/instructions.sh
 
-printf '\nEverything holds (%s s).\n' "$SECONDS"
+printf '\nAll checks passed (%s s).\n' "$SECONDS"

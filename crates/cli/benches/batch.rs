@@ -1,8 +1,9 @@
-//! A batch in real time against the provider that enforces its limits: how much of the limit it
-//! uses, and how often it is answered 429. `TOLLGATE_TRACES=... cargo bench -p tollgate-cli --bench batch`.
+//! Measures batch jobs in real time against a simulated provider: the utilization of the limits and
+//! the number of 429 responses. Run with `TOLLGATE_TRACES=... cargo bench -p tollgate-cli --bench batch`.
 //!
-//! 1,000 requests with the sizes of production traffic (`azure-llm-2023-conversation.csv`), latency
-//! 50-800 ms, one job for each algorithm and one charged by usage; started 6 s apart, in about 90 seconds.
+//! Each job sends 1,000 requests with the sizes of production traffic
+//! (`azure-llm-2023-conversation.csv`) and latencies of 50-800 ms. There is one job per algorithm and
+//! one charged by usage. The jobs start 6 s apart and take about 90 seconds in total.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -61,7 +62,7 @@ const SCENARIOS: [Scenario; 4] = [
 #[tokio::main]
 async fn main() {
     let Some(traces) = std::env::var_os("TOLLGATE_TRACES").map(PathBuf::from) else {
-        println!("left out: TOLLGATE_TRACES is not set to the folder of the traces");
+        println!("skipped: TOLLGATE_TRACES is not set; set it to the folder of the traces");
         return;
     };
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -75,16 +76,16 @@ async fn main() {
     let jobs = SCENARIOS.iter().enumerate().map(|(number, scenario)| {
         let (folder, input) = (folder.path(), &input);
         async move {
-            // Apart, so that the first bursts of four jobs don't wait for two processors.
+            // Staggered, so that the initial bursts of four jobs don't compete for the CPU.
             tokio::time::sleep(Duration::from_secs(6 * number as u64)).await;
             run(scenario, folder, input).await;
         }
     });
-    futures(jobs).await;
+    run_all(jobs).await;
 }
 
-/// Runs all at once, and each to its end.
-async fn futures(jobs: impl Iterator<Item = impl Future<Output = ()>>) {
+/// Runs all jobs concurrently until the last one ends.
+async fn run_all(jobs: impl Iterator<Item = impl Future<Output = ()>>) {
     let mut jobs: Vec<_> = jobs.map(Box::pin).collect();
     std::future::poll_fn(|cx| {
         jobs.retain_mut(|job| job.as_mut().poll(cx).is_pending());
@@ -121,7 +122,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         resume: Resume::default(),
         progress: false,
     };
-    let report = job.run(&Stop::new()).await.expect("a job that runs").report;
+    let report = job.run(&Stop::new()).await.expect("the job runs").report;
     let used = report.utilization.unwrap_or_default();
     let last = report.ideal_s / used;
     println!(
@@ -132,10 +133,11 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         report.rate_limited,
         report.failed
     );
-    server.shutdown().await.expect("a server that stops");
+    server.shutdown().await.expect("the server shuts down");
 }
 
-/// Prompts of four characters a token, with `max_tokens` half as long again as what comes.
+/// Returns request lines with the sizes of the trace: four characters per prompt token, and a
+/// `max_tokens` of one and a half times the output.
 fn requests(traces: &Path) -> String {
     let file = traces.join("azure-llm-2023-conversation.csv");
     let text = std::fs::read_to_string(&file).expect("the conversation trace");
@@ -144,12 +146,12 @@ fn requests(traces: &Path) -> String {
         let mut sizes = row.rsplit(',').map(|size| size.trim().parse::<usize>().expect("a size"));
         let (output, input) = (sizes.next().expect("a column"), sizes.next().expect("a column"));
         let prompt = "word".repeat(input);
-        let most = output + output / 2 + 1;
+        let max_tokens = output + output / 2 + 1;
         writeln!(
             lines,
-            r#"{{"custom_id":"r{number}","method":"POST","url":"/v1/chat/completions","body":{{"model":"gpt-4o","messages":[{{"role":"user","content":"{prompt}"}}],"max_tokens":{most},"metadata":{{"output_tokens":"{output}"}}}}}}"#
+            r#"{{"custom_id":"r{number}","method":"POST","url":"/v1/chat/completions","body":{{"model":"gpt-4o","messages":[{{"role":"user","content":"{prompt}"}}],"max_tokens":{max_tokens},"metadata":{{"output_tokens":"{output}"}}}}}}"#
         )
-        .expect("a string grows");
+        .expect("writing to a string succeeds");
     }
     lines
 }

@@ -1,20 +1,20 @@
-"""Clients that mean no good, for robustness.sh: robustness.py KIND HOST:PORT, until it is killed."""
+"""Misbehaving clients for robustness.sh. Usage: robustness.py KIND HOST:PORT; runs until it is killed."""
 
 import asyncio
 import os
 import random
 import sys
 
-kind, where = sys.argv[1:]
-host, port = where.rsplit(":", 1)
+kind, address = sys.argv[1:]
+host, port = address.rsplit(":", 1)
 
 
 async def connect():
     return await asyncio.open_connection(host, int(port))
 
 
-async def drip():
-    """A head, one byte every half second."""
+async def send_slow_head():
+    """Sends a request head, one byte every half second."""
     _, writer = await connect()
     writer.write(b"POST /rate/slow HTTP/1.1\r\nHost: x\r\nX-Slow: ")
     while not writer.is_closing():
@@ -23,8 +23,8 @@ async def drip():
         await writer.drain()
 
 
-async def garbage():
-    """Random bytes, and requests that are broken in one place."""
+async def send_garbage():
+    """Sends random bytes, or a request with one random byte."""
     request = b"POST /rate/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
     reader, writer = await connect()
     broken = bytearray(random.choice([request, os.urandom(200)]))
@@ -35,8 +35,8 @@ async def garbage():
     writer.close()
 
 
-async def vanish():
-    """Waits for its turn, and is gone in the middle of it."""
+async def disconnect():
+    """Queues a request and disconnects while it waits."""
     _, writer = await connect()
     writer.write(b"POST /rate/queue?canWait=true HTTP/1.1\r\nHost: x\r\n\r\n")
     await writer.drain()
@@ -44,17 +44,18 @@ async def vanish():
     writer.transport.abort()
 
 
-async def client(what):
+async def repeat(behavior):
     while True:
         try:
-            await what()
+            await behavior()
         except OSError:
             await asyncio.sleep(0.01)
 
 
 async def main():
-    what, count = {"drip": (drip, 500), "garbage": (garbage, 20), "vanish": (vanish, 100)}[kind]
-    await asyncio.gather(*(client(what) for _ in range(count)))
+    kinds = {"slow": (send_slow_head, 500), "garbage": (send_garbage, 20), "disconnect": (disconnect, 100)}
+    behavior, count = kinds[kind]
+    await asyncio.gather(*(repeat(behavior) for _ in range(count)))
 
 
 asyncio.run(main())

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What others notice of clients that mean no good: how fast `tollgate serve` answers 16 connections on
-# the key `good` by itself, and while others drip, send garbage, vanish, or come with ever new keys.
+# Measures how misbehaving clients affect others: the throughput and latency of 16 connections that
+# request the key `good` from `tollgate serve`, alone and while other clients send slow heads, send
+# garbage, disconnect, or flood the server with keys.
 #
 #   crates/cli/benches/robustness.sh
 #   SECONDS_EACH=20 crates/cli/benches/robustness.sh
-#   BUILD=no crates/cli/benches/robustness.sh    measures what was built before
+#   BUILD=no crates/cli/benches/robustness.sh    measures the existing build
 #
-# The bad clients take of the same processors: a slower server is theirs as well. Errors must be 0.
+# The misbehaving clients run on the same CPUs, which slows the server down too. Errors must be 0.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
@@ -30,14 +31,14 @@ server=$!
 pids+=("$server")
 until url=$(sed -n 's/^listening on //p' "$work/out") && [ -n "$url" ]; do sleep 0.05; done
 
-# Measures the good clients while a bad one runs, if there is any.
+# Measures the well-behaved clients while a command runs, if given.
 measure() {
-  local name=$1 bad=
+  local name=$1 background=
   shift
   if [ $# -gt 0 ]; then
-    "$@" >"$work/bad" 2>&1 &
-    bad=$!
-    pids+=("$bad")
+    "$@" >"$work/background" 2>&1 &
+    background=$!
+    pids+=("$background")
     sleep 1
   fi
   "$tollgate" bench "$url" --connections 16 --duration "${SECONDS_EACH}s" --path /rate/good --json |
@@ -47,19 +48,20 @@ r = json.load(sys.stdin)
 m = r['latency_ms']
 print(f'''{sys.argv[1]:<28} {r['requests_per_second']:>10.0f} {m['p50']:>8.3f} {m['p99']:>8.3f} {m['max']:>8.1f} {r['errors']:>7} {int(sys.argv[2]) // 1024:>7}''')
 " "$name" "$(awk '/VmRSS/ {print $2}' "/proc/$server/status")"
-  [ -z "$bad" ] || { kill "$bad" 2>/dev/null; wait "$bad" 2>/dev/null; } || true
+  [ -z "$background" ] || { kill "$background" 2>/dev/null; wait "$background" 2>/dev/null; } || true
 }
 
-printf '%-28s %10s %8s %8s %8s %7s %7s\n' "meanwhile" requests/s p50_ms p99_ms max_ms errors rss_mib
+printf '%-28s %10s %8s %8s %8s %7s %7s\n' other_clients requests/s p50_ms p99_ms max_ms errors rss_mib
 address=${url#http://}
-measure nobody
-measure "500 that drip" python3 crates/cli/benches/robustness.py drip "$address"
-measure "20 that send garbage" python3 crates/cli/benches/robustness.py garbage "$address"
-measure "100 that wait and vanish" python3 crates/cli/benches/robustness.py vanish "$address"
-# Never the same key twice: keys that are soon as good as new, and keys of an hour, which are soon too many.
+measure none
+measure "500 slow heads" python3 crates/cli/benches/robustness.py slow "$address"
+measure "20 sending garbage" python3 crates/cli/benches/robustness.py garbage "$address"
+measure "100 disconnecting" python3 crates/cli/benches/robustness.py disconnect "$address"
+# Floods of keys that are never repeated: keys that are idle after a second, and keys with a window of
+# an hour, which soon exceed the bound.
 flood=("$tollgate" bench "$url" --connections 16 --keys 1000000000 --duration "$((SECONDS_EACH + 1))s")
-measure "ever new keys" "${flood[@]}"
-cat "$work/bad"
-measure "more keys than are kept" "${flood[@]}" --path "/rate/stay-{key}"
-cat "$work/bad"
-measure nobody
+measure "short-lived keys" "${flood[@]}"
+cat "$work/background"
+measure "keys above the bound" "${flood[@]}" --path "/rate/stay-{key}"
+cat "$work/background"
+measure none

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# How fast `tollgate serve` answers POST /rate/{key}, beside throttlecrab-server and an axum handler that
-# decides nothing, in one go: HTTP/1.1 by wrk, HTTP/2 (h2c) by h2load, 64 connections, each with one
-# request on its way; 1 key and 10,000; every request is granted.
+# Compares the throughput and latency of POST /rate/{key} of `tollgate serve`, throttlecrab-server and
+# an axum handler without a limiter: HTTP/1.1 with wrk, HTTP/2 (h2c) with h2load, 64 connections with
+# one request in flight each, 1 key and 10,000 keys. Every request is granted.
 #
-#   crates/cli/benches/serve.sh                  about three minutes
+#   crates/cli/benches/serve.sh                  takes about three minutes
 #   SECONDS_EACH=10 ROUNDS=5 crates/cli/benches/serve.sh
-#   BUILD=no crates/cli/benches/serve.sh         measures what was built before
+#   BUILD=no crates/cli/benches/serve.sh         measures the existing build
 #
-# A figure is the median of the rounds, in which the servers take turns. CPU is the server's own, user
-# and system, by the requests it answered. The client has one thread, and shares the machine.
+# Each value is the median of the rounds, in which the servers take turns. CPU is the user and system
+# time of the server per answered request. The client has one thread and runs on the same machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
@@ -21,7 +21,7 @@ work=$(mktemp -d)
 servers=()
 trap 'kill "${servers[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# What this needs and is not there yet.
+# Installs missing packages.
 packages() {
   local missing=()
   command -v wrk >/dev/null || missing+=(wrk)
@@ -38,7 +38,7 @@ build() {
     cargo install --locked --root "$peers" --target-dir "$peers/build" "throttlecrab-server@$THROTTLECRAB"
 }
 
-# Starts a server that says where it listens, and sets `url` and `pid`.
+# Starts a server that prints its address, and sets `url` and `pid`.
 start() {
   local log=$work/$1.log
   shift
@@ -51,7 +51,7 @@ start() {
   done
 }
 
-# throttlecrab doesn't say where it listens, nor takes port 0.
+# throttlecrab neither prints its address nor supports port 0.
 start_throttlecrab() {
   local port
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -66,30 +66,30 @@ start_throttlecrab() {
   done
 }
 
-# Hundredths of seconds of CPU that a process has used (proc(5): fields 14 and 15 of stat).
+# Prints the CPU time of a process in hundredths of a second (proc(5): fields 14 and 15 of stat).
 cpu() {
   sed 's/.*) //' "/proc/$1/stat" | awk '{print $12 + $13}'
 }
 
-# Each prints: requests, seconds, p50 and p99 in microseconds, errors.
+# http1 and http2 print: requests, seconds, p50 and p99 in microseconds, errors.
 http1() {
-  KEYS=$keys ASK_PATH=$path ASK_BODY=$body wrk -t1 -c"$CONNECTIONS" -d"${SECONDS_EACH}s" \
+  KEYS=$keys REQUEST_PATH=$path REQUEST_BODY=$body wrk -t1 -c"$CONNECTIONS" -d"${SECONDS_EACH}s" \
     -s crates/cli/benches/serve/keys.lua "$url" | sed -n 's/^MEASURED //p'
 }
 
 http2() {
-  local asked=(-H ':method: POST')
-  [ -z "$body" ] || { printf '%s' "${body//\{key\}/bench-0}" >"$work/body"; asked=(-d "$work/body" -H 'content-type: application/json'); }
+  local request=(-H ':method: POST')
+  [ -z "$body" ] || { printf '%s' "${body//\{key\}/bench-0}" >"$work/body"; request=(-d "$work/body" -H 'content-type: application/json'); }
   seq 0 $((keys - 1)) | sed "s|.*|$url${path//\{key\}/bench-&}|" >"$work/urls"
   rm -f "$work/log"
-  h2load -t1 -c"$CONNECTIONS" -m1 -D"$SECONDS_EACH" "${asked[@]}" --log-file="$work/log" -i "$work/urls" >/dev/null
-  # Time of the request, status, microseconds until its answer.
+  h2load -t1 -c"$CONNECTIONS" -m1 -D"$SECONDS_EACH" "${request[@]}" --log-file="$work/log" -i "$work/urls" >/dev/null
+  # Columns of the log: time of the request, status, latency in microseconds.
   sort -n -k3,3 "$work/log" | awk -v seconds="$SECONDS_EACH" '
     { latency[NR] = $3; if ($2 != 200) errors++ }
     END { print NR, seconds, latency[int((NR + 1) / 2)], latency[int(NR * 0.99 + 0.5)], errors + 0 }'
 }
 
-# Measures one server once; adds to its file: requests per second, p50, p99, CPU, errors.
+# Measures one server once. Appends to its file: requests per second, p50, p99, CPU, errors.
 measure() {
   local before after measured
   before=$(cpu "$pid")
@@ -100,7 +100,7 @@ measure() {
       >>"$work/$protocol.$keys.$name"
 }
 
-# The middle of a column of a file.
+# Prints the median of a column of a file.
 median() {
   sort -n -k"$2,$2" "$1" | awk -v column="$2" '{row[NR] = $column} END {print row[int((NR + 1) / 2)]}'
 }
@@ -139,7 +139,7 @@ for ((round = 0; round < ROUNDS; round++)); do
         declare -n server=$name
         pid=${server[0]} url=${server[1]} path=/rate/{key} body=
         if [ "$name" = throttlecrab ]; then
-          # It has the key in the body, of which h2load sends one and the same.
+          # Its key is in the body, and h2load sends the same body with every request.
           [ "$protocol.$keys" != http2.10000 ] || continue
           path=/throttle
           body='{"key":"{key}","max_burst":1000000000,"count_per_period":1000000000,"period":1,"quantity":1}'

@@ -6,7 +6,7 @@
 //!
 //! Each `POST` with a JSON object as its body becomes a line: `custom_id` is `FILE-INDEX` (the
 //! index of the entry, from 0), `url` the path and query of the entry's URL, `body` as recorded.
-//! Everything else is skipped; how much that was is said on stderr.
+//! All other entries are skipped; their number is printed on stderr.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The lines of a recording, and how many of its entries are none.
+/// The Batch lines of a recording and the number of skipped entries.
 #[derive(Debug)]
 pub(crate) struct Converted {
     /// One Batch line each, without newline.
@@ -48,7 +48,7 @@ pub(crate) fn convert(har: impl io::Read, stem: &str) -> Result<Converted, HarEr
 }
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args_os().nth(1).ok_or("give it a file: har_to_batch FILE.har")?;
+    let path = std::env::args_os().nth(1).ok_or("no file given; usage: har_to_batch FILE.har")?;
     let path = std::path::PathBuf::from(path);
     let shown = path.display();
     let har = File::open(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
@@ -67,9 +67,9 @@ fn batch_line(request: &Request, custom_id: &str) -> Option<String> {
     if request.method != "POST" {
         return None;
     }
-    // A string of valid JSON holds no raw line break: all of them stand between tokens.
-    let breaks = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    let text: Vec<u8> = request.body.iter().copied().filter(|byte| !breaks(byte)).collect();
+    // A string of valid JSON holds no raw line break: line breaks occur only between tokens.
+    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let text: Vec<u8> = request.body.iter().copied().filter(|byte| !is_break(byte)).collect();
     let body: &RawValue = serde_json::from_slice(&text).ok()?;
     let uri: http::Uri = request.url.parse().ok()?;
     let url = uri.path_and_query()?.as_str();

@@ -1,9 +1,9 @@
--- wrk: asks for KEYS keys in turn, by PATH or, where there is one, by BODY, in which {key} stands for
--- the key; prints one line: requests, seconds, p50 and p99 in microseconds, errors.
+-- A wrk script that requests KEYS keys in turn. {key} in REQUEST_PATH and REQUEST_BODY is replaced by
+-- the key. Prints one line: requests, seconds, p50 and p99 in microseconds, errors.
 
 local keys = tonumber(os.getenv("KEYS"))
-local path = os.getenv("ASK_PATH")
-local body = os.getenv("ASK_BODY")
+local path = os.getenv("REQUEST_PATH")
+local body = os.getenv("REQUEST_BODY")
 local headers = { ["Content-Type"] = body ~= "" and "application/json" or nil }
 local requests = {}
 local number = 0
@@ -11,8 +11,8 @@ local number = 0
 function init()
   for key = 0, keys - 1 do
     local name = "bench-" .. key
-    local asked = body ~= "" and body:gsub("{key}", name) or nil
-    requests[key] = wrk.format("POST", (path:gsub("{key}", name)), headers, asked)
+    local request_body = body ~= "" and body:gsub("{key}", name) or nil
+    requests[key] = wrk.format("POST", (path:gsub("{key}", name)), headers, request_body)
   end
 end
 
