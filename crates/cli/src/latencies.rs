@@ -23,8 +23,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// Returns the duration that `quantile` (0 to 1) of all don't exceed, rounded up; zero if there are
-    /// none.
+    /// Returns a quantile (0 to 1) of the durations, rounded up; zero if there are none.
     pub(crate) fn quantile(&self, quantile: f64) -> Duration {
         Duration::from_micros(self.0.value_at_quantile(quantile))
     }

@@ -22,27 +22,27 @@ use tollgate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryServ
 /// The client with rate limits and retries.
 pub(super) type Limited = RetryService<Client, Http, ResponsePolicy>;
 
-type Calling = RetryFuture<Client, http::Request<Bytes>, Http, ResponsePolicy>;
+type CallFuture = RetryFuture<Client, http::Request<Bytes>, Http, ResponsePolicy>;
 
 /// A request that was passed to the layer and is in its queue.
 pub(super) struct Attempt {
     journey: Journey,
-    left: InFlight,
+    in_flight: InFlight,
     /// Boxed, since it is large and moved often while it waits.
-    calling: Pin<Box<Calling>>,
+    call: Pin<Box<CallFuture>>,
 }
 
 impl Attempt {
     /// Queues the request. The layer has no key of its own, so it is always ready.
     pub(super) fn start(service: &mut Limited, base: &Base, line: &InputLine) -> Self {
-        let (journey, left) = (Journey::new(), InFlight::of_line(line.number));
+        let (journey, in_flight) = (Journey::new(), InFlight::of_line(line.number));
         let mut request = http::Request::new(line.body.clone());
         *request.method_mut() = http::Method::POST;
         // The whole URL, since the path of the base may name an Azure deployment.
         *request.uri_mut() = base.join(&line.url_path).parse().unwrap_or_default();
         request.extensions_mut().insert(journey.clone());
-        request.extensions_mut().insert(left.clone());
-        Self { journey, left, calling: Box::pin(service.call(request)) }
+        request.extensions_mut().insert(in_flight.clone());
+        Self { journey, in_flight, call: Box::pin(service.call(request)) }
     }
 
     /// Waits for the outcome of the line; `None` if the run was stopped before the request was sent
@@ -55,25 +55,25 @@ impl Attempt {
     pub(super) async fn finish(self, line: &InputLine, shared: &JobContext) -> Option<Outcome> {
         let (mut attempt, mut probe, mut failed_probes) = (self, None, 0);
         loop {
-            let (journey, left) = (attempt.journey.clone(), attempt.left.clone());
+            let (journey, in_flight) = (attempt.journey.clone(), attempt.in_flight.clone());
             match attempt.end(line, shared, probe.is_some()).await {
                 End::Outcome(outcome) => {
-                    let excused = left.failures().lock().excused();
+                    let excused = in_flight.failures().lock().excused();
                     let has_probed = probe.is_some() && excused == Some(Cause::Unclear);
                     failed_probes += u32::from(has_probed);
-                    if excused.is_none() || failed_probes == PROBES {
+                    if excused.is_none() || failed_probes == MAX_FAILED_PROBES {
                         shared.stats.lock().finished(&journey.facts());
                         return Some(outcome);
                     }
                 }
                 End::Stopped => return None,
-                End::Again => {}
+                End::Requeue => {}
             }
             drop(probe);
             probe = tokio::select! {
                 biased;
                 () = shared.stop.halted() => return None,
-                wait_turn = shared.gate.wait_turn() => wait_turn,
+                probe = shared.gate.wait_turn() => probe,
             };
             let service = if probe.is_some() { &shared.once } else { &shared.service };
             attempt = Self::start(&mut service.clone(), &shared.base, line);
@@ -81,15 +81,17 @@ impl Attempt {
     }
 
     async fn end(self, line: &InputLine, shared: &JobContext, is_probe: bool) -> End {
-        let Self { journey, left, mut calling } = self;
-        let end = match unless(until(shared, is_probe), calling.as_mut(), &left).await {
+        let Self { journey, in_flight, mut call } = self;
+        let end = match run_unless_cancelled(cancelled(shared, is_probe), call.as_mut(), &in_flight)
+            .await
+        {
             Ok(Ok(response)) => {
-                let answered = ReceivedResponse::receive(response, &journey, shared).await;
-                End::Outcome(answered.judge(line, shared))
+                let response = ReceivedResponse::receive(response, &journey, shared).await;
+                End::Outcome(response.judge(line, shared))
             }
             // The configuration has changed.
-            Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Again,
-            Ok(Err(error)) => End::Outcome(failed(line, error)),
+            Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Requeue,
+            Ok(Err(error)) => End::Outcome(failed_without_response(line, error)),
             Err(end) => end,
         };
         shared.stats.lock().sent(&journey.facts());
@@ -103,12 +105,12 @@ enum End {
     /// The run was stopped.
     Stopped,
     /// It must be queued again: its quota was removed, or the server has an outage.
-    Again,
+    Requeue,
 }
 
-/// Waits until nothing more may be sent: the run is stopped, or an outage begins.
-async fn until(shared: &JobContext, is_probe: bool) -> End {
-    let held = async {
+/// Waits until no more requests may be sent: the run is stopped, or an outage begins.
+async fn cancelled(shared: &JobContext, is_probe: bool) -> End {
+    let outage = async {
         match is_probe {
             true => shared.gate.probe_overdue().await,
             false => shared.gate.paused().await,
@@ -117,29 +119,30 @@ async fn until(shared: &JobContext, is_probe: bool) -> End {
     tokio::select! {
         biased;
         () = shared.stop.halted() => End::Stopped,
-        () = held => End::Again,
+        () = outage => End::Requeue,
     }
 }
 
-/// Polls the request until `until` completes; a request that is not in flight by then is not sent.
-async fn unless<F: Future>(
-    until: impl Future<Output = End>,
-    mut calling: Pin<&mut F>,
-    left: &InFlight,
+/// Runs a call until it completes. If `cancelled` completes while the request is not in flight, the
+/// call is abandoned.
+async fn run_unless_cancelled<F: Future>(
+    cancelled: impl Future<Output = End>,
+    mut call: Pin<&mut F>,
+    in_flight: &InFlight,
 ) -> Result<F::Output, End> {
-    let (mut until, mut end) = (pin!(until), None);
+    let (mut cancelled, mut end) = (pin!(cancelled), None);
     poll_fn(|cx| {
         if end.is_none()
-            && let Poll::Ready(ended) = until.as_mut().poll(cx)
+            && let Poll::Ready(ended) = cancelled.as_mut().poll(cx)
         {
             end = Some(ended);
         }
-        if let Some(end) = end.take_if(|_| !left.is_set()) {
+        if let Some(end) = end.take_if(|_| !in_flight.is_set()) {
             return Poll::Ready(Err(end));
         }
-        match calling.as_mut().poll(cx) {
+        match call.as_mut().poll(cx) {
             // The attempt has failed, and would be retried.
-            Poll::Pending => match end.take_if(|_| !left.is_set()) {
+            Poll::Pending => match end.take_if(|_| !in_flight.is_set()) {
                 Some(end) => Poll::Ready(Err(end)),
                 None => Poll::Pending,
             },
@@ -149,11 +152,11 @@ async fn unless<F: Future>(
     .await
 }
 
-/// The outcome of a request without a response.
-fn failed(line: &InputLine, error: RateLimitError) -> Outcome {
+/// Returns the outcome of a request without a response.
+fn failed_without_response(line: &InputLine, error: RateLimitError) -> Outcome {
     let failure = match error.into_inner::<reqwest::Error>() {
-        Ok(error) => return broken(line, error),
-        // It was never sent and may fit other limits, so the next run tries again.
+        Ok(error) => return connection_failed(line, error),
+        // The request was not sent and may fit other limits, so the next run retries it.
         Err(RateLimitError::Limited(AcquireError::Refused(refused))) => {
             Failure::new(refused.code.as_str(), refused.to_string()).retryable()
         }
@@ -162,7 +165,7 @@ fn failed(line: &InputLine, error: RateLimitError) -> Outcome {
     Outcome::failed(&line.custom_id, None, failure)
 }
 
-fn broken(line: &InputLine, error: reqwest::Error) -> Outcome {
+fn connection_failed(line: &InputLine, error: reqwest::Error) -> Outcome {
     let code = if error.is_timeout() { "timeout" } else { "connection" };
     // Without the URL, whose query may hold an API key.
     let failure = Failure::new(code, ErrorChain(&error.without_url()).to_string()).retryable();
@@ -170,4 +173,4 @@ fn broken(line: &InputLine, error: reqwest::Error) -> Outcome {
 }
 
 /// The number of failed probes after which a line fails.
-const PROBES: u32 = 6;
+const MAX_FAILED_PROBES: u32 = 6;

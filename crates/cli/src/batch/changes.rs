@@ -104,7 +104,7 @@ impl fmt::Display for Changes {
     }
 }
 
-/// Truncates an id, which may be of any length.
+/// Truncates an id for a message.
 pub(super) fn shortened(custom_id: &str) -> String {
     match custom_id.char_indices().nth(LONGEST_ID) {
         Some((end, _)) => format!("{}...", &custom_id[..end]),

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::gate::Gate;
-use super::outage::{Cause, Failures};
+use super::outage::{Cause, LineFailures};
 use super::stop::Stop;
 use super::target::Base;
 
@@ -26,29 +26,29 @@ pub(super) struct InFlight(Arc<InFlightState>);
 #[derive(Debug, Default)]
 struct InFlightState {
     is_in_flight: AtomicBool,
-    failures: Mutex<Failures>,
+    failures: Mutex<LineFailures>,
 }
 
 impl InFlight {
     /// Returns the state for the request of a line.
     pub(super) fn of_line(line: u64) -> Self {
-        let failures = Mutex::new(Failures::of_line(line));
+        let failures = Mutex::new(LineFailures::of_line(line));
         Self(Arc::new(InFlightState { failures, ..InFlightState::default() }))
     }
 
     /// Returns the failures of its attempts.
-    pub(super) fn failures(&self) -> &Mutex<Failures> {
+    pub(super) fn failures(&self) -> &Mutex<LineFailures> {
         &self.0.failures
     }
 
-    /// Returns true from the time that the request is passed to a connection, or to connecting,
-    /// until it has failed or its response has been judged.
+    /// Returns true while the request is in flight: from the time that it is passed to a connection
+    /// (or connecting starts) until it has failed or its response has been judged.
     pub(super) fn is_set(&self) -> bool {
         self.0.is_in_flight.load(Ordering::Relaxed)
     }
 
-    fn set(&self, left: bool) {
-        self.0.is_in_flight.store(left, Ordering::Relaxed);
+    fn set(&self, is_in_flight: bool) {
+        self.0.is_in_flight.store(is_in_flight, Ordering::Relaxed);
     }
 }
 
@@ -60,20 +60,20 @@ pub(super) struct InFlightPermit {
 
 #[derive(Debug)]
 struct InFlightGuard {
-    left: InFlight,
+    in_flight: InFlight,
     _permit: OwnedSemaphorePermit,
 }
 
 impl InFlightPermit {
-    fn new(left: InFlight, permit: OwnedSemaphorePermit) -> Self {
-        left.set(true);
-        Self { _guard: Arc::new(InFlightGuard { left, _permit: permit }) }
+    fn new(in_flight: InFlight, permit: OwnedSemaphorePermit) -> Self {
+        in_flight.set(true);
+        Self { _guard: Arc::new(InFlightGuard { in_flight, _permit: permit }) }
     }
 }
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.left.set(false);
+        self.in_flight.set(false);
     }
 }
 
@@ -91,11 +91,12 @@ impl Client {
     pub(super) fn new(
         base: &Base,
         headers: HeaderMap,
-        (max_in_flight, timeout): (usize, Duration),
+        max_in_flight: usize,
+        timeout: Duration,
         stop: Stop,
         gate: Gate,
     ) -> Result<Self, reqwest::Error> {
-        let connect = timeout.min(CONNECT);
+        let connect = timeout.min(CONNECT_TIMEOUT);
         let http = http_client(base).connect_timeout(connect).timeout(timeout).build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
         Ok(Self { http, headers, slots, stop, gate })
@@ -120,7 +121,7 @@ impl Service<http::Request<Bytes>> for Client {
     fn call(&mut self, request: http::Request<Bytes>) -> Self::Future {
         let (slots, stop) = (Arc::clone(&self.slots), self.stop.clone());
         let gate = self.gate.clone();
-        let left = request.extensions().get::<InFlight>().cloned().unwrap_or_default();
+        let in_flight = request.extensions().get::<InFlight>().cloned().unwrap_or_default();
         let request = self.request(&request.uri().clone(), request.into_body());
         Box::pin(async move {
             let permit = slots.acquire_owned().await.expect("the semaphore is never closed");
@@ -128,13 +129,13 @@ impl Service<http::Request<Bytes>> for Client {
                 // The caller drops this future.
                 return std::future::pending().await;
             }
-            let slot = InFlightPermit::new(left.clone(), permit);
-            gate.sent(left.failures());
-            let answered = whole(request).await;
-            gate.received(left.failures(), answered.as_ref());
-            let mut response = answered?;
-            let is_outage = left.failures().lock().excused() == Some(Cause::Server);
-            if is_outage || is_no_refusal(&response) {
+            let slot = InFlightPermit::new(in_flight.clone(), permit);
+            gate.sent(in_flight.failures());
+            let received = send_and_receive(request).await;
+            gate.received(in_flight.failures(), received.as_ref());
+            let mut response = received?;
+            let is_outage = in_flight.failures().lock().excused() == Some(Cause::Server);
+            if is_outage || is_unavailable_without_delay(&response) {
                 let status =
                     std::mem::replace(response.status_mut(), StatusCode::INTERNAL_SERVER_ERROR);
                 response.extensions_mut().insert(OriginalStatus(status));
@@ -146,35 +147,37 @@ impl Service<http::Request<Bytes>> for Client {
 }
 
 /// Sends a request and receives the whole response; a truncated response is an error.
-async fn whole(request: reqwest::RequestBuilder) -> Result<http::Response<Bytes>, reqwest::Error> {
+async fn send_and_receive(
+    request: reqwest::RequestBuilder,
+) -> Result<http::Response<Bytes>, reqwest::Error> {
     let (parts, body) = http::Response::from(request.send().await?).into_parts();
     Ok(http::Response::from_parts(parts, body.collect().await?.to_bytes()))
 }
 
-/// The original status of a response that the layer sees as a 500. A server that is down says
-/// nothing about the limits unless it asks for a delay, and a 503 would reduce them.
+/// The original status of a response that is passed to the layer as a 500. The layer reduces limits
+/// after a 503, but a 503 without a delay means that the server is down, not that a limit is exceeded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OriginalStatus(pub(super) StatusCode);
 
-fn is_no_refusal(response: &http::Response<Bytes>) -> bool {
-    let asks =
+fn is_unavailable_without_delay(response: &http::Response<Bytes>) -> bool {
+    let has_delay =
         ["retry-after", "retry-after-ms"].iter().any(|name| response.headers().contains_key(*name));
-    matches!(response.status().as_u16(), 503 | 529) && !asks
+    matches!(response.status().as_u16(), 503 | 529) && !has_delay
 }
 
 /// Returns a builder for a client of this base URL, without redirects, and without a proxy for
 /// loopback addresses.
 pub(crate) fn http_client(base: &Base) -> reqwest::ClientBuilder {
-    // Fails if another provider is installed already, which works as well.
+    // Fails if a crypto provider is already installed, which is used then.
     drop(rustls::crypto::ring::default_provider().install_default());
     let http = reqwest::Client::builder()
-        .connect_timeout(CONNECT)
-        .timeout(ANSWER)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(DEFAULT_TIMEOUT)
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none());
     if base.is_loopback() { http.no_proxy() } else { http }
 }
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout of the official SDKs.
-const ANSWER: Duration = Duration::from_secs(600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);

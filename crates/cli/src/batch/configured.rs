@@ -23,15 +23,15 @@ mod tests {
     use tollgate::provider::{GROQ, OPENAI};
 
     #[test]
-    fn the_profile_of_the_run_comes_first_and_unknown_models_learn() {
+    fn run_profile_comes_first_and_unknown_models_learn() {
         let text = "providers: [openai, groq]\nwaiting: {max_waiting: 5}";
-        let config = configured(Config::parse(text).expect("it is right"), GROQ);
+        let config = configured(Config::parse(text).expect("the configuration is valid"), GROQ);
         assert_eq!(config.providers, [GROQ, OPENAI]);
         assert_eq!(
             (config.unknown_key, config.waiting.max_waiting),
             (UnknownKey::Learn, usize::MAX)
         );
-        let refuses = Config::parse("unknown_key: refuse").expect("it is right");
+        let refuses = Config::parse("unknown_key: refuse").expect("the configuration is valid");
         assert_eq!(configured(refuses, OPENAI).unknown_key, UnknownKey::Refuse);
     }
 }

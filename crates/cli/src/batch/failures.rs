@@ -23,7 +23,7 @@ pub struct FailureCount {
 pub struct FailureExample {
     /// The `custom_id`, or `line-N`.
     pub custom_id: String,
-    /// The start of its error message. One that quotes the request is withheld.
+    /// The start of its error message. A message that quotes the request is withheld.
     pub message: String,
 }
 

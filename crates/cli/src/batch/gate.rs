@@ -8,7 +8,7 @@ use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use super::outage::{Cause, Failures, Outage};
+use super::outage::{Cause, LineFailures, Outage};
 use super::stop::{Halt, Stop};
 use super::target::Base;
 use tollgate::causes;
@@ -22,7 +22,7 @@ pub(super) struct Gate(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     outage: watch::Sender<Outage>,
-    /// Held by the line that probes the server, in order of request.
+    /// Held by the line that probes the server. Lines acquire it in the order in which they wait.
     probe_lock: Arc<tokio::sync::Mutex<()>>,
     /// Used as a clock.
     limiter: Limiter,
@@ -42,14 +42,14 @@ impl Gate {
     }
 
     /// Records that a request is sent.
-    pub(super) fn sent(&self, failures: &Mutex<Failures>) {
+    pub(super) fn sent(&self, failures: &Mutex<LineFailures>) {
         self.0.outage.borrow().sent(&mut failures.lock());
     }
 
     /// Records the result of a request: its whole response, or an error.
     pub(super) fn received(
         &self,
-        failures: &Mutex<Failures>,
+        failures: &Mutex<LineFailures>,
         result: Result<&http::Response<Bytes>, &reqwest::Error>,
     ) {
         let (now, mut failures) = (self.0.limiter.now(), failures.lock());
@@ -64,7 +64,7 @@ impl Gate {
         self.wait(Outage::is_paused).await;
     }
 
-    /// Waits for the end of the outage, or for the turn to probe the server.
+    /// Waits for the end of the outage (`None`), or for the permission to probe the server.
     pub(super) async fn wait_turn(&self) -> Option<Probe> {
         tokio::select! {
             biased;
@@ -86,15 +86,15 @@ impl Gate {
         drop(outage.wait_for(condition).await);
     }
 
-    /// Waits for the longest time that a probe may be queued for its limits; another model may be
-    /// free.
+    /// Waits for the longest time that a probe may be queued for its limits. After that, a request
+    /// for another model can probe the server.
     pub(super) async fn probe_overdue(&self) {
         self.0.limiter.sleep_until(self.0.limiter.now() + LONGEST_PROBE_WAIT).await;
     }
 
-    /// Stops the run if its outage has lasted for `most`.
-    pub(super) fn give_up(&self, most: Duration, stop: &Stop) {
-        if let Some(why) = self.0.outage.borrow().give_up(most, self.0.limiter.now()) {
+    /// Stops the run if the outage has lasted for at least `longest`.
+    pub(super) fn give_up(&self, longest: Duration, stop: &Stop) {
+        if let Some(why) = self.0.outage.borrow().give_up(longest, self.0.limiter.now()) {
             stop.halt(Halt::Failed(why));
         }
     }
@@ -111,9 +111,9 @@ impl Gate {
 
     fn message(&self, result: Result<&http::Response<Bytes>, &reqwest::Error>) -> String {
         match result {
-            Ok(answer) => match invalid(answer) {
-                Some(invalid) => format!("HTTP {}, but {invalid}", answer.status().as_u16()),
-                None => format!("HTTP {}", answer.status()),
+            Ok(response) => match invalid(response) {
+                Some(invalid) => format!("HTTP {}, but {invalid}", response.status().as_u16()),
+                None => format!("HTTP {}", response.status()),
             },
             Err(error) if error.is_connect() => {
                 format!("{}: cannot connect: {}", self.0.base, root_cause(error))
@@ -125,7 +125,7 @@ impl Gate {
 
 /// Classifies a result; `None` for a valid response.
 fn cause(result: Result<&http::Response<Bytes>, &reqwest::Error>) -> Option<Cause> {
-    match result.map(|answer| answer.status().as_u16()) {
+    match result.map(|response| response.status().as_u16()) {
         Err(error) if error.is_connect() => Some(Cause::Server),
         Err(_) => Some(Cause::Unclear),
         Ok(408 | 409 | 425 | 429) => Some(Cause::Busy),
@@ -137,10 +137,10 @@ fn cause(result: Result<&http::Response<Bytes>, &reqwest::Error>) -> Option<Caus
     }
 }
 
-/// Returns the reason why a success is invalid.
-fn invalid(answer: &http::Response<Bytes>) -> Option<InvalidAnswer> {
-    let checked = || InvalidAnswer::check(answer.headers(), answer.body());
-    let invalid = if answer.status() == StatusCode::OK { checked().err() } else { None };
+/// Returns the reason why a 200 response is invalid; `None` if it is valid.
+fn invalid(response: &http::Response<Bytes>) -> Option<InvalidAnswer> {
+    let checked = || InvalidAnswer::check(response.headers(), response.body());
+    let invalid = if response.status() == StatusCode::OK { checked().err() } else { None };
     invalid.filter(|invalid| *invalid != InvalidAnswer::Error)
 }
 

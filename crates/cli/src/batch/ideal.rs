@@ -18,7 +18,7 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// A sender to a provider with this profile.
+    /// Returns a sender to a provider with this profile.
     pub fn new(profile: Profile) -> Self {
         Self { profile, models: HashMap::new() }
     }
@@ -35,8 +35,10 @@ impl Ideal {
         if !self.models.contains_key(model) {
             let clock = ManualClock::new();
             let builder = Limiter::builder().provider(self.profile).clock(clock.clone());
-            let limiter =
-                builder.quota("*", quota()).build().expect("a key and the default margin");
+            let limiter = builder
+                .quota("*", quota())
+                .build()
+                .expect("one quota and the default margin are valid");
             self.models.insert(model.to_owned(), (limiter, clock));
         }
         let (limiter, clock) = &self.models[model];

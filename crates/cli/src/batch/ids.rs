@@ -15,7 +15,7 @@ use hashbrown::hash_map::Entry;
 pub struct Id(u64, u64);
 
 impl Id {
-    /// The hash of this `custom_id`.
+    /// Returns the hash of a `custom_id`.
     pub fn of(custom_id: &str) -> Self {
         Self(half(0, custom_id), half(1, custom_id))
     }
@@ -76,9 +76,9 @@ impl Ids {
     }
 }
 
-fn half(which: u8, text: &str) -> u64 {
+fn half(index: u8, text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    which.hash(&mut hasher);
+    index.hash(&mut hasher);
     text.hash(&mut hasher);
     hasher.finish()
 }

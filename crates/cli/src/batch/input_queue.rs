@@ -17,34 +17,36 @@ pub(super) type MemoryPermit = OwnedSemaphorePermit;
 #[derive(Debug)]
 pub(super) struct InputQueue {
     entries: mpsc::UnboundedReceiver<(ParsedLine, MemoryPermit)>,
-    room: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
     ended: oneshot::Receiver<io::Result<Ids>>,
 }
 
 impl InputQueue {
-    /// Starts reading, within a Tokio runtime, with room for `lines` short lines, at least 4,096.
+    /// Starts reading, within a Tokio runtime. The queue holds up to `lines` short lines, at least
+    /// 4,096.
     pub(super) fn start(reader: Reader<BufReader<File>>, lines: usize) -> Self {
-        let places = lines.clamp(LINES, Semaphore::MAX_PERMITS);
-        let room = Arc::new(Semaphore::new(places));
-        let (give, entries) = mpsc::unbounded_channel();
-        let (tell, ended) = oneshot::channel();
-        let (runtime, own) = (Handle::current(), Arc::clone(&room));
-        let most = u32::try_from(places).unwrap_or(u32::MAX);
+        let permits = lines.clamp(LINES, Semaphore::MAX_PERMITS);
+        let memory = Arc::new(Semaphore::new(permits));
+        let (line_sender, entries) = mpsc::unbounded_channel();
+        let (end_sender, ended) = oneshot::channel();
+        let (runtime, semaphore) = (Handle::current(), Arc::clone(&memory));
+        let most = u32::try_from(permits).unwrap_or(u32::MAX);
         std::thread::spawn(move || {
-            let take = |parsed: &ParsedLine| {
-                let places = places_of(parsed).min(most);
-                runtime.block_on(Arc::clone(&own).acquire_many_owned(places)).ok()
+            let acquire = |parsed: &ParsedLine| {
+                let permits = permits_of(parsed).min(most);
+                runtime.block_on(Arc::clone(&semaphore).acquire_many_owned(permits)).ok()
             };
-            let read = read(reader, &give, take);
+            let read = read(reader, &line_sender, acquire);
             // Sent before the channel closes, so that the receiver finds it after the last line.
-            drop(tell.send(read));
-            drop(give);
+            drop(end_sender.send(read));
+            drop(line_sender);
         });
-        Self { entries, room, ended }
+        Self { entries, memory, ended }
     }
 
     /// Returns the next line; `None` at the end of the input or after an I/O error.
     ///
+    /// # Cancel safety
     /// No line is lost if the future is dropped.
     pub(super) async fn next(&mut self) -> Option<(ParsedLine, MemoryPermit)> {
         self.entries.recv().await
@@ -55,43 +57,43 @@ impl InputQueue {
     /// # Errors
     /// The I/O error that ended the input early.
     pub(super) async fn ids(mut self) -> io::Result<Ids> {
-        let died = || Err(io::Error::other("the reader thread panicked"));
-        (&mut self.ended).await.unwrap_or_else(|_| died())
+        let panicked = || Err(io::Error::other("the reader thread panicked"));
+        (&mut self.ended).await.unwrap_or_else(|_| panicked())
     }
 }
 
 impl Drop for InputQueue {
     /// Stops reading, without waiting for a pending read of a pipe.
     fn drop(&mut self) {
-        self.room.close();
+        self.memory.close();
     }
 }
 
 fn read(
     mut reader: Reader<BufReader<File>>,
     entries: &mpsc::UnboundedSender<(ParsedLine, MemoryPermit)>,
-    take: impl Fn(&ParsedLine) -> Option<MemoryPermit>,
+    acquire: impl Fn(&ParsedLine) -> Option<MemoryPermit>,
 ) -> io::Result<Ids> {
     for parsed in reader.by_ref() {
         let parsed = parsed?;
-        let Some(room) = take(&parsed) else { break };
-        if entries.send((parsed, room)).is_err() {
+        let Some(permit) = acquire(&parsed) else { break };
+        if entries.send((parsed, permit)).is_err() {
             break;
         }
     }
     Ok(reader.into_ids())
 }
 
-/// Returns the permits of a line: one, and one more for every 64 KiB of its body.
-fn places_of(parsed: &ParsedLine) -> u32 {
+/// Returns the number of permits of a line: one, plus one for every 64 KiB of its body.
+fn permits_of(parsed: &ParsedLine) -> u32 {
     let bytes = match parsed {
         ParsedLine::Request(line) => line.body.len(),
         ParsedLine::Invalid(_) => 0,
     };
-    u32::try_from(1 + bytes / PLACE).unwrap_or(u32::MAX)
+    u32::try_from(1 + bytes / PERMIT_BYTES).unwrap_or(u32::MAX)
 }
 
 /// The maximum number of lines in memory, so that a model with low limits rarely blocks another
 /// one. Their bodies take at most 256 MiB.
 const LINES: usize = 4_096;
-const PLACE: usize = 64 * 1_024;
+const PERMIT_BYTES: usize = 64 * 1_024;

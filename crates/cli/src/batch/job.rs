@@ -66,7 +66,7 @@ pub struct Job {
     /// The timeout of one attempt, from sending the request to the end of the response.
     pub timeout: Duration,
     /// The longest wait for the limits: the job ends if every queued line would wait longer. `None`
-    /// waits without bound.
+    /// is unlimited.
     pub max_wait: Option<Duration>,
     /// The longest outage of the server before the job ends.
     pub give_up_after: Duration,
@@ -169,7 +169,7 @@ impl Job {
     /// Estimates the input without sending anything.
     ///
     /// # Errors
-    /// [`JobError`] if the input can't be read or the limits can't be kept.
+    /// [`JobError`] if the input can't be read or the limiter can't be built.
     pub fn plan(&self) -> Result<Plan, JobError> {
         self.plan_of(|_| true)
     }
@@ -177,7 +177,7 @@ impl Job {
     fn plan_of(&self, is_left: impl Fn(&InputLine) -> bool) -> Result<Plan, JobError> {
         let limiter = self.limiter().map_err(JobError::Limits)?;
         let plan =
-            Plan::read(self.reader(self.open()?), &limiter, (self.profile, &self.base), is_left);
+            Plan::read(self.reader(self.open()?), &limiter, self.profile, &self.base, is_left);
         plan.map_err(|error| JobError::Input(self.input.clone(), error))
     }
 
@@ -185,8 +185,10 @@ impl Job {
     ///
     /// An I/O error of the input or output also halts the run; see [`RunResult::halt`].
     ///
+    /// # Errors
     /// [`JobError`] before anything is sent.
     ///
+    /// # Cancel safety
     /// If the future is dropped, the output can be resumed; responses in flight are lost.
     pub async fn run(&self, stop: &Stop) -> Result<RunResult, JobError> {
         self.run_with(self.limiter().map_err(JobError::Limits)?, stop).await
@@ -204,9 +206,14 @@ impl Job {
         let total = self.count()?;
         let file = self.open()?;
         let gate = Gate::new(limiter.clone(), self.base.clone());
-        let bounds = (self.max_in_flight, self.timeout);
-        let client =
-            Client::new(&self.base, self.headers.clone(), bounds, stop.clone(), gate.clone());
+        let client = Client::new(
+            &self.base,
+            self.headers.clone(),
+            self.max_in_flight,
+            self.timeout,
+            stop.clone(),
+            gate.clone(),
+        );
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
@@ -236,7 +243,7 @@ impl Job {
         File::open(&self.input).map_err(|error| JobError::Input(self.input.clone(), error))
     }
 
-    /// Counts the input lines if progress is shown. A pipe can't be read twice.
+    /// Counts the input lines if progress is shown; `None` for a pipe, which can't be read twice.
     fn count(&self) -> Result<Option<u64>, JobError> {
         let failed = |error| JobError::Input(self.input.clone(), error);
         if !Progress::is_shown(self.progress) {
@@ -278,7 +285,8 @@ impl Job {
     ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
         let mut forecast = self.forecast(total, done);
-        let (mut tick, mut look) = (tokio::time::interval(TICK), tokio::time::interval(LOOK));
+        let mut update = tokio::time::interval(UPDATE_INTERVAL);
+        let mut wait_check = tokio::time::interval(WAIT_CHECK_INTERVAL);
         let limiter = shared.stats.lock().limiter().clone();
         let mut waits = LongWaits::new(self.is_shared(), self.max_wait);
         let (mut lines, mut reading) = (JoinSet::new(), true);
@@ -286,7 +294,7 @@ impl Job {
             tokio::select! {
                 biased;
                 () = shared.stop.halted(), if reading => reading = false,
-                _ = tick.tick() => {
+                _ = update.tick() => {
                     if let Some(Ok(forecast)) = forecast.as_mut().map(oneshot::Receiver::try_recv) {
                         shared.stats.lock().set_forecast(forecast);
                     }
@@ -294,8 +302,8 @@ impl Job {
                     shared.gate.take_notices().iter().for_each(|text| progress.notify(text));
                     shared.gate.give_up(self.give_up_after, &shared.stop);
                 }
-                _ = look.tick() => {
-                    let found = waits.look(&limiter, || self.limiter().ok());
+                _ = wait_check.tick() => {
+                    let found = waits.check(&limiter, || self.limiter().ok());
                     found.notices.iter().for_each(|text| progress.notify(text));
                     if let Some(why) = found.too_long {
                         shared.stop.halt(Halt::Failed(why));
@@ -303,7 +311,7 @@ impl Job {
                 }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
                 next = input_queue.next(), if reading => match next {
-                    Some((parsed, room)) => begin(parsed, room, done, shared, &mut lines),
+                    Some((parsed, memory)) => start_line(parsed, memory, done, shared, &mut lines),
                     None => reading = false,
                 },
             }
@@ -321,7 +329,7 @@ impl Job {
     }
 
     fn finish(&self, shared: Arc<JobContext>, ids: &Ids) -> RunResult {
-        let shared = Arc::into_inner(shared).expect("the tasks that shared it have ended");
+        let shared = Arc::into_inner(shared).expect("all tasks that shared the context have ended");
         let JobContext { stop, output, stats, .. } = shared;
         let report = Report { shared: self.is_shared(), ..stats.into_inner().report() };
         let output = output.into_inner();
@@ -345,9 +353,9 @@ impl Job {
     }
 }
 
-fn begin(
+fn start_line(
     parsed: ParsedLine,
-    room: MemoryPermit,
+    memory: MemoryPermit,
     done: &FinishedRequests,
     shared: &Arc<JobContext>,
     lines: &mut JoinSet<()>,
@@ -365,18 +373,24 @@ fn begin(
         (LineStatus::Open, ParsedLine::Request(line)) => {
             // Queued here, in input order.
             let first = Attempt::start(&mut shared.service.clone(), &shared.base, &line);
-            lines.spawn(go(first, line, Arc::clone(shared), room));
+            lines.spawn(finish_line(first, line, Arc::clone(shared), memory));
         }
     }
 }
 
-async fn go(first: Attempt, line: InputLine, shared: Arc<JobContext>, room: MemoryPermit) {
+async fn finish_line(
+    first: Attempt,
+    line: InputLine,
+    shared: Arc<JobContext>,
+    memory: MemoryPermit,
+) {
     if let Some(outcome) = first.finish(&line, &shared).await {
         shared.write(&outcome.with_hash(line.hash), &line.body);
     }
-    drop(room);
+    drop(memory);
 }
 
-const TICK: Duration = Duration::from_millis(200);
+/// The interval of updates of the progress line.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(200);
 /// The interval of checks for long waits.
-const LOOK: Duration = Duration::from_secs(1);
+const WAIT_CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -34,69 +34,70 @@ impl LongWaits {
         Self { shared, longest, reported: HashMap::new() }
     }
 
-    /// Checks the keys with queued requests. `twin` builds a limiter with the same quotas.
-    pub(super) fn look(
+    /// Checks the keys with queued requests. `replica` builds a limiter with the same quotas.
+    pub(super) fn check(
         &mut self,
         limiter: &Limiter,
-        twin: impl Fn() -> Option<Limiter>,
+        replica: impl Fn() -> Option<Limiter>,
     ) -> WaitCheck {
         let now = limiter.now();
         let keys: Vec<_> =
             limiter.state().stats().into_iter().filter(|(_, stats)| stats.waiting > 0).collect();
         let is_reported = |key: &Key| self.reported.get(key).is_some_and(|until| *until > now);
         let is_new = |(key, stats): &(Key, KeyStats)| {
-            !is_reported(key) && (used_up(stats).is_some() || cooling(stats, now).is_some())
+            !is_reported(key)
+                && (exhausted_limit(stats).is_some() || cooldown_end(stats, now).is_some())
         };
         let is_needed = self.longest.is_some() && !keys.is_empty() || keys.iter().any(is_new);
-        let Some(twin) = is_needed.then(twin).flatten() else { return WaitCheck::default() };
-        twin.quotas().restore(&limiter.quotas().list());
-        twin.state().absorb(&limiter.state().snapshot());
-        let too_long = self.longest.and_then(|longest| too_long(&keys, &twin, longest));
+        let Some(replica) = is_needed.then(replica).flatten() else { return WaitCheck::default() };
+        replica.quotas().restore(&limiter.quotas().list());
+        replica.state().absorb(&limiter.state().snapshot());
+        let too_long = self.longest.and_then(|longest| too_long(&keys, &replica, longest));
         let new = keys.into_iter().filter(is_new).collect::<Vec<_>>();
-        let notice = |(key, stats)| self.notice(&key, &stats, &twin);
+        let notice = |(key, stats)| self.notice(&key, &stats, &replica);
         WaitCheck { notices: new.into_iter().filter_map(notice).collect(), too_long }
     }
 
-    fn notice(&mut self, key: &Key, stats: &KeyStats, twin: &Limiter) -> Option<String> {
-        let now = twin.now();
-        if let Some(until) = cooling(stats, now) {
+    fn notice(&mut self, key: &Key, stats: &KeyStats, replica: &Limiter) -> Option<String> {
+        let now = replica.now();
+        if let Some(until) = cooldown_end(stats, now) {
             self.reported.insert(key.clone(), until);
             let span = HumanDuration::between(now, until)?;
             let at = rfc3339(until);
             return Some(format!("{key}: the provider asks to wait; resuming in {span}, at {at}"));
         }
-        let limit = &stats.limits[used_up(stats)?];
+        let limit = &stats.limits[exhausted_limit(stats)?];
         let (used, most) = (whole(limit.used), whole(limit.limit));
         let (dimension, hours) =
             (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
-        let what = format!("{key}: {used} of {most} {dimension} in {hours} h used");
+        let usage = format!("{key}: {used} of {most} {dimension} in {hours} h used");
         if self.shared {
             self.reported.insert(key.clone(), now + AGAIN);
             return Some(format!(
-                "{what} by all machines that share the limit; resuming as it refills"
+                "{usage} by all machines that share the limit; resuming as it refills"
             ));
         }
-        let until = next(key, twin)?;
+        let until = next_admission(key, replica)?;
         let span = HumanDuration::between(now, until)?;
         self.reported.insert(key.clone(), until);
-        Some(format!("{what}; resuming in {span}, at {}", rfc3339(until)))
+        Some(format!("{usage}; resuming in {span}, at {}", rfc3339(until)))
     }
 }
 
 /// Returns the admission time of the first queued request of the key, if it is small.
-fn next(key: &str, twin: &Limiter) -> Option<Timestamp> {
-    // The twin has no queue, so its decision applies to the first queued request.
+fn next_admission(key: &str, replica: &Limiter) -> Option<Timestamp> {
+    // The replica has no queue, so its decision applies to the first queued request.
     let least = Cost::new().tokens(1).input_tokens(1).output_tokens(1);
-    match twin.decide(key, &least).wait {
+    match replica.decide(key, &least).wait {
         Some(Wait::At(until)) => Some(until),
         _ => None,
     }
 }
 
 /// Returns the reason to end a job whose requests would all wait for more than `longest`.
-fn too_long(keys: &[(Key, KeyStats)], twin: &Limiter, longest: Duration) -> Option<String> {
-    let now = twin.now();
-    let waits = keys.iter().map(|(key, _)| (next(key, twin).unwrap_or(now), key));
+fn too_long(keys: &[(Key, KeyStats)], replica: &Limiter, longest: Duration) -> Option<String> {
+    let now = replica.now();
+    let waits = keys.iter().map(|(key, _)| (next_admission(key, replica).unwrap_or(now), key));
     let (until, key) = waits.min()?;
     let wait = HumanDuration::between(now, until)?;
     if until - now <= longest {
@@ -110,21 +111,21 @@ fn too_long(keys: &[(Key, KeyStats)], twin: &Limiter, longest: Duration) -> Opti
 }
 
 /// Returns the end of a long cool-down requested by the provider.
-fn cooling(stats: &KeyStats, now: Timestamp) -> Option<Timestamp> {
+fn cooldown_end(stats: &KeyStats, now: Timestamp) -> Option<Timestamp> {
     stats.cooling_until.filter(|until| *until - now >= LONG)
 }
 
 /// Returns the index of an exhausted limit with a window of an hour or longer.
-fn used_up(stats: &KeyStats) -> Option<usize> {
+fn exhausted_limit(stats: &KeyStats) -> Option<usize> {
     stats.limits.iter().position(|limit| {
         let is_long = limit.window >= Window::HOUR && limit.dimension != Dimension::Concurrency;
         is_long && limit.available == 0
     })
 }
 
-/// The shortest cool-down that is reported, in nanoseconds.
+/// The shortest cool-down that is reported.
 const LONG: Duration = Duration::from_secs(10);
-/// The interval of notices for a shared limit, in nanoseconds.
+/// The interval of notices for a shared limit.
 const AGAIN: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
@@ -142,21 +143,21 @@ mod tests {
     async fn exhausted_daily_limit_is_reported_once_with_end_time() {
         let clock = ManualClock::new();
         let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
-        let twin = || Some(self::limiter(&clock));
+        let replica = || Some(self::limiter(&clock));
         for _ in 0..3 {
-            drop(limiter.try_acquire("m", &Cost::new()).expect("it fits"));
+            drop(limiter.try_acquire("m", &Cost::new()).expect("the request fits"));
         }
-        assert_eq!(waits.look(&limiter, twin), WaitCheck::default(), "no request is queued");
+        assert_eq!(waits.check(&limiter, replica), WaitCheck::default(), "no request is queued");
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let reported = waits.look(&limiter, twin).notices;
+        let reported = waits.check(&limiter, replica).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
         let begin = "m: 3 of 3 requests in 24 h used; resuming in 1d";
         assert!(
             reported[0].starts_with(begin) && reported[0].contains(", at 2026-01-02T00:00:"),
             "{reported:?}"
         );
-        assert_eq!(waits.look(&limiter, twin), WaitCheck::default(), "reported already");
+        assert_eq!(waits.check(&limiter, replica), WaitCheck::default(), "reported already");
     }
 
     #[tokio::test]
@@ -166,46 +167,48 @@ mod tests {
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        assert_eq!(waits.look(&limiter, || Some(self::limiter(&clock))), WaitCheck::default());
+        assert_eq!(waits.check(&limiter, || Some(self::limiter(&clock))), WaitCheck::default());
     }
 
     #[tokio::test]
     async fn long_retry_after_is_reported_once() {
         let clock = ManualClock::new();
         let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
-        let twin = || Some(self::limiter(&clock));
+        let replica = || Some(self::limiter(&clock));
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let reported = waits.look(&limiter, twin).notices;
+        let reported = waits.check(&limiter, replica).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
         let begin = "m: the provider asks to wait; resuming in 1m 3";
         assert!(reported[0].starts_with(begin), "{reported:?}");
         clock.advance(Duration::from_secs(30));
-        assert_eq!(waits.look(&limiter, twin), WaitCheck::default(), "reported already");
+        assert_eq!(waits.check(&limiter, replica), WaitCheck::default(), "reported already");
     }
 
     #[tokio::test]
     async fn wait_above_maximum_for_every_key_ends_job() {
         let clock = ManualClock::new();
         let limiter = limiter(&clock);
-        let twin = || Some(self::limiter(&clock));
+        let replica = || Some(self::limiter(&clock));
         let found = |longest| {
-            LongWaits::new(false, Some(Duration::from_secs(longest))).look(&limiter, twin).too_long
+            LongWaits::new(false, Some(Duration::from_secs(longest)))
+                .check(&limiter, replica)
+                .too_long
         };
         assert_eq!(found(0), None, "no request is queued");
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        // The limiter adds a little to what the provider asks for.
+        // The limiter waits a little longer than the provider requests.
         assert_eq!(found(95), None);
-        let why = found(89).expect("it is too long");
+        let why = found(89).expect("the wait is too long");
         assert!(why.starts_with("m: the next request would wait 1m 3"), "{why}");
         assert!(why.contains("longer than --max-wait (1m 29s)"), "{why}");
         limiter.quotas().set("n", &Quota::new().rpm(1));
-        drop(limiter.try_acquire("n", &Cost::new()).expect("it fits"));
+        drop(limiter.try_acquire("n", &Cost::new()).expect("the request fits"));
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());
-        assert_eq!(found(89), None, "another goes on before");
+        assert_eq!(found(89), None, "`n` is admitted earlier");
     }
 }

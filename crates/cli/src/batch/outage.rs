@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::terminal::HumanDuration;
 use tollgate::Timestamp;
 
-/// The state of the server: in order, or in an outage that pauses the job.
+/// The state of the server: normal, or an outage that pauses the job.
 ///
 /// | state | requests sent | ends |
 /// |---|---|---|
-/// | in order | all | after 5 consecutive failures |
+/// | normal | all | after 5 consecutive failures |
 /// | outage | one probe at a time, after a growing delay | after a response to a probe |
 ///
 /// A failure counts if the server may be the cause. A request that fails while others succeed is
@@ -27,7 +27,7 @@ pub(super) struct Outage {
 #[derive(Debug)]
 enum State {
     /// The lines that have failed since the last response.
-    InOrder {
+    Normal {
         failed: Vec<u64>,
     },
     Paused {
@@ -40,7 +40,7 @@ enum State {
 
 /// The failures of one line.
 #[derive(Debug, Default)]
-pub(super) struct Failures {
+pub(super) struct LineFailures {
     line: u64,
     epoch: u64,
     /// The number of responses before the first failure.
@@ -60,7 +60,7 @@ pub(super) enum Cause {
     Busy,
 }
 
-impl Failures {
+impl LineFailures {
     pub(super) fn of_line(line: u64) -> Self {
         Self { line, ..Self::default() }
     }
@@ -76,32 +76,32 @@ impl Outage {
         matches!(self.state, State::Paused { .. })
     }
 
-    /// When the next probe may be sent; the epoch while all is in order.
+    /// Returns the time at which the next probe may be sent; the Unix epoch if there is no outage.
     pub(super) fn next_probe(&self) -> Timestamp {
         match &self.state {
-            State::InOrder { .. } => Timestamp::UNIX_EPOCH,
+            State::Normal { .. } => Timestamp::UNIX_EPOCH,
             State::Paused { next_probe, .. } => *next_probe,
         }
     }
 
     /// Records that a request is sent.
-    pub(super) fn sent(&self, failures: &mut Failures) {
+    pub(super) fn sent(&self, failures: &mut LineFailures) {
         failures.epoch = self.epoch;
         failures.excused = None;
     }
 
     /// Records a response. Returns true if it ends an outage.
-    pub(super) fn answered(&mut self, failures: &Failures, now: Timestamp) -> bool {
+    pub(super) fn answered(&mut self, failures: &LineFailures, now: Timestamp) -> bool {
         self.answers += 1;
         if failures.epoch != self.epoch {
             return false;
         }
-        let in_order = State::InOrder { failed: Vec::new() };
-        match std::mem::replace(&mut self.state, in_order) {
-            State::InOrder { .. } => false,
+        let normal = State::Normal { failed: Vec::new() };
+        match std::mem::replace(&mut self.state, normal) {
+            State::Normal { .. } => false,
             State::Paused { since, .. } => {
                 self.epoch += 1;
-                let span = words(since, now);
+                let span = duration_text(since, now);
                 self.notices.push(format!("resumed: the server responds again after {span}"));
                 true
             }
@@ -111,7 +111,7 @@ impl Outage {
     /// Records a failure. Returns true if it starts an outage.
     pub(super) fn failed(
         &mut self,
-        failures: &mut Failures,
+        failures: &mut LineFailures,
         cause: Cause,
         message: impl FnOnce() -> String,
         now: Timestamp,
@@ -127,8 +127,8 @@ impl Outage {
                     *next_probe = now + *delay;
                 }
             }
-            State::InOrder { .. } if cause == Cause::Busy => {}
-            State::InOrder { failed } => {
+            State::Normal { .. } if cause == Cause::Busy => {}
+            State::Normal { failed } => {
                 let first = *failures.first.get_or_insert(self.answers);
                 let is_own = first < self.answers
                     || (cause == Cause::Unclear && failed.contains(&failures.line));
@@ -155,11 +155,11 @@ impl Outage {
         self.state = State::Paused { since: now, cause, next_probe, delay: FIRST_DELAY };
     }
 
-    /// Returns the reason to give up if an outage has lasted for `most` nanoseconds.
-    pub(super) fn give_up(&self, most: Duration, now: Timestamp) -> Option<String> {
+    /// Returns the reason to give up if an outage has lasted for at least `longest`.
+    pub(super) fn give_up(&self, longest: Duration, now: Timestamp) -> Option<String> {
         match &self.state {
-            State::Paused { since, cause, .. } if now - *since >= most => {
-                let span = words(*since, now);
+            State::Paused { since, cause, .. } if now - *since >= longest => {
+                let span = duration_text(*since, now);
                 Some(format!(
                     "gave up: the server has not responded for {span} ({cause}); results so far are \
                      saved: run the same command again to continue, or raise --give-up-after"
@@ -176,11 +176,11 @@ impl Outage {
 
 impl Default for State {
     fn default() -> Self {
-        Self::InOrder { failed: Vec::new() }
+        Self::Normal { failed: Vec::new() }
     }
 }
 
-fn words(since: Timestamp, now: Timestamp) -> String {
+fn duration_text(since: Timestamp, now: Timestamp) -> String {
     HumanDuration::of(now - since).to_string()
 }
 
@@ -197,37 +197,42 @@ mod tests {
         Timestamp::from_unix_secs(second)
     }
 
-    fn sent(outage: &Outage, line: u64) -> Failures {
-        let mut failures = Failures::of_line(line);
+    fn sent(outage: &Outage, line: u64) -> LineFailures {
+        let mut failures = LineFailures::of_line(line);
         outage.sent(&mut failures);
         failures
     }
 
-    fn fail(outage: &mut Outage, failures: &mut Failures, cause: Cause, now: Timestamp) -> bool {
+    fn fail(
+        outage: &mut Outage,
+        failures: &mut LineFailures,
+        cause: Cause,
+        now: Timestamp,
+    ) -> bool {
         outage.sent(failures);
         outage.failed(failures, cause, || "HTTP 500".to_owned(), now)
     }
 
-    /// An outage since second 10.
+    /// Returns an outage that started at second 10.
     fn paused() -> Outage {
         let mut outage = Outage::default();
         for line in 1..=5 {
-            fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(10));
+            fail(&mut outage, &mut LineFailures::of_line(line), Cause::Server, at(10));
         }
         assert!(outage.is_paused());
         outage
     }
 
     #[test]
-    fn five_failures_in_a_row_pause_the_job() {
+    fn five_consecutive_failures_pause_job() {
         for cause in [Cause::Server, Cause::Unclear] {
             let mut outage = Outage::default();
             for line in 1..=4 {
-                let mut failures = Failures::of_line(line);
+                let mut failures = LineFailures::of_line(line);
                 assert!(!fail(&mut outage, &mut failures, cause, at(0)));
                 assert_eq!(failures.excused(), None);
             }
-            let mut last = Failures::of_line(5);
+            let mut last = LineFailures::of_line(5);
             assert!(fail(&mut outage, &mut last, cause, at(0)));
             assert_eq!((outage.is_paused(), last.excused()), (true, Some(cause)));
             let notices = outage.take_notices();
@@ -240,7 +245,7 @@ mod tests {
     fn response_between_failures_prevents_pause() {
         let mut outage = Outage::default();
         for line in 1..=20 {
-            assert!(!fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(0)));
+            assert!(!fail(&mut outage, &mut LineFailures::of_line(line), Cause::Server, at(0)));
             if line % 4 == 0 {
                 let answered = sent(&outage, 100 + line);
                 assert!(!outage.answered(&answered, at(0)));
@@ -251,7 +256,7 @@ mod tests {
 
     #[test]
     fn single_failing_line_pauses_only_for_server_errors() {
-        let (mut outage, mut line) = (Outage::default(), Failures::of_line(1));
+        let (mut outage, mut line) = (Outage::default(), LineFailures::of_line(1));
         for _ in 0..100 {
             assert!(!fail(&mut outage, &mut line, Cause::Unclear, at(0)));
         }
@@ -263,7 +268,7 @@ mod tests {
     #[test]
     fn lines_failing_beside_successes_never_pause() {
         let mut outage = Outage::default();
-        let mut bad: Vec<_> = (0..20).map(Failures::of_line).collect();
+        let mut bad: Vec<_> = (0..20).map(LineFailures::of_line).collect();
         for line in &mut bad {
             fail(&mut outage, line, Cause::Unclear, at(0));
             let answered = sent(&outage, 100);
@@ -279,7 +284,7 @@ mod tests {
 
     #[test]
     fn busy_response_neither_pauses_nor_resumes() {
-        let (mut outage, mut line) = (Outage::default(), Failures::of_line(1));
+        let (mut outage, mut line) = (Outage::default(), LineFailures::of_line(1));
         for _ in 0..100 {
             assert!(!fail(&mut outage, &mut line, Cause::Busy, at(0)));
         }
@@ -290,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn probes_that_fail_are_sent_ever_later_up_to_30_s() {
+    fn failed_probes_back_off_up_to_30_seconds() {
         let (mut outage, mut now) = (paused(), at(10));
         let mut delays = Vec::new();
         for line in 0..8 {
             delays.push((outage.next_probe() - now).as_secs());
             now = outage.next_probe();
-            let mut failures = Failures::of_line(line);
+            let mut failures = LineFailures::of_line(line);
             fail(&mut outage, &mut failures, Cause::Unclear, now);
             assert_eq!(failures.excused(), Some(Cause::Unclear));
         }
@@ -308,13 +313,13 @@ mod tests {
         let mut outage = Outage::default();
         let (mut early, answered) = (sent(&outage, 90), sent(&outage, 91));
         for line in 1..=5 {
-            fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(0));
+            fail(&mut outage, &mut LineFailures::of_line(line), Cause::Server, at(0));
         }
         let next = outage.next_probe();
         assert!(!outage.answered(&answered, next));
         assert!(!outage.failed(&mut early, Cause::Unclear, String::new, next));
         assert_eq!((outage.is_paused(), outage.next_probe()), (true, next));
-        assert_eq!(early.excused(), Some(Cause::Unclear), "the outage is to blame");
+        assert_eq!(early.excused(), Some(Cause::Unclear), "the outage is the cause");
     }
 
     #[test]
@@ -331,7 +336,7 @@ mod tests {
     fn long_outage_gives_up_with_cause() {
         let outage = paused();
         assert_eq!(outage.give_up(Duration::from_secs(60), at(69)), None);
-        let why = outage.give_up(Duration::from_secs(60), at(70)).expect("it is over");
+        let why = outage.give_up(Duration::from_secs(60), at(70)).expect("the outage is too long");
         assert!(why.contains("for 1m (HTTP 500)") && why.contains("--give-up-after"), "{why}");
         assert_eq!(Outage::default().give_up(Duration::ZERO, Timestamp::MAX), None);
     }

@@ -22,17 +22,17 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns the outcome of a successful request.
-    pub fn succeeded(custom_id: impl Into<String>, answer: BatchResponse) -> Self {
-        Self::new(custom_id.into(), Some(answer), None)
+    pub fn succeeded(custom_id: impl Into<String>, response: BatchResponse) -> Self {
+        Self::new(custom_id.into(), Some(response), None)
     }
 
-    /// Returns the outcome of a failed request; `answer` is the last response, if any.
+    /// Returns the outcome of a failed request; `response` is the last response, if any.
     pub fn failed(
         custom_id: impl Into<String>,
-        answer: Option<BatchResponse>,
+        response: Option<BatchResponse>,
         failure: Failure,
     ) -> Self {
-        Self::new(custom_id.into(), answer, Some(failure))
+        Self::new(custom_id.into(), response, Some(failure))
     }
 
     fn new(custom_id: String, response: Option<BatchResponse>, error: Option<Failure>) -> Self {
@@ -62,12 +62,13 @@ impl Outcome {
     /// A JSON body is written as received, without the line breaks between its tokens; any other
     /// body (an event stream, HTML) is written as a string.
     pub fn append_to(&self, buf: &mut Vec<u8>) {
-        let body = self.response.as_ref().map(|answer| Text::of(&answer.body));
-        let response = self.response.as_ref().zip(body.as_ref()).map(|(answer, body)| WireAnswer {
-            status_code: answer.status,
-            request_id: answer.request_id.as_deref(),
-            body: body.as_wire(),
-        });
+        let body = self.response.as_ref().map(|response| Text::of(&response.body));
+        let response =
+            self.response.as_ref().zip(body.as_ref()).map(|(response, body)| WireResponse {
+                status_code: response.status,
+                request_id: response.request_id.as_deref(),
+                body: body.as_wire(),
+            });
         let wire = Wire {
             id: format!("batch_req_{}", Id::of(&self.custom_id)),
             custom_id: &self.custom_id,
@@ -166,7 +167,7 @@ pub(super) const PREFIX: &[u8] = br#"{"id":"batch_req_"#;
 struct Wire<'a> {
     id: String,
     custom_id: &'a str,
-    response: Option<WireAnswer<'a>>,
+    response: Option<WireResponse<'a>>,
     error: Option<&'a Failure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
@@ -175,7 +176,7 @@ struct Wire<'a> {
 }
 
 #[derive(Serialize)]
-struct WireAnswer<'a> {
+struct WireResponse<'a> {
     status_code: u16,
     request_id: Option<&'a str>,
     body: WireBody<'a>,
@@ -196,7 +197,7 @@ impl<'a> Text<'a> {
         let text = String::from_utf8_lossy(body);
         let broken = text.contains(['\n', '\r']);
         if broken && serde_json::from_str::<&RawValue>(&text).is_ok() {
-            // A string of valid JSON holds no raw line break: all of them stand between tokens.
+            // A string of valid JSON holds no raw line break: line breaks occur only between tokens.
             return Self(Cow::Owned(text.replace(['\n', '\r'], "")));
         }
         Self(text)

@@ -16,7 +16,7 @@ use tollgate::limiter::{Code, Limiter};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Quota};
 
-/// The outcome of `--dry-run`: counts, estimated tokens, and the time it will take.
+/// The result of `--dry-run`: counts, estimated tokens and duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -38,7 +38,8 @@ impl Plan {
     pub(super) fn read<R: BufRead>(
         lines: Reader<R>,
         limiter: &Limiter,
-        (profile, base): (Profile, &Base),
+        profile: Profile,
+        base: &Base,
         is_left: impl Fn(&InputLine) -> bool,
     ) -> io::Result<Self> {
         let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));

@@ -73,7 +73,7 @@ impl Progress {
     /// Updates the line. A few times per second is enough.
     pub fn update(&mut self, snapshot: &Snapshot) {
         let Some(bar) = &self.bar else { return };
-        self.pace.note(snapshot.elapsed, snapshot.done);
+        self.pace.record(snapshot.elapsed, snapshot.done);
         let left = self.total.and_then(|total| self.pace.time_left(total, snapshot.left_at_limits));
         bar.set_position(snapshot.done);
         bar.set_message(status(snapshot, self.total, left));
@@ -108,11 +108,11 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
     };
     let failed = whole(snapshot.failed);
     let usage = usage(&snapshot.models);
-    let refused = whole(snapshot.rate_limited);
+    let rate_limited = whole(snapshot.rate_limited);
     let left =
         left.map_or_else(String::new, |left| format!("  about {} left", HumanDuration::of(left)));
     // A narrow terminal truncates the end.
-    format!("{done}{left}  {failed} failed  429s {refused}{usage}")
+    format!("{done}{left}  {failed} failed  429s {rate_limited}{usage}")
 }
 
 /// Formats the usage of the models closest to their limits.
@@ -160,9 +160,9 @@ struct Pace {
 }
 
 impl Pace {
-    fn note(&mut self, elapsed: Duration, done: u64) {
+    fn record(&mut self, elapsed: Duration, done: u64) {
         let last = self.past.back().map(|&(at, _)| at);
-        if last.is_none_or(|last| elapsed >= last + BETWEEN) {
+        if last.is_none_or(|last| elapsed >= last + SAMPLE_INTERVAL) {
             self.past.push_back((elapsed, done));
         }
         // One sample older than a minute is kept as the start of the minute.
@@ -194,7 +194,7 @@ impl Pace {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-const BETWEEN: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of models shown.
 const MODELS: usize = 3;
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn status_shows_counts_429s_limits_and_the_time_left() {
+    fn status_shows_counts_429s_limits_and_time_left() {
         let snapshot = Snapshot {
             done: 1_234,
             failed: 2,
@@ -240,29 +240,29 @@ mod tests {
     }
 
     #[test]
-    fn time_left_is_that_of_the_limits_unless_the_pace_is_slower() {
+    fn time_left_follows_limits_unless_pace_is_slower() {
         let mut pace = Pace::default();
         let at_limits = Some(Duration::from_secs(301));
-        assert_eq!(pace.time_left(3_000, None), None, "nothing is known yet");
-        pace.note(Duration::ZERO, 0);
-        pace.note(Duration::from_secs(1), 500);
-        assert_eq!(pace.time_left(3_000, at_limits), at_limits, "a burst says nothing");
+        assert_eq!(pace.time_left(3_000, None), None, "no data yet");
+        pace.record(Duration::ZERO, 0);
+        pace.record(Duration::from_secs(1), 500);
+        assert_eq!(pace.time_left(3_000, at_limits), at_limits, "the initial burst is ignored");
         let unlimited = pace.time_left(3_000, Some(Duration::ZERO));
-        assert_eq!(unlimited, Some(Duration::from_secs(5)), "the pace is all there is");
+        assert_eq!(unlimited, Some(Duration::from_secs(5)), "only the pace is known");
         for second in 2..=61 {
-            pace.note(Duration::from_secs(second), 500 + second);
+            pace.record(Duration::from_secs(second), 500 + second);
         }
-        let left = pace.time_left(3_000, at_limits).expect("it is known");
+        let left = pace.time_left(3_000, at_limits).expect("the remaining time is known");
         assert!(left > Duration::from_secs(2_000), "the server is slower: {left:?}");
     }
 
     #[test]
     fn pace_covers_last_minute_without_initial_burst() {
         let mut pace = Pace::default();
-        pace.note(Duration::ZERO, 0);
-        assert_eq!(pace.at_pace(1_000), None, "nothing is known yet");
+        pace.record(Duration::ZERO, 0);
+        assert_eq!(pace.at_pace(1_000), None, "no data yet");
         for second in 1..=120 {
-            pace.note(Duration::from_secs(second), 500 + 2 * second);
+            pace.record(Duration::from_secs(second), 500 + 2 * second);
         }
         assert!(pace.past.len() < 65);
         assert_eq!(pace.at_pace(1_000), Some(Duration::from_secs(130)));

@@ -63,7 +63,7 @@ impl ReceivedResponse {
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
         if shared.profile.is_account_wide(self.parts.status, &error) {
-            shared.stop.halt(Halt::Failed(self.refused_account(failure.message())));
+            shared.stop.halt(Halt::Failed(self.account_rejected(failure.message())));
             failure = failure.retryable();
         }
         Outcome::failed(id, Some(self.into_response(&shared.secrets)), failure)
@@ -87,7 +87,7 @@ impl ReceivedResponse {
             return Failure::new("invalid_response", message).retryable();
         }
         let message = match error.message() {
-            "" if self.parts.status.is_redirection() => secrets.hide_in(self.elsewhere()),
+            "" if self.parts.status.is_redirection() => secrets.hide_in(self.redirect_message()),
             "" => format!("HTTP {}", self.parts.status),
             // The message of a stream was read before its secrets were hidden.
             message => secrets.hide_in(message.to_owned()),
@@ -99,23 +99,24 @@ impl ReceivedResponse {
         }
     }
 
-    /// Redirects are not followed: most turn a `POST` into a `GET`.
-    fn elsewhere(&self) -> String {
-        let place =
-            self.parts.headers.get(http::header::LOCATION).and_then(|place| place.to_str().ok());
-        let place = place.unwrap_or("elsewhere").split('?').next().unwrap_or_default();
+    /// Returns the message for a redirect. Redirects are not followed: most turn a `POST` into a
+    /// `GET`.
+    fn redirect_message(&self) -> String {
+        let location =
+            self.parts.headers.get(http::header::LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.unwrap_or("another URL").split('?').next().unwrap_or_default();
         // Without a user name and a password.
-        let place = match place.split_once("//") {
+        let location = match location.split_once("//") {
             Some((_, rest)) => rest.split_once('@').map_or(rest, |(_, host)| host),
-            None => place,
+            None => location,
         };
         format!(
-            "HTTP {}: redirected to {place}; set the base URL of the API itself",
+            "HTTP {}: redirected to {location}; set the base URL of the API itself",
             self.parts.status
         )
     }
 
-    fn refused_account(&self, message: &str) -> String {
+    fn account_rejected(&self, message: &str) -> String {
         format!(
             "the provider rejects the account (HTTP {}): {message}; the remaining requests were not \
              sent: fix the account and run the same command again",
@@ -124,10 +125,10 @@ impl ReceivedResponse {
     }
 
     fn into_response(self, secrets: &Secrets) -> BatchResponse {
-        let answer = BatchResponse::new(self.parts.status.as_u16(), self.body);
+        let response = BatchResponse::new(self.parts.status.as_u16(), self.body);
         match self.parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
-            Some(id) => answer.with_request_id(secrets.hide_in(id.to_owned())),
-            None => answer,
+            Some(id) => response.with_request_id(secrets.hide_in(id.to_owned())),
+            None => response,
         }
     }
 }

@@ -22,7 +22,7 @@ impl RequestHash {
 }
 
 impl fmt::Display for RequestHash {
-    /// 32 lower-case hexadecimal digits.
+    /// Writes 32 lower-case hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }

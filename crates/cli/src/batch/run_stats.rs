@@ -88,14 +88,14 @@ impl RunStats {
     /// Counts all attempts of a line.
     pub(super) fn sent(&mut self, facts: &Facts) {
         for one in facts.earlier.iter().chain([facts]) {
-            self.tried(one);
+            self.count_attempt(one);
         }
         self.report.retries += facts.earlier.len() as u64;
     }
 
     /// Counts an attempt that was sent: its wait, and its reservation and charge if it was
     /// admitted.
-    fn tried(&mut self, facts: &Facts) {
+    fn count_attempt(&mut self, facts: &Facts) {
         let (Some(granted_at), Some(reserved), Some(_)) =
             (facts.granted_at, &facts.reserved, &facts.charged)
         else {

@@ -53,6 +53,7 @@ impl Stop {
 
     /// Waits until the run is stopped.
     ///
+    /// # Cancel safety
     /// Cancel safe.
     pub async fn halted(&self) {
         let mut reason = self.0.subscribe();

@@ -31,8 +31,8 @@ impl Base {
     /// Segments at the end of the base and the start of the path are not duplicated. A version in
     /// the base (`/v1beta/openai`, `/api/paas/v4`) replaces the `/v1` of Batch lines.
     pub fn join(&self, path: &str) -> String {
-        if let (Some(place), Some(endpoint)) = (self.openai_path, openai_endpoint(path)) {
-            return format!("{}{place}{endpoint}", self.origin);
+        if let (Some(openai_path), Some(endpoint)) = (self.openai_path, openai_endpoint(path)) {
+            return format!("{}{openai_path}{endpoint}", self.origin);
         }
         let path = path.trim_start_matches('/');
         let rest = match self.overlap(path) {

@@ -153,6 +153,7 @@ impl BatchArgs {
 
     /// Checks that no file is used twice: a report must not replace the results.
     ///
+    /// # Errors
     /// [`SameFile`] with the two arguments. The output and the errors may be one file.
     pub fn check_files(&self) -> Result<(), SameFile> {
         let files = [
@@ -255,7 +256,7 @@ variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AZURE_OPENAI_API_KE
 ...) and sent in the provider's header. A custom provider in the configuration (`like`) has a \
 variable named after it: MY_GATEWAY_API_KEY for my-gateway. If --base-url is not a host of the \
 provider and --provider is not given, no key is sent unless --api-key-env names one. Bedrock \
-takes an API key (AWS_BEARER_TOKEN_BEDROCK), requests are not signed; Vertex takes an access \
+uses an API key (AWS_BEARER_TOKEN_BEDROCK); requests are not signed. Vertex uses an access \
 token.
 
 Limits: --rpm, --tpm and --rpd apply to each model. Without them the quotas of the configuration \

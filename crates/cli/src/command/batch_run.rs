@@ -22,6 +22,7 @@ use tollgate_simulate::SimulatedServer;
 
 /// Runs `tollgate batch`.
 ///
+/// # Errors
 /// Returns the reason why the run could not start.
 pub(super) async fn batch(args: &BatchArgs, out: &mut Stdout<'_>) -> Result<Exit, String> {
     args.check_files().map_err(text)?;
@@ -50,10 +51,10 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Stdout<'_>) -> Result<Exit
         None => builder.build(),
     };
     let limiter = limiter.map_err(text)?;
-    let kept = RunServices::start(args, &loaded, &job, &limiter, shared)?;
+    let services = RunServices::start(args, &loaded, &job, &limiter, shared)?;
     let ended = job.run_with(limiter.clone(), &stop).await.map_err(text)?;
     limiter.close().await;
-    kept.end();
+    services.end();
     if let Some(server) = server {
         server.shutdown().await.map_err(text)?;
     }
@@ -104,7 +105,8 @@ pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Con
     config
 }
 
-/// One attempt is the default of the configuration.
+/// Returns the number of retries of a configuration. One attempt is its default value and counts as
+/// unset.
 fn retries(config: &Config) -> u32 {
     match config.retry.attempts.get() {
         1 => RETRIES,
@@ -123,7 +125,7 @@ fn base(args: &BatchArgs, profile: Profile, simulated: Option<Base>) -> Result<B
             Some(own) => own?,
             // A dry run sends nothing.
             None if args.dry_run => return "http://localhost".parse().map_err(text),
-            None => return Err(no_address(profile)),
+            None => return Err(missing_base_url(profile)),
         },
     };
     let is_bare = is_at(profile, &base) && profile.base_url().is_none();
@@ -150,7 +152,7 @@ fn is_at(profile: Profile, base: &Base) -> bool {
     profile.is_at(&base.to_string())
 }
 
-fn no_address(profile: Profile) -> String {
+fn missing_base_url(profile: Profile) -> String {
     let (name, advice) = (profile.name(), profile.api().advice);
     let separator = if advice.is_empty() { "" } else { ": " };
     format!("{name}: no default base URL; set --base-url{separator}{advice}")
@@ -219,7 +221,7 @@ async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<SimulatedServer,
     SimulatedServer::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
 }
 
-/// Stops the run at the first Ctrl-C, and exits at the second. Both runs can be resumed.
+/// Stops the run at the first Ctrl-C, and exits at the second. The run can be resumed in both cases.
 async fn interrupt(stop: Stop) {
     let Ok(mut requests) = StopRequests::listen() else { return };
     requests.next().await;

@@ -49,6 +49,9 @@ pub struct CheckArgs {
 }
 
 impl CheckArgs {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns an error of the configuration, the state or standard output.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let tokens = match self.tokens.parse() {
@@ -102,7 +105,7 @@ struct CheckOutput {
     capacity: Option<u64>,
     /// The time at which the request would be allowed, if known.
     retry_at: Option<Rfc3339>,
-    /// In seconds from now.
+    /// The time until then, in seconds.
     retry_after_s: Option<f64>,
     /// The key and its limits.
     #[serde(flatten)]
@@ -182,9 +185,9 @@ pub(super) const ABOUT: &str = "\
 Check whether a request would be allowed now, without consuming quota.
 
 Decides by the limits of the configuration and the state in the store, as a program that shares \
-the state would. That program may know more: its queue, and usage that it has not written yet. \
+the state would. That program may also have queued requests, and usage that is not written yet. \
 Limits shared between machines (`cluster`) are not kept in the store, so their usage by other \
-machines is unknown here; a note says so. Prints the decision and its code, the exceeded \
+machines is not included; a notice is printed. Prints the decision and its code, the exceeded \
 dimension, the time to wait, and the limits of the key.
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \

@@ -14,6 +14,9 @@ pub struct CompletionsArgs {
 }
 
 impl CompletionsArgs {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns an error of standard output.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let mut script = Vec::new();

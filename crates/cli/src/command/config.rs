@@ -38,7 +38,7 @@ pub enum ConfigAction {
     },
     /// Show every effective value and its source.
     Show {
-        /// Which configuration.
+        /// The configuration file.
         #[command(flatten)]
         config: ConfigArgs,
         /// Print one JSON document on one line
@@ -55,13 +55,16 @@ pub enum ConfigAction {
     },
     /// Print the path of the configuration file.
     Path {
-        /// Which configuration.
+        /// The configuration file.
         #[command(flatten)]
         config: ConfigArgs,
     },
 }
 
 impl ConfigCommand {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns the errors of the configuration, or an error of standard output.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         match &self.action {

@@ -40,11 +40,13 @@ pub struct Header {
 }
 
 impl CredentialArgs {
-    /// Returns the headers of requests to this provider at this base URL. Its own API key is used
-    /// only if `is_named`, or for its own hosts; never for a host of another provider.
+    /// Returns the headers of requests to this provider at this base URL. The provider's API key
+    /// is used only if `is_named` or for a host of the provider, and never for a host of another
+    /// provider.
     ///
-    /// Returns an error that names the unset variable, or the provider that would get the key of
-    /// another.
+    /// # Errors
+    /// Returns an error that names the unset variable, or the provider to which the API key of another
+    /// provider would be sent.
     pub(super) fn headers(
         &self,
         profile: Profile,
@@ -56,8 +58,8 @@ impl CredentialArgs {
         let owner = Profile::all().iter().find(|owner| owner.is_at(&at));
         if let Some(owner) = owner.filter(|_| is_known && !profile.is_at(&at) && !self.is_given()) {
             return Err(format!(
-                "{at}: a host of {}, which gets no API key of {}; select a key with --api-key-env, or \
-                 set the credential with --header",
+                "{at}: a host of {}; the API key of {} is not sent to it; select a key with \
+                 --api-key-env, or set the credential with --header",
                 owner.name(),
                 profile.name(),
             ));
@@ -68,7 +70,7 @@ impl CredentialArgs {
             .collect();
         if let Some((variable, key)) = self.key(profile, is_known)? {
             let api = if base.is_compatible_with_openai() { OPENAI.api() } else { api };
-            let (name, value) = api.credential(&key).map_err(|_| no_key(&variable))?;
+            let (name, value) = api.credential(&key).map_err(|_| invalid_key(&variable))?;
             headers.insert(name, value);
         }
         for Header { name, value } in &self.headers {
@@ -96,19 +98,19 @@ impl CredentialArgs {
         for name in &variables {
             match env::var(name) {
                 Ok(key) if !key.trim().is_empty() => return Ok(Some((name.clone(), key))),
-                Err(VarError::NotUnicode(_)) => return Err(no_key(name)),
+                Err(VarError::NotUnicode(_)) => return Err(invalid_key(name)),
                 _ => {}
             }
         }
-        if is_needed { Err(missing(profile, &variables)) } else { Ok(None) }
+        if is_needed { Err(missing_key(profile, &variables)) } else { Ok(None) }
     }
 }
 
-fn no_key(variable: &str) -> String {
+fn invalid_key(variable: &str) -> String {
     format!("{variable}: not a valid header value; check that it is an API key")
 }
 
-fn missing(profile: Profile, variables: &[String]) -> String {
+fn missing_key(profile: Profile, variables: &[String]) -> String {
     let (name, advice) = (profile.name(), profile.api().advice);
     let mut text = match variables {
         [] => {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// | 0 | success | all requests succeeded; allowed; the file is valid |
 /// | 1 | completed with failures | some requests failed; refused; no such key |
 /// | 2 | error | wrong arguments, an unusable file, a run that had to stop |
-/// | 130 | interrupted | Ctrl-C; the same command continues |
+/// | 130 | interrupted | Ctrl-C; run the same command again to continue |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {

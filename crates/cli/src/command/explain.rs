@@ -26,24 +26,25 @@ pub struct ExplainArgs {
 impl ExplainArgs {
     /// Explains every file to `out`, as far as it is readable.
     ///
+    /// # Errors
     /// Returns an error of `out`. A closed pipe is not an error.
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Exit, String> {
         let mut session =
             Session { json: self.json, out, summary: Summary::default(), written: Ok(()) };
-        let mut unread = 0;
+        let mut failed_files = 0;
         for file in &self.files {
-            if let Err(reason) = session.file(file) {
-                unread += 1;
+            if let Err(reason) = session.explain_file(file) {
+                failed_files += 1;
                 notify(&format_args!("{}: {reason}", file.display()));
             }
             if session.written.is_err() {
-                return session.ended();
+                return session.finish();
             }
         }
         session.summarize();
-        match unread {
-            0 => session.ended(),
-            _ => session.ended().map(|_| Exit::Stopped),
+        match failed_files {
+            0 => session.finish(),
+            _ => session.finish().map(|_| Exit::Stopped),
         }
     }
 }
@@ -57,7 +58,7 @@ struct Session<'o> {
 
 impl Session<'_> {
     /// Explains one file, until its end or until the output is closed.
-    fn file(&mut self, path: &Path) -> Result<(), String> {
+    fn explain_file(&mut self, path: &Path) -> Result<(), String> {
         let source: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(io::stdin().lock()),
             false => Box::new(File::open(path).map_err(|error| open_error(&error))?),
@@ -102,7 +103,7 @@ impl Session<'_> {
     }
 
     /// Returns the exit code. A closed pipe, as by `head`, is not an error.
-    fn ended(self) -> Result<Exit, String> {
+    fn finish(self) -> Result<Exit, String> {
         match self.written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(format!("standard output: cannot write: {error}"))

@@ -29,6 +29,9 @@ pub struct MigrateArgs {
 }
 
 impl MigrateArgs {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns an error that names the unusable file. The destination is unchanged.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let clock = SystemClock::new();
@@ -49,7 +52,7 @@ pub(super) const ABOUT: &str = "\
 Copy state from one store to another.
 
 Reads the YAML and SQLite files of tollgate and of go-ratelimit (ratelimits.yaml, its SQLite \
-database), whatever their names; writes a YAML or SQLite store of tollgate. The source is not \
+database), regardless of their names; writes a YAML or SQLite store of tollgate. The source is not \
 changed. Existing state in the destination is kept, and running the command again changes \
 nothing. If both have a quota of the same name, the source's replaces it and the summary lists \
 it.";

@@ -21,14 +21,14 @@ impl Paths {
     fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let folder =
             |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let place = |name, below_home: &str, file: &str, option| {
+        let path = |name, below_home: &str, file: &str, option| {
             let home = || folder("HOME").map(|home| home.join(below_home));
             let base = folder(name).or_else(home).ok_or(NoHome { option })?;
             Ok(base.join("tollgate").join(file))
         };
         Self {
-            config: place("XDG_CONFIG_HOME", ".config", "config.yaml", "--config"),
-            state: place("XDG_STATE_HOME", ".local/state", "state.db", "--store"),
+            config: path("XDG_CONFIG_HOME", ".config", "config.yaml", "--config"),
+            state: path("XDG_STATE_HOME", ".local/state", "state.db", "--store"),
         }
     }
 
@@ -43,7 +43,7 @@ impl Paths {
     }
 }
 
-/// There is no default directory.
+/// An error for a missing home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoHome {
     option: &'static str,
@@ -87,9 +87,11 @@ mod tests {
     fn missing_home_error_names_required_option() {
         for variables in [&[][..], &[("HOME", "")], &[("HOME", "here")]] {
             let paths = paths(variables);
-            let error = paths.state().expect_err("no folder").to_string();
+            let error = paths.state().expect_err("no home directory").to_string();
             assert!(error.ends_with("set a path with --store"), "{error}");
-            assert!(paths.config().expect_err("no folder").to_string().ends_with("--config"));
+            assert!(
+                paths.config().expect_err("no home directory").to_string().ends_with("--config")
+            );
         }
         assert!(paths(&[("XDG_STATE_HOME", "/s")]).state().is_ok());
     }

@@ -30,10 +30,13 @@ pub struct ResetArgs {
 }
 
 impl ResetArgs {
+    /// Runs the command: resets a key, or all keys.
+    ///
+    /// # Errors
     /// Returns an error of the state, or if no key is given.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let stored = StoredState::read(&self.state)?;
-        let kept = stored.kept();
+        let kept = stored.stored_keys();
         if let Some(key) = self.key.as_deref().filter(|key| !kept.contains(key)) {
             return self.missing(key, &stored, out);
         }
@@ -65,7 +68,7 @@ impl ResetArgs {
             out.json(&ResetOutput { store: stored.path(), reset: Vec::new() })?;
         }
         let (shown, path) = (printable(key), stored.path());
-        let near: Vec<_> = near(key, &stored.kept()).into_iter().map(printable).collect();
+        let near: Vec<_> = near(key, &stored.stored_keys()).into_iter().map(printable).collect();
         match near.is_empty() {
             true => notify(&format_args!("{shown}: no such key in {path}")),
             false => notify(&format_args!(
@@ -84,7 +87,7 @@ struct ResetOutput<'a> {
     reset: Vec<&'a str>,
 }
 
-/// Asks for confirmation on the terminal.
+/// Prompts for confirmation on the terminal.
 fn confirmed(keys: usize, stored: &StoredState) -> Result<bool, String> {
     if !io::stdin().is_terminal() {
         return Err("KEY: missing; name a key, or reset all keys with --all".to_owned());

@@ -15,15 +15,16 @@ use tollgate::store::Persistence;
 
 /// The services of a run: store, bus, shared limits, and reloading of the configuration.
 pub(super) struct RunServices {
-    keeping: Option<Persistence>,
-    trouble: JoinHandle<()>,
-    _reloading: Reloader,
+    persistence: Option<Persistence>,
+    monitor: JoinHandle<()>,
+    _reloader: Reloader,
 }
 
 impl RunServices {
-    /// Restores the state of the limiter and saves it from now on, joins the bus, and reloads the
+    /// Restores the state of the limiter and keeps it saved, joins the bus, and reloads the
     /// configuration when it changes. `shared` are the shared limits of the limiter.
     ///
+    /// # Errors
     /// Returns an error of the store, the bus or the configuration file.
     pub(super) fn start(
         args: &BatchArgs,
@@ -33,22 +34,22 @@ impl RunServices {
         shared: Option<Arc<Shared>>,
     ) -> Result<Self, String> {
         let storage = storage(args, loaded)?;
-        let keeping = storage.map(|storage| storage.keep(limiter)).transpose();
-        let keeping = keeping.map_err(|error| error.to_string())?;
+        let persistence = storage.map(|storage| storage.keep(limiter)).transpose();
+        let persistence = persistence.map_err(|error| error.to_string())?;
         let agent = job.config.as_ref().map(|config| config.join(limiter)).transpose();
         let agent = agent.map_err(|error| error.to_string())?.flatten();
         let cluster = job.config.as_ref().and_then(|config| config.cluster.as_ref());
         let shared = shared.zip(cluster.map(|cluster| cluster.on_failure));
-        let troubles = ServiceMonitor { keeping: keeping.clone(), agent, shared };
-        let trouble = tokio::spawn(troubles.tell());
-        let reloading = follow(args, loaded, job, limiter)?;
-        Ok(Self { keeping, trouble, _reloading: reloading })
+        let monitor = ServiceMonitor { persistence: persistence.clone(), agent, shared };
+        let monitor = tokio::spawn(monitor.run());
+        let reloader = reload_on_change(args, loaded, job, limiter)?;
+        Ok(Self { persistence, monitor, _reloader: reloader })
     }
 
     /// Saves the remaining changes.
     pub(super) fn end(self) {
-        self.trouble.abort();
-        if let Some(Err(error)) = self.keeping.map(|keeping| keeping.flush_now()) {
+        self.monitor.abort();
+        if let Some(Err(error)) = self.persistence.map(|persistence| persistence.flush_now()) {
             notify(&format_args!("the last usage of this run was not saved: {error}"));
         }
     }
@@ -60,28 +61,28 @@ fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<StoreConfig>, Str
     if args.state.store.is_none() {
         return Ok(configured.filter(|_| !args.simulate));
     }
-    let place = args.state.place(loaded)?.0;
+    let file = args.state.state_file(loaded)?.0;
     let flush = configured.map_or(FLUSH, |storage| storage.flush);
-    Ok(Some(StoreConfig::new(place, flush)))
+    Ok(Some(StoreConfig::new(file, flush)))
 }
 
 /// Reports services that are unreachable.
 struct ServiceMonitor {
-    keeping: Option<Persistence>,
+    persistence: Option<Persistence>,
     agent: Option<Agent>,
     shared: Option<(Arc<Shared>, OnFailure)>,
 }
 
 impl ServiceMonitor {
     /// Prints each change of a service's availability.
-    async fn tell(self) {
-        let mut tick = tokio::time::interval(LOOK);
-        // Services get a moment to connect.
+    async fn run(self) {
+        let mut tick = tokio::time::interval(CHECK_INTERVAL);
+        // Gives services time to connect.
         tick.tick().await;
         let mut reported = [const { None }; 3];
         loop {
             tick.tick().await;
-            let now = [self.of_store(), self.of_bus(), self.of_limits()];
+            let now = [self.store_problem(), self.bus_problem(), self.limits_problem()];
             for (text, reported) in now.iter().zip(&reported) {
                 if let Some(text) = text.as_ref().filter(|_| text != reported) {
                     notify(text);
@@ -91,18 +92,18 @@ impl ServiceMonitor {
         }
     }
 
-    fn of_store(&self) -> Option<String> {
-        let trouble = self.keeping.as_ref()?.status().trouble?;
+    fn store_problem(&self) -> Option<String> {
+        let trouble = self.persistence.as_ref()?.status().trouble?;
         Some(format!("the store is unavailable, usage is kept in memory: {trouble}"))
     }
 
-    fn of_bus(&self) -> Option<String> {
+    fn bus_problem(&self) -> Option<String> {
         let connected = self.agent.as_ref()?.status().bus.connected;
         let text = "the bus is unreachable: 429s of other machines are not received";
         (!connected).then(|| text.to_owned())
     }
 
-    fn of_limits(&self) -> Option<String> {
+    fn limits_problem(&self) -> Option<String> {
         let (shared, on_failure) = self.shared.as_ref()?;
         let until = match on_failure {
             OnFailure::Closed => "no requests are sent until it is back",
@@ -115,7 +116,7 @@ impl ServiceMonitor {
 }
 
 /// Applies changes of the configuration file; an invalid file is ignored.
-fn follow(
+fn reload_on_change(
     args: &BatchArgs,
     loaded: &Loaded,
     job: &Job,
@@ -123,12 +124,12 @@ fn follow(
 ) -> Result<Reloader, String> {
     let (args, profile) = (args.clone(), job.profile);
     let adjusted = move |new| config(&args, &new, profile);
-    let reloading = Reloader::start_with(loaded, limiter, adjusted, tell);
+    let reloading = Reloader::start_with(loaded, limiter, adjusted, print_reload);
     reloading.map_err(|error| format!("configuration: cannot watch the file: {error}"))
 }
 
 /// Prints the result of a reload.
-fn tell(status: &ReloadStatus) {
+fn print_reload(status: &ReloadStatus) {
     if let Some(refused) = &status.refused {
         return notify(&format_args!(
             "the configuration is invalid, the previous one stays in use:\n{refused}"
@@ -144,7 +145,7 @@ fn tell(status: &ReloadStatus) {
 }
 
 /// The interval of availability checks.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The default flush interval.
 const FLUSH: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[cfg(not(unix))]
 use tokio::signal::windows::{CtrlC, ctrl_c};
 
-/// SIGINT and SIGTERM. Their default actions are disabled, and no signal is lost from the creation
-/// on.
+/// A listener for SIGINT and SIGTERM. Their default actions are disabled, and no signal after the
+/// creation of the listener is lost.
 #[derive(Debug)]
 pub(super) struct StopRequests {
     #[cfg(unix)]
@@ -44,7 +44,7 @@ impl StopRequests {
     }
 }
 
-/// Ends at the first request to end.
+/// Waits for the first SIGINT or SIGTERM.
 ///
 /// # Errors
 /// Returns an error if a signal handler can't be installed.

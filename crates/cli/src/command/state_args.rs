@@ -42,6 +42,7 @@ impl ConfigArgs {
 
     /// Loads the configuration.
     ///
+    /// # Errors
     /// Returns all errors of the configuration, one per line.
     pub(super) fn load(&self) -> Result<Loaded, String> {
         config::load(&self.options()).map_err(|error| error.to_string())
@@ -69,10 +70,10 @@ impl StateArgs {
     ///
     /// # Errors
     /// Returns an error if no file is given and there is no home directory.
-    pub(super) fn place(&self, loaded: &Loaded) -> Result<StateFile, String> {
+    pub(super) fn state_file(&self, loaded: &Loaded) -> Result<StateFile, String> {
         let configured = || loaded.config.store.as_ref().map(|store| StateFile(store.file.clone()));
         match self.store.clone().map(StateFile::named).or_else(configured) {
-            Some(place) => Ok(place),
+            Some(file) => Ok(file),
             None => {
                 Paths::from_env().state().map(StateFile::named).map_err(|error| error.to_string())
             }

@@ -30,9 +30,10 @@ impl StateFile {
         self.path().try_exists().unwrap_or(true)
     }
 
-    /// Reads the state at `now` (nanoseconds since the epoch), detecting the format from the
-    /// content; empty if the file does not exist. Writes nothing.
+    /// Reads the state at `now` without writing, and detects the format from the content. The state is
+    /// empty if the file does not exist.
     ///
+    /// # Errors
     /// [`StoreError`] if the file can't be read.
     pub(super) fn peek(&self, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         if !self.exists() {
@@ -43,6 +44,7 @@ impl StateFile {
 
     /// Resets the usage of a key, or of all keys.
     ///
+    /// # Errors
     /// [`StoreError`] if the file can't be read or written, and for a YAML file that is open in
     /// another program.
     pub(super) fn reset(

@@ -16,6 +16,7 @@ impl<'o> Stdout<'o> {
 
     /// Writes a line and flushes.
     ///
+    /// # Errors
     /// Returns an I/O error, such as a full disk.
     pub(super) fn line(&mut self, text: &dyn Display) -> Result<(), String> {
         self.write(&format_args!("{text}\n"))

@@ -11,12 +11,12 @@ use tollgate::Timestamp;
 use tollgate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use tollgate::store::State;
 
-/// A limiter with the limits of the configuration and the state of a store, which is not shared
-/// with programs.
+/// A limiter with the limits of the configuration and a copy of the stored state, independent of
+/// running programs.
 pub(super) struct StoredState {
     /// The configuration file, if any.
     pub(super) config: Option<PathBuf>,
-    place: StateFile,
+    file: StateFile,
     /// The limiter, with the usage of the state.
     pub(super) limiter: Limiter,
     keys: HashMap<String, KeySnapshot>,
@@ -25,41 +25,43 @@ pub(super) struct StoredState {
 impl StoredState {
     /// Reads the configuration and the state, and writes nothing.
     ///
+    /// # Errors
     /// Returns an error that names the unreadable file.
     pub(super) fn read(args: &StateArgs) -> Result<Self, String> {
         let loaded = args.config.load()?;
-        let place = args.place(&loaded)?;
+        let file = args.state_file(&loaded)?;
         let limiter = loaded.config.builder().build().map_err(|error| error.to_string())?;
-        let state = place.peek(limiter.now(), limiter.state().boot());
+        let state = file.peek(limiter.now(), limiter.state().boot());
         let state = state.map_err(|error| error.to_string())?;
         let config = loaded.path;
-        fill(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
+        restore(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
         let keys = state.keys.into_iter().map(|key| (key.key.clone(), key)).collect();
-        Ok(Self { config, place, limiter, keys })
+        Ok(Self { config, file, limiter, keys })
     }
 
     /// Returns the path of the state file, printable.
     pub(super) fn path(&self) -> String {
-        printable(&self.place.path().display().to_string())
+        printable(&self.file.path().display().to_string())
     }
 
     /// Returns true if the state file exists.
     pub(super) fn exists(&self) -> bool {
-        self.place.exists()
+        self.file.exists()
     }
 
     /// Returns the keys in the state, sorted.
-    pub(super) fn kept(&self) -> Vec<&str> {
-        let mut kept: Vec<_> = self.keys.keys().map(String::as_str).collect();
-        kept.sort_unstable();
-        kept
+    pub(super) fn stored_keys(&self) -> Vec<&str> {
+        let mut keys: Vec<_> = self.keys.keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// Resets the usage of a key, or of all keys, in the file and in programs that share it.
     ///
+    /// # Errors
     /// Returns an error of the state file.
     pub(super) fn reset(&self, key: Option<&str>) -> Result<(), String> {
-        let reset = self.place.reset(key, self.now(), self.limiter.state().boot());
+        let reset = self.file.reset(key, self.now(), self.limiter.state().boot());
         reset.map_err(|error| error.to_string())
     }
 
@@ -101,7 +103,7 @@ impl StoredState {
 
 /// Restores the state in a limiter. If there is a configuration, quotas of older configurations are
 /// ignored.
-fn fill(limiter: &Limiter, state: &State, configured: bool) {
+fn restore(limiter: &Limiter, state: &State, configured: bool) {
     let current = |quota: &&NamedQuota| !configured || quota.origin != QuotaOrigin::Configured;
     // A limiter restores quotas with the origin `Set`, and expects configured quotas to be known.
     let mut quotas: Vec<_> = state.quotas.iter().filter(current).cloned().collect();

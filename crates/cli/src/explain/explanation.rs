@@ -30,7 +30,7 @@ pub struct Explanation {
     pub in_band: bool,
     /// The delay before a retry; `None` without an error.
     pub retry_after: Option<Duration>,
-    /// When the response ended.
+    /// The time at which the response ended.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -115,7 +115,7 @@ fn dated(headers: &HeaderMap, ended: Option<Timestamp>) -> HeaderMap {
     match ended.map(SystemTime::from) {
         Some(ended) if !headers.contains_key(DATE) => {
             let date = HeaderValue::from_str(&httpdate::fmt_http_date(ended)).ok();
-            // Fails past 32,768 headers.
+            // Fails beyond 32,768 headers.
             date.map(|date| headers.try_insert(DATE, date));
         }
         None if headers.get(RETRY_AFTER).is_some_and(is_date) => drop(headers.remove(RETRY_AFTER)),

@@ -7,8 +7,8 @@ use super::seconds::seconds;
 use tollgate::provider::LimitReading;
 use tollgate::quota::{Dimension, Usage};
 
-/// An explanation as one line of JSON, without the line break. Names and order of its members are
-/// stable.
+/// An explanation as one line of JSON, without a newline. The names and the order of its members
+/// are stable.
 #[derive(Debug, Clone, Serialize)]
 pub struct JsonLine<'a> {
     file: &'a str,
@@ -23,7 +23,7 @@ pub struct JsonLine<'a> {
 }
 
 impl<'a> JsonLine<'a> {
-    /// The line of the entry at `index`, from 0, of this file.
+    /// Returns the line for the entry at `index` (from 0) of `file`.
     pub fn new(file: &'a str, index: usize, explanation: &'a Explanation) -> Self {
         Self {
             file,

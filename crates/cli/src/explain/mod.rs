@@ -1,9 +1,10 @@
 //! `tollgate explain`: explains the charges of recorded traffic.
 //!
-//! [`explain`] reads one recorded [`Entry`](har::Entry) as tollgate reads live traffic: the charge
-//! that it would reserve, the usage that the response states, the limits that its headers tell, the
-//! class of an error and the delay before another try. [`JsonLine`] writes that as JSON, [`TableRow`] for
-//! people, and [`Summary`] tells how far the estimates of many were off. [`har`] reads the files.
+//! [`explain`] reads one recorded [`Entry`](har::Entry) as tollgate reads live traffic. It returns the
+//! charge that would be reserved, the usage reported in the response, the limits stated in the headers,
+//! the class of an error, and the delay before a retry. [`JsonLine`] formats an explanation as JSON,
+//! [`TableRow`] as a row of a table. [`Summary`] reports the estimation errors of many explanations.
+//! [`har`] reads the files.
 //!
 //! It sends nothing. Its output contains no header values, prompts or URL queries.
 //!

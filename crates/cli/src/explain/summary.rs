@@ -105,4 +105,4 @@ impl fmt::Display for Summary {
 const CLASSES: [&str; 5] = ["ok", "transient", "until_reset", "terminal", "in_band"];
 
 const ERRORS_TITLE: &str =
-    "Estimation error: of the charge, against headers; of the input, against usage";
+    "Estimation errors: charges compared with headers, inputs compared with usage";

@@ -23,7 +23,7 @@ pub struct TableRow<'a> {
 }
 
 impl<'a> TableRow<'a> {
-    /// The line of the entry at `index`, from 0.
+    /// Returns the row for the entry at `index` (from 0).
     pub fn new(index: usize, explanation: &'a Explanation) -> Self {
         Self { index, explanation }
     }

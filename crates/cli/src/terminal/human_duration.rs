@@ -23,7 +23,7 @@ impl HumanDuration {
         Self { seconds: length.as_secs() + u64::from(length.subsec_nanos() > 0) }
     }
 
-    /// From one time to another; `None` if that has passed.
+    /// Returns the duration from `now` to `then`; `None` unless `then` is in the future.
     pub(crate) fn between(now: Timestamp, then: Timestamp) -> Option<Self> {
         (then > now).then(|| Self::of(then - now))
     }
@@ -34,19 +34,23 @@ impl fmt::Display for HumanDuration {
         let of = |unit: u64| self.seconds.saturating_add(unit / 2) / unit;
         match self.seconds {
             0..MINUTE => write!(f, "{}s", self.seconds),
-            MINUTE..HOUR => pair(f, (self.seconds, "m", MINUTE), "s"),
-            HOUR..DAY => pair(f, (of(MINUTE), "h", 60), "m"),
-            _ => pair(f, (of(HOUR), "d", 24), "h"),
+            MINUTE..HOUR => two_units(f, self.seconds, MINUTE, ["m", "s"]),
+            HOUR..DAY => two_units(f, of(MINUTE), 60, ["h", "m"]),
+            _ => two_units(f, of(HOUR), 24, ["d", "h"]),
         }
     }
 }
 
-/// Formats a total of smaller units in two units.
-fn pair(f: &mut fmt::Formatter<'_>, larger: (u64, &str, u64), unit: &str) -> fmt::Result {
-    let (total, name, size) = larger;
+/// Formats a total of smaller units in two units; `size` is the larger unit in smaller ones.
+fn two_units(
+    f: &mut fmt::Formatter<'_>,
+    total: u64,
+    size: u64,
+    [larger, smaller]: [&str; 2],
+) -> fmt::Result {
     match (total / size, total % size) {
-        (whole, 0) => write!(f, "{whole}{name}"),
-        (whole, rest) => write!(f, "{whole}{name} {rest}{unit}"),
+        (whole, 0) => write!(f, "{whole}{larger}"),
+        (whole, rest) => write!(f, "{whole}{larger} {rest}{smaller}"),
     }
 }
 
@@ -79,7 +83,9 @@ mod tests {
         ];
         for (nanos, text) in table {
             assert_eq!(
-                HumanDuration::between(at(7), at(7 + nanos)).expect("to come").to_string(),
+                HumanDuration::between(at(7), at(7 + nanos))
+                    .expect("a time in the future")
+                    .to_string(),
                 text
             );
         }

@@ -1,21 +1,21 @@
 /// Escapes characters that control a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    escaped(text, acts)
+    escaped(text, is_unsafe)
 }
 
 /// Escapes characters that control a terminal, except line breaks.
 pub(super) fn printable_lines(text: &str) -> String {
-    escaped(text, |c| acts(c) && c != '\n')
+    escaped(text, |c| is_unsafe(c) && c != '\n')
 }
 
 /// Returns true for control characters and for those that change the direction of writing (Unicode
 /// 16, 23.2).
-fn acts(c: char) -> bool {
+fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped(text: &str, acts: impl Fn(char) -> bool) -> String {
-    let shown = |c: char| match acts(c) {
+fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> String {
+    let shown = |c: char| match is_unsafe(c) {
         true => c.escape_default().to_string(),
         false => c.to_string(),
     };

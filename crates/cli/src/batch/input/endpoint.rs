@@ -9,10 +9,10 @@ use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
 
 /// Returns the path of a line without a `url`.
 pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, InvalidLineReason> {
-    let takes = |profiles: &[Profile]| profiles.contains(&Profile::find(endpoint));
+    let is_one_of = |profiles: &[Profile]| profiles.contains(&Profile::find(endpoint));
     let other = match form {
-        Form::Anthropic if !takes(&[ANTHROPIC, VERTEX_ANTHROPIC]) => Some(ANTHROPIC),
-        Form::Gemini if !takes(&[GEMINI, VERTEX]) => Some(GEMINI),
+        Form::Anthropic if !is_one_of(&[ANTHROPIC, VERTEX_ANTHROPIC]) => Some(ANTHROPIC),
+        Form::Gemini if !is_one_of(&[GEMINI, VERTEX]) => Some(GEMINI),
         _ => None,
     };
     if let Some(provider) = other {

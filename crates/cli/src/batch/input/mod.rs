@@ -143,9 +143,9 @@ impl<R: BufRead> Reader<R> {
             Ok(request) => (request.custom_id.clone(), Ok(request)),
             Err(refused) => (refused.custom_id, Err(refused.reason)),
         };
-        let custom_id = custom_id.unwrap_or_else(|| named_by_line(number));
+        let custom_id = custom_id.unwrap_or_else(|| line_id(number));
         if let Err(first) = self.ids.insert(Id::of(&custom_id), number) {
-            return self.repeated(custom_id, first);
+            return self.duplicate(custom_id, first);
         }
         let found = found.and_then(|shape::Request { form, url_path, body, .. }| {
             let path = || endpoint::path(&self.endpoint, form, body);
@@ -157,13 +157,13 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn repeated(&mut self, custom_id: String, first: u64) -> ParsedLine {
+    fn duplicate(&mut self, custom_id: String, first: u64) -> ParsedLine {
         let number = self.number;
         // Another line may have this id as its `custom_id`.
-        let names = (2..).map(|again| format!("line-{number}-{again}"));
-        let mut names = std::iter::once(named_by_line(number)).chain(names);
+        let names = (2..).map(|count| format!("line-{number}-{count}"));
+        let mut names = std::iter::once(line_id(number)).chain(names);
         let own = names.find(|id| self.ids.insert(Id::of(id), number).is_ok());
-        let own = own.expect("there are names without end");
+        let own = own.expect("the sequence of ids is infinite");
         ParsedLine::Invalid(InvalidLine {
             number,
             custom_id: own,
@@ -209,7 +209,7 @@ pub fn count(read: impl BufRead) -> io::Result<u64> {
     Ok(counted)
 }
 
-fn named_by_line(number: u64) -> String {
+fn line_id(number: u64) -> String {
     format!("line-{number}")
 }
 

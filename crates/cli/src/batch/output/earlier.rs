@@ -20,6 +20,7 @@ impl EarlierResults {
     /// Reads the output at `out`, and the file of failures at `errors`. With `retry_failed`,
     /// permanently failed lines count as not finished and are removed.
     ///
+    /// # Errors
     /// [`OutputError`] if another run has locked a file, a file is not regular, contains anything but
     /// result lines, or can't be read.
     pub fn read(

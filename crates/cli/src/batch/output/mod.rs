@@ -16,10 +16,9 @@
 //!   is changed.
 //! - **One run at a time**: an advisory lock on `OUT.lock` beside the output, released when the process
 //!   ends. The empty file is kept.
-//! - **Order**: lines are in order of completion. [`finish_in_order`](Output::finish_in_order)
-//!   sorts them into
-//!   input order with one atomic rename. Holding results back in memory would lose them to a `kill
-//! -9`.
+//! - **Order**: lines are in order of completion. [`finish_in_order`](Output::finish_in_order) sorts
+//!   them into input order with one atomic rename. Results held back in memory would be lost by
+//!   `kill -9`.
 //!
 //! Two hashes of 16 bytes are kept in memory per finished request.
 
@@ -58,6 +57,7 @@ impl Output {
     ///
     /// No file is changed before both were read and are valid.
     ///
+    /// # Errors
     /// [`OutputError`] if another run has locked a file, a file is not regular, contains anything but
     /// result lines, or can't be read or written.
     pub fn open(
@@ -69,6 +69,7 @@ impl Output {
 
     /// Opens results that were read already, and removes those of `changed` requests.
     ///
+    /// # Errors
     /// [`FileError`] if a file can't be written.
     pub fn resume(
         earlier: EarlierResults,
@@ -83,6 +84,7 @@ impl Output {
     /// Appends an outcome: a failure to the file of failures, if there is one, anything else to the
     /// output.
     ///
+    /// # Errors
     /// [`FileError`], such as a full disk. The file ends with the last complete line.
     pub fn write(&mut self, outcome: &Outcome) -> Result<(), FileError> {
         self.line.clear();
@@ -108,6 +110,7 @@ impl Output {
     ///
     /// Rewrites a file only if it is unsorted. Needs 24 bytes of memory per line.
     ///
+    /// # Errors
     /// [`FileError`]; all lines are kept, in order of completion.
     pub fn finish_in_order(self, ids: &Ids) -> Result<(), FileError> {
         self.files().try_for_each(ResultFile::sync)?;

@@ -20,9 +20,9 @@ pub(super) struct Scan {
     /// True if it contains a result.
     has_results: bool,
     /// True if lines must be removed.
-    again: bool,
+    has_removals: bool,
     /// The end of the last complete line.
-    whole: u64,
+    complete_len: u64,
     tail: Tail,
 }
 
@@ -71,8 +71,8 @@ impl ResultLine<'_> {
             // The parser gets one line, so its "line 1" would be misleading. Its "expected" texts
             // quote the content, which may be another program's.
             let text = error.to_string();
-            let shows = ["invalid type", "invalid value", "unknown variant"];
-            let message = match shows.iter().any(|start| text.starts_with(start)) {
+            let quoting = ["invalid type", "invalid value", "unknown variant"];
+            let message = match quoting.iter().any(|start| text.starts_with(start)) {
                 true => "not a result line",
                 false => text.split(" at line ").next().unwrap_or_default(),
             };
@@ -125,14 +125,16 @@ impl Scan {
 
     /// Removes incomplete, retried and given lines from the file.
     pub(super) fn repair(&self, path: &Path, removal: &Removal<'_>) -> Result<(), FileError> {
-        if self.again || !removal.ids.is_empty() {
+        if self.has_removals || !removal.ids.is_empty() {
             return keep_finished(path, removal);
         }
         let mut options = OpenOptions::new();
         let repaired = match self.tail {
             Tail::Nothing => return Ok(()),
             // On Windows, a file opened for appending can't be truncated.
-            Tail::Torn => options.write(true).open(path).and_then(|file| file.set_len(self.whole)),
+            Tail::Torn => {
+                options.write(true).open(path).and_then(|file| file.set_len(self.complete_len))
+            }
             Tail::Unended => {
                 options.append(true).open(path).and_then(|mut file| file.write_all(b"\n"))
             }
@@ -151,7 +153,7 @@ impl Scan {
             return Err(format!("longer than {LONGEST_LINE} bytes"));
         }
         if span.ended && line.trim_ascii().is_empty() {
-            self.whole = span.start + span.len;
+            self.complete_len = span.start + span.len;
             return Ok(());
         }
         let seen = match ResultLine::parse(line) {
@@ -162,13 +164,13 @@ impl Scan {
             }
             Err(reason) => return Err(reason),
         };
-        self.whole = span.start + span.len;
+        self.complete_len = span.start + span.len;
         if !span.ended {
             self.tail = Tail::Unended;
         }
         self.has_results = true;
         if seen.is_retried(retry_failed) {
-            self.again = true;
+            self.has_removals = true;
             done.again += 1;
         } else {
             let finished =

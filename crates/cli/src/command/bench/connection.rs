@@ -15,6 +15,9 @@ pub(super) enum Connection {
 }
 
 impl Connection {
+    /// Opens a connection.
+    ///
+    /// # Errors
     /// Returns the reason why the connection failed.
     pub(super) async fn open(address: SocketAddr, http2: bool) -> Result<Self, String> {
         let refused = |error: &dyn std::error::Error| format!("{address}: {error}");
@@ -40,7 +43,8 @@ impl Connection {
 
     /// Waits until another request can be sent.
     ///
-    /// The server has closed the connection.
+    /// # Errors
+    /// Returns an error if the server has closed the connection.
     pub(super) async fn ready(&mut self) -> hyper::Result<()> {
         match self {
             Self::Http1(sender) => sender.ready().await,
@@ -50,7 +54,8 @@ impl Connection {
 
     /// Sends a request and reads the whole response.
     ///
-    /// The connection breaks, or the response is not HTTP.
+    /// # Errors
+    /// Returns an error if the connection breaks or the response is not HTTP.
     pub(super) async fn send(
         &mut self,
         request: Request<Empty<Bytes>>,

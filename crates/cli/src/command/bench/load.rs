@@ -35,6 +35,8 @@ pub(super) struct LoadResult {
 }
 
 impl Load {
+    /// Returns the load of the arguments.
+    ///
     /// # Errors
     /// As [`RequestTemplate::new`].
     pub(super) fn new(args: &BenchArgs, address: SocketAddr) -> Result<Self, String> {
@@ -53,6 +55,7 @@ impl Load {
     /// Opens the connections and sends requests on all of them until the requests or the time are
     /// used up.
     ///
+    /// # Errors
     /// Returns the reason why a connection failed.
     pub(super) async fn run(self) -> Result<LoadResult, String> {
         let mut connections = Vec::new();
@@ -61,13 +64,13 @@ impl Load {
         }
         let (load, stop) = (Arc::new(self), CancellationToken::new());
         let started = load.clock.now();
-        let mut asking = JoinSet::new();
+        let mut workers = JoinSet::new();
         for connection in connections {
-            asking.spawn(load.clone().send_until(stop.clone(), connection));
+            workers.spawn(load.clone().send_until(stop.clone(), connection));
         }
         let mut stats = LoadStats::default();
         let all = async {
-            while let Some(ended) = asking.join_next().await {
+            while let Some(ended) = workers.join_next().await {
                 stats.add(ended.unwrap_or_default());
             }
         };
@@ -107,7 +110,7 @@ impl Load {
         stats
     }
 
-    /// Sends requests until none is left. Reconnects once if the connection breaks.
+    /// Sends requests until none is left. Reconnects if the connection was closed.
     async fn send_all(&self, mut connection: Connection, stats: &mut LoadStats) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! `tollgate bench`: measures a running server.
 //!
-//! A closed loop: each connection sends its next request after the response to the last, so that
-//! the results are those of as many clients. There is no fixed request rate.
+//! A closed loop: each connection sends its next request after the response to the previous one, like
+//! a client that waits for responses. There is no fixed request rate.
 
 mod connection;
 mod load;
@@ -19,7 +19,7 @@ use super::Exit;
 use super::redacted_parser::RedactedParser;
 use super::stdout::Stdout;
 use load::Load;
-use report::Report;
+use report::BenchReport;
 pub use target::{PathTemplate, Url};
 use tollgate::config::parse_duration;
 
@@ -73,11 +73,14 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns the reason why the server is unreachable, or an error of standard output.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let address = self.url.resolve(self.allow_remote).await?;
         let measured = Load::new(self, address)?.run().await?;
-        let report = Report::new(self, &measured);
+        let report = BenchReport::new(self, &measured);
         match self.json {
             true => out.json(&report)?,
             false => out.line(&report)?,

@@ -9,7 +9,7 @@ use crate::terminal::{printable, whole};
 
 /// The report of a benchmark. Field names are stable.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct BenchReport {
     url: String,
     http: &'static str,
     connections: u16,
@@ -18,7 +18,7 @@ pub(super) struct Report {
     /// The number of responses.
     requests: u64,
     requests_per_second: f64,
-    latency_ms: Latency,
+    latency_ms: LatencySummary,
     statuses: BTreeMap<u16, u64>,
     pub(super) errors: u64,
     first_error: Option<String>,
@@ -27,14 +27,14 @@ pub(super) struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct Latency {
+struct LatencySummary {
     p50: f64,
     p90: f64,
     p99: f64,
     max: f64,
 }
 
-impl Report {
+impl BenchReport {
     pub(super) fn new(args: &BenchArgs, measured: &LoadResult) -> Self {
         let stats = &measured.stats;
         let requests = stats.latencies.len();
@@ -48,7 +48,7 @@ impl Report {
             seconds,
             requests,
             requests_per_second: if seconds > 0.0 { requests as f64 / seconds } else { 0.0 },
-            latency_ms: Latency {
+            latency_ms: LatencySummary {
                 p50: millis(0.5),
                 p90: millis(0.9),
                 p99: millis(0.99),
@@ -62,8 +62,8 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
-    /// Without a newline at its end.
+impl fmt::Display for BenchReport {
+    /// Writes the report without a trailing newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, http, connections, keys, seconds, .. } = self;
         let (url, connections, keys) =
@@ -71,7 +71,7 @@ impl fmt::Display for Report {
         writeln!(f, "{url}, HTTP/{http}, {connections} connections, {keys} keys, {seconds:.1} s")?;
         let (answered, rate) = (whole(self.requests), whole(self.requests_per_second as u64));
         writeln!(f, "responses   {answered}, {rate} per second")?;
-        let Latency { p50, p90, p99, max } = self.latency_ms;
+        let LatencySummary { p50, p90, p99, max } = self.latency_ms;
         writeln!(f, "latency     p50 {p50:.3}, p90 {p90:.3}, p99 {p99:.3}, max {max:.3} ms")?;
         f.write_str("statuses   ")?;
         for (status, count) in &self.statuses {

@@ -11,7 +11,7 @@ use super::target::PathTemplate;
 pub(super) struct RequestTemplate {
     template: PathTemplate,
     query: &'static str,
-    /// The part before the path: HTTP/2 has the authority in the URL, HTTP/1.1 in a header.
+    /// The part of the URL before the path: empty for HTTP/1.1, which has the authority in a header.
     origin: String,
     method: Method,
     headers: HeaderMap,
@@ -19,6 +19,9 @@ pub(super) struct RequestTemplate {
 }
 
 impl RequestTemplate {
+    /// Returns the template of the arguments.
+    ///
+    /// # Errors
     /// Returns an error if the token is not a valid header value.
     pub(super) fn new(args: &BenchArgs) -> Result<Self, String> {
         let authority = args.url.authority.as_str();
@@ -51,12 +54,12 @@ impl RequestTemplate {
         })
     }
 
-    /// Returns the request with this number; keys are used in turn.
+    /// Returns the request with this number. Consecutive requests rotate through the keys.
     pub(super) fn request(&self, number: u64) -> Request<Empty<Bytes>> {
         let path = self.template.path(number % self.keys);
         let uri: Uri = format!("{}{path}{}", self.origin, self.query)
             .parse()
-            .expect("the template was read as a path, and a number changes nothing");
+            .expect("the template is a valid path for every key");
         let mut request = Request::new(Empty::new());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;

@@ -15,7 +15,8 @@ pub struct Url {
 impl Url {
     /// Resolves the address.
     ///
-    /// Returns an error if there is no address, or if it is of another machine and `remote` is
+    /// # Errors
+    /// Returns an error if there is no address, or if it is not a loopback address and `remote` is
     /// false.
     pub(super) async fn resolve(&self, remote: bool) -> Result<SocketAddr, String> {
         let host = self.authority.host().trim_matches(['[', ']']);

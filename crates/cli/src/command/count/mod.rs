@@ -70,6 +70,9 @@ pub enum CountBy {
 }
 
 impl CountArgs {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns the reason why counting failed, or an error of standard output.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let text = text::read(self.text.as_deref())?;

@@ -2,6 +2,7 @@ use std::io::{self, Read};
 
 /// Returns the text of the argument, or of standard input.
 ///
+/// # Errors
 /// Returns an error of standard input.
 pub(super) fn read(argument: Option<&str>) -> Result<String, String> {
     match argument {
@@ -64,7 +65,7 @@ mod tests {
         assert_eq!(read_from(&b"abc"[..], 3), Ok("abc".to_owned()));
         let error = read_from(&[b'a'; (1 << 20) + 1][..], 1 << 20).expect_err("too long");
         assert_eq!(error, "standard input: longer than 1 MiB");
-        let error = read_from(&b"ab\xffc"[..], 9).expect_err("no text");
+        let error = read_from(&b"ab\xffc"[..], 9).expect_err("invalid UTF-8");
         assert_eq!(error, "standard input: invalid UTF-8 at byte 2");
     }
 

@@ -27,6 +27,9 @@ struct Endpoint {
 }
 
 impl TokenCounter {
+    /// Returns a client for the provider of the arguments.
+    ///
+    /// # Errors
     /// Returns an error if the provider is unknown, or there is no API key.
     pub(super) fn new(args: &CountArgs) -> Result<Self, String> {
         let endpoint = match args.provider {
@@ -42,17 +45,19 @@ impl TokenCounter {
         Ok(Self { endpoint, base, headers })
     }
 
+    /// Returns the token count of a prompt with this text.
+    ///
+    /// # Errors
     /// Returns the error of the provider, without the API key.
     pub(super) async fn tokens(&self, model: &str, text: &str) -> Result<u64, String> {
         let Endpoint { profile, path, body, .. } = self.endpoint;
         let model = model.trim_start_matches("models/");
         let url = self.base.join(&path(model));
-        let token_counter =
-            question::request(*profile, &url, body(model, text).to_string().as_bytes());
-        let mut token_counter = token_counter.map_err(|error| error.to_string())?;
-        token_counter.headers_mut().extend(self.headers.clone());
+        let request = question::request(*profile, &url, body(model, text).to_string().as_bytes());
+        let mut request = request.map_err(|error| error.to_string())?;
+        request.headers_mut().extend(self.headers.clone());
         let client = http_client(&self.base).build().map_err(|error| self.redacted(&error))?;
-        count_tokens(&client, token_counter).await.map_err(|error| self.redacted(&error))
+        count_tokens(&client, request).await.map_err(|error| self.redacted(&error))
     }
 
     /// Formats an error and its causes without secrets: some servers quote a rejected key.

@@ -2,7 +2,7 @@ use clap::{Args, ValueHint};
 
 /// The options of `tollgate serve` besides `--config`. The configuration checks their values.
 ///
-/// Each has an environment variable, as `TOLLGATE_MAX_REQUESTS` for `--max-requests`.
+/// Each has an environment variable, such as `TOLLGATE_MAX_REQUESTS` for `--max-requests`.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Flags {
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:8080]
@@ -70,7 +70,7 @@ pub(super) struct Flags {
     instance_urls: Option<String>,
 }
 
-/// An option of the command line, or else its environment variable.
+/// A command-line option with a fallback environment variable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flag<'a> {
     /// The name of the option, without dashes.
@@ -148,7 +148,7 @@ impl<'a> Flag<'a> {
             return Some(to_value(format!("--{}", self.name), given));
         }
         let name = format!("TOLLGATE_{}", self.name.replace('-', "_").to_uppercase());
-        // Scripts and Compose open_files unset a variable by leaving it empty. Kubernetes sets TOLLGATE_PORT
+        // Scripts and Compose files unset a variable by leaving it empty. Kubernetes sets TOLLGATE_PORT
         // to the address of a service named `tollgate`.
         let value = variable(&name)
             .filter(|value| !value.trim().is_empty() && !value.starts_with("tcp://"))?;
@@ -174,7 +174,7 @@ fn lower_case(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// GoCC calls the text format `system-default`.
+/// Converts a log format. GoCC calls the text format `system-default`.
 fn log_format(text: &str) -> String {
     match lower_case(text) {
         name if name == "system-default" => "text".to_owned(),

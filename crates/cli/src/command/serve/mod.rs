@@ -16,7 +16,7 @@ use tollgate_serve::Serve;
 
 pub(super) use run::serve;
 
-/// The arguments of `tollgate serve`. GoCC's arguments have the same meaning as there; each
+/// The arguments of `tollgate serve`. Arguments of GoCC have their meaning there. Each argument
 /// overrides a value below `serve` in the configuration.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -32,6 +32,7 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// Loads the configuration, overridden by these arguments and their environment variables.
     ///
+    /// # Errors
     /// Returns all errors of the configuration, one per line, each with its option.
     pub(super) fn load(&self) -> Result<Loaded, String> {
         self.load_from(self.config.options(), &|name| std::env::var(name).ok())

@@ -23,7 +23,7 @@ pub(super) fn raise_limit(serve: &Serve) {
     }
 }
 
-/// Only Unix has such a limit.
+/// Does nothing: only Unix has such a limit.
 #[cfg(not(unix))]
 pub(super) fn raise_limit(_: &Serve) {}
 

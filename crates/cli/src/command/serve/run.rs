@@ -11,6 +11,7 @@ use tollgate_serve::{Serve, Server, Tokens};
 
 /// Serves until a signal stops the server.
 ///
+/// # Errors
 /// Returns an error of the configuration or the address.
 pub(in crate::command) async fn serve(
     args: &ServeArgs,
@@ -61,14 +62,14 @@ fn log_reload(reload: &ReloadOutcome) {
 
 /// Shuts down. A second signal cuts off responses in progress; a third returns immediately.
 async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
-    let (cut, cutting) = oneshot::channel();
+    let (cut_off, cut_off_requested) = oneshot::channel();
     let mut ending = std::pin::pin!(server.shutdown_until(async {
-        let _ = cutting.await;
+        let _ = cut_off_requested.await;
     }));
     let (ended, exit) = tokio::select! {
         ended = &mut ending => (ended, Exit::Success),
         () = signals.stop() => {
-            let _ = cut.send(());
+            let _ = cut_off.send(());
             tokio::select! {
                 ended = ending => (ended, Exit::Interrupted),
                 () = signals.stop() => return Exit::Interrupted,

@@ -6,10 +6,10 @@ pub(super) enum Signal {
     /// SIGTERM, or SIGINT (Ctrl-C).
     Stop,
     /// SIGHUP.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has this signal"))]
     Reload,
     /// A signal whose default action ends the process.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has this signal"))]
     Ignored(&'static str),
 }
 
@@ -46,16 +46,16 @@ impl Signals {
             (Signal::Ignored("SIGIO"), SignalKind::from_raw(29)),
             (Signal::Ignored("SIGPWR"), SignalKind::from_raw(30)),
         ]);
-        let listened = kinds.into_iter().map(|(meant, kind)| Ok((meant, signal(kind)?)));
+        let listened = kinds.into_iter().map(|(meaning, kind)| Ok((meaning, signal(kind)?)));
         Ok(Self { listened: listened.collect::<io::Result<_>>()? })
     }
 
-    /// Waits for the next signal; of several, the one that stops the server comes first.
+    /// Waits for the next signal. Of several pending signals, one that stops the server comes first.
     pub(super) async fn next(&mut self) -> Signal {
         std::future::poll_fn(|cx| {
-            let mut come = self.listened.iter_mut();
-            let next =
-                come.find_map(|(meant, signal)| signal.poll_recv(cx).is_ready().then_some(*meant));
+            let mut signals = self.listened.iter_mut();
+            let next = signals
+                .find_map(|(signal, source)| source.poll_recv(cx).is_ready().then_some(*signal));
             next.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         })
         .await
@@ -72,7 +72,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> Signal {
         // Without a handler, Ctrl-C ends the process.
         let _ = tokio::signal::ctrl_c().await;

@@ -55,7 +55,7 @@ fn environment_variable_applies_without_flag() {
         ("TOLLGATE_MAX_REQUESTS", "3"),
         ("TOLLGATE_WINDOW_MILLIS", ""),
         ("TOLLGATE_REQUESTS_CAN_SET_RATE", "TRUE"),
-        // As Kubernetes sets it for a service of that name.
+        // Set by Kubernetes for a service named `tollgate`.
         ("TOLLGATE_PORT", "tcp://10.0.0.1:8080"),
     ];
     let serve = loaded(&["--requests-can-set-rate=f"], &variables).unwrap();
@@ -80,7 +80,7 @@ fn ipv6_address_is_accepted_unquoted() {
 
 #[test]
 fn invalid_value_error_names_flag_or_variable() {
-    for (given, variables, told) in [
+    for (given, variables, expected) in [
         (&["--window-millis", "-5"][..], &[][..], "--window-millis: serve.window_millis: "),
         (&["--max-requests=0"], &[], "--max-requests: serve.max_requests: "),
         (&["--port=70000"], &[], "--port: serve.listen: "),
@@ -89,7 +89,7 @@ fn invalid_value_error_names_flag_or_variable() {
         (&["-i", "http://a:8080"], &[], "--instance-urls: instances don't forward requests"),
     ] {
         let error = loaded(given, variables).unwrap_err();
-        assert!(error.starts_with(told), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 
@@ -106,7 +106,7 @@ fn gocc_keys_file_sets_limits_by_key() {
     assert_eq!(key.max_requests_per_window, Some(5));
     assert_eq!((key.max_requests_in_queue, key.window), (None, None));
 
-    for (text, told) in [
+    for (text, expected) in [
         (
             "{\"keys\": [{\"key_pattern\": \"(\", \"key_pattern_is_regex\": true}]}",
             "keys[0].key_pattern",
@@ -117,6 +117,6 @@ fn gocc_keys_file_sets_limits_by_key() {
     ] {
         std::fs::write(&path, text).unwrap();
         let error = loaded(&given, &[]).unwrap_err();
-        assert!(error.starts_with(path.to_str().unwrap()) && error.contains(told), "{error}");
+        assert!(error.starts_with(path.to_str().unwrap()) && error.contains(expected), "{error}");
     }
 }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn bar_has_the_given_width() {
+    fn bar_has_given_width() {
         for width in 2..40 {
             for used in 0..20 {
                 let bar = Bar::new(used, 3, 17, width).to_string();

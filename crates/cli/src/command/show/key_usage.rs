@@ -28,7 +28,7 @@ pub(in crate::command) struct LimitUsage {
     pub(in crate::command) window: Option<Window>,
     /// The current limit; null if unknown.
     pub(in crate::command) limit: Option<u64>,
-    /// The limit of the quota, more than `limit` while the key is reduced.
+    /// The limit of the quota; above `limit` while the key is reduced.
     pub(in crate::command) original: Option<u64>,
     /// The amount used.
     pub(in crate::command) used: u64,
@@ -36,7 +36,7 @@ pub(in crate::command) struct LimitUsage {
     pub(in crate::command) held: u64,
     /// The available amount, less the margin; null if the limit is unknown.
     pub(in crate::command) available: Option<u64>,
-    /// The time at which the limit is unused again; null if it is.
+    /// The time at which the limit is unused again; null if it is unused now.
     pub(in crate::command) resets_at: Option<Rfc3339>,
 }
 

@@ -42,11 +42,14 @@ pub struct ShowArgs {
 }
 
 impl ShowArgs {
+    /// Runs the command and prints its output.
+    ///
+    /// # Errors
     /// Returns an error of the configuration, the state or standard output.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         self.state.warn_if_shared()?;
         if !self.watch {
-            let shown = self.look()?;
+            let shown = self.read()?;
             let Screen { width, colors, .. } = Screen::stdout();
             match self.json {
                 true => out.json(&shown)?,
@@ -61,14 +64,14 @@ impl ShowArgs {
             tokio::select! {
                 biased;
                 _ = &mut interrupted => break,
-                _ = tick.tick() => self.again(out)?,
+                _ = tick.tick() => self.update(out)?,
             }
         }
         Ok(Exit::Success)
     }
 
-    fn again(&self, out: &mut Stdout<'_>) -> Result<(), String> {
-        let shown = self.look()?;
+    fn update(&self, out: &mut Stdout<'_>) -> Result<(), String> {
+        let shown = self.read()?;
         if self.json {
             return out.json(&shown);
         }
@@ -76,7 +79,7 @@ impl ShowArgs {
         out.write(&screen.replaced_by(&shown.text(screen.width, screen.colors)))
     }
 
-    fn look(&self) -> Result<ShowOutput, String> {
+    fn read(&self) -> Result<ShowOutput, String> {
         let stored = StoredState::read(&self.state)?;
         let (at, keys) = (Rfc3339(stored.now()), stored.key_usage(&self.keys));
         let missing = self.keys.iter().filter(|name| !keys.iter().any(|key| is_named(key, name)));
@@ -134,7 +137,7 @@ Limits come from the configuration; without one, from the program that wrote the
 named in the configuration are listed even if never used, and so is a KEY that matches a glob or \
 regular expression, with the name of that quota.
 
-Usage of limits shared between machines (`cluster`) is not kept in the store; a note says so.
+Usage of limits shared between machines (`cluster`) is not kept in the store; a notice is printed.
 
 Reads the state without changing it or disturbing programs that share it. Usage since their last \
 write (`store.flush`) may be missing.";

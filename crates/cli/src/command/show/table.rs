@@ -13,13 +13,13 @@ use tollgate::quota::Window;
 pub(in crate::command) struct KeyTable<'a> {
     keys: &'a [KeyUsage],
     now: Timestamp,
-    /// In columns.
+    /// The maximum width in columns.
     width: usize,
     colors: bool,
 }
 
 impl<'a> KeyTable<'a> {
-    /// Shows the keys at `now`.
+    /// Returns a table of the keys at `now`.
     pub(in crate::command) fn new(
         keys: &'a [KeyUsage],
         now: Timestamp,
@@ -93,7 +93,7 @@ impl fmt::Display for KeyTable<'_> {
 
 /// The texts of a limit.
 struct LimitRow<'a> {
-    key_usage: &'a LimitUsage,
+    usage: &'a LimitUsage,
     label: String,
     used: String,
     /// The limit, after a slash.
@@ -102,38 +102,35 @@ struct LimitRow<'a> {
 }
 
 impl<'a> LimitRow<'a> {
-    fn new(key_usage: &'a LimitUsage, now: Timestamp) -> Self {
-        let dimension = printable(&key_usage.dimension);
-        let label = match key_usage.window {
+    fn new(usage: &'a LimitUsage, now: Timestamp) -> Self {
+        let dimension = printable(&usage.dimension);
+        let label = match usage.window {
             Some(window) => format!("  {dimension}/{}", unit(window)),
             None => format!("  {dimension}"),
         };
         let mut notes = Vec::new();
-        if key_usage.held > 0 {
-            notes.push(format!("{} reserved", whole(key_usage.held)));
+        if usage.held > 0 {
+            notes.push(format!("{} reserved", whole(usage.held)));
         }
-        if let Some(original) =
-            key_usage.original.filter(|original| Some(*original) != key_usage.limit)
-        {
+        if let Some(original) = usage.original.filter(|original| Some(*original) != usage.limit) {
             notes.push(format!("reduced from {}", whole(original)));
         }
-        if let Some(span) = key_usage.resets_at.and_then(|at| HumanDuration::between(now, at.0)) {
+        if let Some(span) = usage.resets_at.and_then(|at| HumanDuration::between(now, at.0)) {
             notes.push(format!("resets in {span}"));
         }
-        let limit =
-            key_usage.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
-        Self { key_usage, label, used: whole(key_usage.used), limit, note: notes.join(", ") }
+        let limit = usage.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
+        Self { usage, label, used: whole(usage.used), limit, note: notes.join(", ") }
     }
 
     fn bar(&self, layout: &Layout) -> Option<String> {
-        let limit = self.key_usage.limit.filter(|_| layout.bar > 0)?;
-        Some(Bar::new(self.key_usage.used, self.key_usage.held, limit, layout.bar).to_string())
+        let limit = self.usage.limit.filter(|_| layout.bar > 0)?;
+        Some(Bar::new(self.usage.used, self.usage.held, limit, layout.bar).to_string())
     }
 
     /// Returns the color of the bar: red if the limit is reached, yellow from 80 % on.
     fn style(&self) -> Style {
-        let taken = self.key_usage.used.saturating_add(self.key_usage.held);
-        let limit = self.key_usage.limit.unwrap_or(u64::MAX);
+        let taken = self.usage.used.saturating_add(self.usage.held);
+        let limit = self.usage.limit.unwrap_or(u64::MAX);
         match () {
             () if taken >= limit => Style::new().red(),
             () if taken >= limit - limit / 5 => Style::new().yellow(),
@@ -142,7 +139,7 @@ impl<'a> LimitRow<'a> {
     }
 }
 
-/// Decides which columns fit into the width.
+/// The columns that fit into the width.
 #[derive(Debug, Default)]
 struct Layout {
     /// The width of the bars; 0 if they would be too narrow.
@@ -226,8 +223,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
 
-    fn limit(dimension: &str, window: Option<Window>, key_usage: (u64, u64, u64)) -> LimitUsage {
-        let (used, held, limit) = key_usage;
+    fn limit(dimension: &str, window: Option<Window>, usage: (u64, u64, u64)) -> LimitUsage {
+        let (used, held, limit) = usage;
         LimitUsage {
             dimension: dimension.to_owned(),
             window,
@@ -286,7 +283,7 @@ evil\\u{1b}[31m  (cooling down, resumes …
     }
 
     #[test]
-    fn lines_fit_the_width() {
+    fn lines_fit_width() {
         for width in 1..120 {
             for colors in [false, true] {
                 let text = KeyTable::new(&keys(), NOW, width, colors).to_string();

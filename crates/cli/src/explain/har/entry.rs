@@ -18,7 +18,9 @@ pub struct Entry {
     pub request: Request,
     /// The response.
     pub response: Response,
-    /// When the response ended: from `startedDateTime` and `time`, else from the response's `date`. `None` where neither tells, or tells 1970.
+    /// The time at which the response ended: `startedDateTime` plus `time`, else the `date` of the
+    /// response. `None` if neither is given, or for the Unix epoch, which tools write for an unknown
+    /// time.
     pub ended_at: Option<Timestamp>,
 }
 

@@ -41,7 +41,7 @@ impl HarErrorKind {
         Self::Unreadable(error.to_string())
     }
 
-    /// Converts an error of the parser, without the quoted content, which may be a secret.
+    /// Converts an error of the parser, without the content that it quotes, which may be a secret.
     pub(super) fn of_json(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         match error.classify() {

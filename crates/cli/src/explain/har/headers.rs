@@ -23,10 +23,10 @@ impl NameValueList {
         let mut map = HeaderMap::new();
         for NameValue { name, value } in self.0 {
             let Ok(name) = HeaderName::from_bytes(&name.0) else { continue };
-            // Firefox and Safari write headers of one name as one, with line breaks between them.
+            // Firefox and Safari join headers of the same name with line breaks.
             for value in value.0.split(|byte| *byte == b'\n') {
                 if let Ok(value) = HeaderValue::from_bytes(value.trim_ascii()) {
-                    // Fails past 32,768 headers.
+                    // Fails beyond 32,768 headers.
                     let _ = map.try_append(name.clone(), value);
                 }
             }

@@ -1,4 +1,5 @@
-//! Recorded HTTP traffic: HAR 1.2, as browsers and proxies save it, or one entry of it per line.
+//! Recorded HTTP traffic: HAR 1.2 files as saved by browsers and proxies, or files with one HAR entry
+//! per line.
 //!
 //! [`read`] returns one [`Entry`] at a time and never holds more than one in memory. It supports
 //! the output of Chrome, Firefox and Safari, mitmproxy, Charles and Proxyman. A member that is
@@ -44,11 +45,12 @@ pub use error::{HarError, HarErrorKind};
 
 use self::document::HarReader;
 
-/// Reads the entries of a HAR file, or of a file with one entry per line, and calls `each` with
-/// them in order until it breaks.
+/// Reads the entries of a HAR file, or of a file with one entry per line, and calls `each` with each
+/// of them in order until it returns [`ControlFlow::Break`].
 ///
 /// The source should be buffered, since it is read byte by byte.
 ///
+/// # Errors
 /// [`HarError`] if the source can't be read to its end, after the readable entries.
 pub fn read(
     source: impl Read,
