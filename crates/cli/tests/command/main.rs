@@ -1,4 +1,4 @@
-//! The command, as it is called and as it is made: real processes, real files, real HTTP.
+//! Tests of the command and its library with real processes, files and HTTP.
 
 mod batch;
 mod cli;

@@ -1,5 +1,4 @@
-//! Two batches on two machines, as far as they can tell: processes that share nothing but a server of
-//! Redis and the provider.
+//! Batches that share limits: processes that have only a Redis server and the provider in common.
 #![expect(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
 
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use tollgate_simulate::{OutputSize, Settings, SimulatedServer, Stats};
 use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
 
-/// A machine that sends a file of requests.
+/// A batch process that simulates a machine.
 struct Machine {
     folder: TempDir,
     batch: Child,
@@ -47,12 +46,12 @@ impl Machine {
         Self { batch: command.spawn().unwrap(), folder }
     }
 
-    /// Its report, once it has ended, and what it received on stderr.
+    /// Waits for the end of the batch. Returns its report and its stderr.
     fn ended(self) -> (Value, String) {
         let output = self.batch.wait_with_output().unwrap();
-        let received = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{:?}: {received}", output.status);
-        (read(&self.folder.path().join("report.json")), received)
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{:?}: {stderr}", output.status);
+        (read(&self.folder.path().join("report.json")), stderr)
     }
 }
 
@@ -60,7 +59,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// 50 requests a second, and 100 at once.
+/// Starts a provider that admits 50 requests per second and bursts of 100.
 async fn provider() -> SimulatedServer {
     let settings = Settings::default().with_rpm(3_000).with_burst(Duration::from_secs(2));
     let latency = (Duration::from_millis(1), Duration::from_millis(20));
@@ -81,13 +80,13 @@ fn config(redis: &str, more: &str) -> String {
 async fn both(more: &str) -> ([Value; 2], Stats, Duration) {
     let (redis, server) = (Redis::start(), provider().await);
     let (base, config) = (format!("http://{}", server.addr()), config(&redis.url(), more));
-    let begun = Instant::now();
+    let started = Instant::now();
     let machines = [("large", large()), ("small", SMALL)]
         .map(|(name, requests)| Machine::start(name, requests, &config, &base, &[]));
     let ended = tokio::task::spawn_blocking(|| machines.map(Machine::ended)).await.unwrap();
-    let took = begun.elapsed();
-    let reports = ended.map(|(report, received)| {
-        assert_eq!(received, "", "nothing was amiss");
+    let took = started.elapsed();
+    let reports = ended.map(|(report, stderr)| {
+        assert_eq!(stderr, "", "no warnings");
         report
     });
     (reports, server.shutdown().await.unwrap(), took)
@@ -103,7 +102,7 @@ async fn two_batches_on_two_machines_share_one_limit() {
         assert_eq!((sum("succeeded"), sum("failed"), sum("rate_limited")), (total, 0, 0), "{mode}");
         assert_eq!((stats.total.admitted, stats.total.refused), (total, 0), "{mode}");
         assert!(large["shared"] == true && small["shared"] == true);
-        // Each with half of the limit, the large one would still be at it.
+        // With half of the limit each, the large batch would take longer.
         let halves = Duration::from_secs((requests as u64 - 50) / 25);
         assert!(took < halves, "{mode}: {took:?}, and with half of the limit each {halves:?}");
         let part = |report: &Value| report["utilization"].as_f64();
@@ -120,13 +119,13 @@ async fn batch_without_redis_uses_local_share_and_warns() {
 
     let config = config(&redis.url(), "on_failure: local_share");
     let machine = Machine::start("alone", 300, &config, &base, &[]);
-    let (report, received) = tokio::task::spawn_blocking(|| machine.ended()).await.unwrap();
+    let (report, stderr) = tokio::task::spawn_blocking(|| machine.ended()).await.unwrap();
     assert_eq!(
         (report["succeeded"].as_u64(), report["rate_limited"].as_u64()),
         (Some(300), Some(0))
     );
     let output = "tollgate: the store of shared limits is unreachable: this run uses its local share until it is back\n";
-    assert_eq!(received, output, "once");
+    assert_eq!(stderr, output, "one warning");
     server.shutdown().await.unwrap();
 }
 
@@ -155,14 +154,14 @@ fn store_commands_warn_about_shared_limits() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command.current_dir(folder.path()).args(arguments.split(' ')).args(["--config", "t.yaml"]);
         let output = command.args(["--store", "state.db"]).output().unwrap();
-        let received = String::from_utf8(output.stderr).unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
         let expected =
             "is shared at redis://***@127.0.0.1:1 for the account team-a and not included";
-        assert!(output.status.success() && received.contains(expected), "{arguments}: {received}");
+        assert!(output.status.success() && stderr.contains(expected), "{arguments}: {stderr}");
     }
 }
 
-/// Requests of the large file.
+/// Returns the number of requests in the large file.
 fn large() -> usize {
     full_or(450, 200)
 }

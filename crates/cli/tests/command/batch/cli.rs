@@ -32,7 +32,7 @@ fn refused(rest: &str) -> clap::Error {
 }
 
 #[test]
-fn the_definition_of_the_arguments_is_sound() {
+fn argument_definitions_are_consistent() {
     Cli::command().debug_assert();
 }
 
@@ -54,7 +54,7 @@ fn batch_requires_only_input_and_output() {
 }
 
 #[test]
-fn every_argument_of_a_batch_is_read() {
+fn batch_parses_every_argument() {
     let args = batch(
         "--errors e.jsonl --base-url http://h/v1 --api-key-env MY_KEY --provider compatible --rpm 1 --tpm 0 \
          --rpd 3 --algorithm sliding-window --max-in-flight 1 --retries 0 --ordered \
@@ -78,7 +78,7 @@ fn every_argument_of_a_batch_is_read() {
 }
 
 #[test]
-fn a_simulated_batch_has_no_url() {
+fn simulate_conflicts_with_base_url() {
     assert!(batch("--simulate --simulate-seed 7 --dry-run").simulate);
     let error = refused("batch in -o out --simulate --base-url http://h");
     assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
@@ -99,7 +99,7 @@ fn invalid_argument_error_suggests_value() {
         ("--timeout 0s", "must be longer than 0s"),
         ("--give-up-after 60", "must be a duration with units"),
         ("--max-wait soon", "must be a duration with units"),
-        ("--provider nobody", "known providers: openai, azure"),
+        ("--provider unknown", "known providers: openai, azure"),
         ("--header x-a", "must be NAME=VALUE"),
         ("--header =v", "NAME is not a valid header name"),
         ("--header Host=h", "host is set by the HTTP client and can't be changed; remove it"),
@@ -128,7 +128,7 @@ fn argument_errors_never_quote_secrets() {
 }
 
 #[test]
-fn headers_are_read_and_their_values_never_shown() {
+fn header_values_are_parsed_and_hidden() {
     let args = batch("--header X-Team=a=b --header authorization=s3cret");
     let headers = &args.credentials.headers;
     let read: Vec<_> = headers.iter().map(|h| (h.name.as_str(), h.value.as_bytes())).collect();
@@ -171,7 +171,7 @@ fn simulate_parses_defaults_and_arguments() {
 }
 
 #[test]
-fn a_latency_is_a_number_or_a_range_of_milliseconds() {
+fn latency_is_number_or_range_of_milliseconds() {
     let latency = "200".parse::<Latency>().expect("one number");
     assert_eq!(latency.min(), latency.max());
     for text in ["", "..", "8..5", "5..", "5ms", "-1..2", "1...2"] {

@@ -17,21 +17,21 @@ fn json_posts_become_lines_and_others_are_counted() {
         {"request": {"method": "POST", "url": "https://h/v1/x", "postData": {"text": "[1]"}}},
         {"request": {"method": "POST", "url": "https://h/v1/x"}},
     ]}});
-    let converted = convert(har.to_string().as_bytes(), "rec").expect("it is a recording");
+    let converted = convert(har.to_string().as_bytes(), "rec").expect("a valid HAR file");
     let line = r#"{"custom_id":"rec-1","method":"POST","url":"/v1/x?a=1","body":{ "n": 1.0}}"#;
     assert_eq!((converted.lines, converted.skipped), (vec![line.to_owned()], 4));
     assert!(convert(&b"{}"[..], "rec").is_err());
 }
 
 #[test]
-fn recorded_traffic_becomes_lines_that_the_reader_takes() {
+fn recorded_traffic_becomes_valid_lines() {
     let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
-        eprintln!("left out: TOLLGATE_CORPUS names no folder of recorded traffic");
+        eprintln!("skipped: TOLLGATE_CORPUS is not set");
         return;
     };
     let path = Path::new(&corpus).join("openai.har");
     let har = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let converted = convert(har.as_bytes(), "openai").expect("it is a recording");
+    let converted = convert(har.as_bytes(), "openai").expect("a valid HAR file");
     assert!(converted.lines.len() > 100, "only {} lines", converted.lines.len());
     let text = converted.lines.join("\n");
     let entries: Vec<_> =

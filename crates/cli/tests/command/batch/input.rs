@@ -17,10 +17,10 @@ fn request(text: impl AsRef<[u8]>) -> InputLine {
     }
 }
 
-fn bad(text: impl AsRef<[u8]>) -> InvalidLine {
+fn invalid(text: impl AsRef<[u8]>) -> InvalidLine {
     match read(text).pop() {
         Some(ParsedLine::Invalid(line)) => line,
-        other => panic!("no bad line: {other:?}"),
+        other => panic!("no invalid line: {other:?}"),
     }
 }
 
@@ -49,7 +49,7 @@ fn id_or_url_beside_body_makes_batch_line() {
 }
 
 #[test]
-fn any_other_object_is_a_raw_body_for_the_endpoint() {
+fn other_object_is_raw_body_for_endpoint() {
     let text = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"body url custom_id"}]}"#;
     let line = request(format!("\n{text}"));
     assert_eq!((line.custom_id.as_str(), line.url_path.as_str()), ("line-2", ENDPOINT));
@@ -58,7 +58,7 @@ fn any_other_object_is_a_raw_body_for_the_endpoint() {
 }
 
 #[test]
-fn of_a_full_url_the_path_and_query_are_called() {
+fn full_url_is_reduced_to_path_and_query() {
     let path = |url: &str| request(format!(r#"{{"url":"{url}","body":{{}}}}"#)).url_path;
     assert_eq!(path("https://api.openai.com/v1/chat/completions"), "/v1/chat/completions");
     assert_eq!(path("http://me:pw@h:1/openai/x?api-version=2"), "/openai/x?api-version=2");
@@ -121,8 +121,8 @@ fn invalid_line_error_has_number_and_reason() {
         ),
     ];
     for (line, message) in table {
-        assert_eq!(bad(line).to_string(), message);
-        assert_eq!(bad(line).reason.code(), "invalid_line");
+        assert_eq!(invalid(line).to_string(), message);
+        assert_eq!(invalid(line).reason.code(), "invalid_line");
     }
 }
 
@@ -136,7 +136,7 @@ fn read_for(endpoint: &str, line: &str) -> Result<InputLine, InvalidLine> {
 const GENERATE: &str = "/v1beta/models/{model}:generateContent";
 
 #[test]
-fn batch_lines_of_other_providers_give_their_id_path_and_body() {
+fn provider_batch_line_yields_id_path_and_body() {
     let flash = "/v1beta/models/gemini-2.5-flash:generateContent";
     for (endpoint, line, id, path, body) in [
         (
@@ -168,7 +168,7 @@ fn batch_lines_of_other_providers_give_their_id_path_and_body() {
             "/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
             r#"{"model":"gpt"}"#,
         ),
-        // Bodies of providers that happen to have such a member.
+        // Request bodies with the same members as a batch line.
         (ENDPOINT, r#"{"params":{},"key":"x"}"#, "line-1", ENDPOINT, r#"{"params":{},"key":"x"}"#),
         (ENDPOINT, r#"{"custom_id":"e","params":1,"body":{}}"#, "e", ENDPOINT, "{}"),
     ] {
@@ -210,7 +210,7 @@ fn other_provider_line_error_suggests_arguments() {
         let error = read_for(endpoint, line).expect_err(line);
         assert_eq!(error.to_string(), message);
         assert_eq!(error.reason.code(), "invalid_line");
-        // With other arguments it is a request: the next run reads it again.
+        // The line may be valid with other arguments, so the next run reads it again.
         let depends = message.contains("--endpoint");
         let outcome = Outcome::from(error);
         assert_eq!(outcome.failure().map(Failure::is_retryable), Some(depends), "{line}");
@@ -235,7 +235,7 @@ fn invalid_line_keeps_readable_id_and_reading_continues() {
 }
 
 #[test]
-fn a_line_above_the_bound_is_a_bad_line_and_the_next_is_read() {
+fn line_above_maximum_length_is_invalid_and_skipped() {
     let text = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}\n", "x".repeat(1_000_000));
     let reader = Reader::new(text.as_bytes(), ENDPOINT).with_longest_line(1_000);
     let entries: Vec<_> = reader.map(|entry| entry.expect("memory can be read")).collect();
@@ -251,13 +251,13 @@ fn duplicate_id_error_names_first_line() {
     let entries = read([line("a"), line("b"), line("a"), line("a")].concat());
     assert!(matches!(&entries[0], ParsedLine::Request(line) if line.custom_id == "a"));
     for (entry, number) in entries[2..].iter().zip(3..) {
-        let ParsedLine::Invalid(bad) = entry else { panic!("{entry:?} is sent a second time") };
-        assert_eq!((bad.number, &bad.custom_id), (number, &format!("line-{number}")));
+        let ParsedLine::Invalid(invalid) = entry else { panic!("{entry:?} is a duplicate") };
+        assert_eq!((invalid.number, &invalid.custom_id), (number, &format!("line-{number}")));
         assert_eq!(
-            bad.reason,
+            invalid.reason,
             InvalidLineReason::DuplicateId { custom_id: "a".to_owned(), first: 1 }
         );
-        assert_eq!(bad.reason.code(), "duplicate_custom_id");
+        assert_eq!(invalid.reason.code(), "duplicate_custom_id");
     }
 }
 
@@ -281,7 +281,7 @@ fn hundred_thousand_lines_leave_six_megabytes_of_ids() {
 #[test]
 fn example_lines_are_requests_with_unique_ids() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/requests.jsonl");
-    let entries = read(std::fs::read(path).expect("the example is there"));
+    let entries = read(std::fs::read(path).expect("the example exists"));
     assert_eq!(entries.len(), 300);
     for entry in entries {
         let ParsedLine::Request(line) = entry else { panic!("{entry:?}") };

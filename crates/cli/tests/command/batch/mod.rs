@@ -1,4 +1,4 @@
-//! The files of `tollgate batch`, its arguments, and whole runs over real HTTP.
+//! `tollgate batch`: its arguments, its files, and complete runs over HTTP.
 
 mod cli;
 mod har;

@@ -17,19 +17,19 @@ pub(super) fn refused(id: &str) -> Outcome {
     Outcome::failed(id, Some(answer), Failure::new("http_400", "no such model"))
 }
 
-pub(super) fn passing(id: &str) -> Outcome {
-    Outcome::failed(id, None, Failure::new("timeout", "no answer in 60 s").retryable())
+pub(super) fn retryable(id: &str) -> Outcome {
+    Outcome::failed(id, None, Failure::new("timeout", "no response in 60 s").retryable())
 }
 
-/// A folder in memory where the system has one: on a disk, syncing a file per test case takes most
-/// of the time.
+/// Returns a temporary directory, in memory if possible: syncing a file to disk per test case would
+/// take most of the time.
 pub(super) fn folder() -> TempDir {
     tempdir_in("/dev/shm").or_else(|_| tempdir()).expect("a folder")
 }
 
 pub(super) fn values(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).expect("the file is text");
-    assert!(text.is_empty() || text.ends_with('\n'), "torn: {text}");
+    let text = fs::read_to_string(path).expect("the file is UTF-8");
+    assert!(text.is_empty() || text.ends_with('\n'), "incomplete last line: {text}");
     text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }
 
@@ -40,19 +40,19 @@ pub(super) fn ids(path: &Path) -> Vec<String> {
 
 pub(super) fn run(path: &Path, outcomes: &[Outcome]) {
     let (mut output, _) = Output::open(path, None).expect("the output opens");
-    outcomes.iter().for_each(|outcome| output.write(outcome).expect("the disk has room"));
-    output.finish().expect("the disk works");
+    outcomes.iter().for_each(|outcome| output.write(outcome).expect("the write succeeds"));
+    output.finish().expect("the sync succeeds");
 }
 
 fn one(outcome: &Outcome) -> Value {
     let mut line = Vec::new();
     outcome.append_to(&mut line);
     assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line: {line:?}");
-    serde_json::from_slice(&line).expect("it is JSON")
+    serde_json::from_slice(&line).expect("the line is JSON")
 }
 
 #[test]
-fn a_result_has_the_shape_of_openais_batch_output() {
+fn result_has_openai_batch_output_format() {
     let answer = BatchResponse::new(200, "{\"n\": 1}").with_request_id("req_7");
     let value = one(&Outcome::succeeded("a", answer));
     assert!(value["id"].as_str().expect("an id").starts_with("batch_req_"));
@@ -104,46 +104,46 @@ fn body_is_exact_json_or_string_on_one_line() {
 fn failures_go_to_errors_file_if_named() {
     let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
-    let (mut output, _) = Output::open(&out, Some(&errors)).expect("both open");
-    for outcome in [ok("a"), refused("b"), passing("c"), ok("d")] {
-        output.write(&outcome).expect("the disk has room");
+    let (mut output, _) = Output::open(&out, Some(&errors)).expect("both files open");
+    for outcome in [ok("a"), refused("b"), retryable("c"), ok("d")] {
+        output.write(&outcome).expect("the write succeeds");
     }
-    output.finish().expect("the disk works");
+    output.finish().expect("the sync succeeds");
     assert_eq!(
         (ids(&out), ids(&errors)),
         (vec!["a".into(), "d".into()], vec!["b".into(), "c".into()])
     );
 
-    let (_output, done) = Output::open(&out, Some(&errors)).expect("both open again");
+    let (_output, done) = Output::open(&out, Some(&errors)).expect("both files open again");
     assert_eq!((done.succeeded(), done.failed(), done.again()), (2, 1, 1));
     assert!(done.contains("a") && done.contains("b") && !done.contains("c"));
-    assert_eq!(ids(&errors), ["b"], "the failure that may pass has made room");
+    assert_eq!(ids(&errors), ["b"], "the retryable failure was removed");
 }
 
 #[test]
-fn one_name_for_both_files_is_one_file() {
+fn same_path_for_output_and_errors_is_one_file() {
     let folder = folder();
     let out = folder.path().join("out");
     let same = folder.path().join(".").join("out");
-    let (mut output, _) = Output::open(&out, Some(&same)).expect("it opens");
-    output.write(&ok("a")).and_then(|()| output.write(&refused("b"))).expect("the disk has room");
-    output.finish().expect("the disk works");
+    let (mut output, _) = Output::open(&out, Some(&same)).expect("the file opens");
+    output.write(&ok("a")).and_then(|()| output.write(&refused("b"))).expect("the write succeeds");
+    output.finish().expect("the sync succeeds");
     assert_eq!(ids(&out), ["a", "b"]);
 }
 
 #[test]
-fn a_second_run_is_refused_while_the_first_holds_either_file() {
+fn second_run_is_rejected_while_either_file_is_locked() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
-    let (first, _) = Output::open(&path("out"), Some(&path("errors"))).expect("it opens");
+    let (first, _) = Output::open(&path("out"), Some(&path("errors"))).expect("the file opens");
     for (out, errors) in [("out", None), ("other", Some("errors")), ("errors", None)] {
         let refused = Output::open(&path(out), errors.map(path).as_deref());
-        let message = refused.expect_err("the first run holds it").to_string();
+        let message = refused.expect_err("the first run holds the lock").to_string();
         assert!(message.contains("another run is writing"), "{message}");
         assert!(message.contains(".lock); wait for it to end, or write to another"), "{message}");
     }
     drop(first);
-    Output::open(&path("out"), Some(&path("errors"))).expect("the first run has ended");
+    Output::open(&path("out"), Some(&path("errors"))).expect("the lock is released");
 }
 
 #[cfg(unix)]
@@ -151,12 +151,12 @@ fn a_second_run_is_refused_while_the_first_holds_either_file() {
 fn link_and_target_share_lock_and_link_is_kept() {
     let folder = folder();
     let (out, link) = (folder.path().join("out"), folder.path().join("link"));
-    run(&out, &[ok("a"), passing("b")]);
+    run(&out, &[ok("a"), retryable("b")]);
     std::os::unix::fs::symlink(&out, &link).expect("a link");
-    let (held, _) = Output::open(&link, None).expect("it opens");
+    let (held, _) = Output::open(&link, None).expect("the file opens");
     assert!(matches!(Output::open(&out, None), Err(OutputError::Locked { .. })));
     drop(held);
-    assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    assert!(fs::symlink_metadata(&link).expect("the file exists").is_symlink());
     assert_eq!(ids(&out), ["a"]);
 }
 
@@ -175,11 +175,11 @@ fn foreign_file_is_rejected_and_unchanged() {
         b"\x7fELF\x00\x01",
     ];
     for content in foreign {
-        fs::write(&path, content).expect("the disk has room");
-        let error = Output::open(&path, None).expect_err("it is not ours");
+        fs::write(&path, content).expect("the write succeeds");
+        let error = Output::open(&path, None).expect_err("the file is foreign");
         assert!(matches!(error, OutputError::Foreign { .. }), "{error}");
         assert!(error.to_string().contains("write to another file"), "{error}");
-        assert_eq!(fs::read(&path).expect("it is there"), content);
+        assert_eq!(fs::read(&path).expect("the file exists"), content);
     }
 }
 
@@ -187,9 +187,9 @@ fn foreign_file_is_rejected_and_unchanged() {
 fn corrupt_line_is_error_and_files_are_unchanged() {
     let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
-    run(&out, &[ok("a"), passing("b")]);
+    run(&out, &[ok("a"), retryable("b")]);
     run(&errors, &[refused("c"), refused("d"), refused("e")]);
-    let sound = fs::read(&out).expect("it is there");
+    let before = fs::read(&out).expect("the file exists");
     let text = fs::read_to_string(&errors).expect("text");
     for (from, to) in [("\"custom_id\":\"d\"", "\"custom_id:\"d\""), ("\"response\"", "\"reply\"")]
     {
@@ -197,21 +197,22 @@ fn corrupt_line_is_error_and_files_are_unchanged() {
         let (head, tail) = text.split_at(at.expect("the second line"));
         let corrupt = format!("{head}{}", tail.replacen(from, to, 1));
         assert_ne!(corrupt, text);
-        fs::write(&errors, &corrupt).expect("the disk has room");
-        let error = Output::open(&out, Some(&errors)).expect_err("it is corrupt");
+        fs::write(&errors, &corrupt).expect("the write succeeds");
+        let error = Output::open(&out, Some(&errors)).expect_err("the file is corrupt");
         assert!(matches!(error, OutputError::Corrupt { line: 2, .. }), "{error}");
         assert!(error.to_string().contains("fix or delete that line"), "{error}");
         assert_eq!(fs::read_to_string(&errors).expect("text"), corrupt);
-        assert_eq!(fs::read(&out).expect("it is there"), sound, "the sound file made no room yet");
+        assert_eq!(fs::read(&out).expect("the file exists"), before, "the valid file is unchanged");
     }
 }
 
 #[test]
 fn irregular_output_and_missing_directory_are_rejected() {
     let folder = folder();
-    let error = Output::open(folder.path(), None).expect_err("a folder is no file");
+    let error = Output::open(folder.path(), None).expect_err("a directory is not a file");
     assert!(matches!(error, OutputError::NotAFile { .. }), "{error}");
-    let error = Output::open(&folder.path().join("no/out"), None).expect_err("no folder");
+    let error =
+        Output::open(&folder.path().join("no/out"), None).expect_err("the directory is missing");
     assert!(error.to_string().contains("no/out"), "{error}");
 }
 
@@ -223,8 +224,8 @@ fn hundred_thousand_finished_ids_fit_six_megabytes() {
     let hash = RequestHash::of("/v1/x", b"{}");
     let result = |n: usize| ok(&format!("a-rather-long-name-{n}")).with_hash(hash);
     (0..100_000).for_each(|n| result(n).append_to(&mut text));
-    fs::write(&path, text).expect("the disk has room");
-    let (_output, done) = Output::open(&path, None).expect("it opens");
+    fs::write(&path, text).expect("the write succeeds");
+    let (_output, done) = Output::open(&path, None).expect("the file opens");
     assert_eq!(done.succeeded(), 100_000);
     assert!(done.contains("a-rather-long-name-99999") && !done.contains("b"));
     assert!(done.memory() < 6_000_000, "{} bytes", done.memory());

@@ -8,7 +8,7 @@ use tollgate_cli::batch::input::{ParsedLine, Reader};
 use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
 use tollgate_cli::batch::output::{EarlierResults, LineStatus, Output};
 
-use super::output::{folder, ids, ok, passing, refused, run, values};
+use super::output::{folder, ids, ok, refused, retryable, run, values};
 #[cfg(target_os = "linux")]
 use tollgate_testing::process::{test_command, with_full_disk};
 
@@ -19,7 +19,8 @@ oops
 {"custom_id":"d","body":{}}
 "#;
 
-/// A run over [`INPUT`] in which every request succeeds, killed at its end; the ids that it sent.
+/// Simulates a run over [`INPUT`] in which every request succeeds and which is killed at its end.
+/// Returns the ids that it sent.
 fn resume(out: &Path, errors: Option<&Path>) -> Vec<String> {
     let (mut output, done) = Output::open(out, errors).expect("the output opens");
     let mut sent = Vec::new();
@@ -32,7 +33,7 @@ fn resume(out: &Path, errors: Option<&Path>) -> Vec<String> {
             }
             ParsedLine::Invalid(line) => line.into(),
         };
-        output.write(&outcome).expect("the disk has room");
+        output.write(&outcome).expect("the write succeeds");
     }
     sent
 }
@@ -46,23 +47,23 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
     ids
 }
 
-/// Cuts a finished output after every number of bytes, as a kill within a write does.
+/// Truncates a finished output at every byte, as a kill during a write does.
 #[test]
 fn file_truncated_at_any_byte_resumes_completely() {
     let folder = folder();
     let whole = folder.path().join("whole");
     run(&whole, &[ok("a"), ok("b \"é\\n\""), refused("c"), ok("d")]);
-    let bytes = fs::read(&whole).expect("it is there");
+    let bytes = fs::read(&whole).expect("the file exists");
     let path = folder.path().join("out");
     for cut in 0..=bytes.len() {
-        fs::write(&path, &bytes[..cut]).expect("the disk has room");
-        // A line of which only the newline is missing is whole.
+        fs::write(&path, &bytes[..cut]).expect("the write succeeds");
+        // A line that lacks only its newline is complete.
         let ended = bytes[..cut].iter().filter(|&&byte| byte == b'\n').count();
         let finished = ended + usize::from(bytes.get(cut) == Some(&b'\n'));
         let sent = resume(&path, None);
         assert_eq!(sent.len(), 4 - finished, "cut at {cut}: sent {sent:?}");
         assert_eq!(sorted(ids(&path)), all(), "cut at {cut}");
-        assert!(resume(&path, None).is_empty(), "cut at {cut}: nothing is left to send");
+        assert!(resume(&path, None).is_empty(), "cut at {cut}: no request is left");
         assert_eq!(sorted(ids(&path)), all(), "cut at {cut}, run again");
     }
 }
@@ -71,33 +72,33 @@ fn file_truncated_at_any_byte_resumes_completely() {
 fn truncated_retryable_failures_are_resent_once() {
     let folder = folder();
     let whole = folder.path().join("whole");
-    run(&whole, &[passing("a"), ok("b \"é\\n\""), passing("d")]);
-    let bytes = fs::read(&whole).expect("it is there");
+    run(&whole, &[retryable("a"), ok("b \"é\\n\""), retryable("d")]);
+    let bytes = fs::read(&whole).expect("the file exists");
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
     for cut in 0..=bytes.len() {
-        for apart in [None, Some(errors.as_path())] {
+        for errors_file in [None, Some(errors.as_path())] {
             let _ = fs::remove_file(&out);
             let _ = fs::remove_file(&errors);
-            fs::write(apart.unwrap_or(&out), &bytes[..cut]).expect("the disk has room");
-            let sent: BTreeSet<_> = resume(&out, apart).into_iter().collect();
+            fs::write(errors_file.unwrap_or(&out), &bytes[..cut]).expect("the write succeeds");
+            let sent: BTreeSet<_> = resume(&out, errors_file).into_iter().collect();
             assert!(["a", "c", "d"].iter().all(|id| sent.contains(*id)), "cut at {cut}: {sent:?}");
             let mut found = ids(&out);
-            found.extend(apart.map(ids).unwrap_or_default());
+            found.extend(errors_file.map(ids).unwrap_or_default());
             assert_eq!(sorted(found), all(), "cut at {cut}");
         }
     }
 }
 
 #[test]
-fn a_torn_line_is_reported_and_a_whole_one_is_not() {
+fn incomplete_line_is_reported_and_complete_one_is_not() {
     let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("a"), ok("b")]);
-    let len = fs::metadata(&path).expect("it is there").len();
+    let len = fs::metadata(&path).expect("the file exists").len();
     for (cut, torn) in [(0, false), (1, false), (2, true)] {
-        let file = fs::OpenOptions::new().write(true).open(&path).expect("it opens");
-        file.set_len(len - cut).expect("it shrinks");
-        let (_output, done) = Output::open(&path, None).expect("it opens");
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("the file opens");
+        file.set_len(len - cut).expect("the file is truncated");
+        let (_output, done) = Output::open(&path, None).expect("the file opens");
         assert_eq!((done.was_torn(), done.contains("b")), (torn, !torn), "{cut} bytes less");
     }
 }
@@ -109,23 +110,23 @@ fn trailing_zeros_are_truncated() {
     for good in [vec![], vec![ok("a")]] {
         let _ = fs::remove_file(&path);
         run(&path, &good);
-        let mut bytes = fs::read(&path).expect("it is there");
+        let mut bytes = fs::read(&path).expect("the file exists");
         bytes.extend([0; 500]);
-        fs::write(&path, bytes).expect("the disk has room");
-        let (_output, done) = Output::open(&path, None).expect("it opens");
+        fs::write(&path, bytes).expect("the write succeeds");
+        let (_output, done) = Output::open(&path, None).expect("the file opens");
         assert!(done.was_torn());
         assert_eq!(ids(&path).len(), good.len());
     }
 }
 
 #[test]
-fn a_write_is_in_the_file_before_the_run_ends() {
+fn written_line_is_in_file_before_run_ends() {
     let folder = folder();
     let path = folder.path().join("out");
-    let (mut output, _) = Output::open(&path, None).expect("it opens");
-    output.write(&ok("a")).expect("the disk has room");
+    let (mut output, _) = Output::open(&path, None).expect("the file opens");
+    output.write(&ok("a")).expect("the write succeeds");
     assert_eq!(ids(&path), ["a"]);
-    // As after a kill: never finished, never dropped. The lock dies with the process only.
+    // As after a kill: neither finished nor dropped. The lock is held until the process ends.
     std::mem::forget(output);
     assert!(Output::open(&path, None).is_err());
 }
@@ -136,17 +137,17 @@ fn fixed_input_line_replaces_error() {
     let path = folder.path().join("out");
     resume(&path, None);
     assert_eq!(values(&path).iter().filter(|value| value["line"] == 3).count(), 1);
-    let (mut output, done) = Output::open(&path, None).expect("it opens");
+    let (mut output, done) = Output::open(&path, None).expect("the file opens");
     assert_eq!((done.again(), done.contains("line-3")), (1, false));
-    output.write(&ok("line-3")).expect("the disk has room");
-    output.finish().expect("the disk works");
+    output.write(&ok("line-3")).expect("the write succeeds");
+    output.finish().expect("the sync succeeds");
     assert_eq!(sorted(ids(&path)), all());
     assert!(values(&path).iter().all(|value| value["error"].is_null()));
 }
 
-/// Whatever happens to the run after that: they are open to the next one.
+/// Even if the run is killed after that, the next run sends them.
 #[test]
-fn changed_requests_make_room_in_both_files_and_others_stay() {
+fn changed_requests_are_removed_from_both_files() {
     let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
     let line = |id: &str, n: u32| {
@@ -157,32 +158,32 @@ fn changed_requests_make_room_in_both_files_and_others_stay() {
     };
     run(&out, &["a", "b", "c"].map(|id| ok(id).with_hash(line(id, 1).1)));
     run(&errors, &["d", "e"].map(|id| refused(id).with_hash(line(id, 1).1)));
-    let before = fs::read(&out).expect("it is there");
+    let before = fs::read(&out).expect("the file exists");
 
-    let earlier = EarlierResults::read(&out, Some(&errors), false).expect("both are sound");
+    let earlier = EarlierResults::read(&out, Some(&errors), false).expect("both files are valid");
     let known = [("a", 1), ("b", 2), ("d", 1), ("e", 2), ("f", 1)]
         .map(|(id, n)| earlier.done().status(&line(id, n).0));
     use LineStatus::{Changed, Failed, Open, Succeeded};
     assert_eq!(known, [Succeeded, Changed, Failed, Changed, Open]);
-    assert_eq!(fs::read(&out).expect("it is there"), before, "it was only read");
+    assert_eq!(fs::read(&out).expect("the file exists"), before, "the output is unchanged");
     let mut changed = Ids::default();
     for id in ["b", "e"] {
-        changed.insert(Id::of(id), 1).expect("each is new");
+        changed.insert(Id::of(id), 1).expect("the id is new");
     }
-    let (output, done) = Output::resume(earlier, &changed).expect("the disk works");
+    let (output, done) = Output::resume(earlier, &changed).expect("the sync succeeds");
     assert_eq!((done.succeeded(), done.failed(), done.again()), (2, 1, 2));
     std::mem::forget(output);
     assert_eq!((ids(&out), ids(&errors)), (vec!["a".into(), "c".into()], vec!["d".into()]));
 }
 
 #[test]
-fn failures_for_good_make_room_when_asked() {
+fn permanent_failures_are_removed_on_request() {
     let folder = folder();
     let path = folder.path().join("out");
-    run(&path, &[ok("a"), refused("b"), passing("c")]);
-    let earlier = EarlierResults::read(&path, None, true).expect("it is sound");
+    run(&path, &[ok("a"), refused("b"), retryable("c")]);
+    let earlier = EarlierResults::read(&path, None, true).expect("the file is valid");
     assert!(earlier.done().contains("a") && !earlier.done().contains("b"));
-    let (_output, done) = Output::resume(earlier, &Ids::default()).expect("the disk works");
+    let (_output, done) = Output::resume(earlier, &Ids::default()).expect("the sync succeeds");
     assert_eq!((done.failed(), done.again(), ids(&path)), (0, 2, vec!["a".to_owned()]));
 }
 
@@ -194,23 +195,24 @@ fn invalid_request_hash_is_error_with_line() {
     let text = fs::read_to_string(&path).expect("text");
     let edited = text.replace("\"request_hash\":\"", "\"request_hash\":\"z");
     assert_ne!(edited, text);
-    fs::write(&path, &edited).expect("the disk has room");
-    let error = Output::open(&path, None).expect_err("no such hash").to_string();
+    fs::write(&path, &edited).expect("the write succeeds");
+    let error = Output::open(&path, None).expect_err("an invalid hash").to_string();
     let reason = "line 2 is not a batch result";
     assert!(error.contains(reason) && error.contains("32 hexadecimal digits"), "{error}");
     assert_eq!(fs::read_to_string(&path).expect("text"), edited);
 }
 
 #[test]
-fn lines_of_openais_own_output_count_as_finished() {
+fn lines_of_openai_output_count_as_finished() {
     let folder = folder();
     let path = folder.path().join("out");
     let line = r#"{"id": "batch_req_1", "custom_id": "a", "response": {"status_code": 200, "request_id": "r", "body": {}}, "error": null}"#;
-    fs::write(&path, format!("{line}\n\n{}", line.replace("\"a\"", "\"b\""))).expect("room");
-    let (_output, done) = Output::open(&path, None).expect("it opens");
+    fs::write(&path, format!("{line}\n\n{}", line.replace("\"a\"", "\"b\"")))
+        .expect("the write succeeds");
+    let (_output, done) = Output::open(&path, None).expect("the file opens");
     assert_eq!((done.succeeded(), done.contains("a"), done.contains("b")), (2, true, true));
     let text = fs::read_to_string(&path).expect("text");
-    assert!(text.ends_with("null}\n"), "the newline that was missing is there: {text}");
+    assert!(text.ends_with("null}\n"), "the missing newline was added: {text}");
 }
 
 fn numbered(count: usize) -> Reader<std::io::Cursor<String>> {
@@ -225,18 +227,18 @@ fn numbered(count: usize) -> Reader<std::io::Cursor<String>> {
 fn ordered_output_is_sorted_after_resume() {
     let folder = folder();
     let path = folder.path().join("out");
-    run(&path, &[ok("7"), passing("1"), ok("3"), refused("9")]);
-    let (mut output, done) = Output::open(&path, None).expect("it opens");
+    run(&path, &[ok("7"), retryable("1"), ok("3"), refused("9")]);
+    let (mut output, done) = Output::open(&path, None).expect("the file opens");
     for n in (0..10).rev().filter(|n: &i32| !done.contains(&n.to_string())) {
         let long = BatchResponse::new(200, format!("{{\"x\":\"{}\"}}", "y".repeat(20_000)));
-        output.write(&Outcome::succeeded(n.to_string(), long)).expect("the disk has room");
+        output.write(&Outcome::succeeded(n.to_string(), long)).expect("the write succeeds");
     }
-    output.finish_in_order(numbered(10).ids()).expect("the disk works");
+    output.finish_in_order(numbered(10).ids()).expect("the sync succeeds");
     let expected: Vec<_> = (0..10).map(|n| n.to_string()).collect();
     assert_eq!(ids(&path), expected);
-    let (output, done) = Output::open(&path, None).expect("it opens again");
+    let (output, done) = Output::open(&path, None).expect("the file opens again");
     assert_eq!((done.succeeded(), done.failed()), (9, 1));
-    output.finish_in_order(numbered(10).ids()).expect("the disk works");
+    output.finish_in_order(numbered(10).ids()).expect("the sync succeeds");
     assert_eq!(ids(&path), expected);
 }
 
@@ -244,10 +246,10 @@ fn ordered_output_is_sorted_after_resume() {
 fn ordered_output_ends_with_removed_requests() {
     let folder = folder();
     let path = folder.path().join("out");
-    run(&path, &[ok("gone"), ok("1"), ok("went"), ok("0")]);
-    let (output, _) = Output::open(&path, None).expect("it opens");
-    output.finish_in_order(&numbered(2).into_ids()).expect("the disk works");
-    assert_eq!(ids(&path), ["0", "1", "gone", "went"]);
+    run(&path, &[ok("x"), ok("1"), ok("y"), ok("0")]);
+    let (output, _) = Output::open(&path, None).expect("the file opens");
+    output.finish_in_order(&numbered(2).into_ids()).expect("the sync succeeds");
+    assert_eq!(ids(&path), ["0", "1", "x", "y"]);
 }
 
 #[cfg(unix)]
@@ -256,13 +258,14 @@ fn rewrite_keeps_permissions_and_removes_temporary_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder();
     let path = folder.path().join("out");
-    run(&path, &[ok("a"), passing("b")]);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
-    // A crash left the temporary file of an earlier attempt behind.
-    fs::write(folder.path().join("out.tollgate-tmp"), "half").expect("room");
-    let (_output, done) = Output::open(&path, None).expect("it opens");
+    run(&path, &[ok("a"), retryable("b")]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
+        .expect("the permissions are changed");
+    // The temporary file of an interrupted rewrite.
+    fs::write(folder.path().join("out.tollgate-tmp"), "half").expect("the write succeeds");
+    let (_output, done) = Output::open(&path, None).expect("the file opens");
     assert_eq!((done.again(), ids(&path)), (1, vec!["a".to_owned()]));
-    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&path).expect("the file exists").permissions().mode() & 0o777, 0o600);
     let names: BTreeSet<_> = fs::read_dir(folder.path())
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
@@ -270,7 +273,7 @@ fn rewrite_keeps_permissions_and_removes_temporary_file() {
     assert_eq!(names, BTreeSet::from(["out".to_owned(), "out.lock".to_owned()]));
 }
 
-/// Runs itself in a shell that lets files grow to a few kilobytes only, as a full disk does.
+/// Runs itself in a shell that limits files to a few kilobytes, as a full disk does.
 #[cfg(target_os = "linux")]
 #[test]
 fn partial_write_on_full_disk_is_truncated() {
@@ -289,23 +292,24 @@ fn partial_write_on_full_disk_is_truncated() {
 
 #[cfg(target_os = "linux")]
 fn write_until_full(path: &Path) {
-    let (mut output, _) = Output::open(path, None).expect("it opens");
+    let (mut output, _) = Output::open(path, None).expect("the file opens");
     let long = |n: u32| {
         let body = format!("{{\"x\":\"{}\"}}", "y".repeat(701));
         Outcome::succeeded(n.to_string(), BatchResponse::new(200, body))
     };
-    let error = (0..100).find_map(|n| output.write(&long(n)).err()).expect("it gets full");
+    let error = (0..100).find_map(|n| output.write(&long(n)).err()).expect("the disk is full");
     assert!(error.to_string().contains("out: cannot write: "), "{error}");
-    output.write(&ok("short")).expect("a short line still has room, and stands on its own");
+    output.write(&ok("short")).expect("a short line still fits");
 }
 
 #[test]
 fn failure_is_retryable_by_status() {
     assert!(Failure::new("timeout", "").retryable().is_retryable());
     assert!(!Failure::new("too_large", "").is_retryable());
-    for (status, may_pass) in [(400, false), (401, true), (403, false), (404, false), (422, false)]
+    for (status, is_retryable) in
+        [(400, false), (401, true), (403, false), (404, false), (422, false)]
     {
-        assert_eq!(Failure::http(status, "").is_retryable(), may_pass, "{status}");
+        assert_eq!(Failure::http(status, "").is_retryable(), is_retryable, "{status}");
     }
     for status in [408, 429, 500, 503, 529] {
         let failure = Failure::http(status, "later");

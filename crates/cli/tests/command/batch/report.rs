@@ -39,7 +39,7 @@ wait p99             0.10 s";
 }
 
 #[test]
-fn the_json_of_a_report_has_every_field_and_reads_back() {
+fn report_json_has_every_field_and_round_trips() {
     let json = report().to_json();
     let value: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
     let keys = "requests succeeded failed skipped retries rate_limited elapsed_s ideal_s utilization \
@@ -47,7 +47,7 @@ fn the_json_of_a_report_has_every_field_and_reads_back() {
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "{key} is missing");
     }
-    let back: Report = serde_json::from_str(&json).expect("it reads back");
+    let back: Report = serde_json::from_str(&json).expect("the report round-trips");
     assert_eq!(back.to_string(), report().to_string());
 }
 
@@ -73,11 +73,11 @@ failures by cause
 }
 
 #[test]
-fn report_of_an_earlier_version_reads_back() {
+fn report_of_earlier_version_is_readable() {
     let json = report().to_json();
     let mut value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let fields = value.as_object_mut().expect("an object");
-    fields.remove("failures").and(fields.remove("failed_earlier")).expect("they are there");
+    fields.remove("failures").and(fields.remove("failed_earlier")).expect("the fields exist");
     assert_eq!(serde_json::from_value::<Report>(value).ok(), Some(report()));
 }
 
@@ -91,7 +91,7 @@ fn run_without_limits_and_charges_has_no_ratios() {
 
 #[test]
 fn run_faster_than_limits_has_no_utilization() {
-    // Somebody forgot what it had used of its day.
+    // The usage of the day was reset during the run.
     let report = |ideal_s| Report { ideal_s, ..Report::default() }.with_last_send(6.0);
     assert_eq!(report(172_801.0).utilization, None);
     assert_eq!(report(6.0).utilization, Some(1.0));

@@ -1,4 +1,4 @@
-//! A folder with an input and an output, and what runs in it.
+//! Helpers for batch tests: a directory with an input and an output, and commands that run in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,21 +15,15 @@ use tollgate::quota::Quota;
 use tollgate_cli::batch::{Halt, Job, Resume, RunResult, Stop};
 use tollgate_simulate::{Settings, SimulatedServer};
 
+pub(crate) use crate::cli::rig::CommandOutput;
+
 /// An API key, which must not be printed.
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef-s3cret";
 
 pub(crate) struct Folder(TempDir);
 
-/// The exit code and output of a command.
-#[derive(Debug)]
-pub(crate) struct CommandOutput {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
 impl Folder {
-    /// A folder with these lines in `in.jsonl`.
+    /// Returns a directory with these lines in `in.jsonl`.
     pub(crate) fn with(lines: &[String]) -> Self {
         let folder = Self(TempDir::new().expect("a folder"));
         fs::write(folder.path("in.jsonl"), lines.join("\n")).expect("the input is written");
@@ -40,7 +34,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// A job from `in.jsonl` to `out.jsonl`: no limits, no retries, no key.
+    /// Returns a job from `in.jsonl` to `out.jsonl` with a high limit, without retries and API key.
     pub(crate) fn job(&self, base: &str) -> Job {
         Job {
             input: self.path("in.jsonl"),
@@ -63,7 +57,7 @@ impl Folder {
         }
     }
 
-    /// `tollgate batch in.jsonl -o out.jsonl`, with these arguments besides.
+    /// Returns the command `tollgate batch in.jsonl -o out.jsonl` with more arguments.
     pub(crate) fn batch(&self, rest: &str) -> Command {
         let mut command = tollgate();
         command.current_dir(self.0.path()).env("OPENAI_API_KEY", KEY);
@@ -71,23 +65,23 @@ impl Folder {
         command
     }
 
-    /// The lines of `out.jsonl`, each of them whole.
+    /// Returns the lines of `out.jsonl`, all of which must be complete.
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.lines_of("out.jsonl")
     }
 
     pub(crate) fn lines_of(&self, name: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.path(name)).expect("the file is there, and text");
-        assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn");
+        let text = fs::read_to_string(self.path(name)).expect("the file is UTF-8");
+        assert!(text.is_empty() || text.ends_with('\n'), "the last line is incomplete");
         text.lines().map(|line| serde_json::from_str(line).expect("every line parses")).collect()
     }
 
-    /// The lines of `out.jsonl` by their id, which is that of no other line.
+    /// Returns the lines of `out.jsonl` by id; every id must be unique.
     pub(crate) fn results(&self) -> BTreeMap<String, Value> {
         let mut results = BTreeMap::new();
         for line in self.lines() {
             let id = line["custom_id"].as_str().expect("an id").to_owned();
-            assert!(results.insert(id.clone(), line).is_none(), "{id} stands there twice");
+            assert!(results.insert(id.clone(), line).is_none(), "{id} is a duplicate");
         }
         results
     }
@@ -105,7 +99,7 @@ impl Folder {
     }
 
     pub(crate) fn listing(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).expect("the folder is there");
+        let entries = fs::read_dir(self.0.path()).expect("the folder is readable");
         let mut names: Vec<_> = entries
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
@@ -114,44 +108,39 @@ impl Folder {
     }
 }
 
-/// The command, with nothing on stdin, killed when it is dropped.
+/// Returns the command with an empty stdin; the process is killed on drop.
 pub(crate) fn tollgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-    // Not the developer's own.
+    // Ignores the developer's configuration.
     command.env("XDG_CONFIG_HOME", "/nowhere").env_remove("TOLLGATE_CONFIG");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }
 
-/// A text with one space where it has many.
+/// Replaces each run of whitespace with one space.
 pub(crate) fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Waits for the end of a command.
 pub(crate) async fn output_of(mut command: Command) -> CommandOutput {
-    ended(command.spawn().expect("it starts")).await
+    ended(command.spawn().expect("the command starts")).await
 }
 
 pub(crate) async fn ended(child: Child) -> CommandOutput {
     let output = tokio::time::timeout(DEADLINE, child.wait_with_output());
-    let output = output.await.expect("it ends in time").expect("it is waited for");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");
-    CommandOutput {
-        code: output.status.code(),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    let output = output.await.expect("the run ends in time");
+    CommandOutput::from(output.expect("the process is awaited"))
 }
 
-/// Runs a job that nobody stops, to its end.
+/// Runs a job to its end.
 pub(crate) async fn run(job: &Job) -> RunResult {
     let stop = Stop::new();
     let ended = tokio::time::timeout(DEADLINE, job.run(&stop));
-    ended.await.expect("it ends in time").expect("it can begin")
+    ended.await.expect("the run ends in time").expect("the run starts")
 }
 
-/// The reason why a run was stopped.
+/// Returns the reason why a run was stopped.
 pub(crate) fn reason(ended: &RunResult) -> &str {
     match &ended.halt {
         Some(Halt::Failed(reason)) => reason,
@@ -160,18 +149,20 @@ pub(crate) fn reason(ended: &RunResult) -> &str {
 }
 
 /// Polls until the condition holds.
-pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
+pub(crate) async fn until(description: &str, mut condition: impl FnMut() -> bool) {
     let polls = async {
-        while !so() {
+        while !condition() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, polls).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(DEADLINE, polls)
+        .await
+        .unwrap_or_else(|_| panic!("timed out: {description}"));
 }
 
 /// Sends a signal to a process of this test.
 pub(crate) fn signal(child: &Child, name: &str) {
-    let id = child.id().expect("it has not ended").to_string();
+    let id = child.id().expect("the process runs").to_string();
     let sent = std::process::Command::new("kill").args([name, &id]).status().expect("kill runs");
     assert!(sent.success());
 }
@@ -183,7 +174,8 @@ pub(crate) async fn simulated(settings: Settings) -> (SimulatedServer, String) {
     (server, base)
 }
 
-/// The body of a chat that OpenAI's rule charges `tokens` for, answered by 5 tokens.
+/// Returns the body of a chat request that OpenAI's rule charges with `tokens`; its response has 5
+/// tokens.
 pub(crate) fn chat(model: &str, tokens: u64) -> Value {
     json!({
         "model": model,
@@ -193,17 +185,17 @@ pub(crate) fn chat(model: &str, tokens: u64) -> Value {
     })
 }
 
-/// A Batch line. The id stands in the body too, where a server can see it.
+/// Returns a Batch line. The body contains the id too, for the server.
 pub(crate) fn line(id: &str, mut body: Value) -> String {
     body["user"] = id.into();
     json!({"custom_id": id, "method": "POST", "url": "/v1/chat/completions", "body": body})
         .to_string()
 }
 
-/// Lines `r0`, `r1`, ... of 100 tokens each.
+/// Returns the lines `r0`, `r1`, ... of 100 tokens each.
 pub(crate) fn lines(count: usize) -> Vec<String> {
     (0..count).map(|n| line(&format!("r{n}"), chat("gpt-4o", 100))).collect()
 }
 
-/// The timeout of a test that hangs.
+/// The timeout of each wait.
 const DEADLINE: Duration = Duration::from_secs(100);

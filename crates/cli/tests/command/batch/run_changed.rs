@@ -1,4 +1,4 @@
-//! Inputs that have changed since an earlier run answered them.
+//! Inputs that have changed since an earlier run.
 
 use std::fs;
 use std::process::Stdio;
@@ -9,12 +9,12 @@ use tokio::io::AsyncWriteExt;
 use super::rig::{Folder, KEY, chat, ended, line, lines, output_of};
 use super::scripted::{Reply, Scripted};
 
-/// Raw bodies, each with its user.
+/// Returns raw bodies, one per user.
 fn raw(users: &[&str]) -> Vec<String> {
     users.iter().map(|user| json!({"model": "gpt-4o", "user": user}).to_string()).collect()
 }
 
-/// A server that answers with the user of the request.
+/// Starts a server that answers with the user of the request.
 async fn echo() -> Scripted {
     Scripted::start(|call| {
         let usage = json!({"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12});
@@ -25,7 +25,7 @@ async fn echo() -> Scripted {
     .await
 }
 
-/// Which user each line of the output was answered for.
+/// Returns the id of each output line and the user in its response.
 fn answered(folder: &Folder) -> Vec<(String, String)> {
     let user = |line: &Value| {
         let content = &line["response"]["body"]["choices"][0]["message"]["content"];
@@ -43,11 +43,11 @@ fn rewrite(folder: &Folder, lines: &[String]) {
 }
 
 fn bytes(folder: &Folder) -> Vec<u8> {
-    fs::read(folder.path("out.jsonl")).expect("the output is there")
+    fs::read(folder.path("out.jsonl")).expect("the output exists")
 }
 
 #[tokio::test]
-async fn line_inserted_above_raw_bodies_is_refused_and_named() {
+async fn line_inserted_above_raw_bodies_is_rejected() {
     let folder = Folder::with(&raw(&["a", "b", "c"]));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
@@ -95,7 +95,7 @@ async fn changed_body_is_rejected_or_resent() {
         assert!(refused.stderr.contains(part), "{part} is missing from {}", refused.stderr);
     }
     for part in ["secret prompt", "line number"] {
-        assert!(!refused.stderr.contains(part), "{part} stands in {}", refused.stderr);
+        assert!(!refused.stderr.contains(part), "{part} is in {}", refused.stderr);
     }
     let resent = output_of(folder.batch(&format!("{arguments} --changed resend --ordered"))).await;
     assert_eq!((resent.code, server.received()), (Some(0), 50), "{resent:?}");
@@ -115,7 +115,7 @@ async fn request_of_another_endpoint_is_another_request() {
 }
 
 #[tokio::test]
-async fn lines_that_moved_under_their_own_ids_are_left_alone() {
+async fn moved_lines_with_own_ids_are_unchanged() {
     let folder = Folder::with(&lines(3));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
@@ -129,7 +129,7 @@ async fn lines_that_moved_under_their_own_ids_are_left_alone() {
 }
 
 #[tokio::test]
-async fn answered_line_that_became_invalid_is_refused_or_replaced() {
+async fn finished_line_that_became_invalid_is_rejected_or_replaced() {
     let folder = Folder::with(&lines(3));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
@@ -161,7 +161,7 @@ async fn output_without_hashes_is_resumed_with_one_warning() {
     assert!(warnings[0].contains("out.jsonl: 2 results without a request hash"), "{resumed:?}");
     assert_eq!(folder.results()["line-3"]["request_hash"].as_str().map(str::len), Some(32));
 
-    // The lines that can be checked still are.
+    // Lines with a hash are still compared.
     rewrite(&folder, &raw(&["new", "a", "b", "c"]));
     let refused = output_of(folder.batch(&arguments)).await;
     assert_eq!((refused.code, server.received()), (Some(2), 1), "{refused:?}");
@@ -174,15 +174,15 @@ async fn piped(folder: &Folder, rest: &str, lines: &[String]) -> super::rig::Com
     let mut command = super::rig::tollgate();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl"]).args(rest.split_whitespace());
-    let mut child = command.spawn().expect("it starts");
+    let mut child = command.spawn().expect("the command starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    // A run that refuses reads nothing.
+    // A run that is rejected reads no input.
     let _ = stdin.write_all(lines.join("\n").as_bytes()).await;
     drop(stdin);
     ended(child).await
 }
 
-/// A pipe can be read only once: its lines are compared as they come.
+/// A pipe can be read only once, so its lines are compared while they are read.
 #[cfg(unix)]
 #[tokio::test]
 async fn changed_line_from_pipe_stops_run() {

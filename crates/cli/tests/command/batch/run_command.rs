@@ -78,7 +78,7 @@ async fn dry_run_prints_estimates_and_writes_no_files() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_only_the_report_is_printed() {
+async fn only_report_is_printed_without_terminal() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|_| Reply::ok()).await;
     for quiet in ["", "--quiet"] {
@@ -90,7 +90,7 @@ async fn without_a_terminal_only_the_report_is_printed() {
 }
 
 #[tokio::test]
-async fn raw_bodies_go_to_the_endpoint_under_every_form_of_base_url() {
+async fn raw_bodies_go_to_endpoint_for_any_base_url_form() {
     for end in ["", "/", "/v1", "/v1/"] {
         let folder = Folder::with(&[r#"{"input": "a",  "model": "m"}"#.to_owned()]);
         let server = Scripted::start(|_| Reply::ok()).await;
@@ -120,12 +120,12 @@ async fn api_key_is_required_only_by_provider() {
 }
 
 #[tokio::test]
-async fn the_built_in_provider_needs_no_key_and_no_network() {
+async fn simulated_provider_needs_no_key_and_no_network() {
     for provider in ["openai", "compatible"] {
         let folder = Folder::with(&lines(30));
         let mut command = folder.batch(&format!("--simulate --tpm 20000 --provider {provider}"));
         command.env_remove("OPENAI_API_KEY");
-        // A proxy that nobody listens at: the way to this machine does not lead there.
+        // An unreachable proxy, which loopback addresses must bypass.
         command.env("HTTP_PROXY", "http://127.0.0.1:1").env("http_proxy", "http://127.0.0.1:1");
         let output = output_of(command).await;
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
@@ -138,11 +138,12 @@ async fn the_built_in_provider_needs_no_key_and_no_network() {
 async fn simulated_provider_prints_counters_when_interrupted() {
     let mut command = tollgate();
     command.args(["simulate", "--listen", "127.0.0.1:0", "--latency-ms", "1..5", "--rpm", "500"]);
-    let mut server = command.spawn().expect("it starts");
+    let mut server = command.spawn().expect("the command starts");
     let mut stdout = BufReader::new(server.stdout.take().expect("a pipe"));
     let mut received = String::new();
-    stdout.read_line(&mut received).await.expect("it says where it listens");
-    let base = received.trim().strip_prefix("listening on ").expect("it says where it listens");
+    stdout.read_line(&mut received).await.expect("the server prints its address");
+    let base =
+        received.trim().strip_prefix("listening on ").expect("the server prints its address");
 
     let folder = Folder::with(&lines(20));
     let batch = output_of(folder.batch(&format!("--base-url {base} --rpm 500"))).await;

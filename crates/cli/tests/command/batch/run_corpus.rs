@@ -1,4 +1,4 @@
-//! Recorded requests against the built-in provider.
+//! Recorded requests against the simulated provider.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use super::rig::{Folder, run, simulated};
 #[tokio::test]
 async fn recorded_request_succeeds_or_fails_with_reason() {
     let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
-        eprintln!("left out: TOLLGATE_CORPUS names no folder of recorded traffic");
+        eprintln!("skipped: TOLLGATE_CORPUS is not set");
         return;
     };
     let path = Path::new(&corpus).join("openai.har");
     let har = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let recorded = convert(har.as_bytes(), "openai").expect("it is a recording").lines;
+    let recorded = convert(har.as_bytes(), "openai").expect("a valid HAR file").lines;
     let folder = Folder::with(&recorded);
     let (server, base) = simulated(Settings::default().with_tpm(10_000_000)).await;
     let quota = Quota::new().tpm(10_000_000);

@@ -9,7 +9,7 @@ use super::rig::{Folder, KEY, lines, output_of, squeezed};
 use super::scripted::{Reply, Scripted};
 
 fn report(folder: &Folder) -> Value {
-    let text = std::fs::read(folder.path("r.json")).expect("the report is there");
+    let text = std::fs::read(folder.path("r.json")).expect("the report exists");
     serde_json::from_slice(&text).expect("the report is JSON")
 }
 
@@ -53,7 +53,7 @@ async fn failures_are_counted_by_cause_with_one_example_each() {
 }
 
 #[tokio::test]
-async fn example_that_repeats_the_prompt_or_the_key_is_withheld() {
+async fn example_that_quotes_prompt_or_key_is_withheld() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|call| match call.id.as_str() {
         "r0" => Reply::error(400, "bad", "cannot answer 'the sky blue in the day': no"),
@@ -82,7 +82,7 @@ async fn example_that_repeats_the_prompt_or_the_key_is_withheld() {
 }
 
 #[tokio::test]
-async fn lines_that_failed_for_good_are_sent_again_when_asked() {
+async fn permanently_failed_lines_are_resent_on_request() {
     let folder = Folder::with(&lines(5));
     let fixed = Arc::new(AtomicBool::new(false));
     let open = Arc::clone(&fixed);

@@ -17,8 +17,8 @@ use super::scripted::{Reply, Scripted};
 #[tokio::test]
 async fn rejected_api_key_stops_run_and_is_hidden() {
     let folder = Folder::with(&lines(40));
-    let mended = Arc::new(AtomicBool::new(false));
-    let open = Arc::clone(&mended);
+    let fixed = Arc::new(AtomicBool::new(false));
+    let open = Arc::clone(&fixed);
     let server = Scripted::start(move |call| match call.number {
         3.. if !open.load(Ordering::Relaxed) => {
             let output = format!("Incorrect API key provided: {}.", call.authorization);
@@ -48,7 +48,7 @@ async fn rejected_api_key_stops_run_and_is_hidden() {
         );
     }
 
-    mended.store(true, Ordering::Relaxed);
+    fixed.store(true, Ordering::Relaxed);
     let next = output_of(folder.batch(&arguments)).await;
     assert_eq!(next.code, Some(0), "{next:?}");
     let results = folder.results();
@@ -100,7 +100,7 @@ async fn rejected_request_fails_permanently_without_retry() {
     assert_eq!(codes, ["http_400", "http_403", "http_404"]);
     assert_eq!(results["r1"]["error"]["message"], "max_tokens is too large");
     assert_eq!(results["r1"]["response"]["body"]["error"]["code"], "invalid_value");
-    assert_eq!(ended.report.charged_tokens, 2 * 12, "what is refused takes nothing");
+    assert_eq!(ended.report.charged_tokens, 2 * 12, "refused requests are not charged");
 
     let next = run(&job).await;
     assert_eq!((next.report.skipped, next.report.requests, next.report.failed_earlier), (5, 0, 3));
@@ -116,10 +116,10 @@ async fn server_errors_are_retried() {
         let (server, base) = simulated(settings).await;
         let job = Job { retries: 8, profile: COMPATIBLE_USAGE, ..folder.job(&base) };
         let ended = run(&job).await;
-        let stats = server.shutdown().await.expect("it ends well").total;
+        let stats = server.shutdown().await.expect("the server shuts down").total;
         assert!(stats.failed > 0 && stats.failed == ended.report.retries, "{kind:?} {stats:?}");
         assert_eq!((ended.report.succeeded, folder.results().len()), (12, 12), "{kind:?}");
-        assert_eq!(ended.report.charged_tokens, 12 * 17, "only what was answered is counted");
+        assert_eq!(ended.report.charged_tokens, 12 * 17, "only answered requests are charged");
     }
 }
 
@@ -160,12 +160,20 @@ async fn retry_after_delays_only_requests_of_same_model() {
     );
     let calls = server.calls();
     let mut order: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
-    // Whether r0 queues again before its siblings have been read is a matter of chance.
+    // r0 may queue again before or after the other lines are read.
     order[3..].sort_unstable();
-    assert_eq!(order, ["r0", "r3", "r4", "r0", "r1", "r2", "r5"], "a's siblings wait, b's go on");
+    assert_eq!(
+        order,
+        ["r0", "r3", "r4", "r0", "r1", "r2", "r5"],
+        "requests for `a` wait, requests for `b` do not"
+    );
     let refused_at = calls[1].answered_before;
     for call in calls.iter().skip(1).filter(|call| call.model == "a") {
-        assert!(call.arrived >= refused_at + Duration::from_secs(1), "{} came early", call.id);
+        assert!(
+            call.arrived >= refused_at + Duration::from_secs(1),
+            "{} was sent too early",
+            call.id
+        );
     }
 }
 
@@ -192,7 +200,7 @@ async fn in_band_error_is_classified_by_provider() {
 }
 
 #[tokio::test]
-async fn redirect_is_a_retryable_failure() {
+async fn redirect_is_retryable_failure() {
     let folder = Folder::with(&lines(2));
     let server = Scripted::start(|call| match call.path.as_str() {
         "/elsewhere" => Reply::ok().body("<html>Log in</html>"),
@@ -240,7 +248,7 @@ async fn truncated_response_is_retried() {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             let mut buf = [0; 4096];
             let _ = stream.read(&mut buf).await.expect("a request");
-            stream.write_all(answer.as_bytes()).await.expect("an answer");
+            stream.write_all(answer.as_bytes()).await.expect("a response");
         }
     });
     let folder = Folder::with(&lines(1));
@@ -249,8 +257,8 @@ async fn truncated_response_is_retried() {
     assert_eq!(folder.results()["r0"]["response"]["body"], serde_json::json!({"a": 1}));
 }
 
-/// Bodies of a 200 that answer nothing, and what their error lines say.
-const NO_ANSWERS: &[(&str, &str, &str)] = &[
+/// Content types and invalid bodies of 200 responses, and the start of their error messages.
+const INVALID_RESPONSES: &[(&str, &str, &str)] = &[
     ("", "", "HTTP 200, but the body is empty"),
     (
         "text/html",
@@ -275,34 +283,34 @@ const NO_ANSWERS: &[(&str, &str, &str)] = &[
 
 #[tokio::test]
 async fn invalid_200_response_is_retried() {
-    let folder = Folder::with(&lines(NO_ANSWERS.len()));
+    let folder = Folder::with(&lines(INVALID_RESPONSES.len()));
     let server = Scripted::start(|call| match call.answers_before {
-        before if before < NO_ANSWERS.len() => no_answer(&call.id),
+        before if before < INVALID_RESPONSES.len() => invalid_response(&call.id),
         _ => Reply::ok(),
     })
     .await;
     let job = Job { retries: 2, profile: COMPATIBLE_USAGE, ..folder.job(server.base()) };
-    let ended = run(&Job { max_in_flight: NO_ANSWERS.len(), ..job }).await;
-    let count = NO_ANSWERS.len() as u64;
+    let ended = run(&Job { max_in_flight: INVALID_RESPONSES.len(), ..job }).await;
+    let count = INVALID_RESPONSES.len() as u64;
     let report = &ended.report;
     assert_eq!((report.succeeded, report.failed, report.retries), (count, 0, count), "{report}");
-    assert_eq!(server.received(), 2 * NO_ANSWERS.len());
+    assert_eq!(server.received(), 2 * INVALID_RESPONSES.len());
 }
 
 #[tokio::test]
 async fn invalid_200_response_after_retries_is_error_line() {
-    let folder = Folder::with(&lines(NO_ANSWERS.len()));
-    let server = Scripted::start(|call| no_answer(&call.id)).await;
+    let folder = Folder::with(&lines(INVALID_RESPONSES.len()));
+    let server = Scripted::start(|call| invalid_response(&call.id)).await;
     for retries in [0, 1] {
         let job = Job { retries, profile: OPENAI, ..folder.job(server.base()) };
         let ended = run(&job).await;
         let report = &ended.report;
         assert_eq!((report.succeeded, ended.halt), (0, None), "{report}");
-        assert_eq!(report.failed, NO_ANSWERS.len() as u64);
-        // A 200 may have been billed: each try keeps its reservation of 100 tokens.
+        assert_eq!(report.failed, INVALID_RESPONSES.len() as u64);
+        // A 200 may have been billed: each attempt keeps its reservation of 100 tokens.
         assert_eq!(report.charged_tokens, report.failed * 100 * u64::from(retries + 1));
         for (id, line) in folder.results() {
-            let (_, body, expected) = NO_ANSWERS[id[1..].parse::<usize>().expect("an id")];
+            let (_, body, expected) = INVALID_RESPONSES[id[1..].parse::<usize>().expect("an id")];
             let message = line["error"]["message"].as_str().expect("a message");
             assert!(message.starts_with(expected), "{id}: {message}");
             let code =
@@ -314,8 +322,8 @@ async fn invalid_200_response_after_retries_is_error_line() {
     }
 }
 
-fn no_answer(id: &str) -> Reply {
-    let (kind, body, _) = NO_ANSWERS[id[1..].parse::<usize>().expect("an id")];
+fn invalid_response(id: &str) -> Reply {
+    let (kind, body, _) = INVALID_RESPONSES[id[1..].parse::<usize>().expect("an id")];
     let reply = Reply::ok().body(body);
     if kind.is_empty() { reply } else { reply.header("content-type", kind) }
 }

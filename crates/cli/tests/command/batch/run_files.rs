@@ -12,7 +12,7 @@ use super::scripted::{Reply, Scripted};
 #[tokio::test]
 async fn missing_input_creates_no_output() {
     let folder = Folder::with(&[]);
-    std::fs::remove_file(folder.path("in.jsonl")).expect("it was there");
+    std::fs::remove_file(folder.path("in.jsonl")).expect("the input is removed");
     let output = output_of(folder.batch("--base-url http://127.0.0.1:1 --rpm 1")).await;
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(output.stderr.contains("in.jsonl: No such file"), "{output:?}");
@@ -38,15 +38,15 @@ async fn piped_input_is_read_once() {
     let mut command = super::rig::tollgate();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl", "--rpm", "100", "--base-url"]);
-    let mut child = command.arg(server.base()).spawn().expect("it starts");
+    let mut child = command.arg(server.base()).spawn().expect("the command starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(lines(5).join("\n").as_bytes()).await.expect("it is read");
+    stdin.write_all(lines(5).join("\n").as_bytes()).await.expect("the command reads stdin");
     drop(stdin);
     assert_eq!(ended(child).await.code, Some(0));
     assert_eq!(folder.results().len(), 5);
 }
 
-/// A pipe into which nothing comes any more can't be waited for.
+/// The run must not wait for the end of an idle pipe.
 #[cfg(unix)]
 #[tokio::test]
 async fn interrupt_ends_run_with_open_pipe() {
@@ -55,11 +55,11 @@ async fn interrupt_ends_run_with_open_pipe() {
     let mut command = super::rig::tollgate();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl", "--rpm", "100", "--base-url"]);
-    let mut child = command.arg(server.base()).spawn().expect("it starts");
+    let mut child = command.arg(server.base()).spawn().expect("the command starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let line = lines(1).remove(0) + "\n";
-    stdin.write_all(line.as_bytes()).await.expect("it is read");
-    super::rig::until("it is answered", || folder.written() == 1).await;
+    stdin.write_all(line.as_bytes()).await.expect("the command reads stdin");
+    super::rig::until("the result is written", || folder.written() == 1).await;
     super::rig::signal(&child, "-INT");
     assert_eq!(ended(child).await.code, Some(130));
     drop(stdin);
@@ -69,9 +69,9 @@ async fn interrupt_ends_run_with_open_pipe() {
 async fn unusable_output_fails_before_sending() {
     let folder = Folder::with(&lines(1));
     let server = Scripted::start(|_| Reply::ok()).await;
-    std::fs::write(folder.path("out.jsonl"), "my own notes\n").expect("it is written");
+    std::fs::write(folder.path("out.jsonl"), "my own notes\n").expect("the file is written");
     let job = folder.job(server.base());
-    let refused = job.run(&Stop::new()).await.expect_err("it holds something else");
+    let refused = job.run(&Stop::new()).await.expect_err("the output is foreign");
     assert!(matches!(refused, JobError::Output(_)), "{refused:?}");
     assert_eq!(server.received(), 0);
 }
@@ -87,7 +87,7 @@ async fn unwritable_report_fails_before_sending() {
     assert_eq!((server.received(), folder.listing()), (0, vec!["in.jsonl".to_owned()]));
 }
 
-/// The bound on a file's size stands for a disk that is full.
+/// A limit on the file size simulates a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn full_disk_stops_run_and_next_run_continues() {

@@ -20,11 +20,11 @@ async fn first_response_sets_limits_of_following_requests() {
         async move { job.run(&stop).await }
     });
     until("the learned limit is used up", || folder.written() >= 30).await;
-    // The next would come a minute later.
+    // The next request would be sent a minute later.
     stop.halt(Halt::Interrupted);
-    let ended = running.await.expect("no panic").expect("it could begin");
+    let ended = running.await.expect("no panic").expect("the run starts");
     assert_eq!((ended.report.succeeded, ended.report.rate_limited), (30, 0), "{}", ended.report);
-    let stats = server.shutdown().await.expect("it ends well");
+    let stats = server.shutdown().await.expect("the server shuts down");
     assert_eq!((stats.total.received, stats.total.refused), (30, 0));
 }
 
@@ -39,8 +39,8 @@ async fn responses_without_limits_leave_run_unlimited() {
     let ended = run(&Job { quota: Quota::new(), ..folder.job(server.base()) }).await;
     assert_eq!(ended.report.succeeded, 20);
     let calls = server.calls();
-    assert_eq!(calls[1].answers_before, 1, "the second waits for what the first one teaches");
-    assert!(calls[19].answers_before < 19, "and then they go together");
+    assert_eq!(calls[1].answers_before, 1, "the second request waits for the first response");
+    assert!(calls[19].answers_before < 19, "later requests are concurrent");
 }
 
 #[tokio::test]
@@ -59,15 +59,15 @@ async fn response_without_limits_keeps_one_in_flight() {
 #[tokio::test]
 async fn run_without_limits_warns_and_zero_is_unlimited() {
     let folder = Folder::with(&lines(12));
-    // Held until all have come: they only do if nothing limits them.
+    // Responses are held until all requests have arrived, which requires that they are unlimited.
     let server = Scripted::start(|call| match call.number {
         0 => Reply::ok().header("x-ratelimit-limit-requests", "1"),
         _ => Reply::ok().held(),
     })
     .await;
     let child = folder.batch(&format!("--base-url {} --rpm 0", server.base())).spawn();
-    let child = child.expect("it starts");
-    until("all have come", || server.received() == 12).await;
+    let child = child.expect("the command starts");
+    until("all requests have arrived", || server.received() == 12).await;
     server.release();
     let first = super::rig::ended(child).await;
     assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""), "{first:?}");

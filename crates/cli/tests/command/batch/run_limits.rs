@@ -9,13 +9,14 @@ use tollgate_simulate::{Counters, Settings};
 use super::rig::{Folder, chat, line, output_of, run, simulated, squeezed};
 use super::scripted::{Reply, Scripted};
 
-/// 61,000 tokens: the bucket of 60,000 gives 58,800 at once and the rest in 2.2 s.
+/// Returns a folder with 61 lines of 1,000 tokens each: a limit of 60,000 admits 58,800 tokens
+/// immediately and the rest within 2.2 s.
 fn folder_above_burst() -> Folder {
     let lines: Vec<_> = (0..61).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
     Folder::with(&lines)
 }
 
-/// All of `count` lines succeeded, and the report says what the server says.
+/// Asserts that all `count` lines succeeded and that the report equals the counters of the server.
 fn assert_accounts(folder: &Folder, count: u64, report: &Report, server: &Counters) {
     let results = folder.results();
     assert_eq!(results.len() as u64, count);
@@ -34,13 +35,13 @@ fn assert_accounts(folder: &Folder, count: u64, report: &Report, server: &Counte
     assert_eq!(report.charged_tokens, server.charged_tokens);
 }
 
-/// The run of a job as OpenAI's against a server of these limits, and its report.
-async fn judged(folder: &Folder, quota: Quota, settings: Settings, count: u64) -> Report {
+/// Runs a job with the OpenAI profile against a server with these limits. Returns its report.
+async fn run_against(folder: &Folder, quota: Quota, settings: Settings, count: u64) -> Report {
     let (server, base) = simulated(settings).await;
     let job = Job { quota, profile: OPENAI, ..folder.job(&base) };
     let ended = run(&job).await;
     assert_eq!(ended.halt, None);
-    let stats = server.shutdown().await.expect("it ends well");
+    let stats = server.shutdown().await.expect("the server shuts down");
     assert_accounts(folder, count, &ended.report, &stats.total);
     ended.report
 }
@@ -54,14 +55,14 @@ fn assert_waited(report: &Report) {
 }
 
 #[tokio::test]
-async fn azure_deployment_in_the_base_url_is_the_key() {
+async fn azure_deployment_in_base_url_is_key() {
     let folder = Folder::with(&[line("r0", chat("gpt-4o", 100))]);
     let server = Scripted::start(|_| Reply::ok()).await;
     let base = format!("{}/openai/deployments/mine", server.base());
     let job = Job { profile: AZURE, quota: Quota::new().rpm(100), ..folder.job(&base) };
     assert_eq!(job.plan().expect("a plan").models.keys().collect::<Vec<_>>(), ["mine"]);
     let limiter = job.limiter().expect("limits");
-    job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
+    job.run_with(limiter.clone(), &Stop::new()).await.expect("the run starts");
     assert_eq!(limiter.state().keys(), ["mine"]);
 }
 
@@ -69,12 +70,12 @@ async fn azure_deployment_in_the_base_url_is_the_key() {
 async fn job_above_burst_waits_without_429() {
     let folder = folder_above_burst();
     let settings = Settings::default().with_tpm(60_000);
-    let report = judged(&folder, Quota::new().tpm(60_000), settings, 61).await;
+    let report = run_against(&folder, Quota::new().tpm(60_000), settings, 61).await;
     assert_waited(&report);
 }
 
 #[tokio::test]
-async fn the_command_waits_for_the_same_limits_and_writes_the_report() {
+async fn command_waits_for_limits_and_writes_report() {
     let folder = folder_above_burst();
     let (server, base) = simulated(Settings::default().with_tpm(60_000)).await;
     let arguments = format!("--base-url {base} --provider openai --tpm 60000 --report r.json");
@@ -83,7 +84,7 @@ async fn the_command_waits_for_the_same_limits_and_writes_the_report() {
     let report = std::fs::read_to_string(folder.path("r.json")).expect("a report");
     let report: Report = serde_json::from_str(&report).expect("the report is JSON");
     assert_eq!(output.stdout.trim_end(), report.to_string());
-    let stats = server.shutdown().await.expect("it ends well");
+    let stats = server.shutdown().await.expect("the server shuts down");
     assert_accounts(&folder, 61, &report, &stats.total);
     assert_waited(&report);
 }
@@ -107,23 +108,23 @@ async fn windows_admit_whole_amount_immediately() {
         (Algorithm::SlidingWindow, tollgate_simulate::LimitAlgorithm::SlidingWindow),
         (Algorithm::FixedWindow, tollgate_simulate::LimitAlgorithm::FixedWindow),
     ];
-    for (kept, enforced) in table {
+    for (algorithm, enforced) in table {
         let lines: Vec<_> =
             (0..30).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
         let folder = Folder::with(&lines);
-        let quota = Quota::new().rpm(30).tpm(30_000).with_algorithm(kept);
+        let quota = Quota::new().rpm(30).tpm(30_000).with_algorithm(algorithm);
         let settings = Settings::default().with_rpm(30).with_tpm(30_000).with_algorithm(enforced);
-        let report = judged(&folder, quota, settings, 30).await;
-        assert_eq!((report.ideal_s, report.utilization), (0.0, None), "{kept:?}");
+        let report = run_against(&folder, quota, settings, 30).await;
+        assert_eq!((report.ideal_s, report.utilization), (0.0, None), "{algorithm:?}");
     }
 }
 
 #[tokio::test]
-async fn limits_of_a_minute_and_a_day_hold_together() {
+async fn minute_and_day_limits_apply_together() {
     let folder = Folder::with(&super::rig::lines(40));
     let quota = Quota::new().rpm(60).tpm(5_000).rpd(50);
     let settings = Settings::default().with_rpm(60).with_tpm(5_000).with_rpd(50);
-    let report = judged(&folder, quota, settings, 40).await;
+    let report = run_against(&folder, quota, settings, 40).await;
     assert_eq!(report.ideal_s, 0.0);
     assert!(squeezed(&report.to_string()).contains("utilization - "), "{report}");
 }
@@ -135,8 +136,11 @@ async fn each_model_has_separate_limits() {
         (0..27).map(|n| line(&format!("r{n}"), chat(models[n % 3], 1_000))).collect();
     let folder = Folder::with(&lines);
     let settings = Settings::default().with_tpm(10_000);
-    let report = judged(&folder, Quota::new().tpm(10_000), settings, 27).await;
-    assert_eq!(report.ideal_s, 0.0, "27,000 tokens fit at once only where each model has its own");
+    let report = run_against(&folder, Quota::new().tpm(10_000), settings, 27).await;
+    assert_eq!(
+        report.ideal_s, 0.0,
+        "27,000 tokens fit immediately only if each model has its own limit"
+    );
 }
 
 #[tokio::test]
@@ -154,7 +158,7 @@ async fn request_above_capacity_fails_unsent() {
     let message = "gpt-4o: the request needs 70000 tokens, the limit allows at most 60000; make the request smaller or raise the limit";
     assert_eq!(big["error"]["message"], message);
 
-    // It cost no request: under higher limits it is sent.
+    // The line was not sent. A run with higher limits sends it.
     drop(server);
     let (server, base) = simulated(Settings::default().with_tpm(80_000)).await;
     let job = Job { quota: Quota::new().tpm(80_000), profile: OPENAI, ..folder.job(&base) };
@@ -164,7 +168,7 @@ async fn request_above_capacity_fails_unsent() {
 }
 
 #[tokio::test]
-async fn wait_longer_than_max_wait_ends_the_run_and_fails_no_line() {
+async fn wait_above_max_wait_ends_run_without_failed_lines() {
     let folder = Folder::with(&super::rig::lines(5));
     let server = Scripted::start(|call| match call.number {
         0 => Reply::ok(),

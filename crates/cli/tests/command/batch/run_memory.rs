@@ -9,7 +9,7 @@ use serde_json::json;
 use super::rig::{Folder, chat, ended, line};
 use super::scripted::{Reply, Scripted};
 
-/// Writes `count` lines of about a kilobyte; says how long each is.
+/// Writes `count` lines of about a kilobyte. Returns the length of each.
 fn fill(folder: &Folder, count: usize) -> u64 {
     let mut body = chat("gpt-4o", 10_000);
     body["padding"] = json!("x".repeat(700));
@@ -19,12 +19,12 @@ fn fill(folder: &Folder, count: usize) -> u64 {
     for n in 0..count {
         let line = line(&format!("request-{n:06}"), body.clone());
         length = line.len() as u64 + 1;
-        writeln!(file, "{line}").expect("it is written");
+        writeln!(file, "{line}").expect("the file is written");
     }
     length
 }
 
-/// The most memory that a process had, in KiB; nothing once it has ended.
+/// Returns the peak memory of a process in KiB; `None` after its end.
 fn peak(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -37,10 +37,10 @@ async fn hundred_thousand_lines_use_bounded_memory() {
     let folder = Folder::with(&[]);
     let size = fill(&folder, LINES) * LINES as u64;
     assert!(size > 90 << 20);
-    // None of them ever fits: nobody is there to be sent to.
+    // No request fits the limit, so that none is sent.
     let child = folder.batch("--base-url http://127.0.0.1:1 --tpm 1000").spawn();
-    let child = child.expect("it starts");
-    let process = child.id().expect("it has not ended");
+    let child = child.expect("the command starts");
+    let process = child.id().expect("the process runs");
     let watch = async {
         let mut most = 0;
         while let Some(now) = peak(process) {
@@ -74,18 +74,18 @@ async fn read_ahead_is_bounded() {
     let length = fill(&folder, LINES);
     let server = Scripted::start(|_| Reply::ok().after(Duration::from_millis(10))).await;
     let arguments = format!("--base-url {} --rpm 0 --max-in-flight 8", server.base());
-    let mut child = folder.batch(&arguments).spawn().expect("it starts");
-    let process = child.id().expect("it has not ended");
+    let mut child = folder.batch(&arguments).spawn().expect("the command starts");
+    let process = child.id().expect("the process runs");
     let mut furthest = 0;
     while folder.written() < 400 {
         if let Some(read) = offset(process, "in.jsonl") {
             furthest = read.max(furthest);
-            // The one that has no room yet, and what the file's buffer holds.
+            // Includes the line that waits for memory, and the read buffer.
             let most = (folder.written() as u64 + AHEAD + 2) * length + (16 << 10);
             assert!(read <= most, "{} lines ahead", read / length);
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    child.kill().await.expect("it is killed");
-    assert!(furthest > AHEAD * length, "it does read ahead");
+    child.kill().await.expect("the process is killed");
+    assert!(furthest > AHEAD * length, "the input is read ahead");
 }

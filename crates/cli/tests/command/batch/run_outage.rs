@@ -1,4 +1,4 @@
-//! An outage of the server pauses a job; no line fails by it.
+//! Outages of the server, which pause a job without failing lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,32 +14,32 @@ use super::rig::{CommandOutput, Folder, ended, lines, output_of, run, signal, un
 use super::scripted::{Reply, Scripted};
 
 /// A command whose stderr is read while it runs.
-struct Running {
+struct RunningBatch {
     child: Child,
     stderr: BufReader<ChildStderr>,
     read: String,
 }
 
-impl Running {
+impl RunningBatch {
     fn start(folder: &Folder, arguments: &str) -> Self {
-        let mut child = folder.batch(arguments).spawn().expect("it starts");
+        let mut child = folder.batch(arguments).spawn().expect("the command starts");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         Self { child, stderr, read: String::new() }
     }
 
     /// Reads stderr up to a line that contains `text`.
-    async fn until_told(&mut self, text: &str) {
+    async fn until_printed(&mut self, text: &str) {
         while !self.read.contains(text) {
             let read = self.stderr.read_line(&mut self.read);
             let read = tokio::time::timeout(Duration::from_secs(60), read).await;
-            let read = read.expect("it tells in time").expect("it is read");
+            let read = read.expect("the line is printed in time").expect("stderr is readable");
             assert!(read > 0, "ended without `{text}`: {}", self.read);
         }
     }
 
     async fn ended(mut self) -> CommandOutput {
         let output = ended(self.child).await;
-        self.stderr.read_to_string(&mut self.read).await.expect("it is read");
+        self.stderr.read_to_string(&mut self.read).await.expect("stderr is readable");
         CommandOutput { stderr: self.read, ..output }
     }
 }
@@ -50,8 +50,9 @@ async fn unreachable_server_is_awaited() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = closed.local_addr().expect("an address").to_string();
     drop(closed);
-    let mut batch = Running::start(&folder, &format!("--base-url http://{address} --rpm 100000"));
-    batch.until_told("paused:").await;
+    let mut batch =
+        RunningBatch::start(&folder, &format!("--base-url http://{address} --rpm 100000"));
+    batch.until_printed("paused:").await;
     let cause = format!("http://{address}: cannot connect: Connection refused");
     assert!(batch.read.contains(&cause), "{}", batch.read);
     assert_eq!(folder.written(), 0, "no line has failed");
@@ -64,7 +65,8 @@ async fn unreachable_server_is_awaited() {
     assert_eq!((folder.results().len(), server.received()), (300, 300));
 }
 
-/// Answers the first `good` requests, and fails from then on with this status until `back`.
+/// Starts a server that answers the first `good` requests and then fails with `status` until `back`
+/// is set.
 async fn failing(status: u16, good: usize, back: &Arc<AtomicBool>) -> Scripted {
     let back = Arc::clone(back);
     Scripted::start(move |call| match call.number {
@@ -85,10 +87,10 @@ async fn outage_uses_no_retries() {
         let server = failing(status, 100, &back).await;
         let arguments =
             format!("--base-url {} --rpm 100000 --max-in-flight 20 --retries 1", server.base());
-        let mut batch = Running::start(&folder, &arguments);
-        batch.until_told("paused:").await;
+        let mut batch = RunningBatch::start(&folder, &arguments);
+        batch.until_printed("paused:").await;
         assert!(batch.read.contains(&format!("(HTTP {status}")), "{}", batch.read);
-        until("the answers are written", || folder.written() >= 100).await;
+        until("the results are written", || folder.written() >= 100).await;
         back.store(true, Ordering::Relaxed);
         let output = batch.ended().await;
         assert_eq!(output.code, Some(0), "{output:?}");
@@ -101,7 +103,7 @@ async fn outage_uses_no_retries() {
 async fn failed_probes_reduce_no_limits() {
     let folder = Folder::with(&lines(20));
     let server = Scripted::start(|call| match call.number {
-        // Eight at once, and two probes.
+        // Eight concurrent requests, and two probes.
         0..10 => Reply::error(503, "down", "down"),
         _ => Reply::ok(),
     })
@@ -109,11 +111,11 @@ async fn failed_probes_reduce_no_limits() {
     let quota = Quota::new().rpm(100_000);
     let job = Job { max_in_flight: 8, retries: 1, quota, ..folder.job(server.base()) };
     let limiter = job.limiter().expect("limits");
-    let ended = job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
+    let ended = job.run_with(limiter.clone(), &Stop::new()).await.expect("the run starts");
     assert_eq!((ended.report.succeeded, server.received()), (20, 30));
     let stats = limiter.stats("gpt-4o");
     let rpm = stats.limits.iter().find(|limit| limit.original == 100_000).expect("the limit");
-    assert!(rpm.limit >= 50_000, "halved once, by what was sent before the pause: {rpm:?}");
+    assert!(rpm.limit >= 50_000, "halved at most once, by requests sent before the pause: {rpm:?}");
 }
 
 #[tokio::test]
@@ -124,8 +126,8 @@ async fn failing_line_does_not_extend_outage() {
     let back = Arc::default();
     let server = failing(500, 0, &back).await;
     let arguments = format!("--base-url {} --rpm 100000 --retries 1", server.base());
-    let mut batch = Running::start(&folder, &arguments);
-    batch.until_told("paused:").await;
+    let mut batch = RunningBatch::start(&folder, &arguments);
+    batch.until_printed("paused:").await;
     back.store(true, Ordering::Relaxed);
     let output = batch.ended().await;
     assert_eq!(output.code, Some(1), "{output:?}");
@@ -163,7 +165,7 @@ async fn long_outage_ends_resumable_run() {
         assert!(given_up.stderr.contains(part), "{part} is missing in {given_up:?}");
     }
     assert!(folder.results().values().all(|line| line["error"].is_null()));
-    assert_eq!(folder.results().len(), 10, "what was answered is kept, and nothing failed");
+    assert_eq!(folder.results().len(), 10, "results are kept, and no line failed");
 
     back.store(true, Ordering::Relaxed);
     assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
@@ -184,11 +186,12 @@ async fn response_after_timeout_is_failed_attempt() {
 }
 
 #[tokio::test]
-async fn interrupt_during_an_outage_ends_the_run() {
+async fn interrupt_during_outage_ends_run() {
     let folder = Folder::with(&lines(40));
     let server = failing(500, 0, &Arc::default()).await;
-    let mut batch = Running::start(&folder, &format!("--base-url {} --rpm 100000", server.base()));
-    batch.until_told("paused:").await;
+    let mut batch =
+        RunningBatch::start(&folder, &format!("--base-url {} --rpm 100000", server.base()));
+    batch.until_printed("paused:").await;
     signal(&batch.child, "-INT");
     let output = batch.ended().await;
     assert_eq!(output.code, Some(130), "{output:?}");

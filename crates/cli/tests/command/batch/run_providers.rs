@@ -14,7 +14,7 @@ use tollgate_simulate::{Settings, SimulatedServer, Stats};
 use super::rig::{Folder, chat, line, lines, output_of, simulated};
 use super::scripted::{Reply, Scripted};
 
-/// Variables, and the keys in them.
+/// The environment variables and their keys.
 const KEYS: &[(&str, &str)] = &[
     ("OPENAI_API_KEY", "sk-openai-0123456789-s3cret"),
     ("ANTHROPIC_API_KEY", "sk-ant-0123456789-s3cret"),
@@ -28,14 +28,14 @@ fn key(variable: &str) -> &'static str {
     key
 }
 
-/// `tollgate batch` with all keys in its environment.
+/// Returns the `tollgate batch` command with all keys in its environment.
 fn batch(folder: &Folder, arguments: &str) -> Command {
     let mut command = folder.batch(arguments);
     command.envs(KEYS.iter().copied());
     command
 }
 
-/// The variables whose keys stand in these headers.
+/// Returns the variables whose keys are in these headers.
 fn sent(headers: &HeaderMap) -> Vec<&'static str> {
     let values: Vec<_> = headers.values().map(|v| String::from_utf8_lossy(v.as_bytes())).collect();
     let is_sent = |key: &str| values.iter().any(|value| value.contains(key));
@@ -63,7 +63,7 @@ async fn api_key_is_sent_only_to_own_provider() {
         let server = Scripted::start(|_| Reply::ok()).await;
         let base = server.base();
         let gateway = format!("providers: [{{name: my-gw, like: anthropic, base_url: '{base}'}}]");
-        std::fs::write(folder.path("gw.yaml"), gateway).expect("written");
+        std::fs::write(folder.path("gw.yaml"), gateway).expect("the file is written");
         let to = if arguments.contains("--config") {
             String::new()
         } else {
@@ -83,7 +83,7 @@ async fn api_key_is_sent_only_to_own_provider() {
 
 #[tokio::test]
 async fn unknown_server_gets_no_api_key() {
-    // The paths of some look like those of a provider.
+    // Some of the paths are those of providers.
     for path in ["", "/v1", "/anthropic", "/groq/openai/v1", "/openai/deployments/x"] {
         let folder = Folder::with(&lines(1));
         let server = Scripted::start(|_| Reply::ok()).await;
@@ -98,7 +98,7 @@ async fn unknown_server_gets_no_api_key() {
 async fn unset_variable_error_names_variable() {
     let folder = Folder::with(&lines(1));
     let own = "providers: [{name: my-gw, like: anthropic, base_url: 'http://127.0.0.1:1'}]";
-    std::fs::write(folder.path("gw.yaml"), own).expect("written");
+    std::fs::write(folder.path("gw.yaml"), own).expect("the file is written");
     for (arguments, messages) in [
         ("", &["OPENAI_API_KEY: not set", "--api-key-env"][..]),
         ("--provider anthropic", &["ANTHROPIC_API_KEY: not set"]),
@@ -108,7 +108,7 @@ async fn unset_variable_error_names_variable() {
         ("--config gw.yaml", &["MY_GW_API_KEY: not set", "use `none` if the server needs no key"]),
         (
             "--provider openai --base-url https://api.anthropic.com",
-            &["a host of anthropic, which gets no API key of openai", "--api-key-env"],
+            &["a host of anthropic; the API key of openai is not sent to it", "--api-key-env"],
         ),
         ("--provider anthropic --base-url https://api.openai.com/v1", &["a host of openai"]),
         ("--provider vllm", &["vllm: no default base URL; set --base-url"]),
@@ -141,10 +141,10 @@ async fn unset_variable_error_names_variable() {
 #[tokio::test]
 async fn header_arguments_add_and_replace_headers() {
     let folder = Folder::with(&lines(1));
-    let told_by = |call: &super::scripted::Call| {
+    let quoting_reply = |call: &super::scripted::Call| {
         Reply::error(400, "bad", &format!("no {:?}", call.headers["api-key"]))
     };
-    let server = Scripted::start(told_by).await;
+    let server = Scripted::start(quoting_reply).await;
     let arguments = format!(
         "--provider anthropic --base-url {} --rpm 9 --header anthropic-version=2099-01-01 \
          --header X-Team=blue --header api-key=header-0123456789-s3cret --report r.json",
@@ -157,7 +157,7 @@ async fn header_arguments_add_and_replace_headers() {
         (&headers["anthropic-version"], &headers["x-team"]),
         (&"2099-01-01".parse().unwrap(), &"blue".parse().unwrap())
     );
-    // The header is the credential.
+    // The header replaces the API key.
     assert_eq!(headers["api-key"], "header-0123456789-s3cret");
     assert_eq!(sent(headers), Vec::<&str>::new());
     let message = folder.lines()[0]["error"]["message"].to_string();
@@ -165,7 +165,7 @@ async fn header_arguments_add_and_replace_headers() {
     assert!(!format!("{output:?}{}", folder.everything_written()).contains("s3cret"));
 }
 
-/// A simulated provider, and the path and headers of every request that came to it.
+/// A simulated provider that records the path and headers of every request.
 struct Recorded {
     server: SimulatedServer,
     base: String,
@@ -184,7 +184,7 @@ impl Recorded {
         let (server, behind) = simulated(settings).await;
         let requests = Arc::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("it has an address"));
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
         let client = tollgate_testing::http::client();
         let front = Front { behind, client, requests: Arc::clone(&requests) };
         let app = axum::Router::new().fallback(forward).with_state(front);
@@ -194,7 +194,7 @@ impl Recorded {
 
     async fn end(self) -> (Stats, Vec<(String, HeaderMap)>) {
         let requests = self.requests.lock().clone();
-        (self.server.shutdown().await.expect("it ends well"), requests)
+        (self.server.shutdown().await.expect("the server shuts down"), requests)
     }
 }
 
@@ -206,7 +206,7 @@ async fn forward(
 ) -> Response<Body> {
     front.requests.lock().push((uri.to_string(), headers));
     let request = front.client.post(format!("{}{uri}", front.behind)).body(body);
-    let answer = http::Response::from(request.send().await.expect("an answer"));
+    let answer = http::Response::from(request.send().await.expect("a response"));
     answer.map(Body::new)
 }
 
@@ -219,7 +219,7 @@ struct Shape {
     header: &'static str,
     path: &'static str,
     body: fn() -> Value,
-    /// A batch line of its own.
+    /// Returns a batch line in the format of the provider.
     native: fn(&str, Value) -> Value,
 }
 
@@ -268,14 +268,14 @@ const SHAPES: [Shape; 4] = [
     },
 ];
 
-/// 300 requests at 280 a minute: the last 20 have to wait. Few are in flight at a time: if hundreds of
-/// connections were made at once on a busy machine, the first request would arrive later than the last
-/// in relation to when they were let in, which no limiter on the side of the client can know.
+/// Sends 300 requests at a limit of 280 per minute, so that the last 20 wait. Few are in flight at a
+/// time: with hundreds of new connections on a busy machine, requests would arrive much later than
+/// they were admitted, which a client-side limiter can't know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn same_job_succeeds_with_every_provider() {
     let runs = SHAPES.map(|shape| tokio::spawn(run_as(shape)));
     for run in runs {
-        run.await.expect("it passes");
+        run.await.expect("the run passes");
     }
 }
 

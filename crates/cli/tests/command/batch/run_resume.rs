@@ -1,4 +1,4 @@
-//! Runs that are killed, interrupted or doubled, and run again.
+//! Runs that are killed, interrupted or started twice, and resumed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn killed_run_resumes_without_loss_or_duplicates() {
     let mut finished = Vec::new();
     let mut kills = 0;
     loop {
-        let mut child = folder.batch(&arguments).spawn().expect("it starts");
+        let mut child = folder.batch(&arguments).spawn().expect("the command starts");
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let goal = folder.written() + 1 + (seed >> 33) as usize % 60;
         if goal >= LINES {
@@ -34,8 +34,8 @@ async fn killed_run_resumes_without_loss_or_duplicates() {
             assert_eq!(last.code, Some(0), "{last:?}");
             break;
         }
-        until("it goes on", || folder.written() >= goal).await;
-        child.kill().await.expect("it is killed");
+        until("results are written", || folder.written() >= goal).await;
+        child.kill().await.expect("the process is killed");
         kills += 1;
         finished.push((server.received(), finished_ids(&folder)));
     }
@@ -47,11 +47,11 @@ async fn killed_run_resumes_without_loss_or_duplicates() {
     assert!(calls.len() <= LINES + kills * IN_FLIGHT, "{} sent, {kills} kills", calls.len());
     for (at, ids) in finished {
         let again = calls[at..].iter().find(|call| ids.contains(&call.id));
-        assert!(again.is_none(), "{again:?} had been finished");
+        assert!(again.is_none(), "{again:?} was already finished");
     }
 }
 
-/// Those of whole lines: the last one may be torn.
+/// Returns the ids of complete lines; the last line may be incomplete.
 fn finished_ids(folder: &Folder) -> BTreeSet<String> {
     let text = std::fs::read_to_string(folder.path("out.jsonl")).expect("text");
     let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
@@ -62,7 +62,7 @@ fn finished_ids(folder: &Folder) -> BTreeSet<String> {
     whole.lines().map(id).collect()
 }
 
-/// Three are held in flight, and more would go if the run went on.
+/// Three requests are held in flight while more are queued.
 #[tokio::test]
 async fn interrupted_run_awaits_in_flight_and_can_resume() {
     let folder = Folder::with(&lines(20));
@@ -71,15 +71,15 @@ async fn interrupted_run_awaits_in_flight_and_can_resume() {
         _ => Reply::ok().held(),
     })
     .await;
-    // Without limits in the answers nothing is limited but by what may be in flight.
+    // Without limits in responses, only --max-in-flight limits the run.
     let arguments =
         format!("--base-url {} --max-in-flight 3 --quiet --report r.json", server.base());
-    let mut child = folder.batch(&arguments).spawn().expect("it starts");
+    let mut child = folder.batch(&arguments).spawn().expect("the command starts");
     until("three are in flight", || server.received() == 4).await;
     signal(&child, "-INT");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut received = String::new();
-    stderr.read_line(&mut received).await.expect("it says that it waits");
+    stderr.read_line(&mut received).await.expect("a notice on stderr");
     assert!(received.contains("waiting for requests in flight"), "{received}");
     server.release();
     let interrupted = ended(child).await;
@@ -97,14 +97,14 @@ async fn second_interrupt_exits_immediately() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|_| Reply::ok().held()).await;
     let child = folder.batch(&format!("--base-url {} --rpm 9", server.base())).spawn();
-    let mut child = child.expect("it starts");
+    let mut child = child.expect("the command starts");
     until("all are in flight", || server.received() == 3).await;
     signal(&child, "-INT");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut output = String::new();
     while !output.contains("press Ctrl-C again") {
-        let read = stderr.read_line(&mut output).await.expect("it is read");
-        assert!(read > 0, "it says that it waits: {output}");
+        let read = stderr.read_line(&mut output).await.expect("stderr is readable");
+        assert!(read > 0, "stderr ended early: {output}");
     }
     signal(&child, "-INT");
     assert_eq!(ended(child).await.code, Some(130));
@@ -128,7 +128,7 @@ async fn stopped_run_sends_no_queued_or_retried_requests() {
     });
     until("the limit is used up", || folder.written() == 3).await;
     stop.halt(Halt::Interrupted);
-    let ended = running.await.expect("no panic").expect("it could begin");
+    let ended = running.await.expect("no panic").expect("the run starts");
     assert_eq!((ended.report.requests, ended.report.retries), (3, 0), "{}", ended.report);
     assert_eq!((server.received(), folder.results().len()), (4, 3));
 }
@@ -138,8 +138,8 @@ async fn second_run_on_same_output_is_rejected() {
     let folder = Folder::with(&lines(2));
     let server = Scripted::start(|_| Reply::ok().held()).await;
     let arguments = format!("--base-url {} --rpm 100", server.base());
-    let first = folder.batch(&arguments).spawn().expect("it starts");
-    until("the first is under way", || server.received() == 2).await;
+    let first = folder.batch(&arguments).spawn().expect("the command starts");
+    until("the first run is in progress", || server.received() == 2).await;
     let second = output_of(folder.batch(&arguments)).await;
     assert_eq!((second.code, second.stdout.as_str()), (Some(2), ""), "{second:?}");
     assert!(second.stderr.contains("another run is writing"), "{second:?}");

@@ -1,4 +1,4 @@
-//! Answers that come as streams of events.
+//! Responses that are event streams.
 
 use serde_json::json;
 use tollgate::provider::OPENAI;
@@ -18,7 +18,7 @@ async fn stream_is_stored_as_text_with_usage_counted() {
     let folder = Folder::with(&(0..6).map(streamed).collect::<Vec<_>>());
     let (server, base) = simulated(Settings::default()).await;
     let ended = run(&Job { profile: OPENAI, ..folder.job(&base) }).await;
-    let stats = server.shutdown().await.expect("it ends well").total;
+    let stats = server.shutdown().await.expect("the server shuts down").total;
     let report = &ended.report;
     assert_eq!((report.succeeded, report.output_tokens), (6, 30));
     assert_eq!(

@@ -18,10 +18,10 @@ use tokio::sync::Semaphore;
 use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
-/// A request, as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    /// From 0.
+    /// Its number, from 0.
     pub(crate) number: usize,
     pub(crate) path: String,
     /// The `user` of the body: its id.
@@ -29,7 +29,7 @@ pub(crate) struct Call {
     pub(crate) model: String,
     pub(crate) authorization: String,
     pub(crate) headers: HeaderMap,
-    /// In nanoseconds since the epoch.
+    /// The time of its arrival.
     pub(crate) arrived: Timestamp,
     /// The number of responses sent by then, and the time of the last one.
     pub(crate) answers_before: usize,
@@ -47,14 +47,14 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// A chat completion that used 7 and 5 tokens.
+    /// Returns a chat completion with a usage of 7 input and 5 output tokens.
     pub(crate) fn ok() -> Self {
         let usage = json!({"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12});
         let body = json!({"object": "chat.completion", "choices": [], "usage": usage});
         Self { status: 200, body: body.to_string(), ..Self::default() }
     }
 
-    /// An error in OpenAI's shape.
+    /// Returns an error in OpenAI's format.
     pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
         let error = json!({"error": {"message": message, "type": "x", "code": code}});
         Self { status, body: error.to_string(), ..Self::default() }
@@ -93,13 +93,13 @@ pub(crate) struct Scripted {
 
 struct Shared {
     script: Box<Script>,
-    seen: Mutex<Seen>,
+    record: Mutex<Record>,
     gate: Semaphore,
     clock: Limiter,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Record {
     calls: Vec<Call>,
     answers: usize,
     answered: Timestamp,
@@ -115,10 +115,10 @@ impl Scripted {
         script: impl Fn(&Call) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind(address).await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("it has an address"));
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
         let shared = Arc::new(Shared {
             script: Box::new(script),
-            seen: Mutex::default(),
+            record: Mutex::default(),
             gate: Semaphore::new(0),
             clock: Limiter::builder().build().expect("a clock"),
         });
@@ -132,11 +132,11 @@ impl Scripted {
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {
-        self.shared.seen.lock().calls.clone()
+        self.shared.record.lock().calls.clone()
     }
 
     pub(crate) fn received(&self) -> usize {
-        self.shared.seen.lock().calls.len()
+        self.shared.record.lock().calls.len()
     }
 
     /// Releases all held responses, now and later.
@@ -155,19 +155,19 @@ async fn receive(
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let authorization = headers.get("authorization").and_then(|value| value.to_str().ok());
     let call = {
-        let mut seen = shared.seen.lock();
+        let mut record = shared.record.lock();
         let call = Call {
-            number: seen.calls.len(),
+            number: record.calls.len(),
             path: uri.to_string(),
             id: text(&body["user"]),
             model: text(&body["model"]),
             authorization: authorization.unwrap_or_default().to_owned(),
             headers: headers.clone(),
             arrived: shared.clock.now(),
-            answers_before: seen.answers,
-            answered_before: seen.answered,
+            answers_before: record.answers,
+            answered_before: record.answered,
         };
-        seen.calls.push(call.clone());
+        record.calls.push(call.clone());
         call
     };
     let reply = (shared.script)(&call);
@@ -175,8 +175,8 @@ async fn receive(
         tokio::time::sleep(reply.after).await;
     }
     {
-        let mut seen = shared.seen.lock();
-        (seen.answers, seen.answered) = (seen.answers + 1, shared.clock.now());
+        let mut record = shared.record.lock();
+        (record.answers, record.answered) = (record.answers + 1, shared.clock.now());
     }
     let mut response = Response::builder().status(reply.status);
     for (name, value) in reply.headers {
@@ -189,7 +189,7 @@ async fn receive(
     response.body(body).expect("a response")
 }
 
-/// A body that comes when it is released.
+/// A body that is sent when it is released.
 struct Held {
     released: Pin<Box<dyn Future<Output = ()> + Send>>,
     body: Option<String>,
@@ -197,7 +197,7 @@ struct Held {
 
 impl Held {
     fn new(shared: Arc<Shared>, body: String) -> Self {
-        // An error says that everything was released.
+        // An error means that all responses were released.
         let released = Box::pin(async move { drop(shared.gate.acquire().await) });
         Self { released, body: Some(body) }
     }

@@ -1,7 +1,7 @@
 use tollgate_cli::batch::target::Base;
 
 #[test]
-fn every_way_to_write_a_base_url_calls_the_right_path() {
+fn base_url_forms_join_to_correct_url() {
     let table = [
         (
             "https://api.openai.com",
@@ -113,7 +113,7 @@ fn invalid_base_url_error_shows_reason_and_syntax() {
 }
 
 #[test]
-fn the_error_of_a_base_url_repeats_neither_password_nor_key() {
+fn base_url_error_omits_password_and_key() {
     for base in ["https://me:s3cret@host/v1", "https://host/v1?key=s3cret", "ftp://s3cret@host"] {
         let error = base.parse::<Base>().expect_err(base);
         assert!(!error.to_string().contains("s3cret"), "{error}");

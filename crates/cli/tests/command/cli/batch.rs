@@ -9,7 +9,7 @@ use serde_json::json;
 use super::rig::{TestHome, ended};
 use tollgate_testing::process::ChildGuard;
 
-/// A folder with ten requests in `in.jsonl`.
+/// Returns a home with ten requests in `in.jsonl`.
 fn home() -> TestHome {
     let home = TestHome::new();
     let line = |n: usize| {
@@ -27,11 +27,11 @@ fn results(home: &TestHome) -> usize {
     fs::read_to_string(home.path("out.jsonl")).unwrap_or_default().lines().count()
 }
 
-/// Reads stderr until the line that says that a day is used up.
-fn used_up(child: &mut Child) -> String {
-    let stderr = BufReader::new(child.stderr.as_mut().expect("it is piped"));
+/// Reads stderr until the notice that a daily limit is exhausted, and returns it.
+fn read_exhausted_notice(child: &mut Child) -> String {
+    let stderr = BufReader::new(child.stderr.as_mut().expect("a pipe"));
     let mut lines = stderr.lines().map(|line| line.expect("text"));
-    lines.find(|line| line.contains("resuming in")).expect("it says so")
+    lines.find(|line| line.contains("resuming in")).expect("the notice is printed")
 }
 
 #[cfg(unix)]
@@ -45,7 +45,7 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
         let fixed = if limits.is_empty() { "" } else { "--algorithm fixed-window" };
         let run = format!("{run} {fixed}");
         let mut first = ChildGuard::start(&mut home.tollgate(&run));
-        let output = used_up(first.get_mut());
+        let output = read_exhausted_notice(first.get_mut());
         assert!(
             output.starts_with("tollgate: gpt-4o: ") && output.contains("requests in 24 h"),
             "{output}"
@@ -56,7 +56,7 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
         assert!((4..=5).contains(&sent), "{sent} of 5");
 
         let mut second = ChildGuard::start(&mut home.tollgate(&run));
-        used_up(second.get_mut());
+        read_exhausted_notice(second.get_mut());
         second.signal("-INT");
         assert_eq!(ended(second).code, Some(130));
         assert_eq!(results(&home), sent, "nothing more is sent today: {how}");
@@ -68,13 +68,13 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
 fn run_without_store_starts_fresh() {
     let home = home();
     home.write("c.yaml", "store: {sqlite: s.db}");
-    // Of a trial run, only what is asked for is kept.
+    // A trial run ignores the configured store.
     let run =
         "batch in.jsonl -o out.jsonl --simulate --rpd 5 --algorithm fixed-window --config c.yaml";
     for sent in [5, 10] {
         let mut child = ChildGuard::start(&mut home.tollgate(run));
         if sent == 5 {
-            used_up(child.get_mut());
+            read_exhausted_notice(child.get_mut());
             child.signal("-INT");
         }
         ended(child);
@@ -98,15 +98,15 @@ fn changed_configuration_is_reloaded_during_run() {
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
     let mut child = ChildGuard::start(&mut home.tollgate(run));
-    used_up(child.get_mut());
-    // A file that is wrong changes nothing.
-    fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("written");
-    let mut stderr = BufReader::new(child.get_mut().stderr.take().expect("it is piped"));
+    read_exhausted_notice(child.get_mut());
+    // An invalid file is ignored.
+    fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("the file is written");
+    let mut stderr = BufReader::new(child.get_mut().stderr.take().expect("a pipe"));
     let mut received = String::new();
     while !received.contains("did you mean `rpd`") {
         assert_ne!(stderr.read_line(&mut received).expect("text"), 0, "{received}");
     }
-    fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("written");
+    fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("the file is written");
     stderr.read_to_string(&mut received).expect("text");
     assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{received}");
     assert!(received.contains("configuration changed: quotas.gpt-4o"), "{received}");
@@ -119,8 +119,8 @@ fn queued_requests_follow_quotas_after_removal() {
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}, other: {rpm: 1}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
     let mut child = ChildGuard::start(&mut home.tollgate(run));
-    used_up(child.get_mut());
-    fs::write(&config, "quotas: {other: {rpm: 1}}").expect("written");
+    read_exhausted_notice(child.get_mut());
+    fs::write(&config, "quotas: {other: {rpm: 1}}").expect("the file is written");
     let output = ended(child);
     assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
 }
@@ -132,13 +132,17 @@ fn reset_resumes_run_waiting_for_daily_limit() {
     home.write("c.yaml", "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml --store s.db";
     let mut child = ChildGuard::start(&mut home.tollgate(run));
-    used_up(child.get_mut());
+    read_exhausted_notice(child.get_mut());
     while home.run("reset gpt-4o --store s.db").code != Some(0) {}
     let output = ended(child);
     assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
     let parts = |line: &str| line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
     let output = output.stdout.lines().map(parts).find(|parts| parts[0] == "utilization");
-    assert_eq!(output.expect("it is output")[1], "-", "no run is faster than its limits");
+    assert_eq!(
+        output.expect("the row exists")[1],
+        "-",
+        "a run faster than its limits has no utilization"
+    );
 }
 
 #[cfg(unix)]
@@ -149,7 +153,7 @@ fn model_name_control_characters_are_escaped() {
     home.write("in.jsonl", &input.replace("gpt-4o", "gpt\\u001b[2J"));
     let run = "batch in.jsonl -o out.jsonl --simulate --rpd 3 --algorithm fixed-window";
     let mut child = ChildGuard::start(&mut home.tollgate(run));
-    let output = used_up(child.get_mut());
+    let output = read_exhausted_notice(child.get_mut());
     assert!(output.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{output:?}");
     child.signal("-INT");
     ended(child);

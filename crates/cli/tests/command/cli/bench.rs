@@ -11,28 +11,28 @@ use tokio::net::TcpListener;
 
 use super::rig::{CommandOutput, TestHome, output_of};
 
-/// The received requests and their counts.
-type ReceivedRequest = Arc<Mutex<BTreeMap<String, u64>>>;
+/// The number of received requests, by URL and token.
+type RequestCounts = Arc<Mutex<BTreeMap<String, u64>>>;
 
-/// A server that notes what it is asked for; every third request is refused.
-async fn server() -> (SocketAddr, ReceivedRequest) {
-    let asked = ReceivedRequest::default();
-    let note = asked.clone();
+/// Starts a server that counts its requests and refuses every third.
+async fn server() -> (SocketAddr, RequestCounts) {
+    let counts = RequestCounts::default();
+    let server_counts = counts.clone();
     let answer = async move |uri: Uri, headers: HeaderMap| {
         let token = headers.get("x-tollgate-token").map_or("", |token| token.to_str().unwrap());
-        let mut asked = note.lock();
-        *asked.entry(format!("{uri} {token}")).or_default() += 1;
-        let all = asked.values().sum::<u64>();
+        let mut counts = server_counts.lock();
+        *counts.entry(format!("{uri} {token}")).or_default() += 1;
+        let all = counts.values().sum::<u64>();
         if all.is_multiple_of(3) { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK }
     };
     let app = Router::new().fallback(answer);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let addr = listener.local_addr().expect("an address");
     tokio::spawn(async { axum::serve(listener, app).await });
-    (addr, asked)
+    (addr, counts)
 }
 
-/// A server that takes connections, and `then` drops or keeps them.
+/// Starts a server that accepts connections and passes them to `then`, which drops or keeps them.
 async fn silent(then: fn(tokio::net::TcpStream, &mut Vec<tokio::net::TcpStream>)) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let addr = listener.local_addr().expect("an address");
@@ -51,7 +51,7 @@ async fn bench(arguments: String) -> CommandOutput {
         let mut command = home.tollgate(&format!("bench {arguments}"));
         output_of(command.env("TOLLGATE_TOKEN", "t0ken"))
     };
-    tokio::task::spawn_blocking(run).await.expect("it runs")
+    tokio::task::spawn_blocking(run).await.expect("the command runs")
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn responses_are_counted_by_status() {
 
 #[tokio::test]
 async fn keys_rotate_and_token_is_sent() {
-    let (addr, asked) = server().await;
+    let (addr, counts) = server().await;
     let output =
         bench(format!("http://{addr} --requests 30 --keys 3 --connections 4 --wait")).await;
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -83,7 +83,7 @@ async fn keys_rotate_and_token_is_sent() {
         "{output:?}"
     );
     let expected = (0..3).map(|key| (format!("/rate/bench-{key}?canWait=true t0ken"), 10));
-    assert_eq!(*asked.lock(), expected.collect());
+    assert_eq!(*counts.lock(), expected.collect());
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn end_of_benchmark_counts_unanswered_requests() {
 
 #[test]
 fn remote_server_requires_allow_remote() {
-    // An address for documentation (RFC 5737): nobody has it.
+    // An address reserved for documentation (RFC 5737).
     let output = TestHome::new().run("bench http://192.0.2.1:8080");
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.contains("not this machine") && output.stderr.contains("--allow-remote"));
@@ -125,8 +125,8 @@ fn invalid_server_url_error_omits_password() {
             "{output:?}"
         );
     }
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let output = TestHome::new().run(&format!("bench http://{}", nobody.expect("a port")));
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
+    let output = TestHome::new().run(&format!("bench http://{}", unused.expect("a port")));
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.contains("refused"), "{output:?}");
 }

@@ -37,10 +37,10 @@ fn check_prints_decision_and_reason() {
 fn check_json_has_decision_and_usage() {
     let output = home().run("check gpt-4o 20000 --json --store s.db");
     let checked = output.json();
-    let figures = ["allowed", "code", "dimension", "need", "key"].map(|name| &checked[name]);
+    let fields = ["allowed", "code", "dimension", "need", "key"].map(|name| &checked[name]);
     let expected =
         [json!(false), json!("tpm_exceeded"), json!("tokens"), json!(20_000), json!("gpt-4o")];
-    assert_eq!(figures, expected.each_ref());
+    assert_eq!(fields, expected.each_ref());
     let after = checked["retry_after_s"].as_f64().expect("a number");
     assert!(after > 0.0 && after <= 61.0, "{after}");
     assert!(checked["retry_at"].as_str().is_some_and(|at| at.ends_with('Z')));
@@ -93,10 +93,10 @@ fn requests_input_and_output_count_too() {
 #[test]
 fn unknown_key_follows_policy() {
     let home = TestHome::new();
-    let output = home.run("check nobody 5 --json");
+    let output = home.run("check unknown 5 --json");
     assert_eq!((output.code, &output.json()["code"]), (Some(0), &json!("unknown_model")));
     home.write("c.yaml", "unknown_key: refuse");
-    let output = home.run("check nobody 5 --json --config c.yaml");
+    let output = home.run("check unknown 5 --json --config c.yaml");
     assert_eq!((output.code, &output.json()["code"]), (Some(1), &json!("unknown_model")));
     assert_eq!(output.json()["retry_at"], Value::Null);
 }

@@ -13,7 +13,7 @@ fn completions_list_commands_for_every_shell() {
         let output = TestHome::new().run(&format!("completions {shell}"));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{shell}");
         for name in ["batch", "count", "completions", "simulate", "max-in-flight"] {
-            assert!(output.stdout.contains(name), "{shell} is not output of {name}");
+            assert!(output.stdout.contains(name), "{shell}: {name} is missing");
         }
     }
     assert_eq!(TestHome::new().run("completions tcsh").code, Some(2));
@@ -41,8 +41,8 @@ fn closed_pipe_is_success() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+fn full_disk_is_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full exists");
     let home = TestHome::new();
     let mut command = home.tollgate("completions bash");
     let output = ended(ChildGuard::start(command.stdout(full)));

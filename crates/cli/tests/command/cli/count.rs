@@ -21,7 +21,7 @@ fn estimate_prints_one_token_per_four_bytes() {
 }
 
 #[test]
-fn standard_input_is_read_where_no_text_is_given() {
+fn standard_input_is_read_without_text_argument() {
     for argument in ["", "-"] {
         let home = TestHome::new();
         let mut command = home.tollgate(&format!("count m --by estimate {argument}"));
@@ -56,11 +56,11 @@ fn built_in_vocabulary_counts_exactly() {
 #[cfg(feature = "tokenizer")]
 #[test]
 fn long_text_is_counted_completely() {
-    // One token a line where it is counted, which the dense end would not be taken to have.
+    // One token per line if counted; an estimate would differ at the dense end.
     let text = format!("{}{}", "hello\n".repeat(30_000), "速率限制\n".repeat(2_000));
     let home = TestHome::new();
     let output = run_with_input(&mut home.tollgate("count gpt-4o --by tokenizer"), text.as_bytes());
-    // As the vocabulary itself counts it: `bpe_openai::o200k_base().count(&text)`.
+    // The exact count: `bpe_openai::o200k_base().count(&text)`.
     assert_eq!(output.stdout, "68000\n");
 }
 
@@ -85,7 +85,7 @@ async fn each_provider_counts_tokens() {
         ("gpt-4o", "OPENAI_API_KEY"),
     ] {
         let arguments = format!("count {model} --by provider --json --base-url {base}");
-        // A model's name says who is asked, but not that its provider's key may go to any server.
+        // The model selects the provider, but its key is sent to another server only if it is named.
         let mut command = home.tollgate(&arguments);
         let output = output_of(command.env(variable, KEY).arg("Why is the sky blue?"));
         assert_eq!(output.code, Some(0), "{output:?}");
@@ -143,7 +143,7 @@ fn missing_key_or_provider_sends_no_request() {
 fn help_mentions_tokenizer_if_built_in() {
     let home = TestHome::new();
     let output = home.run("count --help").stdout;
-    // The command is tested with all features; one that was built without says how to get it.
+    // The command is tested with all features.
     assert!(output.contains("`tokenizer` counts exactly"), "{output}");
     assert!(
         output.contains("[default: tokenizer if it knows the model, else estimate]"),

@@ -3,7 +3,7 @@
 use super::rig::{CommandOutput, TestHome, output_of};
 use super::stores::two_keys;
 
-/// Files as they lie about; each has `hunter` where its secrets are, and in its names.
+/// Common files of other programs; secrets and names in them contain `hunter`.
 const FOREIGN: [(&str, &str); 16] = [
     (".env", "API_KEY=hunter-a\nDB_PASSWORD=hunter-b\n"),
     ("one.env", "hunter-only"),
@@ -65,8 +65,8 @@ fn foreign_state_error_omits_content() {
         }
         assert_hides_content(name, "migrate from", &home.run(&format!("migrate {name} new.db")));
         assert_hides_content(name, "migrate to", &home.run(&format!("migrate mine.db {name}")));
-        let left = std::fs::read_to_string(home.path(name)).expect("it is there");
-        assert_eq!(left, content, "{name} is as it was");
+        let left = std::fs::read_to_string(home.path(name)).expect("the file exists");
+        assert_eq!(left, content, "{name} is unchanged");
     }
 }
 
@@ -81,12 +81,12 @@ fn foreign_configuration_error_has_positions() {
 }
 
 #[test]
-fn misspelt_section_in_the_environment_is_an_error() {
+fn misspelt_section_in_environment_is_error() {
     let home = TestHome::new();
     let mut command = home.tollgate("show");
     let output =
         output_of(command.env("TOLLGATE_STOER__FLUSH", "hunter").env("TOLLGATE_TOKEN", "t"));
     assert_eq!(output.code, Some(2), "{output:?}");
-    let says = "TOLLGATE_STOER__FLUSH: unknown section; did you mean TOLLGATE_STORE__FLUSH?";
-    assert!(output.stderr.contains(says) && !output.stderr.contains("hunter"), "{output:?}");
+    let expected = "TOLLGATE_STOER__FLUSH: unknown section; did you mean TOLLGATE_STORE__FLUSH?";
+    assert!(output.stderr.contains(expected) && !output.stderr.contains("hunter"), "{output:?}");
 }

@@ -27,6 +27,7 @@ fn help_of_every_command_has_long_text() {
         let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         assert!(long.len() > about.len(), "{name} has no long text: {long:?}");
+        assert!(long.starts_with(&about), "{name}: the long text starts differently: {long:?}");
         for arguments in [format!("{name} --help"), format!("help {name}")] {
             let output = words(&home.run(&arguments).stdout);
             assert!(output.contains(&words(&long)), "{arguments}: {output}");
@@ -42,8 +43,8 @@ fn errors_have_prefix_and_escape_control_characters() {
     for wrong in ["", "batch", "shwo", "show --nope", "completions ksh", "config check gone.yaml"] {
         let output = home.run(wrong);
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{wrong}: {output:?}");
-        let says = |line: &str| line.starts_with("tollgate: ") && line.len() > 20;
-        assert!(wrong.is_empty() || output.stderr.lines().any(says), "{wrong}: {output:?}");
+        let is_error = |line: &str| line.starts_with("tollgate: ") && line.len() > 20;
+        assert!(wrong.is_empty() || output.stderr.lines().any(is_error), "{wrong}: {output:?}");
     }
     for command in ["show --config", "config check"] {
         let output = output_of(home.tollgate(command).arg("\u{1b}[31m"));
@@ -62,7 +63,7 @@ fn help_lists_all_commands_in_groups() {
         let output = home.run(arguments);
         assert_eq!(output.code, Some(0), "{arguments}");
         for command in Cli::command().get_subcommands() {
-            let about = command.get_about().expect("every command has one").to_string();
+            let about = command.get_about().expect("every command has a short help").to_string();
             let line = output
                 .stdout
                 .lines()

@@ -1,4 +1,4 @@
-//! The command, as it is called: real processes, each in folders of its own.
+//! Tests of the commands as processes, each in its own home directory.
 
 mod batch;
 mod bench;

@@ -64,7 +64,7 @@ fn unknown_key_error_suggests_similar_keys() {
     assert_eq!(output.stderr, "tollgate: gpt4o: no such key in s.db; did you mean gpt-4o?\n");
     let output = home.run("reset gpt-4o --store gone.db");
     assert_eq!(output.code, Some(1));
-    assert!(!home.path("gone.db").exists(), "nothing is made");
+    assert!(!home.path("gone.db").exists(), "no file is created");
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn running_program_resets_too() {
     let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
     take(&limiter, "gpt-4o", 12_345);
-    // As soon as it has been written down.
+    // Waits until the usage is written.
     while used(&home, "s.db", "gpt-4o") == 0 {}
     assert_eq!(home.run("reset gpt-4o --store s.db").code, Some(0));
-    let forgotten = || limiter.stats("gpt-4o").limits.iter().all(|limit| limit.used == 0);
-    // It looks every 20 ms; each of these takes longer than a millisecond.
-    assert!((0..5_000).any(|_| forgotten() || home.run("config path").code.is_none()));
+    let is_reset = || limiter.stats("gpt-4o").limits.iter().all(|limit| limit.used == 0);
+    // The program syncs every 20 ms; each command takes longer than a millisecond.
+    assert!((0..5_000).any(|_| is_reset() || home.run("config path").code.is_none()));
 }

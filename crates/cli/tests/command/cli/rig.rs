@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use tollgate_testing::process::ChildGuard;
 
-/// A folder that stands for the home of a user: nothing outside of it is read or written.
+/// A temporary home directory: the command reads and writes only there.
 pub(crate) struct TestHome(TempDir);
 
 /// The exit code and output of a command.
@@ -30,15 +30,15 @@ impl TestHome {
         self.0.path().join(name)
     }
 
-    /// A file in the home, in which the command runs too.
+    /// Writes a file in the home, which is also the working directory of the command.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(&path, text).expect("written");
+        fs::write(&path, text).expect("the file is written");
         path
     }
 
-    /// `tollgate` with these arguments, which no space is in.
+    /// Returns the `tollgate` command with these arguments, separated by spaces.
     pub(crate) fn tollgate(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command.current_dir(self.0.path()).args(arguments.split_whitespace());
@@ -64,18 +64,18 @@ impl TestHome {
 
 /// Runs a command to its end.
 pub(crate) fn output_of(command: &mut Command) -> CommandOutput {
-    CommandOutput::from(command.output().expect("it runs"))
+    CommandOutput::from(command.output().expect("the command runs"))
 }
 
-/// Runs a command to its end, with this on its standard input.
+/// Runs a command to its end with this standard input.
 pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> CommandOutput {
-    let mut child = ChildGuard::start(command.stdin(Stdio::piped()));
-    // One that has read enough closes it.
-    let _ = child.get_mut().stdin.take().expect("it is piped").write_all(input);
-    ended(child)
+    let mut running = ChildGuard::start(command.stdin(Stdio::piped()));
+    // The command may close its input early.
+    let _ = running.get_mut().stdin.take().expect("a pipe").write_all(input);
+    ended(running)
 }
 
-/// Waits until one has ended by itself.
+/// Waits for the end of a command.
 pub(crate) fn ended(child: ChildGuard) -> CommandOutput {
     CommandOutput::from(child.output())
 }
@@ -89,7 +89,7 @@ impl CommandOutput {
 
 impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+        let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));
         Self { code: output.status.code(), stdout, stderr }
     }

@@ -74,11 +74,10 @@ fn show_json_has_usage_on_one_line() {
     assert_eq!((&shown["store"], &shown["config"]), (&json!("my.yaml"), &Value::Null));
     assert_eq!((shown["keys"].as_array().map(Vec::len), &shown["missing"]), (Some(1), &json!([])));
     let tokens = &shown["keys"][0]["limits"][1];
-    let figures =
-        ["dimension", "window_s", "limit", "original", "used", "held"].map(|n| &tokens[n]);
+    let fields = ["dimension", "window_s", "limit", "original", "used", "held"].map(|n| &tokens[n]);
     let expected =
         [json!("tokens"), json!(60.0), json!(30_000), json!(30_000), json!(12_345), json!(0)];
-    assert_eq!(figures, expected.each_ref());
+    assert_eq!(fields, expected.each_ref());
     let (now, resets) = (shown["at"].as_str().unwrap(), tokens["resets_at"].as_str().unwrap());
     assert!(resets > now && resets.ends_with('Z'), "{now} {resets}");
 }
@@ -103,7 +102,7 @@ fn configuration_sets_limits_and_store() {
         let limits = &shown["keys"][1]["limits"];
         assert_eq!((&limits[0]["limit"], &limits[0]["used"]), (&json!(20_000), &json!(12_345)));
         assert_eq!(limits.as_array().map(Vec::len), Some(1));
-        // No quota of this configuration names it: what was used is shown all the same.
+        // The key has no quota in this configuration, but its usage is shown.
         let unlimited = &shown["keys"][0]["limits"][0];
         assert_eq!((&unlimited["limit"], &unlimited["used"]), (&Value::Null, &json!(2)));
     }
@@ -132,10 +131,11 @@ fn key_matching_glob_is_shown_with_quota_name() {
 fn held_amount_is_shown_separately() {
     let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
-    let permit = limiter.try_acquire("gpt-4o", &Cost::new().tokens(4_000)).expect("it fits");
+    let permit =
+        limiter.try_acquire("gpt-4o", &Cost::new().tokens(4_000)).expect("the request fits");
     take(&limiter, "gpt-4o", 1_000);
     let mut shown = Value::Null;
-    // As soon as it has been written down.
+    // Waits until the usage is written.
     for _ in 0..500 {
         shown = home.run("show gpt-4o --json --store s.db").json();
         if shown["keys"][0]["limits"][1]["held"] == json!(4_000) {
@@ -158,16 +158,16 @@ fn empty_store_and_unknown_key_are_reported() {
     );
     closed(&home.path("s.db"), |_| ());
     let output = home.run("show --config /dev/null --store s.db");
-    assert_eq!(output.code, Some(2), "an empty file is no configuration: {output:?}");
-    let output = home.run("show nobody --store s.db");
-    assert_eq!((output.code, output.stdout.as_str()), (Some(1), "nobody: no such key\n"));
-    assert_eq!(home.run("show nobody --json").json()["missing"], json!(["nobody"]));
+    assert_eq!(output.code, Some(2), "an empty file is an invalid configuration: {output:?}");
+    let output = home.run("show unknown --store s.db");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), "unknown: no such key\n"));
+    assert_eq!(home.run("show unknown --json").json()["missing"], json!(["unknown"]));
 }
 
 #[test]
 fn unreadable_files_are_named_and_unchanged() {
     let home = TestHome::new();
-    for (name, content) in [("a.db", "no database at all"), ("a.yaml", "quotas: [what")] {
+    for (name, content) in [("a.db", "no database at all"), ("a.yaml", "quotas: [x")] {
         let path = home.write(name, content);
         for arguments in
             ["show --store", "check m 5 --store", "reset m --store", "reset --all --store"]
@@ -177,7 +177,7 @@ fn unreadable_files_are_named_and_unchanged() {
             let named = output.stderr.starts_with("tollgate: ") && output.stderr.contains(name);
             assert!(named, "{arguments} {output:?}");
         }
-        assert_eq!(std::fs::read_to_string(path).expect("it is there"), content);
+        assert_eq!(std::fs::read_to_string(path).expect("the file exists"), content);
     }
     home.write("bad.yaml", "quotas: {m: {rmp: 5}}");
     let output = home.run("show --config bad.yaml");
@@ -209,7 +209,7 @@ fn watch_prints_line_every_second_until_interrupted() {
     };
     let before = used();
     take(&limiter, "gpt-4o", 1);
-    // Whatever it saw first, it sees what was taken in the end.
+    // The usage appears in one of the following lines.
     assert!((0..30).any(|_| used() == json!(1)), "{before}");
     process.guard().signal("-INT");
     let output = CommandOutput::from(process.output());

@@ -1,4 +1,4 @@
-//! Stores that a program has written.
+//! Stores with usage of two keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tollgate::limiter::Limiter;
 use tollgate::quota::{Algorithm, Cost, Quota};
 use tollgate::store::{Persistence, Sqlite, Yaml};
 
-/// A limiter of `gpt-4o` and `claude-*` that runs: what it does is at `path` soon.
+/// Returns a limiter for `gpt-4o` and `claude-*` that writes its state to `path` every 20 ms.
 pub(crate) fn open(path: &Path) -> Limiter {
     kept(path, Duration::from_millis(20))
 }
 
-/// The same that has written everything down as soon as it is dropped.
+/// Runs `run` with such a limiter, and writes its state when it is dropped.
 pub(crate) fn closed(path: &Path, run: impl FnOnce(&Limiter)) {
     run(&kept(path, Duration::from_secs(3_600)));
 }
@@ -20,7 +20,7 @@ pub(crate) fn closed(path: &Path, run: impl FnOnce(&Limiter)) {
 fn kept(path: &Path, flush: Duration) -> Limiter {
     let quota = Quota::new().rpm(500).tpm(30_000).rpd(10_000);
     let limiter = Limiter::builder()
-        // Nothing of them is free again while a test runs.
+        // A sliding window releases no quota during a test.
         .quota("gpt-4o", quota.with_algorithm(Algorithm::SlidingWindow))
         .quota("claude-*", Quota::new().rpd(50).with_algorithm(Algorithm::SlidingWindow))
         .build()
@@ -29,17 +29,17 @@ fn kept(path: &Path, flush: Duration) -> Limiter {
         true => Persistence::start(&limiter, Yaml::new(path), flush),
         false => Persistence::start(&limiter, Sqlite::new(path), flush),
     };
-    kept.expect("it can be kept");
+    kept.expect("the store opens");
     limiter
 }
 
-/// One request of so many tokens.
+/// Consumes one request with this number of tokens.
 pub(crate) fn take(limiter: &Limiter, key: &str, tokens: u64) {
     let cost = Cost::new().tokens(tokens);
-    limiter.try_acquire(key, &cost).expect("it fits").settle(&cost);
+    limiter.try_acquire(key, &cost).expect("the request fits").settle(&cost);
 }
 
-/// A store of which two keys were used.
+/// Writes a store with the usage of two keys.
 pub(crate) fn two_keys(path: &Path) {
     closed(path, |limiter| {
         take(limiter, "gpt-4o", 12_345);

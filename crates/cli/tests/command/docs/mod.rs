@@ -1,4 +1,4 @@
-//! The pages of the documentation: their blocks are run, their links lead somewhere.
+//! Tests of the documentation: code blocks are run, and links have targets.
 
 mod links;
 mod page_run;
@@ -12,7 +12,7 @@ use tollgate_testing::markdown::{Page, pages, root};
 
 use self::page_run::PageRun;
 
-/// Languages, and how their blocks are checked.
+/// The languages of code blocks and how they are checked.
 const LANGUAGES: [(&str, &str); 8] = [
     ("console", "run by `PageRun`, output compared"),
     ("json", "parsed"),
@@ -42,7 +42,7 @@ fn blocks_of_every_page_run_in_order() {
     assert!(failed.is_empty(), "{} pages failed", failed.len());
 }
 
-/// Rustdoc runs the blocks of a page that the package's source includes.
+/// Rustdoc runs the Rust blocks of pages that a source file includes.
 #[test]
 fn rust_pages_are_doctests() {
     for page in pages() {

@@ -9,17 +9,17 @@ use super::project_command::{ProjectCommand, project_command};
 use super::transcript::{entries, normalized};
 use crate::cli::rig::{TestHome, output_of};
 
-/// The addresses that pages use for the server and for the simulated provider.
+/// The addresses of the server and the simulated provider in pages.
 const SERVER: &str = "127.0.0.1:8080";
 const PROVIDER: &str = "127.0.0.1:8089";
 
-/// A reader who runs the blocks of a page in order, in one folder.
+/// Runs the blocks of a page in order, in one directory.
 ///
-/// Addresses of the page are replaced by those of the servers that it has started, and the URLs of real
-/// providers by that of the simulated one.
+/// Addresses in the page are replaced with those of the started servers, and URLs of real providers
+/// with that of the simulated one.
 pub(super) struct PageRun {
     home: TestHome,
-    /// `export` lines so far.
+    /// The `export` lines so far.
     exports: String,
     servers: Vec<InteractiveProcess>,
     server: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct PageRun {
 }
 
 impl PageRun {
-    /// Starts the provider that stands for the real ones.
+    /// Starts the simulated provider.
     pub(super) fn new() -> Self {
         let home = TestHome::new();
         let requests = file("examples/requests.jsonl");
@@ -47,8 +47,10 @@ impl PageRun {
         run
     }
 
+    /// Runs the blocks.
+    ///
     /// # Panics
-    /// If a block fails.
+    /// Panics if a block fails.
     pub(super) fn run(mut self, blocks: &[Block]) {
         for block in blocks {
             match block.language.as_str() {
@@ -100,7 +102,7 @@ impl PageRun {
         };
         let mut command = self.home.tollgate(&arguments);
         let mut process = InteractiveProcess::start(command.stderr(Stdio::null()));
-        let line = process.read_line().expect("the server says where it listens");
+        let line = process.read_line().expect("the server prints its address");
         let address = line.strip_prefix("listening on http://").expect("an address").to_owned();
         match arguments.starts_with("serve") {
             true => self.server = Some(address),
@@ -109,7 +111,7 @@ impl PageRun {
         self.servers.push(process);
     }
 
-    /// Runs a command to its end: whether it succeeded, and its output.
+    /// Runs a command to its end. Returns true if it succeeded, and its output.
     fn execute(&self, command: &str) -> (bool, String) {
         let command = match project_command(command) {
             Some(ProjectCommand::Checked) => return (true, String::new()),
@@ -117,7 +119,7 @@ impl PageRun {
             None => command.to_owned(),
         };
         let mut command = self.replaced(&command).replace("curl ", "curl -sS --fail-with-body ");
-        // No page sends anything to a real provider.
+        // Pages never send requests to a real provider.
         if command.starts_with("tollgate batch") && !command.contains("--base-url") {
             command = format!("{} --simulate", command.replace(" --simulate", ""));
         }
@@ -133,7 +135,7 @@ impl PageRun {
         (output.code == Some(0), output.stdout)
     }
 
-    /// Loads a whole file, named in its first line; a name that starts with `bad` is refused.
+    /// Loads a complete configuration file, named in its first line; a file named `bad*` must be invalid.
     fn configuration(&self, block: &Block) {
         let place = &block.place;
         let name = block.text.lines().next().and_then(|line| line.strip_prefix("# "));
@@ -147,8 +149,8 @@ impl PageRun {
         assert_eq!(output.code, Some(code), "{place}: {output:?}");
     }
 
-    /// Checks dependencies of a reader: features of tollgate exist, and others have the versions of this
-    /// repository.
+    /// Checks the dependencies of a manifest: features of tollgate must exist, and other dependencies
+    /// must have the versions of this repository.
     fn manifest(&self, block: &Block) {
         let package = "[package]\nname = \"reader\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
         let manifest = self.home.write("reader/Cargo.toml", &format!("{package}{}", block.text));
@@ -180,7 +182,7 @@ impl PageRun {
     }
 }
 
-/// A package, as cargo describes it.
+/// Returns the metadata of a package, from cargo.
 fn package_of(manifest: &Path) -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"]);
@@ -195,12 +197,12 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-/// The text of a file of the repository.
+/// Returns the text of a file in the repository.
 fn file(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The arguments of a `tollgate` that is started in the background.
+/// Returns the arguments of a `tollgate` command that is started in the background.
 fn background(command: &str) -> Option<&str> {
     let command = command.split(" #").next()?.trim();
     command.strip_prefix("tollgate ")?.strip_suffix('&').map(str::trim)

@@ -1,4 +1,4 @@
-//! Commands that build, test or measure the project: what they name exists.
+//! Checks that documented commands of the project name existing packages, targets and scripts.
 
 use tollgate_testing::markdown::root;
 
@@ -7,14 +7,15 @@ use tollgate_testing::markdown::root;
 pub(super) enum ProjectCommand {
     /// The command `tollgate` with these arguments.
     Tollgate(String),
-    /// Nothing: it was checked that the command's targets exist.
+    /// None: the targets of the command exist.
     Checked,
 }
 
-/// Reads a command of `cargo`, or of `bash` with a script of the repository; `None` if it is another.
+/// Parses a `cargo` command or a `bash` command with a script of the repository; `None` for any other
+/// command.
 ///
 /// # Panics
-/// If the command names a package, target or script that doesn't exist.
+/// Panics if the command names a package, target or script that doesn't exist.
 pub(super) fn project_command(command: &str) -> Option<ProjectCommand> {
     let is_assignment = |word: &&str| word.contains('=') && !word.starts_with('-');
     let words: Vec<_> = command.split_whitespace().skip_while(is_assignment).collect();

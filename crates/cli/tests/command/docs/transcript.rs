@@ -1,4 +1,4 @@
-//! Blocks that show commands and their output.
+//! Console blocks: commands and their output.
 
 /// A command and the output that the page shows for it.
 #[derive(Debug)]
@@ -7,7 +7,7 @@ pub(super) struct Entry {
     pub(super) output: String,
 }
 
-/// Reads a `console` block: commands after `$ `, each followed by its output.
+/// Parses a `console` block: commands after `$ `, each followed by its output.
 pub(super) fn entries(text: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for line in text.lines() {
@@ -22,14 +22,13 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// A text with everything replaced that differs from run to run: numbers, lengths of time, bars and
-/// the width of columns.
+/// Replaces the parts of a text that differ between runs: numbers, durations, bars and column widths.
 pub(super) fn normalized(text: &str) -> String {
     let mut normalized = String::new();
     for word in text.split_whitespace() {
         let word: String = word.chars().filter(|c| !matches!(c, '#' | '-' | '[' | ']')).collect();
         let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        // `2m` and `14s` are one length of time, or two.
+        // `2m 14s` and `2m` are both one duration.
         let word = match is_number {
             true if normalized.ends_with("0 ") => continue,
             true => "0".to_owned(),

@@ -8,9 +8,9 @@ use super::rig::{chat, exchange, har, read, usage};
 #[test]
 fn truncated_file_is_read_up_to_end() {
     let whole = har(&[exchange(&chat(), &usage(1, 2)), exchange(&chat(), &usage(3, 4))]);
-    let second = whole.rfind("request").expect("it has two");
+    let second = whole.rfind("request").expect("two entries");
     let (entries, ended) = read(&whole[..second]);
-    let error = ended.expect_err("it is cut off");
+    let error = ended.expect_err("the file is truncated");
     assert_eq!((entries.len(), error.entries), (1, 1));
     assert_eq!(error.kind, HarErrorKind::CutOff { line: 1 });
     let output = error.to_string();
@@ -26,14 +26,14 @@ fn truncated_file_yields_complete_entries_and_error() {
     let mut before = 0;
     for end in 0..whole.len() {
         let (entries, ended) = read(&whole[..end]);
-        let error = ended.expect_err("it is cut off");
+        let error = ended.expect_err("the file is truncated");
         let fits = match error.kind {
             HarErrorKind::Empty => end == 0,
             HarErrorKind::CutOff { line: 1 } => end > 0,
             _ => false,
         };
         assert!(fits && entries.len() == error.entries, "{end}: {error:?}");
-        assert!(entries.len() >= before, "{end}: what was read before is lost");
+        assert!(entries.len() >= before, "{end}: fewer entries than before");
         before = entries.len();
     }
     assert_eq!(before, 2);
@@ -43,7 +43,7 @@ fn truncated_file_yields_complete_entries_and_error() {
 fn invalid_json_error_has_line_and_omits_text() {
     let one = exchange(&chat(), &usage(1, 2));
     let (entries, ended) = read(format!("{one}\n{{\"request\": s3cret}}\n{one}\n"));
-    let error = ended.expect_err("the second line is no JSON");
+    let error = ended.expect_err("the second line is invalid JSON");
     assert_eq!((entries.len(), error.entries), (1, 1));
     assert!(matches!(error.kind, HarErrorKind::NotJson { line: 2, .. }), "{error:?}");
     assert!(!format!("{error} {error:?}").contains("s3cret"));
@@ -77,14 +77,14 @@ fn json_without_entries_differs_from_empty_list() {
 fn invalid_utf8_is_error_without_panic() {
     let (entries, ended) = read(b"{\"log\": {\"entries\": [\"\xff\xfe\"]}}");
     assert_eq!(entries.len(), 0);
-    assert!(matches!(ended.expect_err("no UTF-8").kind, HarErrorKind::NotJson { .. }));
+    assert!(matches!(ended.expect_err("invalid UTF-8").kind, HarErrorKind::NotJson { .. }));
 }
 
 #[test]
 fn deep_nesting_does_not_overflow_stack() {
     let deep = format!("{{\"log\": {{\"entries\": [{}", "[".repeat(1_000_000));
     let (_, ended) = read(&deep);
-    assert!(matches!(ended.expect_err("it is cut off").kind, HarErrorKind::CutOff { .. }));
+    assert!(matches!(ended.expect_err("the file is truncated").kind, HarErrorKind::CutOff { .. }));
     let deep = format!("{{\"pages\": {}", "[{\"a\":".repeat(1_000_000));
     assert!(read(&deep).1.is_err());
 }

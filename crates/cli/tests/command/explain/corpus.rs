@@ -1,4 +1,4 @@
-//! The command over all of `$TOLLGATE_CORPUS`.
+//! `tollgate explain` with all recordings in `$TOLLGATE_CORPUS`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,9 @@ use tollgate::provider::Profile;
 use super::rig::{lines, text, tollgate};
 
 #[test]
-fn every_recorded_exchange_is_a_line_of_the_contract() {
+fn recorded_exchanges_become_valid_json_lines() {
     let Some(corpus) = std::env::var_os("TOLLGATE_CORPUS") else {
-        println!("left out: TOLLGATE_CORPUS is not set");
+        println!("skipped: TOLLGATE_CORPUS is not set");
         return;
     };
     let files = files(Path::new(&corpus));
@@ -20,13 +20,13 @@ fn every_recorded_exchange_is_a_line_of_the_contract() {
     let names: Vec<&str> =
         files.iter().map(|file| file.to_str().expect("a name in UTF-8")).collect();
     let output = tollgate(Path::new("."), &[&["--json"], &names[..]].concat()).output();
-    let output = output.expect("it runs");
+    let output = output.expect("the command runs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = lines(&output);
     assert_eq!(lines.len(), recorded.len());
     for (line, (file, index, _)) in lines.iter().zip(&recorded) {
         assert_eq!((&line["file"], &line["index"]), (&json!(file), &json!(index)));
-        assert_eq!(unlike_contract(line), None, "{line}");
+        assert_eq!(schema_violation(line), None, "{line}");
     }
     let agreeing = |field| {
         let agrees = |(line, (_, _, expected)): &(&Value, &(String, usize, Value))| {
@@ -34,35 +34,35 @@ fn every_recorded_exchange_is_a_line_of_the_contract() {
         };
         lines.iter().zip(&recorded).filter(agrees).count()
     };
-    // How exact they are is for the tests of `provider`; here, that they arrive.
+    // The tests of `provider` check their accuracy; this test checks that they are printed.
     let (models, usages) = (agreeing("model"), agreeing("usage"));
     println!("{} lines: {models} models, {usages} usages as expected", lines.len());
     assert!(models * 2 > lines.len() && usages * 3 > lines.len());
 }
 
-/// The first thing about a line that is not as the contract says.
-fn unlike_contract(line: &Value) -> Option<String> {
+/// Returns the first difference of a line from the documented format.
+fn schema_violation(line: &Value) -> Option<String> {
     let count = |value: &Value| value.is_u64();
     let seconds = |value: &Value| value.is_null() || value.as_f64().is_some_and(|s| s >= 0.0);
     let keys = |value: &Value, keys: &[&str], fits: &dyn Fn(&Value) -> bool| {
         let object = value.as_object().filter(|object| object.len() == keys.len());
-        let fine = object.is_some_and(|o| keys.iter().all(|key| o.get(*key).is_some_and(fits)));
-        (!fine).then(|| format!("{value} should have {keys:?}"))
+        let is_valid = object.is_some_and(|o| keys.iter().all(|key| o.get(*key).is_some_and(fits)));
+        (!is_valid).then(|| format!("{value} should have {keys:?}"))
     };
     let limit = |limit: &Value| {
-        let fine = limit["dimension"].is_string()
+        let is_valid = limit["dimension"].is_string()
             && ["limit", "remaining"].iter().all(|key| limit[key].is_null() || count(&limit[key]))
             && seconds(&limit["reset_s"]);
         keys(limit, &["dimension", "limit", "remaining", "reset_s"], &|_| true)
-            .or((!fine).then(|| format!("{limit} has other types")))
+            .or((!is_valid).then(|| format!("{limit} has other types")))
     };
     let provider = line["provider"].as_str().and_then(Profile::named);
-    let fine = provider.is_some()
+    let is_valid = provider.is_some()
         && (line["model"].is_null() || line["model"].is_string())
         && CLASSES.contains(&line["class"].as_str().unwrap_or(""))
         && seconds(&line["retry_after_s"]);
     keys(line, &KEYS, &|_| true)
-        .or((!fine).then(|| "other types".to_owned()))
+        .or((!is_valid).then(|| "other types".to_owned()))
         .or(keys(&line["charge"], &["requests", "tokens", "input_tokens", "output_tokens"], &count))
         .or(match &line["usage"] {
             Value::Null => None,
@@ -75,19 +75,19 @@ fn unlike_contract(line: &Value) -> Option<String> {
 
 fn files(corpus: &Path) -> Vec<PathBuf> {
     let listing = std::fs::read_dir(corpus).expect("TOLLGATE_CORPUS is a folder");
-    let paths = listing.map(|entry| entry.expect("it can be listed").path());
+    let paths = listing.map(|entry| entry.expect("the entry is readable").path());
     let mut files: Vec<_> =
         paths.filter(|path| path.extension().is_some_and(|e| e == "har")).collect();
     files.sort();
     files
 }
 
-/// The file, index and expectation of each entry.
+/// Returns the file, index and expectation of each entry.
 fn entries(file: &Path) -> Vec<(String, usize, Value)> {
     let name = file.to_str().expect("a name in UTF-8").to_owned();
     let har: Value =
-        serde_json::from_slice(&std::fs::read(file).expect("it can be read")).expect("JSON");
-    let entries = har["log"]["entries"].as_array().expect("it has entries");
+        serde_json::from_slice(&std::fs::read(file).expect("the file is readable")).expect("JSON");
+    let entries = har["log"]["entries"].as_array().expect("a list of entries");
     entries
         .iter()
         .enumerate()

@@ -32,7 +32,7 @@ fn chrome_pseudo_headers_and_missing_response_are_read() {
 }
 
 #[test]
-fn firefox_joins_headers_of_one_name_with_line_breaks() {
+fn firefox_headers_joined_by_line_breaks_are_split() {
     let response = json!({"status": 200, "content": {"mimeType": "application/json", "text": "{}"},
         "headers": [{"name": "Set-Cookie", "value": "a=1\nb=2"},
                     {"name": "X-RateLimit-Limit-Tokens", "value": " 30000 "}]});
@@ -44,7 +44,7 @@ fn firefox_joins_headers_of_one_name_with_line_breaks() {
 }
 
 #[test]
-fn mitmproxy_writes_binary_bodies_in_base64_and_forms_as_params() {
+fn mitmproxy_base64_bodies_and_form_params_are_decoded() {
     let response = json!({"status": 200, "headers": [],
         "content": {"size": 5, "compression": 0, "mimeType": "application/vnd.amazon.eventstream",
                     "text": "AAECA/8=", "encoding": "base64"}});
@@ -70,7 +70,7 @@ fn invalid_base64_is_kept_unchanged() {
 }
 
 #[test]
-fn a_byte_order_mark_and_a_safari_time_zone_are_read() {
+fn byte_order_mark_and_time_zone_offset_are_read() {
     let mut one = entry("https://h/v1", json!({}), json!({"status": 200}));
     one["startedDateTime"] = json!("2025-06-01T14:00:00.000+02:00");
     let (entries, ended) = read(format!("\u{feff}{}", har(&[one])));
@@ -79,7 +79,7 @@ fn a_byte_order_mark_and_a_safari_time_zone_are_read() {
 }
 
 #[test]
-fn the_time_is_that_of_the_start_or_else_of_the_response() {
+fn end_time_is_start_plus_duration_or_response_date() {
     let ended = |started: &str, time: f64, date: &str| {
         let headers = json!([{"name": "Date", "value": date}]);
         let mut one = entry("https://h", json!({}), json!({"status": 200, "headers": headers}));

@@ -46,7 +46,7 @@ fn traffic_without_model_is_explained() {
 }
 
 #[test]
-fn errors_have_a_class_and_a_delay() {
+fn errors_have_class_and_retry_delay() {
     let of = |one: &Value| {
         let line = line(one);
         (line["class"].as_str().expect("a class").to_owned(), line["retry_after_s"].as_f64())
@@ -96,7 +96,7 @@ fn retry_after_on_success_is_ignored() {
 }
 
 #[test]
-fn an_error_in_the_body_of_a_success_is_in_band() {
+fn error_in_body_of_success_is_in_band() {
     let error = json!({"error": {"code": "rate_limit_exceeded", "message": "try again in 7s"}});
     let mut one = exchange(&chat(), &json!({}));
     let text = format!(
@@ -109,7 +109,7 @@ fn an_error_in_the_body_of_a_success_is_in_band() {
 }
 
 #[test]
-fn a_row_shows_the_same_and_no_control_characters() {
+fn table_row_escapes_control_characters() {
     let mut one = chat();
     one["model"] = json!("gpt-4o\u{1b}[2J");
     let explanation = explained(&exchange(&one, &usage(12, 9)));
@@ -122,7 +122,7 @@ fn a_row_shows_the_same_and_no_control_characters() {
 }
 
 #[test]
-fn the_summary_compares_charges_only_where_the_bucket_was_full() {
+fn summary_compares_charges_only_for_full_buckets() {
     let at = |second: u64, remaining: u64| {
         let mut one = exchange(&chat(), &usage(10, 9));
         one["startedDateTime"] =
@@ -134,10 +134,10 @@ fn the_summary_compares_charges_only_where_the_bucket_was_full() {
         explained(&one)
     };
     let mut summary = Summary::default();
-    // Charged 60 to a full bucket; then to one that isn't full; then to one that is again.
+    // Charges of 60 tokens to a full bucket, a partly used one, and a full one again.
     [at(0, 29_940), at(1, 29_880), at(61, 29_940)].iter().for_each(|one| summary.add(one));
     let text = summary.to_string();
-    let row = text.lines().last().expect("it has lines");
+    let row = text.lines().last().expect("at least one line");
     let words: Vec<_> = row.split_whitespace().collect();
     assert_eq!(
         words,

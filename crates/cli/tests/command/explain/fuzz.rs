@@ -1,4 +1,4 @@
-//! Any file is read without a panic.
+//! Property tests: any file is read without a panic.
 
 use proptest::prelude::*;
 use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain};
@@ -6,7 +6,7 @@ use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain};
 use super::rig::{chat, exchange, har, read, usage};
 use tollgate_testing::full::full_or;
 
-/// Reads and explains it all, and shows it.
+/// Reads, explains and formats all entries. Returns their number.
 fn explain_all(bytes: &[u8]) -> usize {
     let mut summary = Summary::default();
     let (entries, _) = read(bytes);
@@ -55,12 +55,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(2_000, 200)))]
 
     #[test]
-    fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         explain_all(&bytes);
     }
 
     #[test]
-    fn any_change_of_a_file_is_read_to_an_end(changes in mutations()) {
+    fn mutated_file_is_read_without_panic(changes in mutations()) {
         let mut bytes = seed();
         for (place, piece, removed) in changes {
             let at = place.index(bytes.len() + 1);

@@ -1,4 +1,4 @@
-//! `tollgate explain`: its reader of recordings, what it makes of them, and the command.
+//! `tollgate explain`: the HAR reader, the explanations, and the command.
 
 mod broken;
 mod bytes;

@@ -7,7 +7,7 @@ use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain, har};
 use tollgate_testing::fuzz::fuzz;
 
 #[test]
-fn recordings() {
+fn mutated_recordings_are_explained_without_panic() {
     let seeds: Vec<_> = SEEDS.iter().map(|seed| seed.as_bytes().to_vec()).collect();
     fuzz("har", &seeds, |input| {
         let mut summary = Summary::default();

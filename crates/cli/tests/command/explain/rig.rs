@@ -1,4 +1,4 @@
-//! Small recordings, and the command over them.
+//! Helpers: small recordings, and the command.
 
 use std::ops::ControlFlow;
 use std::process::Output;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate_cli::explain::har::{self, Entry, HarError};
 use tollgate_cli::explain::{Explanation, JsonLine, explain};
 
-/// A chat request to OpenAI with this body, and its response.
+/// Returns an exchange: a chat request to OpenAI with this body, and its response.
 pub(super) fn exchange(request: &Value, response: &Value) -> Value {
     entry(
         "https://api.openai.com/v1/chat/completions?key=s3cret",
@@ -27,7 +27,7 @@ pub(super) fn entry(url: &str, post: Value, response: Value) -> Value {
     entry
 }
 
-/// A chat of one message that OpenAI charges 57 tokens.
+/// Returns a chat request with one message that OpenAI charges with 57 tokens.
 pub(super) fn chat() -> Value {
     let messages = json!([{"role": "user", "content": "Say this is a test"}]);
     json!({"model": "gpt-4o", "max_tokens": 50, "messages": messages})
@@ -41,7 +41,7 @@ pub(super) fn har(entries: &[Value]) -> String {
     json!({"log": {"version": "1.2", "creator": {"name": "x"}, "entries": entries}}).to_string()
 }
 
-/// The entries of a text, and how reading it ended.
+/// Returns the entries of a text, and the result of reading it.
 pub(super) fn read(text: impl AsRef<[u8]>) -> (Vec<Entry>, Result<(), HarError>) {
     let mut entries = Vec::new();
     let ended = har::read(text.as_ref(), |entry| {
@@ -51,7 +51,7 @@ pub(super) fn read(text: impl AsRef<[u8]>) -> (Vec<Entry>, Result<(), HarError>)
     (entries, ended)
 }
 
-/// The only entry of a HAR file with this one.
+/// Reads a HAR file with one entry.
 pub(super) fn read_one(entry: &Value) -> Entry {
     let (mut entries, ended) = read(har(std::slice::from_ref(entry)));
     assert_eq!((entries.len(), ended), (1, Ok(())));
@@ -68,7 +68,7 @@ pub(super) fn line(entry: &Value) -> Value {
         .expect("a line is JSON")
 }
 
-/// `tollgate explain` with these arguments, in this folder.
+/// Returns the command `tollgate explain` with these arguments, in this folder.
 pub(super) fn tollgate(folder: &std::path::Path, args: &[&str]) -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.current_dir(folder).arg("explain").args(args);
@@ -76,7 +76,7 @@ pub(super) fn tollgate(folder: &std::path::Path, args: &[&str]) -> std::process:
 }
 
 pub(super) fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("it prints text")
+    std::str::from_utf8(bytes).expect("the output is UTF-8")
 }
 
 pub(super) fn lines(output: &Output) -> Vec<Value> {

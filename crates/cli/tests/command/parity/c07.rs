@@ -1,9 +1,9 @@
-//! c07: GoCC's flags, and `TOLLGATE_*`.
+//! c07: GoCC's flags and the `TOLLGATE_*` environment variables.
 
 use crate::cli::rig::{TestHome, output_of};
 
 #[test]
-fn c07_flags_and_variables_are_checked_at_the_start() {
+fn c07_invalid_flags_and_variables_are_rejected() {
     let home = TestHome::new();
     for flag in [
         "--max-requests=0",

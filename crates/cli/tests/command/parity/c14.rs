@@ -11,7 +11,7 @@ fn c14_bench_counts_grants_of_running_server() {
         ));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
         let report = output.json();
-        // Five of each of four keys.
+        // Five grants for each of four keys.
         assert_eq!(report["statuses"], serde_json::json!({"200": 20, "429": 20}), "{report}");
         assert!(report["requests_per_second"].as_f64().is_some_and(|rate| rate > 0.0));
     }

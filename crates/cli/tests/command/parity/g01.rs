@@ -1,7 +1,7 @@
 use clap::Parser;
 use tollgate_cli::command::Cli;
 
-/// In the library an amount is a `u64`, which has no negative numbers.
+/// In the library, an amount is a `u64`, which can't be negative.
 #[test]
 fn g01_negative_limit_argument_is_error() {
     for limit in ["--rpm=-1", "--tpm=-5000", "--rpd=-1"] {

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::rig::TestHome;
 use crate::cli::stores::two_keys;
 
-/// A home in whose default store `gpt-4o` and `claude-x` were used.
+/// Returns a home whose default store has usage of `gpt-4o` and `claude-x`.
 fn home() -> TestHome {
     let home = TestHome::new();
     two_keys(&home.path("state/tollgate/state.db"));

@@ -1,4 +1,4 @@
-//! `tollgate serve` as it is run.
+//! Runs of `tollgate serve`.
 
 use std::fs;
 use std::io::Read;
@@ -22,7 +22,7 @@ pub(super) struct LoggedServer {
     served: Served,
     /// The captured standard error.
     output: Arc<Mutex<String>>,
-    listening: JoinHandle<()>,
+    reader: JoinHandle<()>,
 }
 
 impl LoggedServer {
@@ -30,7 +30,7 @@ impl LoggedServer {
         let mut served = Served::spawn(command);
         let (output, mut stderr) =
             (Arc::default(), served.process().guard().get_mut().stderr.take().unwrap());
-        let listening = std::thread::spawn({
+        let reader = std::thread::spawn({
             let output = Arc::clone(&output);
             move || {
                 let mut part = [0; 4096];
@@ -40,7 +40,7 @@ impl LoggedServer {
                 }
             }
         });
-        Self { served, output, listening }
+        Self { served, output, reader }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -52,24 +52,24 @@ impl LoggedServer {
     }
 
     /// Returns true if standard error contains the text.
-    pub(super) fn heard(&self, text: &str) -> bool {
+    pub(super) fn logged(&self, text: &str) -> bool {
         self.output.lock().contains(text)
     }
 
-    /// Returns the number of occurrences in standard error.
+    /// Returns the number of occurrences of the text in standard error.
     pub(super) fn times(&self, text: &str) -> usize {
         self.output.lock().matches(text).count()
     }
 
-    /// As `kill` sends it.
+    /// Sends a signal, as `kill` does.
     pub(super) fn signal(&mut self, signal: &str) {
         self.served.process().guard().signal(signal);
     }
 
-    /// Waits until it has ended by itself, however that is.
+    /// Waits for the end of the process, with any exit code.
     pub(super) fn ended(self) -> CommandOutput {
         let output = self.served.ended();
-        self.listening.join().unwrap();
+        self.reader.join().unwrap();
         CommandOutput { stderr: self.output.lock().clone(), ..output }
     }
 
@@ -77,22 +77,24 @@ impl LoggedServer {
         Reply::of(http1().post(self.url(path))).await.status
     }
 
-    /// Ends it as `kill` does; what it has written to standard error.
+    /// Stops the server with SIGTERM. Returns its standard error.
     pub(super) fn terminate(self) -> String {
         self.served.terminate();
-        self.listening.join().unwrap();
+        self.reader.join().unwrap();
         self.output.lock().clone()
     }
 }
 
-/// Looks again until it is so.
-pub(super) async fn soon(mut so: impl AsyncFnMut() -> bool) {
-    let looking = async {
-        while !so().await {
+/// Polls until the condition holds.
+pub(super) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
+    let polls = async {
+        while !condition().await {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it never was");
+    tokio::time::timeout(Duration::from_secs(60), polls)
+        .await
+        .expect("the condition holds in time");
 }
 
 #[tokio::test]
@@ -107,10 +109,10 @@ async fn gocc_flags_start_server_and_sigterm_stops_server() {
     let waiter = http1().post(served.url("/rate/k?canWait=true"));
     let waiter = tokio::spawn(Reply::of(waiter));
     let debug = served.url("/debug/k");
-    soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+    eventually(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert_eq!(waiter.await.unwrap().status, 503);
-    // That is an answer of the server's own making, and all that there was to tell.
+    // The 503 is the only log line.
     assert!(output.lines().count() == 1 && output.contains("\"status\":503"), "{output}");
 }
 
@@ -120,20 +122,20 @@ async fn response_log_follows_flags_and_omits_secrets() {
     let mut command =
         home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
     let served = LoggedServer::start(command.env("TOLLGATE_TOKEN", "hunter2"));
-    let ask = |path: &str, token: &str| {
+    let post = |path: &str, token: &str| {
         let request = http1().post(served.url(path)).bearer_auth(token);
         Reply::of(request.header("x-correlation-id", "c-1"))
     };
-    let granted = ask("/rate/key-of-alice?canWait=false", "hunter2").await;
-    ask("/rate/key-of-alice?user=alice", "hunter2").await;
-    ask("/rate/key-of-alice", "swordfish").await;
-    // One that waits, and goes away.
-    let gone = tokio::spawn(ask("/rate/key-of-alice?canWait=true", "hunter2"));
+    let granted = post("/rate/key-of-alice?canWait=false", "hunter2").await;
+    post("/rate/key-of-alice?user=alice", "hunter2").await;
+    post("/rate/key-of-alice", "swordfish").await;
+    // A client that disconnects while it waits.
+    let gone = tokio::spawn(post("/rate/key-of-alice?canWait=true", "hunter2"));
     let debug = served.url("/debug/key-of-alice");
     let look = || Reply::of(http1().get(&debug).bearer_auth("hunter2"));
-    soon(async || look().await.json()["NumWaiting"] == 1).await;
+    eventually(async || look().await.json()["NumWaiting"] == 1).await;
     gone.abort();
-    soon(async || served.output.lock().contains("\"status\":499")).await;
+    eventually(async || served.output.lock().contains("\"status\":499")).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     let lines: Vec<serde_json::Value> =
         output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -179,31 +181,31 @@ async fn keys_file_is_reloaded_after_rename_link_and_error() {
     let waiter = http1().post(served.url("/rate/k?canWait=true"));
     let waiter = tokio::spawn(Reply::of(waiter));
     let debug = served.url("/debug/k");
-    soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+    eventually(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
 
-    // Renamed over it: who waits is looked at again.
+    // The file is replaced by a rename; waiters follow the new limits.
     fs::rename(home.write("a/new.json", &keys(2)), home.path("a/keys.json")).unwrap();
     assert_eq!(waiter.await.unwrap().status, 200);
     assert_eq!(served.status("/rate/k").await, 429);
 
-    // A link on the way to it is swapped, as Kubernetes does.
+    // A symbolic link in its path is replaced, as by Kubernetes.
     home.write("b/keys.json", &keys(3));
     std::os::unix::fs::symlink("b", home.path("next")).unwrap();
     fs::rename(home.path("next"), home.path("now")).unwrap();
-    soon(async || served.status("/rate/k").await == 200).await;
+    eventually(async || served.status("/rate/k").await == 200).await;
     assert_eq!(served.status("/rate/k").await, 429);
 
-    // One that can't be used changes nothing, and it is received why; the next that can does.
+    // An invalid file is logged and ignored; the next valid one applies.
     home.write("b/keys.json", "{\"keys\": [{\"key_pattern\": \"k\", \"window_millis\": 9}]}");
-    soon(async || served.output.lock().contains("must be from 10 to 3600000, not 9")).await;
+    eventually(async || served.output.lock().contains("must be from 10 to 3600000, not 9")).await;
     assert_eq!(served.status("/rate/k").await, 429);
     home.write("b/keys.json", &keys(4));
-    soon(async || served.status("/rate/k").await == 200).await;
+    eventually(async || served.status("/rate/k").await == 200).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert!(!output.contains("panic"), "{output}");
 }
 
-/// A command that may have so many files open, and raise that no further than `hard`.
+/// Returns the command with a soft and a hard limit on open files.
 #[cfg(unix)]
 fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
     let mut shell = Command::new("sh");
@@ -228,8 +230,9 @@ fn open_file_limit_is_raised_for_bounds() {
         let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
         assert_eq!(line.split_whitespace().nth(3), Some(allowed), "{line}");
         let output = served.terminate();
-        let says = output.contains("\"needed\":428") && output.contains("serve.bounds.connections");
-        assert_eq!(says, warned, "{output}");
+        let is_warned =
+            output.contains("\"needed\":428") && output.contains("serve.bounds.connections");
+        assert_eq!(is_warned, warned, "{output}");
     }
 }
 
@@ -249,7 +252,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
     for _ in 0..80 {
         connections.push(TcpStream::connect(served.served.addr()).await.unwrap());
     }
-    soon(async || served.output.lock().contains("failed to accept a connection")).await;
+    eventually(async || served.output.lock().contains("failed to accept a connection")).await;
     let first = &mut connections[0];
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();

@@ -1,18 +1,19 @@
-//! An upstream that speaks HTTP/2, on which TLS agrees.
+//! An HTTP/2 upstream, selected by ALPN.
 
 use std::collections::BTreeSet;
 
 use axum::http::{HeaderMap, HeaderValue, Response, Version};
 use futures_util::StreamExt;
 
-use super::tls::{Ca, ReceivedRequest, Secure, head};
+use super::tls::{Ca, ReceivedRequest, TlsUpstream, head};
 use crate::serve::process::Served;
 use tollgate_testing::upstream::{field, http, raw};
 
-/// A server in front of one that takes so many streams at a time.
-async fn two(most: Option<u32>) -> (Served, Secure) {
+/// Starts an upstream that allows `max_streams` concurrent streams, and a proxy in front of it.
+async fn start(max_streams: Option<u32>) -> (Served, TlsUpstream) {
     let ca = Ca::new("ours");
-    let up = Secure::with_streams(ca.certify("127.0.0.1"), &["h2", "http/1.1"], most).await;
+    let up =
+        TlsUpstream::with_streams(ca.certify("127.0.0.1"), &["h2", "http/1.1"], max_streams).await;
     (ca.trusted(&[("up", up.url())], ""), up)
 }
 
@@ -20,35 +21,35 @@ fn get(served: &Served, path: &str) -> reqwest::RequestBuilder {
     http().get(format!("http://{}/up{path}", served.addr()))
 }
 
-/// Makes the connection that later requests go on with.
-async fn connected(served: &Served, up: &mut Secure) {
+/// Opens the connection that later requests reuse.
+async fn connect(served: &Served, up: &mut TlsUpstream) {
     let sent = tokio::spawn(get(served, "/first").send());
     up.request().await.answer(Response::new("{}".into()));
     assert_eq!(sent.await.unwrap().unwrap().status(), 200);
 }
 
-fn path(asked: &ReceivedRequest) -> String {
-    asked.parts.uri.path().to_owned()
+fn path(request: &ReceivedRequest) -> String {
+    request.parts.uri.path().to_owned()
 }
 
 #[tokio::test]
 async fn requests_share_connection_without_blocking() {
-    let (served, mut up) = two(None).await;
-    connected(&served, &mut up).await;
+    let (served, mut up) = start(None).await;
+    connect(&served, &mut up).await;
     let paths: Vec<String> = (0..50).map(|n| format!("/{n}")).collect();
     let sent: Vec<_> = paths.iter().map(|path| tokio::spawn(get(&served, path).send())).collect();
-    let mut asked = Vec::new();
-    while asked.len() < paths.len() {
-        asked.push(up.request().await);
+    let mut requests = Vec::new();
+    while requests.len() < paths.len() {
+        requests.push(up.request().await);
     }
-    let came: BTreeSet<String> = asked.iter().map(path).collect();
-    assert_eq!(came, paths.iter().cloned().collect());
-    assert!(asked.iter().all(|asked| asked.parts.version == Version::HTTP_2));
+    let received: BTreeSet<String> = requests.iter().map(path).collect();
+    assert_eq!(received, paths.iter().cloned().collect());
+    assert!(requests.iter().all(|request| request.parts.version == Version::HTTP_2));
     assert_eq!(up.connections(), 1);
-    // The last that came is answered first.
-    for asked in asked.into_iter().rev() {
-        let path = path(&asked);
-        asked.answer(Response::new(path.into()));
+    // The last request is answered first.
+    for request in requests.into_iter().rev() {
+        let path = path(&request);
+        request.answer(Response::new(path.into()));
     }
     for (sent, path) in sent.into_iter().zip(&paths) {
         assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), *path);
@@ -56,9 +57,9 @@ async fn requests_share_connection_without_blocking() {
 }
 
 #[tokio::test]
-async fn streams_pass_through_and_end_with_their_client() {
-    let (served, mut up) = two(None).await;
-    connected(&served, &mut up).await;
+async fn streams_pass_through_and_end_on_disconnect() {
+    let (served, mut up) = start(None).await;
+    connect(&served, &mut up).await;
     let mut streams = Vec::new();
     for n in 0..3 {
         let sent = tokio::spawn(get(&served, &format!("/{n}")).send());
@@ -72,35 +73,35 @@ async fn streams_pass_through_and_end_with_their_client() {
             assert_eq!(body.next().await.unwrap().unwrap(), event.as_bytes());
         }
     }
-    // One goes within its answer, one before it.
+    // One client disconnects during its response, another before it.
     let (sending, body) = streams.remove(1);
     drop(body);
     sending.gone().await;
     let early = tokio::spawn(get(&served, "/early").send());
-    let mut asked = up.request().await;
+    let mut request = up.request().await;
     early.abort();
-    asked.gone().await;
+    request.gone().await;
     for (sending, mut body) in streams {
         sending.chunk("data: on\n\n").await;
         assert_eq!(body.next().await.unwrap().unwrap(), "data: on\n\n".as_bytes());
         drop(sending);
         assert!(body.next().await.is_none());
     }
-    connected(&served, &mut up).await;
+    connect(&served, &mut up).await;
     assert_eq!(up.connections(), 1);
 }
 
 #[tokio::test]
 async fn requests_above_stream_limit_wait() {
-    let (served, mut up) = two(Some(2)).await;
-    connected(&served, &mut up).await;
+    let (served, mut up) = start(Some(2)).await;
+    connect(&served, &mut up).await;
     let sent: Vec<_> =
         (0..5).map(|n| tokio::spawn(get(&served, &format!("/{n}")).send())).collect();
     let (first, second) = (up.request().await, up.request().await);
     first.answer(Response::new("{}".into()));
     let third = up.request().await;
-    for asked in [second, third] {
-        asked.answer(Response::new("{}".into()));
+    for request in [second, third] {
+        request.answer(Response::new("{}".into()));
     }
     for _ in 0..2 {
         up.request().await.answer(Response::new("{}".into()));
@@ -113,7 +114,7 @@ async fn requests_above_stream_limit_wait() {
 
 #[tokio::test]
 async fn hop_by_hop_fields_are_removed_and_trailers_pass() {
-    let (served, mut up) = two(None).await;
+    let (served, mut up) = start(None).await;
     let fields = "host: evil.example\r\nauthorization: Bearer sk-1\r\nconnection: close, X-Named, te\r\n\
         x-named: 1\r\nkeep-alive: timeout=5\r\nte: gzip;q=0.5, trailers\r\nupgrade: h2c\r\n\
         proxy-connection: close\r\ntransfer-encoding: chunked\r\n";
@@ -122,20 +123,20 @@ async fn hop_by_hop_fields_are_removed_and_trailers_pass() {
     );
     let addr = served.addr();
     let client = tokio::spawn(async move { raw(addr, text).await });
-    let asked = up.request().await;
-    assert_eq!(asked.parts.version, Version::HTTP_2);
-    // Its `:authority`; it has no `host` beside it.
-    assert_eq!(asked.parts.uri.authority().map(ToString::to_string), Some(up.addr.to_string()));
-    let mut names: Vec<&str> = asked.parts.headers.keys().map(|name| name.as_str()).collect();
+    let request = up.request().await;
+    assert_eq!(request.parts.version, Version::HTTP_2);
+    // `:authority` is set, and `host` is not.
+    assert_eq!(request.parts.uri.authority().map(ToString::to_string), Some(up.addr.to_string()));
+    let mut names: Vec<&str> = request.parts.headers.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["accept-encoding", "authorization", "te", "trailer"]);
-    assert_eq!(asked.field("te"), Some("trailers"));
+    assert_eq!(request.field("te"), Some("trailers"));
     assert_eq!(
-        (&asked.body[..], &asked.trailers["x-sum"]),
+        (&request.body[..], &request.trailers["x-sum"]),
         (&b"hi"[..], &HeaderValue::from_static("7"))
     );
 
-    let sending = asked.begin(head(&[("trailer", "x-total"), ("set-cookie", "a=1")]));
+    let sending = request.begin(head(&[("trailer", "x-total"), ("set-cookie", "a=1")]));
     sending.chunk("ho").await;
     let mut trailers = HeaderMap::new();
     trailers.insert("x-total", HeaderValue::from_static("9"));

@@ -1,22 +1,22 @@
-//! Whom the server trusts, and what it says of those whom it doesn't.
+//! Upstream certificates: trusted CAs, and errors for untrusted certificates.
 
 use axum::http::{Response, Version};
 use serde_json::Value;
 
-use super::tls::{Ca, Secure, params, serve};
+use super::tls::{Ca, TlsUpstream, params, serve};
 use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
 use tollgate_testing::upstream::{Upstream, chat, http, json};
 
-/// A chat through this upstream.
+/// Returns a chat request through this upstream.
 fn through(served: &Served, name: &str) -> reqwest::RequestBuilder {
     let url = format!("http://{}/{name}/v1/chat/completions", served.addr());
     http().post(url).header("content-type", "application/json").body(chat("gpt-4o"))
 }
 
-/// Requests through an untrusted upstream, and returns the problem.
+/// Sends a request to an untrusted upstream and returns the problem document.
 async fn distrusted(served: &Served, name: &str) -> Value {
-    let response = through(served, name).send().await.expect("an answer");
+    let response = through(served, name).send().await.expect("a response");
     assert_eq!(response.status(), 502, "{name}");
     assert_eq!(response.headers()["content-type"], "application/problem+json");
     let problem = json(response).await;
@@ -32,7 +32,7 @@ async fn ssl_cert_file_sets_trusted_ca() {
         (&["http/1.1"], Version::HTTP_11),
         (&[], Version::HTTP_11),
     ] {
-        let mut up = Secure::start(ca.certify("127.0.0.1"), protocols).await;
+        let mut up = TlsUpstream::start(ca.certify("127.0.0.1"), protocols).await;
         let served = ca.trusted(&[("up", up.url() + "/llm")], "");
         let sent = tokio::spawn(through(&served, "up").send());
         let request = up.request().await;
@@ -60,33 +60,33 @@ async fn untrusted_upstream_gets_no_request_and_no_charge() {
         ("early", ca.sign(&early), "is not yet valid"),
         ("itself", ca.own_certificate(), "an invalid certificate: "),
     ];
-    let (mut ups, mut urls, mut words) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, config, says) in cases {
-        let up = Secure::start(config, &["h2"]).await;
+    let (mut ups, mut urls, mut details) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, config, expected) in cases {
+        let up = TlsUpstream::start(config, &["h2"]).await;
         urls.push((name, up.url() + "/hush-hush"));
-        words.push((name, says));
+        details.push((name, expected));
         ups.push(up);
     }
-    let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
+    let mut up = TlsUpstream::start(ca.certify("127.0.0.1"), &["h2"]).await;
     urls.push(("up", up.url()));
     let more = "quotas: {gpt-4o: {rpd: 1}}\nmargin: {percent: 0, lag: 0s}";
     let served = ca.trusted(&urls, more);
 
-    for (name, says) in words {
+    for (name, expected) in details {
         let problem = distrusted(&served, name).await;
         let detail = problem["detail"].as_str().expect("a text");
         assert!(detail.starts_with(&format!("the upstream `{name}` ")), "{detail}");
-        assert!(detail.contains(says), "{detail}");
+        assert!(detail.contains(expected), "{detail}");
         assert_eq!(problem["error"]["message"], format!("tollgate: {detail}"));
         for secret in ["hush", "127.0.0.1", "gateway.example"] {
             assert!(!problem.to_string().contains(secret), "{problem}");
         }
     }
-    assert!(ups.iter_mut().all(Secure::is_idle));
+    assert!(ups.iter_mut().all(TlsUpstream::is_idle));
     let log = served.read("log");
     assert!(log.contains("gateway.example") && !log.contains("hush"), "{log}");
 
-    // All that the key may take is left.
+    // The quota of the key is unused.
     let sent = tokio::spawn(through(&served, "up").send());
     up.request().await.answer(Response::new("{}".into()));
     assert_eq!(sent.await.unwrap().unwrap().status(), 200);
@@ -109,7 +109,7 @@ async fn plain_upstream_behind_https_url_gives_hint() {
 
 #[tokio::test]
 async fn server_without_ca_warns_and_reaches_plain_upstream() {
-    let secure = Secure::start(Ca::new("ours").certify("127.0.0.1"), &["h2"]).await;
+    let secure = TlsUpstream::start(Ca::new("ours").certify("127.0.0.1"), &["h2"]).await;
     let mut plain = Upstream::start().await;
     let upstreams = [("up", secure.url()), ("plain", format!("http://{}", plain.addr))];
     let served = serve(TestHome::new(), &upstreams, "", "/nowhere/ca.pem");

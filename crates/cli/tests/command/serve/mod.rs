@@ -1,4 +1,4 @@
-//! `tollgate serve` as a process, watched from outside.
+//! Tests of `tollgate serve` as a process.
 
 #[cfg(unix)]
 mod command;

@@ -1,4 +1,4 @@
-//! `tollgate serve` as a process of its own, watched from outside.
+//! A `tollgate serve` process.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ impl Served {
         Self::start_in(TestHome::new(), config, |_| ())
     }
 
-    /// The same in a home that has files already; `set` changes how it is called.
+    /// Starts a server in an existing home; `set` changes the command.
     pub(crate) fn start_in(home: TestHome, config: &str, set: impl FnOnce(&mut Command)) -> Self {
         home.write("tollgate.yaml", config);
         let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
@@ -27,10 +27,10 @@ impl Served {
         Self { home: Some(home), ..Self::spawn(&mut command) }
     }
 
-    /// The same by this command.
+    /// Starts a server with this command.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut process = InteractiveProcess::start(command);
-        let line = process.read_line().expect("it says where it listens");
+        let line = process.read_line().expect("the server prints its address");
         let addr = line.strip_prefix("listening on http://").expect("an address");
         let addr = addr.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         Self { process, addr, home: None }
@@ -46,29 +46,29 @@ impl Served {
 
     /// Returns the content of a file in its home.
     pub(crate) fn read(&self, name: &str) -> String {
-        let home = self.home.as_ref().expect("it was started in one");
-        std::fs::read_to_string(home.path(name)).expect("a file of text")
+        let home = self.home.as_ref().expect("a server with a home");
+        std::fs::read_to_string(home.path(name)).expect("a text file")
     }
 
     pub(crate) fn process(&mut self) -> &mut InteractiveProcess {
         &mut self.process
     }
 
-    /// Bytes of memory that it has of the machine.
+    /// Returns the resident memory of the process, in bytes.
     pub(crate) fn memory(&mut self) -> u64 {
         let path = format!("/proc/{}/status", self.process.guard().get_mut().id());
-        let status = std::fs::read_to_string(path).expect("it runs, on Linux");
+        let status = std::fs::read_to_string(path).expect("a running process on Linux");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kilobytes.expect("Linux says so in kB") * 1024
+        kilobytes.expect("VmRSS in kB") * 1024
     }
 
     /// Returns true while the process runs.
     pub(crate) fn is_running(&mut self) -> bool {
-        self.process.guard().get_mut().try_wait().expect("it can be asked").is_none()
+        self.process.guard().get_mut().try_wait().expect("the process status is readable").is_none()
     }
 
-    /// Ends it as `kill` does: well.
+    /// Sends SIGTERM and waits for a successful exit.
     #[cfg(unix)]
     pub(crate) fn terminate(mut self) {
         self.process.guard().signal("-TERM");
@@ -76,7 +76,7 @@ impl Served {
         assert_eq!(output.code, Some(0), "{output:?}");
     }
 
-    /// Waits until it has ended by itself: how, and what it received that nobody has heard yet.
+    /// Waits for the end of the process. Returns its exit code and the output that was not read yet.
     #[cfg(unix)]
     pub(crate) fn ended(self) -> CommandOutput {
         CommandOutput::from(self.process.output())

@@ -4,11 +4,11 @@ use std::fs;
 use std::process::Command;
 
 use super::command::LoggedServer;
-use super::command::soon;
+use super::command::eventually;
 use crate::cli::rig::TestHome;
 use tollgate_testing::http::{Reply, http1};
 
-/// A day's quota, kept in a file.
+/// A daily quota, kept in a file.
 const DAILY: &str = "quotas: {k: {rpd: 100}}\nstore: {yaml: state/state.yaml, flush: 1h}\n\
                      margin: {percent: 0, lag: 0s}\n";
 
@@ -34,11 +34,11 @@ async fn stop_signals_save_usage() {
         for _ in 0..51 {
             assert_eq!(served.status("/rate/k").await, 200);
         }
-        // None of these ends it.
+        // None of these signals ends the server.
         for ignored in ["-HUP", "-USR1", "-USR2", "-QUIT", "-ALRM"] {
             served.signal(ignored);
         }
-        soon(async || served.heard("SIGALRM")).await;
+        eventually(async || served.logged("SIGALRM")).await;
         assert_eq!(served.status("/rate/k").await, 200);
         served.signal(signal);
         let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
@@ -54,17 +54,17 @@ async fn interrupted_drain_saves_usage() {
     home.write("state/.keep", "");
     let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!(served.status("/rate/k").await, 200);
-    // A body that never comes: an answer that is on its way for as long as it may.
+    // A body that is never sent keeps the request in progress.
     let mut wire = tollgate_testing::wire::Wire::connect(served.addr()).await.unwrap();
     let head =
         b"POST /v1/reserve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
                  Content-Length: 9\r\n\r\n";
     wire.send(head).await.unwrap();
     let debug = served.url("/healthz");
-    soon(async || Reply::of(http1().get(&debug)).await.status == 200).await;
+    eventually(async || Reply::of(http1().get(&debug)).await.status == 200).await;
     served.signal("-TERM");
     let gone = async || http1().get(served.url("/healthz")).send().await.is_err();
-    soon(gone).await;
+    eventually(gone).await;
     served.signal("-INT");
     let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
     assert_eq!(output.code, Some(130), "{output:?}");
@@ -79,15 +79,15 @@ async fn unwritable_state_fails_exit() {
     let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!(served.status("/rate/k").await, 200);
     fs::remove_dir_all(home.path("state")).unwrap();
-    // In its place a file, which no folder can be made of.
+    // A file in place of the directory.
     home.write("state", "");
     served.signal("-TERM");
     let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
     assert_eq!(output.code, Some(1), "{output:?}");
-    let is_told = output.stderr.lines().any(|line| {
+    let is_reported = output.stderr.lines().any(|line| {
         line.starts_with("tollgate: ") && line.contains("state.yaml") && line.contains("not saved")
     });
-    assert!(is_told, "{output:?}");
+    assert!(is_reported, "{output:?}");
 }
 
 #[tokio::test]
@@ -100,26 +100,26 @@ async fn sighup_reloads_configuration_and_logs_result() {
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
 
     served.signal("-HUP");
-    soon(async || served.heard("SIGHUP: the configuration has not changed")).await;
+    eventually(async || served.logged("SIGHUP: the configuration has not changed")).await;
 
     home.write("tollgate.yaml", &quota(2));
     served.signal("-HUP");
-    soon(async || served.heard("SIGHUP: configuration reloaded")).await;
-    assert!(served.heard("quotas.k"));
+    eventually(async || served.logged("SIGHUP: configuration reloaded")).await;
+    assert!(served.logged("quotas.k"));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
 
-    // A file that can't be used changes nothing; each signal says so again.
+    // An invalid file changes nothing; each signal logs the error again.
     home.write("tollgate.yaml", "quotas: {k: {rpd: many}}");
     for times in 1..=2 {
         served.signal("-HUP");
-        soon(async || served.times("SIGHUP: invalid configuration") == times).await;
+        eventually(async || served.times("SIGHUP: invalid configuration") == times).await;
     }
-    assert!(served.heard("quotas.k.rpd"));
+    assert!(served.logged("quotas.k.rpd"));
     assert_eq!(served.status("/rate/k").await, 429);
 
     home.write("tollgate.yaml", &quota(3));
     served.signal("-HUP");
-    soon(async || served.status("/rate/k").await == 200).await;
+    eventually(async || served.status("/rate/k").await == 200).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert!(!output.contains("panic"), "{output}");
 }
@@ -129,7 +129,7 @@ async fn sighup_without_file_logs_notice() {
     let home = TestHome::new();
     let mut served = LoggedServer::start(&mut home.tollgate("serve -m 1 -w 3600000 -p 0"));
     served.signal("-HUP");
-    soon(async || served.heard("SIGHUP: no configuration file")).await;
+    eventually(async || served.logged("SIGHUP: no configuration file")).await;
     assert_eq!(served.status("/rate/k").await, 200);
     tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
 }

@@ -5,7 +5,7 @@ use super::process::Served;
 use crate::cli::rig::TestHome;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn usage_survives_a_restart_of_the_server() {
+async fn usage_survives_server_restart() {
     let home = TestHome::new();
     home.write("tollgate.yaml", CONFIG);
     let served = Served::spawn(&mut home.tollgate(SERVE));

@@ -49,16 +49,16 @@ impl Ca {
     pub(super) fn sign(&self, params: &CertificateParams) -> ServerConfig {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        shown(certificate.der().clone(), &key)
+        server_config(certificate.der().clone(), &key)
     }
 
     /// Returns a TLS configuration with the CA certificate itself, as made by `openssl req -x509`.
     pub(super) fn own_certificate(&self) -> ServerConfig {
         let certificate = rustls::pki_types::pem::PemObject::from_pem_slice(self.pem.as_bytes());
-        shown(certificate.expect("a certificate"), self.issuer.key())
+        server_config(certificate.expect("a certificate"), self.issuer.key())
     }
 
-    /// `tollgate serve` that trusts this one and nobody else, with these upstreams of OpenAI's kind.
+    /// Starts a server that trusts only this CA, with these OpenAI upstreams.
     pub(super) fn trusted(&self, upstreams: &[(&str, String)], more: &str) -> Served {
         let home = TestHome::new();
         let file = home.write("ca.pem", &self.pem);
@@ -66,7 +66,7 @@ impl Ca {
     }
 }
 
-/// `tollgate serve` that trusts whom this file names; its log is `log`.
+/// Starts a server that trusts the CAs in the file `trusted`, and logs to the file `log`.
 pub(super) fn serve(
     home: TestHome,
     upstreams: &[(&str, String)],
@@ -88,25 +88,29 @@ pub(super) fn params(host: &str) -> CertificateParams {
     CertificateParams::new([host.to_owned()]).expect("a host")
 }
 
-fn shown(certificate: rustls::pki_types::CertificateDer<'static>, key: &KeyPair) -> ServerConfig {
+fn server_config(
+    certificate: rustls::pki_types::CertificateDer<'static>,
+    key: &KeyPair,
+) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
+    let builder =
+        builder.with_safe_default_protocol_versions().expect("ring supports the default versions");
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
     builder
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
-        .expect("they belong together")
+        .expect("the key matches the certificate")
 }
 
-/// Listens by TLS, and hands each request that comes to the test, which answers it.
-pub(super) struct Secure {
+/// A TLS upstream whose requests are answered by the test.
+pub(super) struct TlsUpstream {
     pub(super) addr: SocketAddr,
     requests: mpsc::UnboundedReceiver<ReceivedRequest>,
     connections: Arc<AtomicUsize>,
 }
 
-/// A request that an upstream has read whole.
+/// A complete request to an upstream.
 pub(super) struct ReceivedRequest {
     pub(super) parts: Parts,
     pub(super) body: Bytes,
@@ -114,20 +118,20 @@ pub(super) struct ReceivedRequest {
     answer: oneshot::Sender<Response<Body>>,
 }
 
-/// The body of an answer, as it is sent.
-pub(super) struct Sending(mpsc::Sender<Result<Frame<Bytes>, std::io::Error>>);
+/// The sender of a response body.
+pub(super) struct BodySender(mpsc::Sender<Result<Frame<Bytes>, std::io::Error>>);
 
-impl Secure {
-    /// One that agrees on the first of these protocols that its client speaks.
+impl TlsUpstream {
+    /// Starts an upstream that selects the first of these protocols that its client supports.
     pub(super) async fn start(config: ServerConfig, protocols: &[&str]) -> Self {
         Self::with_streams(config, protocols, None).await
     }
 
-    /// One that takes so many streams of HTTP/2 at a time.
+    /// Starts an upstream that allows at most `max_streams` concurrent HTTP/2 streams.
     pub(super) async fn with_streams(
         mut config: ServerConfig,
         protocols: &[&str],
-        most: Option<u32>,
+        max_streams: Option<u32>,
     ) -> Self {
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -136,7 +140,7 @@ impl Secure {
         let count = Arc::clone(&connections);
         let addr = listen(move |stream| {
             count.fetch_add(1, Ordering::Relaxed);
-            Box::pin(speak(acceptor.clone(), stream, send.clone(), most))
+            Box::pin(handle_connection(acceptor.clone(), stream, send.clone(), max_streams))
         })
         .await;
         Self { addr, requests, connections }
@@ -146,9 +150,9 @@ impl Secure {
         format!("https://{}", self.addr)
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(super) async fn request(&mut self) -> ReceivedRequest {
-        self.requests.recv().await.expect("it listens")
+        self.requests.recv().await.expect("the upstream accepts requests")
     }
 
     /// Returns true if there is no pending request.
@@ -164,15 +168,15 @@ impl Secure {
 
 impl ReceivedRequest {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
-        self.parts.headers.get(name).map(|value| value.to_str().expect("it is text"))
+        self.parts.headers.get(name).map(|value| value.to_str().expect("a text value"))
     }
 
     pub(super) fn answer(self, response: Response<Body>) {
-        assert!(self.answer.send(response).is_ok(), "nobody waits for it");
+        assert!(self.answer.send(response).is_ok(), "the client no longer waits");
     }
 
-    /// Begins an answer whose body follows.
-    pub(super) fn begin(self, mut response: Response<()>) -> Sending {
+    /// Sends a response head; the body follows.
+    pub(super) fn begin(self, mut response: Response<()>) -> BodySender {
         let (send, mut frames) = mpsc::channel(1);
         let frames = futures_util::stream::poll_fn(move |cx| frames.poll_recv(cx));
         let body = Body::new(StreamBody::new(frames));
@@ -180,50 +184,50 @@ impl ReceivedRequest {
         let mut response = response.map(|()| body);
         *response.headers_mut() = headers;
         self.answer(response);
-        Sending(send)
+        BodySender(send)
     }
 
-    /// Waits until nobody waits for an answer.
+    /// Waits until the client no longer waits for a response.
     pub(super) async fn gone(&mut self) {
         self.answer.closed().await;
     }
 }
 
-impl Sending {
+impl BodySender {
     pub(super) async fn chunk(&self, text: &str) {
         let frame = Frame::data(Bytes::copy_from_slice(text.as_bytes()));
-        self.0.send(Ok(frame)).await.expect("it is read");
+        self.0.send(Ok(frame)).await.expect("the body is read");
     }
 
     pub(super) async fn trailers(self, trailers: HeaderMap) {
-        self.0.send(Ok(Frame::trailers(trailers))).await.expect("it is read");
+        self.0.send(Ok(Frame::trailers(trailers))).await.expect("the body is read");
     }
 
-    /// Waits until nobody reads it.
+    /// Waits until the receiver of the body is gone.
     pub(super) async fn gone(&self) {
         self.0.closed().await;
     }
 }
 
-async fn speak(
+async fn handle_connection(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     send: mpsc::UnboundedSender<ReceivedRequest>,
-    most: Option<u32>,
+    max_streams: Option<u32>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let stream = TokioIo::new(stream);
-    let service = service_fn(move |request| hand(request, send.clone()));
+    let service = service_fn(move |request| answer_by_test(request, send.clone()));
     let _ = if is_http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.max_concurrent_streams(most).serve_connection(stream, service).await
+        builder.max_concurrent_streams(max_streams).serve_connection(stream, service).await
     } else {
         http1::Builder::new().serve_connection(stream, service).await
     };
 }
 
-async fn hand(
+async fn answer_by_test(
     request: Request<Incoming>,
     send: mpsc::UnboundedSender<ReceivedRequest>,
 ) -> hyper::Result<Response<Body>> {
@@ -232,14 +236,14 @@ async fn hand(
     let trailers = body.trailers().cloned().unwrap_or_default();
     let (answer, answered) = oneshot::channel();
     let _ = send.send(ReceivedRequest { parts, body: body.to_bytes(), trailers, answer });
-    // One that the test has dropped is never answered.
+    // A request dropped by the test is never answered.
     match answered.await {
         Ok(response) => Ok(response),
         Err(_) => std::future::pending().await,
     }
 }
 
-/// An answer without a body yet.
+/// Returns a response head.
 pub(super) fn head(fields: &[(&'static str, &'static str)]) -> Response<()> {
     let mut response = Response::builder().version(Version::HTTP_11);
     for (name, value) in fields {

@@ -1,4 +1,4 @@
-//! A client and an upstream over TLS that speak different versions of HTTP.
+//! Clients and TLS upstreams with different versions of HTTP.
 
 use axum::body::Body;
 use axum::http::{Request, Response, Version};
@@ -6,40 +6,40 @@ use http_body_util::BodyExt;
 use tollgate_testing::http::h2c;
 use tollgate_testing::upstream::raw;
 
-use super::tls::{Ca, Secure, head};
+use super::tls::{Ca, TlsUpstream, head};
 
 #[tokio::test]
-async fn http2_client_reaches_http2_upstream_by_upstream_name() {
+async fn http2_request_gets_upstream_authority() {
     let ca = Ca::new("ours");
-    let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
+    let mut up = TlsUpstream::start(ca.certify("127.0.0.1"), &["h2"]).await;
     let served = ca.trusted(&[("up", up.url())], "");
     let url = format!("http://{}/up/v1/models?b", served.addr());
-    // It has a `host` beside its `:authority`; neither is the upstream's.
+    // The request has `:authority` and `host`; neither is the upstream's.
     let host = served.addr().to_string();
-    let request = Request::get(url).header("host", host).body(Body::empty());
-    let sent = tokio::spawn(h2c().request(request.unwrap()));
-    let asked = up.request().await;
-    assert_eq!(asked.parts.uri.to_string(), up.url() + "/v1/models?b");
-    assert_eq!((asked.field("host"), asked.parts.version), (None, Version::HTTP_2));
-    asked.answer(Response::new("[]".into()));
-    let response = sent.await.unwrap().expect("an answer");
+    let sent_request = Request::get(url).header("host", host).body(Body::empty());
+    let sent = tokio::spawn(h2c().request(sent_request.unwrap()));
+    let request = up.request().await;
+    assert_eq!(request.parts.uri.to_string(), up.url() + "/v1/models?b");
+    assert_eq!((request.field("host"), request.parts.version), (None, Version::HTTP_2));
+    request.answer(Response::new("[]".into()));
+    let response = sent.await.unwrap().expect("a response");
     assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "[]");
 }
 
 #[tokio::test]
 async fn http1_client_reads_whole_http2_response() {
     let ca = Ca::new("ours");
-    let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
+    let mut up = TlsUpstream::start(ca.certify("127.0.0.1"), &["h2"]).await;
     let served = ca.trusted(&[("up", up.url())], "");
     let addr = served.addr();
     let mut answers = Vec::new();
     for length in [Some("4"), None] {
         let text = "GET /up/v1/models HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
         let client = tokio::spawn(async move { raw(addr, text).await });
-        let asked = up.request().await;
-        assert_eq!(asked.parts.uri.authority().unwrap().as_str(), up.addr.to_string());
+        let request = up.request().await;
+        assert_eq!(request.parts.uri.authority().unwrap().as_str(), up.addr.to_string());
         let fields: Vec<_> = length.map(|length| ("content-length", length)).into_iter().collect();
-        let sending = asked.begin(head(&fields));
+        let sending = request.begin(head(&fields));
         sending.chunk("1234").await;
         drop(sending);
         answers.push(client.await.unwrap());

@@ -34,20 +34,20 @@ async fn connections_above_bound_wait_for_free_slot() {
     let mut first = Vec::new();
     for _ in 0..8 {
         let mut wire = Wire::connect(server.addr()).await.expect("a connection");
-        assert_eq!(wire.request("GET", "/healthz").await.expect("an answer").status, 200);
+        assert_eq!(wire.request("GET", "/healthz").await.expect("a response").status, 200);
         first.push(wire);
     }
     let mut more = Vec::new();
     for _ in 0..20 {
         let mut wire = Wire::connect(server.addr()).await.expect("a connection");
-        wire.send_head("GET", "/healthz").await.expect("it is sent");
+        wire.send_head("GET", "/healthz").await.expect("the request is sent");
         more.push(wire);
     }
-    // Those that are there go on being served, however many more knock.
+    // Accepted connections are served while others wait.
     for _ in 0..50 {
         for wire in &mut first {
             assert_eq!(
-                in_time(wire.request("GET", "/healthz")).await.expect("an answer").status,
+                in_time(wire.request("GET", "/healthz")).await.expect("a response").status,
                 200
             );
         }
@@ -55,11 +55,11 @@ async fn connections_above_bound_wait_for_free_slot() {
     let mut next = more.swap_remove(0);
     tokio::select! {
         biased;
-        answer = next.read_response() => panic!("the ninth is served: {answer:?}"),
+        answer = next.read_response() => panic!("the ninth connection is served: {answer:?}"),
         () = std::future::ready(()) => {}
     }
     drop(first);
-    assert_eq!(in_time(next.read_response()).await.expect("an answer").status, 200);
+    assert_eq!(in_time(next.read_response()).await.expect("a response").status, 200);
     drop((next, more));
     in_time(async {
         while !healthy(server.addr()).await {
@@ -84,7 +84,7 @@ async fn waiters_above_bound_are_refused_and_others_kept() {
     let mut waiting = Vec::new();
     for _ in 0..5 {
         let mut wire = Wire::connect(server.addr()).await.expect("a connection");
-        wire.send_head("POST", "/rate/a?canWait=true").await.expect("it is sent");
+        wire.send_head("POST", "/rate/a?canWait=true").await.expect("the request is sent");
         waiting.push(wire);
     }
     let in_queue = async || {
@@ -93,7 +93,7 @@ async fn waiters_above_bound_are_refused_and_others_kept() {
         debug["NumWaiting"].as_u64()
     };
     in_time(async { while in_queue().await != Some(5) {} }).await;
-    // Of whatever key: it is a bound of the server.
+    // The bound applies to all keys together.
     assert_eq!(ask(server.addr(), "POST", "/rate/b").await.status, 200);
     for path in ["/rate/a?canWait=true", "/rate/b?canWait=true"] {
         let refused = in_time(ask(server.addr(), "POST", path)).await;
@@ -118,7 +118,7 @@ async fn unsupported_methods_are_rejected() {
     assert_eq!(statuses(&received), [200]);
     assert!(
         received.ends_with(b"\r\n\r\n"),
-        "a head alone: {:?}",
+        "a head without a body: {:?}",
         String::from_utf8_lossy(&received)
     );
     serves_others(&mut server).await;

@@ -1,6 +1,6 @@
 use super::{Served, Wire, ask, in_time};
 
-/// As many keys as this come, and are never seen again.
+/// The number of keys, each requested once.
 const FLOOD: usize = 5_000;
 const CONNECTIONS: usize = 32;
 
@@ -8,7 +8,7 @@ const CONNECTIONS: usize = 32;
 async fn key_flood_is_bounded_and_keeps_known_keys() {
     let mut server =
         Served::start("serve: {max_requests: 2, window_millis: 3600000, bounds: {keys: 500}}");
-    // Nothing is left of it, which a key that was forgotten would not know.
+    // The quota of this key is exhausted; a dropped key would be admitted again.
     let known = async |server: &Served| ask(server.addr(), "POST", "/rate/known").await.status;
     for expected in [200, 200, 429] {
         assert_eq!(known(&server).await, expected);
@@ -18,7 +18,7 @@ async fn key_flood_is_bounded_and_keeps_known_keys() {
         (0..CONNECTIONS).map(|from| tokio::spawn(flood(server.addr(), from))).collect();
     let mut refused = 0;
     for flooding in flooding {
-        refused += in_time(flooding).await.expect("every request was answered");
+        refused += in_time(flooding).await.expect("the task does not panic");
     }
     assert!(refused >= FLOOD - 500, "{refused} of {FLOOD} keys were refused");
     assert_eq!(known(&server).await, 429);
@@ -28,12 +28,12 @@ async fn key_flood_is_bounded_and_keeps_known_keys() {
     assert_eq!(answer.status, 200);
 }
 
-/// Asks for keys that nobody has asked for; how many were refused.
+/// Requests new keys. Returns the number of refused requests.
 async fn flood(addr: std::net::SocketAddr, from: usize) -> usize {
     let mut wire = Wire::connect(addr).await.expect("a connection");
     let mut refused = 0;
     for key in (from..FLOOD).step_by(CONNECTIONS) {
-        let answer = wire.request("POST", &format!("/rate/flood-{key}")).await.expect("an answer");
+        let answer = wire.request("POST", &format!("/rate/flood-{key}")).await.expect("a response");
         assert!(matches!(answer.status, 200 | 429 | 503), "{answer:?}");
         refused += usize::from(answer.status != 200);
     }
@@ -48,7 +48,7 @@ async fn idle_keys_are_dropped() {
     for key in 0..100 {
         let path = format!("/rate/new-{key}");
         in_time(async {
-            while wire.request("POST", &path).await.expect("an answer").status != 200 {}
+            while wire.request("POST", &path).await.expect("a response").status != 200 {}
         })
         .await;
     }

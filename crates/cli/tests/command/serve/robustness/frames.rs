@@ -27,33 +27,33 @@ fn broken() -> Vec<(&'static str, Vec<u8>)> {
     let too_wide = [&[0, 4][..], &u32::MAX.to_be_bytes()].concat();
     let endless = frame(CONTINUATION, 0, 1, &[0; 1024]).repeat(2_000);
     vec![
-        ("no frames at all", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(50)),
+        ("HTTP/1.1 instead of frames", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(50)),
         ("a frame that is too long", vec![0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]),
-        ("data of no stream", frame(0, 0, 0, b"data")),
-        ("data of a stream that isn't", frame(0, 0, 5, b"data")),
-        ("a stream of the server's", frame(HEADERS, END_HEADERS | 1, 2, POST)),
-        ("an index that isn't", frame(HEADERS, END_HEADERS | 1, 1, &[0x80])),
+        ("data on stream 0", frame(0, 0, 0, b"data")),
+        ("data on an idle stream", frame(0, 0, 5, b"data")),
+        ("a stream id of the server", frame(HEADERS, END_HEADERS | 1, 2, POST)),
+        ("an invalid header index", frame(HEADERS, END_HEADERS | 1, 1, &[0x80])),
         (
-            "a table that is too large",
+            "a header table that is too large",
             frame(HEADERS, END_HEADERS | 1, 1, &[0x3f, 0xff, 0xff, 0xff, 0x7f]),
         ),
-        ("a head that goes on without a start", frame(CONTINUATION, END_HEADERS, 1, POST)),
-        ("a head that never ends", [frame(HEADERS, 0, 1, POST), endless].concat()),
+        ("a continuation without headers", frame(CONTINUATION, END_HEADERS, 1, POST)),
+        ("endless continuations", [frame(HEADERS, 0, 1, POST), endless].concat()),
         ("a window that is too wide", frame(SETTINGS, 0, 0, &too_wide)),
         ("settings of an odd length", frame(SETTINGS, 0, 0, &[0; 5])),
-        ("an update of nothing", frame(WINDOW_UPDATE, 0, 0, &[0; 4])),
+        ("a window update of zero", frame(WINDOW_UPDATE, 0, 0, &[0; 4])),
         (
-            "requests that are taken back at once",
+            "requests that are reset immediately",
             (0..5_000).flat_map(|n| reset(n * 2 + 1)).collect(),
         ),
-        ("ping after ping", frame(PING, 0, 0, &[0; 8]).repeat(20_000)),
-        ("settings after settings", frame(SETTINGS, 0, 0, &[]).repeat(20_000)),
+        ("a flood of pings", frame(PING, 0, 0, &[0; 8]).repeat(20_000)),
+        ("a flood of settings", frame(SETTINGS, 0, 0, &[]).repeat(20_000)),
     ]
 }
 
-/// A frame (RFC 9113, section 4.1).
+/// Returns a frame (RFC 9113, section 4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("it is short").to_be_bytes();
+    let length = u32::try_from(payload.len()).expect("the payload is short").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 

@@ -29,11 +29,11 @@ async fn smuggled_request_is_not_executed() {
 #[tokio::test]
 async fn random_bytes_leave_server_running() {
     let mut server = Served::start("serve: {}");
-    let mut die = Die(7);
+    let mut random = Random(7);
     for round in 0..500 {
         let request = match round % 2 {
-            0 => (0..die.below(600)).map(|_| die.byte()).collect(),
-            _ => die.mutated(VALID.as_bytes()),
+            0 => (0..random.below(600)).map(|_| random.byte()).collect(),
+            _ => random.mutated(VALID.as_bytes()),
         };
         let received = in_time(exchange_half_closed(server.addr(), &request)).await;
         let failed = statuses(&received).into_iter().any(|status| status >= 500 && status != 501);
@@ -52,10 +52,7 @@ const MALFORMED: [(&str, &str); 17] = [
         "a list of lengths",
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1, 2\r\n\r\nab",
     ),
-    (
-        "a length below nothing",
-        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-    ),
+    ("a negative length", "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n"),
     (
         "a length with a sign",
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: +1\r\n\r\na",
@@ -65,7 +62,7 @@ const MALFORMED: [(&str, &str); 17] = [
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x1\r\n\r\na",
     ),
     (
-        "a length beyond 64 bits",
+        "a length above 64 bits",
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
     ),
     (
@@ -73,7 +70,7 @@ const MALFORMED: [(&str, &str); 17] = [
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     ),
     (
-        "chunks that are not last",
+        "chunked, but not last",
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
     ),
     ("a folded header", "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nX-A: 1\r\n 2\r\n\r\n"),
@@ -87,7 +84,7 @@ const MALFORMED: [(&str, &str); 17] = [
     ("a TLS handshake", "\x16\x03\x01\x02\x00\x01\x00\x01\x7c\x03\x03\r\n\r\n"),
 ];
 
-/// Heads that let one server see a second request where another sees a body.
+/// Heads that one server parses as a request with a body and another as two requests.
 const SMUGGLING: [(&str, &str); 4] = [
     (
         "both lengths",
@@ -98,7 +95,7 @@ const SMUGGLING: [(&str, &str); 4] = [
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 66\r\n",
     ),
     (
-        "a coding behind a tab",
+        "a coding after a tab",
         "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 66\r\nTransfer-Encoding:\tchunked\r\n",
     ),
     (
@@ -112,10 +109,10 @@ const INNER: &str = "POST /rate/inner HTTP/1.1\r\nHost: inner\r\nContent-Length:
 const VALID: &str = "POST /rate/a?canWait=false&maxRequests=10 HTTP/1.1\r\nHost: 127.0.0.1\r\n\
     Accept: application/json\r\nX-Correlation-ID: 1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 
-/// The same throws each time: SplitMix64.
-struct Die(u64);
+/// A deterministic random number generator: SplitMix64.
+struct Random(u64);
 
-impl Die {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -125,14 +122,14 @@ impl Die {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).expect("it is below a usize")
+        usize::try_from(self.next() % end as u64).expect("the number fits usize")
     }
 
     fn byte(&mut self) -> u8 {
         self.next().to_le_bytes()[0]
     }
 
-    /// The bytes with a few of them changed, left out or received twice.
+    /// Returns the bytes with a few of them changed, removed or duplicated.
     fn mutated(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.below(4) {

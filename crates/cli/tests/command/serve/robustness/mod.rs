@@ -21,15 +21,17 @@ async fn serves_others(server: &mut Served) {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 async fn ask(addr: SocketAddr, method: &str, path: &str) -> WireResponse {
     let mut wire = Wire::connect(addr).await.expect("a connection");
-    wire.request(method, path).await.expect("an answer")
+    wire.request(method, path).await.expect("a response")
 }
 
 /// Fails if the future does not complete within a minute.
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it ends")
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .expect("the future completes in time")
 }
 
 /// Returns the status of every response.

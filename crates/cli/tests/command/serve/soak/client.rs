@@ -8,7 +8,7 @@ use tollgate::limiter::{Clock, SystemClock};
 use super::key::{Key, Kind};
 use tollgate_testing::wire::Wire;
 
-/// Somebody who asks for one key after the other, and does not always stay for the answer.
+/// A client that requests random keys and sometimes disconnects before the response.
 pub(super) struct Client {
     addr: SocketAddr,
     keys: Arc<Vec<Key>>,
@@ -30,15 +30,15 @@ impl Client {
     pub(super) async fn run_until(mut self, end: Timestamp) {
         while self.clock.now() < end {
             let keys = self.keys.clone();
-            let key = &keys[self.some_key()];
+            let key = &keys[self.random_key()];
             let mut wire = match self.wire.take() {
                 Some(wire) => wire,
                 None => Wire::connect(self.addr).await.expect("a connection"),
             };
             match key.kind {
-                Kind::Steady => self.come(key, &mut wire).await,
+                Kind::Steady => self.request(key, &mut wire).await,
                 Kind::Brisk => self.wait(key, &mut wire).await,
-                Kind::Fickle => match self.wait_a_while(key, &mut wire).await {
+                Kind::Fickle => match self.wait_briefly(key, &mut wire).await {
                     true => {}
                     false if self.one_in(2) => {
                         wire.reset();
@@ -51,52 +51,52 @@ impl Client {
         }
     }
 
-    /// Asks; half of what is granted is given back.
-    async fn come(&mut self, key: &Key, wire: &mut Wire) {
-        if let Some(grant) = key.ask(wire).await
+    /// Requests a grant, and releases half of the grants.
+    async fn request(&mut self, key: &Key, wire: &mut Wire) {
+        if let Some(grant) = key.request(wire).await
             && self.one_in(2)
         {
-            key.give_back(wire, &grant).await;
+            key.release(wire, &grant).await;
         }
     }
 
-    /// Asks, and waits for its turn.
+    /// Requests a grant, and waits until it is admitted.
     async fn wait(&mut self, key: &Key, wire: &mut Wire) {
-        let asked = self.clock.now();
-        let answer = wire.request("POST", &waiting(key)).await.expect("an answer");
+        let requested = self.clock.now();
+        let answer = wire.request("POST", &waiting(key)).await.expect("a response");
         if key.answered(answer).is_some() {
-            key.granted_between(asked, self.clock.now());
+            key.granted_between(requested, self.clock.now());
         }
     }
 
-    /// Asks, and waits for a moment; says whether it was answered.
-    async fn wait_a_while(&mut self, key: &Key, wire: &mut Wire) -> bool {
-        wire.send_head("POST", &waiting(key)).await.expect("it is sent");
+    /// Requests a grant, and waits up to 50 ms. Returns true if the server responded.
+    async fn wait_briefly(&mut self, key: &Key, wire: &mut Wire) -> bool {
+        wire.send_head("POST", &waiting(key)).await.expect("the request is sent");
         let patience = Duration::from_micros(self.below(50_000));
         let Ok(answer) = tokio::time::timeout(patience, wire.read_response()).await else {
-            key.left_behind();
+            key.abandoned();
             return false;
         };
-        if let Some(grant) = key.answered(answer.expect("an answer"))
+        if let Some(grant) = key.answered(answer.expect("a response"))
             && self.one_in(2)
         {
-            key.give_back(wire, &grant).await;
+            key.release(wire, &grant).await;
         }
         true
     }
 
-    /// Some keys are asked for far more often than others, and all of them at some time.
-    fn some_key(&mut self) -> usize {
+    /// Returns a random key with a skewed distribution that covers all keys.
+    fn random_key(&mut self) -> usize {
         let (most, part) = (self.keys.len() as u64, 1 << 16);
         let skewed = (most * self.below(part) / part) * self.below(part) / part;
-        usize::try_from(skewed).expect("it is below the number of keys")
+        usize::try_from(skewed).expect("the index fits usize")
     }
 
     fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    /// The same numbers for the same seed: SplitMix64.
+    /// Returns a random number below `end`: SplitMix64, deterministic for a seed.
     fn below(&mut self, end: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;

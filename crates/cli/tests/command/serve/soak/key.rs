@@ -11,31 +11,31 @@ use tollgate_testing::wire::{Wire, WireResponse};
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Grants that were received and not given back.
+    /// Grants that were received and not released.
     live: AtomicI64,
     granted: AtomicU64,
-    given_back: AtomicU64,
+    released: AtomicU64,
     refused: AtomicU64,
-    /// Clients that left before they were answered: each may have been granted something.
+    /// Clients that disconnected before the response. Each may have been granted a request.
     vanished: AtomicU64,
-    /// When each grant was asked for, and when it was received.
+    /// The times at which each grant was requested and received.
     grants: Mutex<Vec<(Timestamp, Timestamp)>>,
 }
 
 /// The behavior of clients towards a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Five an hour; clients stay until they are answered.
+    /// Five per hour; clients wait for the response.
     Steady,
-    /// Five an hour; clients wait, and leave before their turn.
+    /// Five per hour; clients wait in the queue, and some disconnect.
     Fickle,
-    /// Ten a second; clients wait.
+    /// Ten per second; clients wait in the queue.
     Brisk,
 }
 
 impl Kind {
-    pub(super) const HOURLY: u64 = 5;
-    const A_SECOND: usize = 10;
+    pub(super) const PER_HOUR: u64 = 5;
+    const PER_SECOND: usize = 10;
 }
 
 impl Key {
@@ -54,28 +54,28 @@ impl Key {
             kind,
             live: AtomicI64::new(0),
             granted: AtomicU64::new(0),
-            given_back: AtomicU64::new(0),
+            released: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             vanished: AtomicU64::new(0),
             grants: Mutex::default(),
         }
     }
 
-    /// Asks without waiting; the number of the grant, if it is one.
-    pub(super) async fn ask(&self, wire: &mut Wire) -> Option<String> {
+    /// Requests a grant without waiting. Returns its id, if granted.
+    pub(super) async fn request(&self, wire: &mut Wire) -> Option<String> {
         let path = format!("/rate/{}", self.name);
-        self.answered(wire.request("POST", &path).await.expect("an answer"))
+        self.answered(wire.request("POST", &path).await.expect("a response"))
     }
 
-    /// Counts an answer; the number of the grant, if it is one.
+    /// Counts a response. Returns the id of the grant, if granted.
     pub(super) fn answered(&self, answer: WireResponse) -> Option<String> {
         match answer.status {
             200 => {
                 self.granted.fetch_add(1, Ordering::Relaxed);
-                // A grant is received after it was granted, and given back before it is free again:
-                // the server has at least as many out as are counted here.
+                // A grant is received after it was granted, and released before it is available again:
+                // the server has at least as many grants as are counted here.
                 let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
-                let most = i64::try_from(Kind::HOURLY).expect("it is small");
+                let most = i64::try_from(Kind::PER_HOUR).expect("the limit is small");
                 assert!(self.kind == Kind::Brisk || live <= most, "{}: {live} live", self.name);
                 Some(answer.body)
             }
@@ -87,49 +87,51 @@ impl Key {
         }
     }
 
-    pub(super) async fn give_back(&self, wire: &mut Wire, grant: &str) {
+    pub(super) async fn release(&self, wire: &mut Wire, grant: &str) {
         self.live.fetch_sub(1, Ordering::SeqCst);
-        self.given_back.fetch_add(1, Ordering::Relaxed);
+        self.released.fetch_add(1, Ordering::Relaxed);
         let path = format!("/rate/{}/{}", self.name, grant.trim());
-        let answer = wire.request("DELETE", &path).await.expect("an answer");
+        let answer = wire.request("DELETE", &path).await.expect("a response");
         assert!(matches!(answer.status, 200 | 204), "{}: {answer:?}", self.name);
     }
 
-    pub(super) fn left_behind(&self) {
+    pub(super) fn abandoned(&self) {
         self.vanished.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes when a grant was asked for and received.
-    pub(super) fn granted_between(&self, asked: Timestamp, received: Timestamp) {
-        self.grants.lock().push((asked, received));
+    /// Records when a grant was requested and received.
+    pub(super) fn granted_between(&self, requested: Timestamp, received: Timestamp) {
+        self.grants.lock().push((requested, received));
     }
 
-    /// After everything was used up: what was received is what the limit allows.
+    /// Checks, after the limit is exhausted, that the received grants equal the limit.
     pub(super) fn check(&self) {
         let live =
-            u64::try_from(self.live.load(Ordering::SeqCst)).expect("none is given back twice");
+            u64::try_from(self.live.load(Ordering::SeqCst)).expect("no grant is released twice");
         match self.kind {
-            Kind::Steady => assert_eq!(live, Kind::HOURLY, "{}", self.name),
+            Kind::Steady => assert_eq!(live, Kind::PER_HOUR, "{}", self.name),
             Kind::Fickle => {
-                let lost = Kind::HOURLY - live;
+                let lost = Kind::PER_HOUR - live;
                 assert!(lost <= self.vanished(), "{}: {lost} grants are lost", self.name);
             }
             Kind::Brisk => self.check_windows(),
         }
     }
 
-    /// A grant was made between its asking and its receipt. More of them within less than a second
-    /// than the limit allows were made too fast, wherever in between. The clocks of two processes may
-    /// run apart by a thousandth.
+    /// Checks that no window of a second has more grants than the limit.
+    ///
+    /// A grant was made at some time between its request and its receipt, so only grants that were
+    /// requested and received within the window count. The clocks of two processes may differ by a
+    /// thousandth.
     fn check_windows(&self) {
         const WINDOW: Duration = Duration::from_millis(999);
         let mut grants = self.grants.lock();
         grants.sort_unstable();
         for (at, (start, _)) in grants.iter().enumerate() {
             let end = *start + WINDOW;
-            let near = grants[at..].iter().take_while(|(asked, _)| *asked <= end);
+            let near = grants[at..].iter().take_while(|(requested, _)| *requested <= end);
             let within = near.filter(|(_, received)| *received <= end).count();
-            assert!(within <= Kind::A_SECOND, "{}: {within} grants within a second", self.name);
+            assert!(within <= Kind::PER_SECOND, "{}: {within} grants within a second", self.name);
         }
     }
 
@@ -137,8 +139,8 @@ impl Key {
         self.granted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn given_back_count(&self) -> u64 {
-        self.given_back.load(Ordering::Relaxed)
+    pub(super) fn released(&self) -> u64 {
+        self.released.load(Ordering::Relaxed)
     }
 
     pub(super) fn refused(&self) -> u64 {

@@ -32,10 +32,10 @@ async fn soak_keeps_memory_flat_and_limits_exact() {
         .collect();
     let memory = memory(&mut server, Duration::from_secs(seconds)).await;
     for client in clients {
-        client.await.expect("nothing unexpected was answered");
+        client.await.expect("the client task does not panic");
     }
     wait_until_queues_are_empty(&server, &keys).await;
-    use_up(&server, &keys).await;
+    exhaust_limits(&server, &keys).await;
     report(&keys, &memory, seconds);
     for key in keys.iter() {
         key.check();
@@ -43,7 +43,7 @@ async fn soak_keeps_memory_flat_and_limits_exact() {
     check_debug(&server, &keys).await;
     assert!(server.is_running());
     let [_, middle, last] = memory;
-    assert!(last <= middle + middle / 10 + ROOM, "{last} bytes, after {middle}");
+    assert!(last <= middle + middle / 10 + ALLOCATOR_SLACK, "{last} bytes, after {middle}");
 }
 
 /// Returns the median memory of the server in each third of the run.
@@ -74,20 +74,20 @@ async fn wait_until_queues_are_empty(server: &Served, keys: &[Key]) {
 }
 
 /// Requests every hourly key until it is exhausted.
-async fn use_up(server: &Served, keys: &Arc<Vec<Key>>) {
-    let asking: Vec<_> = (0..SWEEPERS)
+async fn exhaust_limits(server: &Served, keys: &Arc<Vec<Key>>) {
+    let tasks: Vec<_> = (0..SWEEPERS)
         .map(|first| {
             let (keys, addr) = (keys.clone(), server.addr());
             tokio::spawn(async move {
                 let mut wire = Wire::connect(addr).await.expect("a connection");
                 for key in keys.iter().skip(first).step_by(SWEEPERS) {
-                    while key.kind != Kind::Brisk && key.ask(&mut wire).await.is_some() {}
+                    while key.kind != Kind::Brisk && key.request(&mut wire).await.is_some() {}
                 }
             })
         })
         .collect();
-    for asking in asking {
-        asking.await.expect("it asks all");
+    for task in tasks {
+        task.await.expect("the task does not panic");
     }
 }
 
@@ -96,23 +96,23 @@ async fn check_debug(server: &Served, keys: &[Key]) {
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for key in keys.iter().filter(|key| key.kind != Kind::Brisk) {
         let debug = debug(&mut wire, key).await;
-        assert_eq!(debug["NumApprovedThisWindow"], Kind::HOURLY, "{}: {debug}", key.name);
+        assert_eq!(debug["NumApprovedThisWindow"], Kind::PER_HOUR, "{}: {debug}", key.name);
     }
 }
 
 async fn debug(wire: &mut Wire, key: &Key) -> serde_json::Value {
-    let answer = wire.request("GET", &format!("/debug/{}", key.name)).await.expect("an answer");
+    let answer = wire.request("GET", &format!("/debug/{}", key.name)).await.expect("a response");
     serde_json::from_str(&answer.body).unwrap_or_default()
 }
 
 fn report(keys: &[Key], memory: &[u64; 3], seconds: u64) {
     let sum = |count: fn(&Key) -> u64| keys.iter().map(count).sum::<u64>();
     println!(
-        "{seconds} s, {} keys, {CLIENTS} clients: {} granted, {} given back, {} refused, {} vanished; \
+        "{seconds} s, {} keys, {CLIENTS} clients: {} granted, {} released, {} refused, {} disconnected; \
          median memory of each third, bytes: {memory:?}",
         keys.len(),
         sum(Key::granted),
-        sum(Key::given_back_count),
+        sum(Key::released),
         sum(Key::refused),
         sum(Key::vanished),
     );
@@ -122,9 +122,9 @@ const CLIENTS: u64 = 200;
 const SWEEPERS: usize = 32;
 
 /// The memory that an allocator may retain.
-const ROOM: u64 = 4 << 20;
+const ALLOCATOR_SLACK: u64 = 4 << 20;
 
-/// As [`Kind`] has it.
+/// The limits of each [`Kind`].
 const CONFIG: &str = r#"
 serve:
   max_requests: 5
