@@ -1,31 +1,27 @@
-use std::fmt;
-use std::time::Duration;
+//! The profile of a provider.
 
-use http::{HeaderMap, StatusCode};
+mod request;
+mod response;
+
+use std::fmt;
 
 use super::alias::Alias;
 use super::api::Api;
 use super::count_tokens::CountTokensFormat;
 use super::custom_rules::CustomRules;
 use super::default_quota::{DefaultQuota, Defaults};
-use super::error::{ApiError, codes};
 use super::invalid_profile::InvalidProfile;
-use super::limits::LimitReadings;
-#[cfg(feature = "requests")]
-use super::request::UnreadableRequest;
-use super::request::{Request, Vocabularies};
+use super::request::Vocabularies;
 use super::rules::Rules;
-use super::scanner::{FieldTable, TokenCounts};
+use super::scanner::FieldTable;
 #[cfg(feature = "tokenizer")]
 use super::tokenizer;
-use super::{Class, Estimate, class, retry};
-use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
-use crate::timestamp::Timestamp;
+use crate::quota::{Algorithm, Dimension, SettleAt};
 
 /// The rules of one provider: how its requests are charged and how its responses are read.
 ///
-/// A profile is a small value that is copied freely. It is built in, [like](Self::like) another one
-/// under a name and a base URL of its own, or made of [custom](Self::custom) [`Rules`].
+/// A profile is small and cheap to copy. It is built in, [like](Self::like) another one under a name and
+/// a base URL of its own, or made of [custom](Self::custom) [`Rules`].
 ///
 /// ```
 /// use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
@@ -59,8 +55,8 @@ impl Profile {
     ///
     /// Speed: about 30 MB of text a second (reading alone: 4 GB), on the calling task. So only the
     /// first 128 KiB of text in a request are counted (about 32,000 tokens, in 4 ms), and the first
-    /// 256 bytes of a word; the rest is extrapolated by its bytes. The first call in a process reads
-    /// the vocabularies, for 0.3 s: make the profile at the start.
+    /// 256 bytes of a word; the rest is extrapolated by its bytes. The first call in a process loads
+    /// the vocabularies, which takes 0.3 s: call it at startup.
     ///
     /// ```
     /// use tollgate::provider::OPENAI;
@@ -77,7 +73,7 @@ impl Profile {
         Self { vocabularies: Some(tokenizer::vocabulary), ..self }
     }
 
-    /// Returns true if the texts of prompts to this model are counted exactly: the profile was made
+    /// Returns true if the texts of prompts to this model are counted exactly: the profile was made by
     /// `with_tokenizer`, and the model's vocabulary ships with the crate.
     pub fn tokenizes(&self, model: &str) -> bool {
         self.vocabularies.is_some_and(|vocabulary| vocabulary(model).is_some())
@@ -120,9 +116,9 @@ impl Profile {
     }
 
     /// Returns a profile with the rules of this one, under a name and at a base URL of its own: a
-    /// local server, a gateway, a second account. It has no [default quotas](Self::quotas). Under the
-    /// name of this profile it is the same provider at another address, and keeps them. Without a base
-    /// URL it is found by its name only.
+    /// local server, a gateway, a second account. It has no [default quotas](Self::quotas), unless it has
+    /// the name of this profile and is therefore the same provider at another address. Without a base
+    /// URL it is found only by its name.
     ///
     /// Name and base URL are kept for the life of the process, once for each pair.
     ///
@@ -235,125 +231,6 @@ impl Profile {
         Defaults::of(self.name())
     }
 
-    /// Reads the model and the cost of a request from its path, or whole URL, and its whole body.
-    ///
-    /// Needs the feature `requests`, which measures images.
-    #[cfg(feature = "requests")]
-    pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
-        match Request::read(path, body) {
-            Ok(request) => self.estimate(request, body),
-            Err(_) => Request::estimate_unread(path, body),
-        }
-    }
-
-    /// Estimates a request whose body isn't in memory, by its size in bytes and the model in its path.
-    pub fn read_head(&self, path: &str, size: u64) -> Estimate {
-        Request::estimate_of_size(path, size, None)
-    }
-
-    /// Reads a request as [`read_request`](Self::read_request) does, and returns the reason if two
-    /// servers might find different models or sizes in it. For servers that charge the requests of
-    /// their clients.
-    ///
-    /// It reads JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and URL-encoded pairs, uncompressed.
-    /// The model is that of the path, else the field `model` or `model_id` at the root, which must not
-    /// occur with different values. Paths whose requests have no model, such as those of files, are
-    /// never refused.
-    ///
-    /// ```
-    /// use http::HeaderMap;
-    /// use tollgate::provider::OPENAI;
-    /// let read = |body: &str| {
-    ///     OPENAI.read_request_strictly("/v1/responses", &HeaderMap::new(), body.as_bytes())
-    /// };
-    /// let (estimate, unreadable) = read(r#"{"model": "gpt-4o", "input": "Hi"}"#);
-    /// assert_eq!((estimate.model.as_deref(), unreadable), (Some("gpt-4o"), None));
-    /// let (_, unreadable) = read(r#"{"model": "gpt-4o", "model": "gpt-4o-mini"}"#);
-    /// assert_eq!(unreadable.unwrap().part(), "model");
-    /// ```
-    #[cfg(feature = "requests")]
-    pub fn read_request_strictly(
-        &self,
-        path: &str,
-        headers: &HeaderMap,
-        body: &[u8],
-    ) -> (Estimate, Option<UnreadableRequest>) {
-        match Request::read(path, body) {
-            Ok(request) => {
-                let unreadable = request.ambiguity(path, headers, body);
-                (self.estimate(request, body), unreadable)
-            }
-            Err(json) => Request::estimate_form(path, headers, body, json),
-        }
-    }
-
-    #[cfg(feature = "requests")]
-    fn estimate(&self, request: Request, body: &[u8]) -> Estimate {
-        let request = match self.vocabularies {
-            Some(vocabularies) => request.counted(body, vocabularies),
-            None => request,
-        };
-        let reserved = self.rules.charge.reserve(&request, &self.rules.weights);
-        request.into_estimate(reserved)
-    }
-
-    /// Returns the charge in each dimension for this usage, before the estimate's
-    /// [`Terms`](super::Terms) are applied.
-    #[must_use]
-    pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
-        self.rules.charge.of_usage(reserved, usage)
-    }
-
-    /// Returns the charge to the token limit that the headers of a response state; `None` with
-    /// providers that state none. It is final and replaces the `Tokens` of [`charge`](Self::charge).
-    pub fn charged_in_head(&self, headers: &HeaderMap) -> Option<u64> {
-        number(headers, self.rules.charge_header?)
-    }
-
-    /// Returns the limits and remainders that the headers of a response state. Resets that are times
-    /// are measured from the response's `date`.
-    pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
-        self.rules.limits.read(headers)
-    }
-
-    /// Returns the delay before the next try that the provider asks for, at most
-    /// [`LONGEST_DELAY`](super::LONGEST_DELAY).
-    ///
-    /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
-    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and
-    /// messages like "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero.
-    /// Times are measured from the response's `date`; without one from `now`. A success may have a delay too (Anthropic), without being a
-    /// refusal.
-    pub fn retry_delay(
-        &self,
-        headers: &HeaderMap,
-        body: &[u8],
-        now: Timestamp,
-    ) -> Option<Duration> {
-        retry::delay(&self.rules.errors, headers, body, now)
-    }
-
-    /// Returns the class of a response by its status, headers and error body.
-    ///
-    /// The body of a success is not read: the [`Scanner`](super::Scanner) finds errors in it, and
-    /// [`InvalidAnswer::check`](super::InvalidAnswer::check) checks that it is an answer.
-    pub fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
-        class::of_response(&self.rules.errors, status, headers, body)
-    }
-
-    /// Returns the class of an error in the body of a 200: [`Class::Transient`] unless the error says
-    /// that the request or the account is at fault, or that a long limit was reached.
-    pub fn classify_in_band(&self, error: &ApiError) -> Class {
-        class::of_error(&self.rules.errors, error)
-    }
-
-    /// Returns true if every other request of the account would fail the same way, so that a run may
-    /// stop: 401, 402, no credit left, a spending limit reached, a revoked key.
-    pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
-        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
-            || codes::is_account_wide(error, &self.rules.errors)
-    }
-
     /// Returns the format of the endpoint that counts tokens; `None` if there is none, or if the
     /// profile is only like a provider that has one.
     pub(super) fn count_tokens_format(&self) -> Option<CountTokensFormat> {
@@ -379,17 +256,6 @@ impl Profile {
     pub(super) fn fields(&self) -> Option<&'static FieldTable> {
         self.fields
     }
-
-    /// Returns the token counts that the headers of a response state.
-    pub(super) fn counts_in_head(&self, headers: &HeaderMap) -> TokenCounts {
-        let mut counts = TokenCounts::default();
-        for (name, count) in self.rules.usage_headers {
-            if let Some(tokens) = number(headers, name) {
-                counts.set(*count, tokens);
-            }
-        }
-        counts
-    }
 }
 
 impl PartialEq for Profile {
@@ -413,9 +279,4 @@ impl fmt::Debug for Profile {
         }
         tuple.finish()
     }
-}
-
-/// Returns the number in a header.
-fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
-    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }

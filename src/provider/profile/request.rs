@@ -1,0 +1,73 @@
+#[cfg(feature = "requests")]
+use http::HeaderMap;
+
+use super::Profile;
+use crate::provider::Estimate;
+use crate::provider::request::Request;
+#[cfg(feature = "requests")]
+use crate::provider::request::UnreadableRequest;
+
+/// Reads requests.
+impl Profile {
+    /// Reads the model and the cost of a request from its path, or whole URL, and its whole body.
+    ///
+    /// Needs the feature `requests`, which measures images.
+    #[cfg(feature = "requests")]
+    pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
+        match Request::read(path, body) {
+            Ok(request) => self.estimate(request, body),
+            Err(_) => Request::estimate_unread(path, body),
+        }
+    }
+
+    /// Estimates a request whose body isn't in memory, by its size in bytes and the model in its path.
+    pub fn read_head(&self, path: &str, size: u64) -> Estimate {
+        Request::estimate_of_size(path, size, None)
+    }
+
+    /// Reads a request as [`read_request`](Self::read_request) does, and returns the reason if two
+    /// servers might find different models or sizes in it. For servers that charge the requests of
+    /// their clients.
+    ///
+    /// It reads JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and URL-encoded pairs, uncompressed.
+    /// The model is that of the path, else the field `model` or `model_id` at the root, which must not
+    /// occur with different values. Paths whose requests have no model, such as those of files, are
+    /// never refused.
+    ///
+    /// ```
+    /// use http::HeaderMap;
+    /// use tollgate::provider::OPENAI;
+    /// let read = |body: &str| {
+    ///     OPENAI.read_request_strictly("/v1/responses", &HeaderMap::new(), body.as_bytes())
+    /// };
+    /// let (estimate, unreadable) = read(r#"{"model": "gpt-4o", "input": "Hi"}"#);
+    /// assert_eq!((estimate.model.as_deref(), unreadable), (Some("gpt-4o"), None));
+    /// let (_, unreadable) = read(r#"{"model": "gpt-4o", "model": "gpt-4o-mini"}"#);
+    /// assert_eq!(unreadable.unwrap().part(), "model");
+    /// ```
+    #[cfg(feature = "requests")]
+    pub fn read_request_strictly(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> (Estimate, Option<UnreadableRequest>) {
+        match Request::read(path, body) {
+            Ok(request) => {
+                let unreadable = request.ambiguity(path, headers, body);
+                (self.estimate(request, body), unreadable)
+            }
+            Err(json) => Request::estimate_form(path, headers, body, json),
+        }
+    }
+
+    #[cfg(feature = "requests")]
+    fn estimate(&self, request: Request, body: &[u8]) -> Estimate {
+        let request = match self.vocabularies {
+            Some(vocabularies) => request.count_texts(body, vocabularies),
+            None => request,
+        };
+        let reserved = self.rules.charge.reserve(&request, &self.rules.weights);
+        request.into_estimate(reserved)
+    }
+}

@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+use super::Profile;
+use crate::provider::error::{ApiError, codes};
+use crate::provider::limits::LimitReadings;
+use crate::provider::scanner::TokenCounts;
+use crate::provider::{Class, class, retry};
+use crate::quota::{Cost, Usage};
+use crate::timestamp::Timestamp;
+
+/// Reads responses.
+impl Profile {
+    /// Returns the charge in each dimension for this usage, before the estimate's
+    /// [`Terms`](crate::provider::Terms) are applied.
+    #[must_use]
+    pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
+        self.rules.charge.of_usage(reserved, usage)
+    }
+
+    /// Returns the charge to the token limit that the headers of a response state; `None` with
+    /// providers that state none. It is final and replaces the `Tokens` of [`charge`](Self::charge).
+    pub fn charged_in_head(&self, headers: &HeaderMap) -> Option<u64> {
+        number(headers, self.rules.charge_header?)
+    }
+
+    /// Returns the limits and remainders that the headers of a response state. Resets that are times
+    /// are measured from the response's `date`.
+    pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
+        self.rules.limits.read(headers)
+    }
+
+    /// Returns the delay before a retry that the provider asks for, at most
+    /// [`LONGEST_DELAY`](crate::provider::LONGEST_DELAY).
+    ///
+    /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
+    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and
+    /// messages like "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero.
+    /// Times are measured from the response's `date`; without one from `now`. A success may have a delay
+    /// too (Anthropic).
+    pub fn retry_delay(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Option<Duration> {
+        retry::delay(&self.rules.errors, headers, body, now)
+    }
+
+    /// Returns the class of a response by its status, headers and error body.
+    ///
+    /// The body of a success is not read: the [`Scanner`](crate::provider::Scanner) finds errors in it,
+    /// and [`InvalidAnswer::check`](crate::provider::InvalidAnswer::check) checks that it is an answer.
+    pub fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
+        class::of_response(&self.rules.errors, status, headers, body)
+    }
+
+    /// Returns the class of an error in the body of a 200: [`Class::Transient`] unless the error says
+    /// that the request or the account is at fault, or that a long limit was reached.
+    pub fn classify_in_band(&self, error: &ApiError) -> Class {
+        class::of_error(&self.rules.errors, error)
+    }
+
+    /// Returns true if all other requests of the account would fail in the same way, so that a run may
+    /// stop: 401, 402, no credit left, a spending limit reached, a revoked key.
+    pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
+        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
+            || codes::is_account_wide(error, &self.rules.errors)
+    }
+
+    /// Returns the token counts that the headers of a response state.
+    pub(in crate::provider) fn counts_in_head(&self, headers: &HeaderMap) -> TokenCounts {
+        let mut counts = TokenCounts::default();
+        for (name, count) in self.rules.usage_headers {
+            if let Some(tokens) = number(headers, name) {
+                counts.set(*count, tokens);
+            }
+        }
+        counts
+    }
+}
+
+/// Returns the number in a header.
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
