@@ -2,12 +2,12 @@ use wildmatch::WildMatch;
 
 use super::Terms;
 use super::admission::AdmissionCharge;
-use super::estimate::{Guess, UNBOUNDED_OUTPUT, in_full};
+use super::estimate::{Guess, TotalTokens, UNBOUNDED_OUTPUT};
 use super::prompt_weights::PromptWeights;
 use super::request::Request;
 use crate::quota::{Cost, Dimension, SettleAt, Usage};
 
-/// The tokens that a provider charges: when it admits a request, and in the end.
+/// The rule by which a provider charges tokens, when it admits a request and when the response ends.
 ///
 /// `Tokens` is the total-token limit (TPM). `InputTokens` and `OutputTokens` are always charged by the
 /// usage that the response states.
@@ -49,7 +49,7 @@ enum CacheReads {
     Free,
 }
 
-/// The reservation for a request.
+/// The reservation for a request, before it is sent.
 #[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) cost: Cost,
@@ -82,20 +82,21 @@ impl Charge {
         Self::counting(Counted::Input)
     }
 
-    /// Charges no tokens that were read from a cache.
+    /// Doesn't charge tokens that were read from a cache.
     #[must_use]
     pub const fn without_cache_reads(self) -> Self {
         Self { cache_reads: CacheReads::Free, ..self }
     }
 
-    /// Charges no tokens that were read from a cache to `Tokens`, but all input to `InputTokens`.
+    /// Doesn't charge tokens that were read from a cache to `Tokens`, but charges all input to
+    /// `InputTokens`.
     #[must_use]
     pub const fn without_cache_reads_in_total(self) -> Self {
         Self { cache_reads: CacheReads::FreeOfTotal, ..self }
     }
 
-    /// Reserves `max_tokens` in full until the response ends, because the provider does so too;
-    /// otherwise the usual output of a model replaces it once known.
+    /// Reserves `max_tokens` in full until the response ends, as the provider does. Without this
+    /// option, the usual output of the model is reserved once it is known.
     #[must_use]
     pub const fn reserving_max_output(self) -> Self {
         Self { reserves_max_output: true, ..self }
@@ -114,8 +115,8 @@ impl Charge {
         Self { settles_input_early: true, ..self }
     }
 
-    /// Sets how many tokens one output token takes of `Tokens`, by model: the first glob that matches
-    /// counts, and a model without one has a factor of 1.
+    /// Sets how many tokens of `Tokens` one output token costs, by model: the first glob that matches
+    /// counts, and a model that matches none has a factor of 1.
     #[must_use]
     pub const fn output_factors(self, factors: &'static [(&'static str, u64)]) -> Self {
         Self { output_factors: factors, ..self }
@@ -201,7 +202,7 @@ impl Charge {
 
 fn at_admission(request: &Request, input: u64, tokens: u64) -> Reserved {
     Reserved {
-        cost: cost((tokens, 0), input, guessed_output(request)),
+        cost: cost(TotalTokens::known(tokens), input, guessed_output(request)),
         terms: Terms::at_least(tokens),
         guess: None,
     }
@@ -210,29 +211,31 @@ fn at_admission(request: &Request, input: u64, tokens: u64) -> Reserved {
 fn at_least(request: &Request, input: u64, floor: u64) -> Reserved {
     let output = guessed_output(request);
     let guess = request.endpoint.generates().then_some(Guess { input: Some(input) });
-    let cost = cost(in_full(input, output, floor), input, output);
+    let cost = cost(TotalTokens::new(input, output, floor), input, output);
     Reserved { cost, terms: Terms::at_least(floor), guess }
 }
 
 fn at_most(request: &Request, input: u64, output: u64) -> Reserved {
-    let (tokens, guessed) = in_full(input, output, 0);
-    let guessed = if request.max_output().is_some() { 0 } else { guessed };
-    Reserved { cost: cost((tokens, guessed), input, output), terms: Terms::default(), guess: None }
+    let total = TotalTokens::new(input, output, 0);
+    let total =
+        if request.max_output().is_some() { TotalTokens::known(total.tokens) } else { total };
+    Reserved { cost: cost(total, input, output), terms: Terms::default(), guess: None }
 }
 
 fn by_input(request: &Request, input: u64) -> Reserved {
     let guess = request.endpoint.generates().then_some(Guess { input: None });
     Reserved {
-        cost: cost((input, 0), input, guessed_output(request)),
+        cost: cost(TotalTokens::known(input), input, guessed_output(request)),
         terms: Terms::default(),
         guess,
     }
 }
 
-/// The actual output is unknown until the end, so it is always marked as guessed.
-fn cost((tokens, guessed): (u64, u64), input: u64, output: u64) -> Cost {
-    let cost = Cost::new().tokens(tokens).input_tokens(input).output_tokens(output);
-    cost.guessed_tokens(guessed).guessed_output_tokens(output)
+/// Returns the cost to reserve. The output is always marked as guessed, since the actual one is unknown
+/// until the end.
+fn cost(total: TotalTokens, input: u64, output: u64) -> Cost {
+    let cost = Cost::new().tokens(total.tokens).input_tokens(input).output_tokens(output);
+    cost.guessed_tokens(total.guessed).guessed_output_tokens(output)
 }
 
 fn guessed_output(request: &Request) -> u64 {

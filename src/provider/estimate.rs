@@ -11,11 +11,11 @@ pub struct Estimate {
     pub operation: Operation,
     /// The cost to reserve.
     pub cost: Cost,
-    /// The terms of its charge, in addition to the provider's rules.
+    /// The terms of the charge, in addition to the provider's rules.
     pub terms: Terms,
-    /// True if it requests a stream.
+    /// True if the request asks for a stream.
     pub stream: bool,
-    /// The maximum output of all choices together, in tokens; `None` if it sets no bound.
+    /// The maximum output of all choices together, in tokens; `None` if the request sets no bound.
     pub max_output: Option<u64>,
     /// True if the body could be read; otherwise `cost` is estimated from its size.
     pub exact: bool,
@@ -34,14 +34,21 @@ pub(super) struct Guess {
 pub(crate) struct OutputGuess {
     guess: Guess,
     max_output: Option<u64>,
-    /// The least of all tokens.
+    /// The minimum of `Tokens`.
     floor: u64,
 }
 
+/// The charge to `Tokens`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TotalTokens {
+    pub(super) tokens: u64,
+    /// The part that depends on the output.
+    pub(super) guessed: u64,
+}
+
 impl Estimate {
-    /// Returns the estimate of a request by its size alone: one token for four bytes, and no output.
-    ///
-    /// For a body that is streamed or can't be read.
+    /// Returns the estimate of a request whose body is streamed or can't be read, by its size alone: one
+    /// token for four bytes, and no output.
     pub fn from_size(bytes: u64) -> Self {
         let input = tokens(bytes);
         Self {
@@ -71,7 +78,7 @@ impl Estimate {
         self
     }
 
-    /// Returns the guess at the output, where real output is charged.
+    /// Returns the guess at the output, if the actual output is charged.
     pub(crate) fn output_guess(&self) -> Option<OutputGuess> {
         let (max_output, floor) = (self.max_output, self.terms.floor);
         self.guess.map(|guess| OutputGuess { guess, max_output, floor })
@@ -84,19 +91,25 @@ impl OutputGuess {
         let output = tokens.min(self.max_output.unwrap_or(u64::MAX));
         let cost = cost.output_tokens(output).guessed_output_tokens(output);
         let Some(input) = self.guess.input else { return cost };
-        let (tokens, guessed) = in_full(input, output, self.floor);
-        cost.tokens(tokens).guessed_tokens(guessed)
+        let total = TotalTokens::new(input, output, self.floor);
+        cost.tokens(total.tokens).guessed_tokens(total.guessed)
     }
 }
 
-/// Returns the tokens of input and output together, at least `floor`, and the part of them that
-/// depends on the output.
-pub(super) fn in_full(input: u64, output: u64, floor: u64) -> (u64, u64) {
-    let tokens = input.saturating_add(output).max(floor);
-    (tokens, tokens - input.max(floor))
+impl TotalTokens {
+    /// Returns the total, which is at least `floor`.
+    pub(super) fn new(input: u64, output: u64, floor: u64) -> Self {
+        let tokens = input.saturating_add(output).max(floor);
+        Self { tokens, guessed: tokens - input.max(floor) }
+    }
+
+    /// Returns a total that doesn't depend on the output.
+    pub(super) fn known(tokens: u64) -> Self {
+        Self { tokens, guessed: 0 }
+    }
 }
 
-/// The tokens of a text of this many bytes of UTF-8, at four bytes a token, rounded up.
+/// Returns the tokens of a text of this many bytes of UTF-8, at four bytes per token, rounded up.
 pub(super) fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
