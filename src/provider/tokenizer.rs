@@ -1,17 +1,16 @@
 //! Exact counts of text, for models whose vocabulary ships with the crate: OpenAI's.
 //!
-//! [`Profile::with_tokenizer`](super::Profile::with_tokenizer) plugs it in. Nothing is fetched, now
-//! or later; a model of which nothing is known has no count here, and is estimated by characters.
-//! Tools, images and files are not counted here, in the notation that a model sees them in.
+//! [`Profile::with_tokenizer`](super::Profile::with_tokenizer) enables it. Nothing is downloaded.
+//! Prompts to other models are estimated by characters; tools, images and files always are estimates.
 
 use bpe_openai::{Tokenizer, cl100k_base, o200k_base};
 
 use super::request::Vocabulary;
 
-/// The vocabulary of a model, where it is here.
+/// Returns the vocabulary of a model, if it ships with the crate.
 ///
-/// A name may have a date or a size behind it, its maker before it (`openai/gpt-4o`,
-/// `openai.gpt-oss-20b-1:0`), and may be fine-tuned (`ft:gpt-4o-mini:acme::id`).
+/// A name may end in a date or a size, begin with the model's maker (`openai/gpt-4o`,
+/// `openai.gpt-oss-20b-1:0`), or be that of a fine-tuned model (`ft:gpt-4o-mini:acme::id`).
 pub(super) fn vocabulary(model: &str) -> Option<&'static dyn Vocabulary> {
     let name = model.strip_prefix("ft:").unwrap_or(model);
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -21,17 +20,18 @@ pub(super) fn vocabulary(model: &str) -> Option<&'static dyn Vocabulary> {
     Some(family)
 }
 
-/// Reads the vocabularies, so that no request waits for it.
+/// Loads the vocabularies, so that no request waits for them.
 pub(super) fn load() {
     for vocabulary in [o200k_base(), cl100k_base()] {
         count(vocabulary, "");
     }
 }
 
-/// Models that read texts alike.
+/// Models with the same vocabulary and chat template.
 #[derive(Debug)]
 struct Family {
     tokenizer: fn() -> &'static Tokenizer,
+    /// The tokens that begin an answer.
     answer: u64,
 }
 
@@ -40,20 +40,20 @@ impl Vocabulary for Family {
         count((self.tokenizer)(), text)
     }
 
-    /// Its role is one of them. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
-    fn item(&self) -> u64 {
+    /// One of them is the role. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
+    fn per_item(&self) -> u64 {
         4
     }
 
-    fn answer(&self) -> u64 {
+    fn per_conversation(&self) -> u64 {
         self.answer
     }
 }
 
-/// Returns true if a name is that of a family, or that with a date, a size or a tag behind it.
+/// Returns true if a name is that of a family, with or without a date, a size or a tag after it.
 fn is_of(name: &str, family: &str) -> bool {
-    let goes_on = |rest: &str| family.ends_with('.') || rest.starts_with(['-', ':']);
-    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || goes_on(rest))
+    let is_suffix = |rest: &str| family.ends_with('.') || rest.starts_with(['-', ':']);
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || is_suffix(rest))
 }
 
 fn count(tokenizer: &Tokenizer, text: &str) -> u64 {
@@ -70,9 +70,10 @@ fn count_word(tokenizer: &Tokenizer, word: &str) -> u64 {
     tokens.saturating_mul(word.len() as u64).div_ceil(head.len() as u64)
 }
 
-/// Which family has which vocabulary: `model.py` of OpenAI's tiktoken 0.14; `o200k_harmony` of
-/// gpt-oss is `o200k_base` in text. What begins an answer: 3 tokens in OpenAI's cookbook; 2 with
-/// models that reason, and 60 more with gpt-oss, whose template introduces itself (recordings).
+/// The families and their name prefixes. Source of the vocabularies: `model.py` of OpenAI's tiktoken
+/// 0.14; `o200k_harmony` of gpt-oss equals `o200k_base` for text. Source of the tokens that begin an
+/// answer: OpenAI's cookbook (3), recordings of models that reason (2) and of gpt-oss, whose template
+/// adds about 60.
 const FAMILIES: &[(&[&str], Family)] = &[
     (&["gpt-4o", "chatgpt-4o", "gpt-4.1", "gpt-4.5"], Family { tokenizer: o200k_base, answer: 3 }),
     (
@@ -88,8 +89,9 @@ const FAMILIES: &[(&[&str], Family)] = &[
     (&["text-embedding-3", "text-embedding-ada-002"], Family { tokenizer: cl100k_base, answer: 0 }),
 ];
 
-/// Bytes of a word (letters, signs or spaces in a row) that are counted; the rest of a longer one has
-/// as many tokens for its bytes. A long row of dashes takes a hundred times as long as prose does.
+/// The number of bytes of a word (consecutive letters, signs or spaces) that are counted; the rest of a
+/// longer word is extrapolated by its bytes. Counting a long row of dashes takes a hundred times as long
+/// as counting prose.
 const LONGEST_WORD: usize = 256;
 
 #[cfg(test)]
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_another_vocabulary_has_no_count() {
+    fn model_without_vocabulary_has_no_count() {
         for model in
             ["", "ft:", "gpt-", "gpt-2", "gpt-4x", "o10", "claude-sonnet-4", "my-gpt-4o", "gpt-6"]
         {
@@ -131,7 +133,7 @@ mod tests {
 
     /// The examples of OpenAI's cookbook.
     #[test]
-    fn texts_have_the_tokens_of_tiktoken() {
+    fn token_counts_equal_those_of_tiktoken() {
         for (text, cl100k, o200k) in [
             ("", 0, 0),
             ("tiktoken is great!", 6, 6),
@@ -150,8 +152,8 @@ mod tests {
         for letter in ["a", " ", "=", "-", "\n", "😀", "速", "'"] {
             let text = letter.repeat(5_000);
             for tokenizer in [cl100k_base(), o200k_base()] {
-                let (whole, told) = (tokenizer.count(&text) as u64, count(tokenizer, &text));
-                assert!(whole.abs_diff(told) * 50 <= whole, "{letter:?}: {told} of {whole}");
+                let (exact, counted) = (tokenizer.count(&text) as u64, count(tokenizer, &text));
+                assert!(exact.abs_diff(counted) * 50 <= exact, "{letter:?}: {counted} of {exact}");
             }
         }
     }

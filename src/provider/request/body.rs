@@ -3,19 +3,19 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 use super::Request;
 use super::key::{Key, RootKey};
 use super::medium::{Media, MediumKind};
-use super::named::{Mention, NO_TEXT};
+use super::named::{Mention, NOT_A_STRING};
 use super::prompt::{Content, Items};
 use super::size::JsonSize;
 use super::tools::{Functions, Tools};
 use super::unreadable::UnreadableRequest;
 use super::walk::{Walk, Walker};
 
-/// Counts a body.
+/// Reads a body and counts its parts.
 ///
 /// # Errors
-/// [`UnreadableRequest`] if it is not a whole JSON object. The part before the mistake is counted.
+/// [`UnreadableRequest`] if the body is not a complete JSON object. The part before the error is counted.
 pub(super) fn read(body: &[u8], request: &mut Request) -> Result<(), UnreadableRequest> {
-    let body = body.strip_prefix(MARK).unwrap_or(body).trim_ascii();
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
     if body.is_empty() {
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(super) fn read(body: &[u8], request: &mut Request) -> Result<(), UnreadableR
     Ok(json.end()?)
 }
 
-/// A body: it names the model.
+/// The root object of a body, which names the model.
 struct Root<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Root<'_> {
@@ -37,18 +37,18 @@ impl<'de> Walk<'de> for Root<'_> {
         while let Some(RootKey(key)) = body.next_key()? {
             match key {
                 Key::Model => {
-                    let mut mention = Mention::Other(NO_TEXT);
+                    let mut mention = Mention::Other(NOT_A_STRING);
                     body.next_value_seed(Walker(&mut mention))?;
                     self.0.named.add(mention);
                 }
-                _ => field(self.0, key, &mut body)?,
+                _ => read_field(self.0, key, &mut body)?,
             }
         }
         Ok(())
     }
 }
 
-/// An object within a body that holds some of its fields: `generationConfig`, `options`.
+/// An object in a body that holds some of its fields: `generationConfig`, `options`.
 struct Settings<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Settings<'_> {
@@ -57,17 +57,21 @@ impl<'de> Walk<'de> for Settings<'_> {
             if key == Key::Model {
                 self.0.named.add_nested();
             }
-            field(self.0, key, &mut settings)?;
+            read_field(self.0, key, &mut settings)?;
         }
         Ok(())
     }
 }
 
-fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, body: &mut A) -> Result<(), A::Error> {
+fn read_field<'de, A: MapAccess<'de>>(
+    r: &mut Request,
+    key: Key,
+    body: &mut A,
+) -> Result<(), A::Error> {
     match key {
         Key::Stream => body.next_value_seed(Walker(&mut r.stream)),
-        Key::Choices => larger(&mut r.choices, body),
-        Key::Bound => larger(&mut r.bound, body),
+        Key::Choices => keep_larger(&mut r.choices, body),
+        Key::Bound => keep_larger(&mut r.bound, body),
         Key::Config => body.next_value_seed(Walker(Settings(r))),
         Key::Messages => {
             r.has_messages = true;
@@ -85,7 +89,7 @@ fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, body: &mut A) -> Res
     }
 }
 
-/// A prompt without conversation around it: one text, several, or token numbers.
+/// A prompt outside a conversation: one text, several texts, or token ids.
 struct Strings<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Strings<'_> {
@@ -93,7 +97,7 @@ impl<'de> Walk<'de> for Strings<'_> {
         Content(self.0).text(text);
     }
 
-    fn number(self, _token: u64) {
+    fn number(self, _token_id: u64) {
         self.0.token_ids += 1;
     }
 
@@ -103,13 +107,17 @@ impl<'de> Walk<'de> for Strings<'_> {
     }
 }
 
-/// Keeps the larger of two numbers: of `n` and `best_of`, what is generated is the larger.
-fn larger<'de, A: MapAccess<'de>>(most: &mut Option<u64>, body: &mut A) -> Result<(), A::Error> {
+/// Reads a number and keeps the larger one: as many choices are generated as the larger of `n` and
+/// `best_of`.
+fn keep_larger<'de, A: MapAccess<'de>>(
+    largest: &mut Option<u64>,
+    body: &mut A,
+) -> Result<(), A::Error> {
     let mut number = None;
     body.next_value_seed(Walker(&mut number))?;
-    *most = (*most).max(number);
+    *largest = (*largest).max(number);
     Ok(())
 }
 
 /// The byte order mark in UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -2,23 +2,23 @@ use std::fmt;
 
 /// A model's vocabulary, which counts the tokens of texts exactly.
 pub(in crate::provider) trait Vocabulary: fmt::Debug + Sync {
-    /// Returns the tokens of a text.
+    /// Returns the number of tokens in a text.
     fn count(&self, text: &str) -> u64;
 
-    /// Returns the tokens around each item of a conversation.
-    fn item(&self) -> u64;
+    /// Returns the number of tokens around each item of a conversation.
+    fn per_item(&self) -> u64;
 
-    /// Returns the tokens that a conversation has beside its items.
-    fn answer(&self) -> u64;
+    /// Returns the number of tokens that a conversation has in addition to its items.
+    fn per_conversation(&self) -> u64;
 }
 
 /// Counts the tokens of texts without keeping them.
 #[derive(Debug)]
 pub(super) struct Counter {
     pub(super) vocabulary: &'static dyn Vocabulary,
-    /// Bytes of all texts.
+    /// The bytes of all texts.
     bytes: u64,
-    /// Bytes and tokens of the counted texts.
+    /// The bytes and tokens of the counted texts.
     counted: u64,
     tokens: u64,
 }
@@ -29,17 +29,17 @@ impl Counter {
     }
 
     pub(super) fn add(&mut self, text: &str) {
-        let within = prefix(text, MAX_COUNTED.saturating_sub(self.counted));
+        let counted = prefix(text, MAX_COUNTED.saturating_sub(self.counted));
         self.bytes = self.bytes.saturating_add(text.len() as u64);
-        self.counted += within.len() as u64;
-        self.tokens = self.tokens.saturating_add(self.vocabulary.count(within));
+        self.counted += counted.len() as u64;
+        self.tokens = self.tokens.saturating_add(self.vocabulary.count(counted));
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the tokens of all texts, extrapolated by bytes beyond the bound.
+    /// Returns the tokens of all texts. Texts beyond the bound are extrapolated by their bytes.
     pub(super) fn tokens(&self) -> u64 {
         if self.counted == self.bytes {
             return self.tokens;
@@ -51,16 +51,16 @@ impl Counter {
 
 /// Returns the start of a text of at most this many bytes, cut between characters.
 fn prefix(text: &str, bytes: u64) -> &str {
-    let most = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if text.len() <= most {
+    let max = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if text.len() <= max {
         return text;
     }
-    let end = (0..=most).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    let end = (0..=max).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     &text[..end]
 }
 
-/// Bytes of text of a request that are counted: about 32,000 tokens. Counting blocks the calling task,
-/// which may be asynchronous.
+/// The number of bytes of a request's texts that are counted: about 32,000 tokens. Counting blocks the
+/// calling task, which may be asynchronous.
 const MAX_COUNTED: u64 = 128 << 10;
 
 #[cfg(test)]
@@ -75,11 +75,11 @@ mod tests {
             text.len() as u64 / 2
         }
 
-        fn item(&self) -> u64 {
+        fn per_item(&self) -> u64 {
             0
         }
 
-        fn answer(&self) -> u64 {
+        fn per_conversation(&self) -> u64 {
             0
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn prefix_is_cut_between_characters() {
         assert_eq!(prefix("aé", 2), "a");
         assert_eq!(prefix("aé", 3), "aé");
         assert_eq!(prefix("é", 0), "");

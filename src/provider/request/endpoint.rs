@@ -20,7 +20,7 @@ pub(in crate::provider) enum Endpoint {
 impl Endpoint {
     /// Returns the endpoint by the end of a path, without query and trailing slash; `None` if unknown.
     pub(in crate::provider) fn of(path: &str) -> Option<Self> {
-        let path = bare(path);
+        let path = without_query(path);
         let last = path.rsplit('/').next().unwrap_or("");
         let verb = last.rsplit_once(':').map_or(last, |(_, verb)| verb);
         Some(match verb {
@@ -28,7 +28,7 @@ impl Endpoint {
             "completions" | "complete" | "generate" => Self::Completions,
             "responses" => Self::Responses,
             "embeddings" | "embed" | "embedContent" | "batchEmbedContents" => Self::Embeddings,
-            // Adds to a thread of OpenAI's, without an answer.
+            // Adds a message to a thread of OpenAI's, without generating an answer.
             "messages" if path.contains("/threads/") => Self::Other,
             "chat" | "messages" | "converse" | "converse-stream" => Self::Chat,
             "generateContent" | "streamGenerateContent" => Self::Chat,
@@ -46,11 +46,11 @@ impl Endpoint {
 
 /// Returns the model that a path names, which takes precedence over the body's.
 pub(super) fn model_of(path: &str) -> Option<CompactString> {
-    let path = &plain(path);
+    let path = &normalized(path);
     if !path.split('/').any(precedes_model) {
         return None;
     }
-    model_of_verb(path).or_else(|| model(path))
+    model_of_verb(path).or_else(|| model_of_segment(path))
 }
 
 /// Returns true if a model may follow a segment of this name. Most paths have no such segment and are
@@ -61,7 +61,7 @@ fn precedes_model(segment: &str) -> bool {
         || BEFORE_MODEL.iter().any(|before| name.eq_ignore_ascii_case(before.as_bytes()))
 }
 
-/// Segments before a model, beside those that end in `models`.
+/// Segments before a model, in addition to those that end in `models`.
 const BEFORE_MODEL: &[&str] = &["model", "deployments", "engines", "serving-endpoints"];
 
 /// Refuses a path in which servers may read different models: one with parameters, nested escapes, or
@@ -80,8 +80,8 @@ pub(super) fn check(path: &str) -> Result<(), UnreadableRequest> {
 /// Returns the model or deployment in a path: `/model/NAME/converse` (Bedrock),
 /// `/deployments/NAME/...` (Azure), `/engines/NAME/...` (OpenAI's first),
 /// `/models/OWNER/NAME/predictions` (Replicate), `/serving-endpoints/NAME/invocations` (Databricks).
-fn model(path: &str) -> Option<CompactString> {
-    let path = bare(path);
+fn model_of_segment(path: &str) -> Option<CompactString> {
+    let path = without_query(path);
     let between = |before: &str, end: fn(&str) -> Option<usize>| {
         let (_, rest) = split(path, before)?;
         rest.get(..end(rest)?)
@@ -96,23 +96,23 @@ fn model(path: &str) -> Option<CompactString> {
 
 /// Returns the model in a path that ends in a verb, `/models/NAME:generateContent` (Google).
 fn model_of_verb(path: &str) -> Option<CompactString> {
-    let (_, rest) = split(bare(path), "odels/")?;
+    let (_, rest) = split(without_query(path), "odels/")?;
     let (name, verb) = rest.rsplit_once(':')?;
     let is_verb = VERBS.iter().any(|known| known.eq_ignore_ascii_case(verb));
     is_verb.then(|| decoded(name)).flatten()
 }
 
-/// Splits a path before and behind a part, in any case, as some servers do.
+/// Splits a path around the first occurrence of a part in any case, since some servers ignore case.
 fn split<'p>(path: &'p str, part: &str) -> Option<(&'p str, &'p str)> {
     let mut windows = path.as_bytes().windows(part.len());
     let at = windows.position(|window| window.eq_ignore_ascii_case(part.as_bytes()))?;
     Some((path.get(..at)?, path.get(at + part.len()..)?))
 }
 
-/// A path as a server reads it, whatever of it is written in escapes (`%3A` for a colon), and without
-/// empty segments; escapes of what would end it stay, and so does what is no ASCII: [`decoded`] reads
-/// these in a name.
-pub(super) fn plain(path: &str) -> Cow<'_, str> {
+/// Returns a path as servers read it: without empty segments, and with decoded escapes (`%3A` is a
+/// colon). Escapes of `%`, `?` and `#`, of spaces and control characters, and of bytes beyond ASCII stay;
+/// [`decoded`] reads them in a name.
+pub(super) fn normalized(path: &str) -> Cow<'_, str> {
     match unescaped(path) {
         path if !path.contains("//") => path,
         path => {
@@ -133,8 +133,8 @@ fn unescaped(path: &str) -> Cow<'_, str> {
     let mut rest = path;
     while let Some(at) = rest.find('%') {
         let byte = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        let read = |byte: &u8| byte.is_ascii_graphic() && !b"%?#".contains(byte);
-        let (letter, end) = match byte.filter(read) {
+        let is_decoded = |byte: &u8| byte.is_ascii_graphic() && !b"%?#".contains(byte);
+        let (letter, end) = match byte.filter(is_decoded) {
             Some(byte) => (char::from(byte), at + 3),
             None => ('%', at + 1),
         };
@@ -151,7 +151,8 @@ fn decoded(name: &str) -> Option<CompactString> {
     (!name.is_empty()).then(|| name.into())
 }
 
-pub(super) fn bare(path: &str) -> &str {
+/// Returns a path without its query and trailing slashes.
+pub(super) fn without_query(path: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/')
 }
 
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_decodes_escapes_once_and_keeps_separators() {
+    fn normalized_path_has_escapes_decoded_once() {
         for (path, expected) in [
             ("/v1/chat/completions", "/v1/chat/completions"),
             ("/mod%65ls/a%3AgenerateContent", "/models/a:generateContent"),
@@ -190,9 +191,9 @@ mod tests {
             ("//v1%2F/chat///completions/", "/v1/chat/completions/"),
             ("/%zz%4%+1%C3%A9%", "/%zz%4%+1%C3%A9%"),
         ] {
-            assert_eq!(plain(path), expected);
+            assert_eq!(normalized(path), expected);
         }
-        let path = plain("/mod%65l/a%2541%2Fb/conv%65rse");
-        assert_eq!(model(&path).as_deref(), Some("a%41/b"));
+        let path = normalized("/mod%65l/a%2541%2Fb/conv%65rse");
+        assert_eq!(model_of_segment(&path).as_deref(), Some("a%41/b"));
     }
 }

@@ -2,27 +2,28 @@ use compact_str::CompactString;
 use memchr::memmem;
 use percent_encoding::percent_decode;
 
-use super::named::{Mention, NO_TEXT, Named, is_model};
+use super::named::{Mention, NOT_A_STRING, Named, is_model};
 
-/// The field `model` of a form: `multipart/form-data` (RFC 7578), where it stands near the front or
-/// near the end, for what lies between is a file; or `name=value` pairs, URL-encoded or, as recordings
-/// keep the fields of a form, in lines.
+/// Returns the field `model` of a form. In `multipart/form-data` (RFC 7578) it is searched for near the
+/// start and the end of the body, since the middle is a file; else in `name=value` pairs, which are
+/// URL-encoded or, as in recordings, one per line.
 pub(super) fn model(body: &[u8]) -> Option<CompactString> {
-    let front = &body[..body.len().min(SEARCHED)];
+    let start = &body[..body.len().min(SEARCHED)];
     if !body.starts_with(b"--") {
-        let mut pairs = front.split(|byte| matches!(byte, b'&' | b'\n'));
+        let mut pairs = start.split(|byte| matches!(byte, b'&' | b'\n'));
         let value = pairs.find_map(|pair| pair.strip_prefix(b"model="))?;
         return named(&percent_decode(value).collect::<Vec<_>>());
     }
     let end = &body[body.len().saturating_sub(SEARCHED)..];
-    NAMES.iter().find_map(|name| within(front, name).or_else(|| within(end, name)))
+    NAMES.iter().find_map(|name| find(start, name).or_else(|| find(end, name)))
 }
 
-fn within(body: &[u8], name: &[u8]) -> Option<CompactString> {
+/// Returns the value of the part with this name.
+fn find(body: &[u8], name: &[u8]) -> Option<CompactString> {
     memmem::find_iter(body, name).find_map(|at| value(&body[at + name.len()..]))
 }
 
-/// Returns the line behind the headers of a part, unless the part is a file.
+/// Returns the line after the headers of a part, unless the part is a file.
 fn value(after_name: &[u8]) -> Option<CompactString> {
     let after_name = &after_name[..after_name.len().min(LONGEST_PART)];
     let line = memchr::memchr(b'\n', after_name)?;
@@ -50,13 +51,13 @@ pub(super) fn pairs(body: &[u8]) -> Named {
         let (name, value) = pair.split_at(memchr::memchr(b'=', pair).unwrap_or(pair.len()));
         if is_model(&unescaped(name)) {
             let value = String::from_utf8(unescaped(value.get(1..).unwrap_or_default()));
-            named.add(value.map_or(Mention::Other(NO_TEXT), |value| Mention::text(&value)));
+            named.add(value.map_or(Mention::Other(NOT_A_STRING), |value| Mention::text(&value)));
         }
     }
     named
 }
 
-/// A `+` is a space (URL Standard, 5.1).
+/// Decodes URL-encoded text, where `+` is a space (URL Standard, 5.1).
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let spaced: Vec<u8> =
         text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
@@ -70,13 +71,13 @@ fn named(value: &[u8]) -> Option<CompactString> {
 
 const NAMES: [&[u8]; 2] = [b" name=\"model\"", b" name=model"];
 
-/// Bytes at either end of the body that are searched.
+/// The number of bytes at either end of the body that are searched.
 const SEARCHED: usize = 64 * 1024;
 
-/// Bytes behind the name in which a part's headers and its value end.
+/// The maximum number of bytes after the name in which the headers and the value of a part end.
 const LONGEST_PART: usize = 1_024;
 
-/// A longer value is no model, in bytes.
+/// The maximum length of a model's name, in bytes.
 const LONGEST: usize = 256;
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::de::{Deserializer, Error, IntoDeserializer, Visitor};
 
 use super::named::is_model;
 
-/// The keys that are looked for, at any level, as all providers spell them. What a key means hangs
-/// on what it stands in: `text` is a part of a message, and at the root the form of the answer.
+/// The keys that are read, at any depth, in the spellings of all providers. The meaning of a key depends
+/// on the object around it: `text` is a part of a message, but at the root the format of the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 pub(super) enum Key {

@@ -10,11 +10,11 @@ use super::walk::{Walk, Walker};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) struct Medium {
     pub(in crate::provider) kind: MediumKind,
-    /// The size; `None` if it is only linked.
+    /// The size; `None` if the medium is only linked.
     pub(in crate::provider) bytes: Option<u64>,
     /// Width and height of an image, if its first bytes state them.
     pub(in crate::provider) pixels: Option<(u64, u64)>,
-    /// True if it has data or a link. An audio answer is referred to by its `id` alone.
+    /// True if the medium has data or a link. An earlier audio answer is referenced by its `id` alone.
     has_source: bool,
     /// True if the request asks for low detail (OpenAI's `detail`).
     pub(in crate::provider) is_low_detail: bool,
@@ -37,7 +37,7 @@ impl Medium {
     }
 
     /// Sets the kind from a format: `image/png`, `png`, `video/mp4`, `wav`.
-    fn declare(&mut self, format: &str) {
+    fn set_format(&mut self, format: &str) {
         let (major, minor) = format.split_once('/').unwrap_or(("", format));
         self.kind = match (major, minor) {
             ("image", _) | (_, "png" | "jpeg" | "jpg" | "gif" | "webp") => MediumKind::Image,
@@ -52,11 +52,11 @@ impl Medium {
     }
 
     /// Sets the source: a link, a data URL, or bare Base64.
-    fn hold(&mut self, text: &str) {
+    fn set_source(&mut self, text: &str) {
         self.has_source = true;
         let data = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
             Some((head, data)) => {
-                self.declare(head.split(';').next().unwrap_or(head));
+                self.set_format(head.split(';').next().unwrap_or(head));
                 data
             }
             None if is_link(text) => return,
@@ -67,7 +67,7 @@ impl Medium {
         self.measure(data);
     }
 
-    /// Sets width and height, if the data are an image.
+    /// Sets width and height, if the data is an image.
     #[cfg(feature = "requests")]
     fn measure(&mut self, data: &str) {
         self.pixels = self.pixels.or_else(|| pixels(data));
@@ -77,14 +77,14 @@ impl Medium {
     }
 }
 
-/// Adds a medium, or the media of a list.
+/// Reads a medium, or the media of a list.
 pub(super) struct Media<'a> {
     request: &'a mut Request,
     kind: MediumKind,
 }
 
 impl<'a> Media<'a> {
-    /// Adds media of this kind, unless they state another.
+    /// Reads media of this kind, unless they state another.
     pub(super) fn new(request: &'a mut Request, kind: MediumKind) -> Self {
         Self { request, kind }
     }
@@ -93,7 +93,7 @@ impl<'a> Media<'a> {
 impl<'de> Walk<'de> for Media<'_> {
     fn text(self, text: &str) {
         let mut medium = Medium::new(self.kind);
-        medium.hold(text);
+        medium.set_source(text);
         self.request.media.push(medium);
     }
 
@@ -117,7 +117,7 @@ struct Source<'a>(&'a mut Medium);
 
 impl<'de> Walk<'de> for Source<'_> {
     fn text(self, text: &str) {
-        self.0.hold(text);
+        self.0.set_source(text);
     }
 
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
@@ -137,7 +137,7 @@ struct Format<'a>(&'a mut Medium);
 
 impl Walk<'_> for Format<'_> {
     fn text(self, text: &str) {
-        self.0.declare(text);
+        self.0.set_format(text);
     }
 }
 
@@ -175,5 +175,5 @@ fn is_link(text: &str) -> bool {
     text.contains("://") || text.len() < SHORTEST_DATA
 }
 
-/// A shorter text, in bytes, is the name of a file and not its content.
+/// The minimum length of data, in bytes; a shorter text is the name of a file.
 const SHORTEST_DATA: usize = 64;

@@ -1,15 +1,15 @@
-//! Reading of requests in every known format.
+//! Reads requests in every known format.
 
+mod ambiguity;
 mod body;
-mod certain;
 mod counter;
 mod endpoint;
-mod fields;
 mod form;
 mod key;
 mod medium;
 mod multipart;
 mod named;
+mod parameters;
 #[cfg(feature = "requests")]
 mod pixels;
 mod prompt;
@@ -20,7 +20,6 @@ mod unreadable;
 mod walk;
 mod without_model;
 
-use crate::quota::Key;
 use compact_str::CompactString;
 
 use counter::Counter;
@@ -34,8 +33,9 @@ use super::charge::Reserved;
 use super::media::MediaTokens;
 use super::prompt_weights::PromptWeights;
 use super::{Estimate, Operation};
+use crate::quota::Key;
 
-/// Returns the vocabulary of a model, if it ships with the crate.
+/// A function that returns the vocabulary of a model, if it ships with the crate.
 pub(super) type Vocabularies = fn(&str) -> Option<&'static dyn Vocabulary>;
 
 /// The model of a request and the counts of its parts.
@@ -47,15 +47,15 @@ pub(super) struct Request {
     /// The models that the body names.
     named: Named,
     pub(super) stream: bool,
-    /// Bytes of UTF-8 in the contents of messages, the prompt, the input, the instructions.
+    /// The bytes of UTF-8 in the contents of messages, the prompt, the input and the instructions.
     pub(super) text: u64,
     /// Messages, and the other items of a conversation.
     pub(super) items: u64,
-    /// Tokens that were sent as numbers (embeddings, completions).
+    /// The number of tokens that were sent as ids (embeddings, completions).
     pub(super) token_ids: u64,
     /// Tool calls in the conversation.
     pub(super) calls: u64,
-    /// Bytes of their names and arguments.
+    /// The bytes of the names and arguments of calls.
     pub(super) call_text: u64,
     /// Names of participants in a chat.
     names: u64,
@@ -66,13 +66,13 @@ pub(super) struct Request {
     pub(super) searches: u64,
     /// Other tools that the provider runs itself.
     pub(super) built_in: u64,
-    /// Bytes of compact JSON of the functions and of the schema of the answer.
+    /// The bytes of compact JSON of the functions and of the schema of the answer.
     pub(super) schema: u64,
     /// `n` or `best_of`, the larger.
     pub(super) choices: Option<u64>,
     /// `max_tokens`, `max_completion_tokens` or `max_output_tokens`, of one choice.
     bound: Option<u64>,
-    /// True if it has `messages`, which identifies a chat if the path doesn't.
+    /// True if the body has `messages`, which identifies a chat if the path doesn't.
     has_messages: bool,
     /// Counts the texts, if the model's vocabulary is known.
     counter: Option<Counter>,
@@ -88,21 +88,21 @@ impl Request {
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, UnreadableRequest> {
         let mut request = Self::default();
         if let Err(error) = body::read(body, &mut request) {
-            // JSON allows half a surrogate pair, as of a text that was cut within an emoji.
-            let Some(body) = surrogates::replaced(body) else { return Err(error) };
+            // JSON allows unpaired surrogates, for example where a text was cut within an emoji.
+            let Some(body) = surrogates::replace_unpaired(body) else { return Err(error) };
             request = Self::default();
             body::read(&body, &mut request)?;
         }
         let of_path = endpoint::model_of(path);
         request.is_named_by_path = of_path.is_some();
         request.model = of_path.or(request.named.model.take());
-        let path = &endpoint::plain(path);
+        let path = &endpoint::normalized(path);
         request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
         request.operation = Operation::of(request.endpoint, path);
         Ok(request)
     }
 
-    /// Returns the estimate of a request whose body can't be read to its end: by its path, its size, and
+    /// Returns the estimate of a request whose body can't be read to its end, by its path, its size, and
     /// the model if that can be read.
     pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
         let mut request = Self::default();
@@ -117,7 +117,7 @@ impl Request {
         size: u64,
         stated: Option<CompactString>,
     ) -> Estimate {
-        let path = &endpoint::plain(path);
+        let path = &endpoint::normalized(path);
         let model = endpoint::model_of(path).or(stated).map(Key::from_text);
         let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
         Estimate { model, operation, ..Estimate::from_size(size) }
@@ -133,7 +133,7 @@ impl Request {
     }
 
     /// Reads the body again and counts its texts exactly, if the model's vocabulary is known.
-    pub(super) fn counted(self, body: &[u8], vocabulary: Vocabularies) -> Self {
+    pub(super) fn count_texts(self, body: &[u8], vocabulary: Vocabularies) -> Self {
         let Some(vocabulary) = self.model.as_deref().and_then(vocabulary) else { return self };
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, &mut request) {
@@ -145,8 +145,8 @@ impl Request {
         }
     }
 
-    /// Returns the bytes of an unreadable body that are charged as text: all, but none of a form with a
-    /// file in it, whose size doesn't indicate tokens.
+    /// Returns the number of bytes of an unreadable body that are charged as text: all of them, or none
+    /// for a form, since the size of a file in it doesn't indicate tokens.
     fn fallback_size(body: &[u8]) -> u64 {
         if body.starts_with(b"--") { 0 } else { body.len() as u64 }
     }
@@ -156,7 +156,7 @@ impl Request {
         self.bound.map(|bound| bound.saturating_mul(self.choices()))
     }
 
-    /// [`max_output`](Self::max_output), or `unbounded` for each choice.
+    /// Returns [`max_output`](Self::max_output), or `unbounded` tokens for each choice.
     pub(super) fn output(&self, unbounded: u64) -> u64 {
         self.max_output().unwrap_or_else(|| unbounded.saturating_mul(self.choices()))
     }
@@ -206,7 +206,7 @@ impl Request {
         }
     }
 
-    /// Returns the tokens of all texts; texts that are JSON are always estimated.
+    /// Returns the tokens of all texts; JSON texts are always estimated.
     fn text_tokens(&self, weights: &PromptWeights) -> u64 {
         let bytes = self.text.saturating_add(self.call_text);
         let (counted, tokens) = match &self.counter {
@@ -223,7 +223,7 @@ impl Request {
     /// Returns the tokens of a conversation around its texts; other endpoints have none.
     fn framing(&self, weights: &PromptWeights) -> u64 {
         let (item, answer, names) = match &self.counter {
-            Some(Counter { vocabulary: v, .. }) => (v.item(), v.answer(), self.names),
+            Some(Counter { vocabulary: v, .. }) => (v.per_item(), v.per_conversation(), self.names),
             None => (weights.item, weights.conversation, 0),
         };
         let around = self.items.saturating_mul(item).saturating_add(answer);

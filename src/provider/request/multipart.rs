@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use memchr::memmem;
 use percent_encoding::percent_decode_str;
 
-use super::fields::parameters;
-use super::named::{Mention, NO_TEXT, Named, is_model};
+use super::named::{Mention, NOT_A_STRING, Named, is_model};
+use super::parameters::parameters;
 use super::unreadable::UnreadableRequest;
 
 /// Returns the model that the form names.
@@ -22,10 +22,10 @@ pub(super) fn read(boundary: &str, body: &[u8]) -> Result<Named, UnreadableReque
         .strip_prefix(&delimiter.as_bytes()[1..])
         .ok_or_else(|| UnreadableRequest::body(NO_START))?;
     loop {
-        if let Some(behind) = body.strip_prefix(b"--") {
-            return match behind.trim_ascii().is_empty() {
+        if let Some(after) = body.strip_prefix(b"--") {
+            return match after.trim_ascii().is_empty() {
                 true => Ok(named),
-                false => Err(UnreadableRequest::body(BEHIND)),
+                false => Err(UnreadableRequest::body(AFTER_END)),
             };
         }
         let blank = body.iter().take_while(|byte| b" \t".contains(byte)).count();
@@ -65,7 +65,7 @@ fn mention(part: &[u8]) -> Result<Option<Mention>, UnreadableRequest> {
     Ok(names_model.then(|| match std::str::from_utf8(value) {
         _ if is_encoded => Mention::Other(ENCODED),
         Ok(text) if text.len() <= LONGEST => Mention::text(text),
-        _ => Mention::Other(NO_TEXT),
+        _ => Mention::Other(NOT_A_STRING),
     }))
 }
 
@@ -87,7 +87,7 @@ fn names_model(disposition: &str) -> Option<bool> {
 /// Encodings that leave a value as it is.
 const PLAIN: [&str; 3] = ["7bit", "8bit", "binary"];
 
-/// Bytes of the longest model name.
+/// The maximum length of a model's name, in bytes.
 const LONGEST: usize = 256;
 
 const NO_START: &str =
@@ -98,7 +98,7 @@ const NO_LINE: &str = "a boundary of the form is not on a line by itself, or lin
 
 const NO_END: &str = "the form ends before its last boundary; send all of it";
 
-const BEHIND: &str = "the form has data behind its last boundary; remove them";
+const AFTER_END: &str = "the form has data after its last boundary; remove it";
 
 const NO_HEAD: &str = "a part of the form has invalid header fields; write them by RFC 7578, one on a \
                        line";

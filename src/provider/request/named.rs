@@ -6,7 +6,7 @@ use super::walk::Walk;
 /// The model that a body or a form names, and the reason if it is ambiguous.
 #[derive(Debug, Default)]
 pub(super) struct Named {
-    /// The last one that was named.
+    /// The last model that was named.
     pub(super) model: Option<CompactString>,
     is_text: bool,
     is_null: bool,
@@ -37,7 +37,7 @@ impl Named {
                 self.is_null = true;
                 self.is_text.then_some(DIFFERS)
             }
-            Mention::Other(why) => Some(why),
+            Mention::Other(reason) => Some(reason),
         };
         self.ambiguity = self.ambiguity.or(ambiguity);
     }
@@ -50,7 +50,7 @@ impl Named {
     /// Refuses an ambiguous model.
     pub(super) fn check(&self) -> Result<(), UnreadableRequest> {
         let nested = (self.is_nested && !self.is_text).then_some(NESTED);
-        self.ambiguity.or(nested).map_or(Ok(()), |why| Err(UnreadableRequest::model(why)))
+        self.ambiguity.or(nested).map_or(Ok(()), |reason| Err(UnreadableRequest::model(reason)))
     }
 }
 
@@ -72,15 +72,15 @@ impl Walk<'_> for &mut Mention {
     }
 }
 
-/// Returns true if any server may read a field of this name as the model: in any case
-/// (Go's `encoding/json`), with an index behind it, or up to a zero.
+/// Returns true if some server may read a field of this name as the model: in any case
+/// (Go's `encoding/json`), with an index after it, or up to a NUL byte.
 pub(super) fn is_model(name: &[u8]) -> bool {
     let name = name.split(|byte| b"[\0".contains(byte)).next().unwrap_or(name).trim_ascii();
     [&b"model"[..], b"model_id"].iter().any(|model| name.eq_ignore_ascii_case(model))
 }
 
 /// The reason for a model that is not a string.
-pub(super) const NO_TEXT: &str = "not a string; give the name of a model";
+pub(super) const NOT_A_STRING: &str = "not a string; give the name of a model";
 
 const DIFFERS: &str = "given more than once, with different values (`model_id` and other cases of the \
                        letters are the same field); give it once";

@@ -1,7 +1,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-/// Width and height of an image, read from the first bytes of its Base64.
+/// Returns the width and height of an image, read from the first bytes of its Base64.
 pub(super) fn pixels(base64: &str) -> Option<(u64, u64)> {
     let head = base64.as_bytes();
     let head = &head[..head.len().min(HEAD) / 4 * 4];
@@ -9,5 +9,6 @@ pub(super) fn pixels(base64: &str) -> Option<(u64, u64)> {
     Some((size.width as u64, size.height as u64))
 }
 
-/// Base64 that is decoded in search of an image's size: JPEG tells it behind what the camera wrote.
+/// The number of bytes of Base64 that are decoded to find an image's size: a JPEG states it after the
+/// camera's metadata.
 const HEAD: usize = 64 << 10;

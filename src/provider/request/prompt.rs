@@ -7,7 +7,7 @@ use super::size::JsonSize;
 use super::tools::Tools;
 use super::walk::{Walk, Walker};
 
-/// A prompt, an input or a list of messages: one text, token numbers, or a list of items.
+/// A prompt, an input or a list of messages: one text, token ids, or a list of items.
 pub(super) struct Items<'a>(pub(super) &'a mut Request);
 
 impl<'de> Walk<'de> for Items<'_> {
@@ -16,7 +16,7 @@ impl<'de> Walk<'de> for Items<'_> {
         Content(self.0).text(text);
     }
 
-    fn number(self, _token: u64) {
+    fn number(self, _token_id: u64) {
         self.0.token_ids += 1;
     }
 
@@ -31,7 +31,7 @@ impl<'de> Walk<'de> for Items<'_> {
     }
 }
 
-/// The content of an item: a text, or a list of parts; or a part, which may hold others.
+/// The content of an item (a text or a list of parts), or a part, which may hold others.
 pub(super) struct Content<'a>(pub(super) &'a mut Request);
 
 impl<'de> Walk<'de> for Content<'_> {
@@ -46,23 +46,27 @@ impl<'de> Walk<'de> for Content<'_> {
 
     fn object<A: MapAccess<'de>>(self, mut part: A) -> Result<(), A::Error> {
         while let Some(key) = part.next_key::<Key>()? {
-            field(self.0, key, &mut part)?;
+            read_field(self.0, key, &mut part)?;
         }
         Ok(())
     }
 }
 
-fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, part: &mut A) -> Result<(), A::Error> {
+fn read_field<'de, A: MapAccess<'de>>(
+    r: &mut Request,
+    key: Key,
+    part: &mut A,
+) -> Result<(), A::Error> {
     match key {
         Key::Content | Key::Text | Key::Message => part.next_value_seed(Walker(Content(r))),
-        Key::Arguments | Key::Input => arguments(r, part),
+        Key::Arguments | Key::Input => read_arguments(r, part),
         Key::Name => {
             r.names += 1;
             part.next_value_seed(Walker(Calls(r)))
         }
         Key::ToolCalls => part.next_value_seed(Walker(Calls(r))),
         Key::Response => part.next_value_seed(Walker(JsonSize(&mut r.call_text))),
-        // Tools that a search found, and that join the prompt.
+        // Tools that a tool search found, which become part of the prompt.
         Key::Tools => part.next_value_seed(Walker(Tools(r))),
         Key::Image | Key::Images => part.next_value_seed(Walker(Media::new(r, MediumKind::Image))),
         Key::Audio => part.next_value_seed(Walker(Media::new(r, MediumKind::Audio))),
@@ -72,7 +76,7 @@ fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, part: &mut A) -> Res
     }
 }
 
-/// The name and the arguments of calls, at any depth.
+/// The names and the arguments of calls, at any depth.
 struct Calls<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Calls<'_> {
@@ -88,7 +92,7 @@ impl<'de> Walk<'de> for Calls<'_> {
     fn object<A: MapAccess<'de>>(self, mut call: A) -> Result<(), A::Error> {
         while let Some(key) = call.next_key::<Key>()? {
             match key {
-                Key::Arguments | Key::Input => arguments(self.0, &mut call)?,
+                Key::Arguments | Key::Input => read_arguments(self.0, &mut call)?,
                 Key::Function | Key::Name => {
                     call.next_value_seed(Walker(Calls(self.0)))?;
                 }
@@ -99,13 +103,16 @@ impl<'de> Walk<'de> for Calls<'_> {
     }
 }
 
-/// Reads arguments, which identify a call at any position.
-fn arguments<'de, A: MapAccess<'de>>(request: &mut Request, call: &mut A) -> Result<(), A::Error> {
+/// Reads arguments, each of which counts as a call.
+fn read_arguments<'de, A: MapAccess<'de>>(
+    request: &mut Request,
+    call: &mut A,
+) -> Result<(), A::Error> {
     request.calls += 1;
     call.next_value_seed(Walker(Arguments(request)))
 }
 
-/// Arguments, as JSON or as a text that holds JSON.
+/// The arguments of a call, as JSON or as a text that holds JSON.
 struct Arguments<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Arguments<'_> {

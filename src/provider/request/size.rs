@@ -2,7 +2,7 @@ use serde::de::{MapAccess, SeqAccess};
 
 use super::walk::{Walk, Walker};
 
-/// Adds the bytes of a value as compact JSON, without the client's spaces. Escapes count as the
+/// Adds up the bytes of a value as compact JSON, without the client's spaces. Escapes count as the
 /// characters that they encode, and `true`, `false` and `null` as four bytes.
 pub(super) struct JsonSize<'a>(pub(super) &'a mut u64);
 

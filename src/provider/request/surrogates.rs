@@ -1,6 +1,7 @@
-/// A JSON text with U+FFFD in place of each escape of half a surrogate pair, at the same length; `None`
-/// where there is none. RFC 8259 (8.2) allows them, and a reader of UTF-8 doesn't.
-pub(super) fn replaced(json: &[u8]) -> Option<Vec<u8>> {
+/// Replaces each escape of an unpaired surrogate in a JSON text by the escape of U+FFFD, which has the
+/// same length. Returns `None` if there is none. RFC 8259 (8.2) allows unpaired surrogates, but UTF-8
+/// can't represent them.
+pub(super) fn replace_unpaired(json: &[u8]) -> Option<Vec<u8>> {
     let mut text = json.to_vec();
     let (mut at, mut is_changed) = (0, false);
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
@@ -12,14 +13,14 @@ pub(super) fn replaced(json: &[u8]) -> Option<Vec<u8>> {
                 text[at..at + 6].copy_from_slice(b"\\ufffd");
                 (at, is_changed) = (at + 6, true);
             }
-            // What is escaped may be a backslash.
+            // The escaped character may be a backslash.
             _ => at += 2,
         }
     }
     is_changed.then_some(text)
 }
 
-/// The unit of UTF-16 that an escape at this place stands for.
+/// Returns the UTF-16 code unit that the escape at this index encodes.
 fn unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_of_pairs_are_replaced_and_whole_pairs_stay() {
+    fn unpaired_surrogates_are_replaced_and_pairs_are_kept() {
         for (text, expected) in [
             (r#"{"a": "abc \ud83d"}"#, Some(r#"{"a": "abc \ufffd"}"#)),
             (r#""\ud83d\ude00 \ude00\ud83d""#, Some(r#""\ud83d\ude00 \ufffd\ufffd""#)),
@@ -44,7 +45,7 @@ mod tests {
             (r#""\ud83d\"#, Some(r#""\ufffd\"#)),
             (r#""\"#, None),
         ] {
-            let replaced = replaced(text.as_bytes());
+            let replaced = replace_unpaired(text.as_bytes());
             assert_eq!(replaced.as_deref(), expected.map(str::as_bytes), "{text}");
         }
     }

@@ -5,7 +5,7 @@ use super::key::Key;
 use super::size::JsonSize;
 use super::walk::{Walk, Walker};
 
-/// A list of tools: functions by their size, those that the provider runs itself by their number.
+/// A list of tools. Functions are counted by size, tools that the provider runs itself by number.
 pub(super) struct Tools<'a>(pub(super) &'a mut Request);
 
 impl Tools<'_> {
@@ -31,7 +31,7 @@ impl<'de> Walk<'de> for Tools<'_> {
         Ok(())
     }
 
-    /// One tool without a list around it.
+    /// Reads one tool without a list around it.
     fn object<A: MapAccess<'de>>(mut self, object: A) -> Result<(), A::Error> {
         let mut tool = Tool::default();
         (&mut tool).object(object)?;
@@ -74,7 +74,7 @@ impl<'de> Walk<'de> for &mut Tool {
                 Key::Type => object.next_value_seed(Walker(&mut self.kind))?,
                 _ => object.next_value_seed(Walker(JsonSize(&mut self.size)))?,
             }
-            // About what the key takes.
+            // The approximate size of the key.
             self.size = self.size.saturating_add(10);
         }
         Ok(())

@@ -3,33 +3,33 @@ use std::error::Error;
 use std::fmt;
 
 /// The error of an ambiguous request, in which servers might read different models or sizes. It states
-/// the wrong part, the reason and the fix, and repeats no content of the request.
+/// the ambiguous part, the reason and the fix, and contains no content of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRequest {
     part: &'static str,
-    why: Cow<'static, str>,
+    reason: Cow<'static, str>,
 }
 
 impl UnreadableRequest {
-    /// Returns the wrong part: `body`, `path`, the name of a header, or the field `model`.
+    /// Returns the ambiguous part: `body`, `path`, the name of a header, or the field `model`.
     pub fn part(&self) -> &'static str {
         self.part
     }
 
-    pub(super) fn body(why: impl Into<Cow<'static, str>>) -> Self {
-        Self { part: "body", why: why.into() }
+    pub(super) fn body(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { part: "body", reason: reason.into() }
     }
 
-    pub(super) fn model(why: &'static str) -> Self {
-        Self { part: "model", why: why.into() }
+    pub(super) fn model(reason: &'static str) -> Self {
+        Self { part: "model", reason: reason.into() }
     }
 
-    pub(super) fn path(why: &'static str) -> Self {
-        Self { part: "path", why: why.into() }
+    pub(super) fn path(reason: &'static str) -> Self {
+        Self { part: "path", reason: reason.into() }
     }
 
-    pub(super) fn header(name: &'static str, why: &'static str) -> Self {
-        Self { part: name, why: why.into() }
+    pub(super) fn header(name: &'static str, reason: &'static str) -> Self {
+        Self { part: name, reason: reason.into() }
     }
 }
 
@@ -44,7 +44,7 @@ impl From<serde_json::Error> for UnreadableRequest {
 
 impl fmt::Display for UnreadableRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}", self.part, self.why)
+        write!(f, "`{}`: {}", self.part, self.reason)
     }
 }
 

@@ -6,33 +6,35 @@ use serde::Deserialize;
 use serde::de::value::CowStrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Reads a JSON value of any type into whatever it borrows. What it does not name is read past, so
-/// that one odd field does not make the whole body unreadable.
+/// A reader of a JSON value of any type. The default methods skip the value, so that an unexpected type
+/// doesn't make the whole body unreadable.
 pub(super) trait Walk<'de>: Sized {
-    /// A string, decoded.
+    /// Reads a string, which is decoded.
     fn text(self, _text: &str) {}
 
-    /// A number that is not negative; fractions are cut off.
+    /// Reads a number that is not negative; fractions are cut off.
     fn number(self, _number: u64) {}
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     fn flag(self, _flag: bool) {}
 
-    /// `null`
+    /// Reads `null`.
     fn null(self) {}
 
+    /// Reads a list.
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
 
+    /// Reads an object.
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(())
     }
 }
 
-/// Keeps the number, even one that stands in a text, which servers in Python read too.
+/// Keeps a number, also one in a string, which servers in Python accept.
 impl Walk<'_> for &mut Option<u64> {
     fn text(self, text: &str) {
         *self = text.trim().parse().ok().or(*self);
@@ -43,14 +45,14 @@ impl Walk<'_> for &mut Option<u64> {
     }
 }
 
-/// Keeps the flag.
+/// Keeps a flag.
 impl Walk<'_> for &mut bool {
     fn flag(self, flag: bool) {
         *self = flag;
     }
 }
 
-/// A walk as serde drives it.
+/// A serde visitor that passes a value to a [`Walk`].
 pub(super) struct Walker<W>(pub(super) W);
 
 impl<'de, W: Walk<'de>> DeserializeSeed<'de> for Walker<W> {
@@ -109,8 +111,8 @@ impl<'de, W: Walk<'de>> Visitor<'de> for Walker<W> {
     }
 }
 
-/// True if serde_json gives fractions to visitors as maps: its feature `arbitrary_precision`, which
-/// another crate of the program may have turned on.
+/// True if serde_json passes fractions to visitors as maps, which it does with its feature
+/// `arbitrary_precision`. Another crate of the program may have enabled it.
 static NUMBERS_ARE_MAPS: LazyLock<bool> = LazyLock::new(|| {
     struct Probe;
     impl<'de> Visitor<'de> for Probe {
@@ -132,7 +134,7 @@ static NUMBERS_ARE_MAPS: LazyLock<bool> = LazyLock::new(|| {
     serde_json::Deserializer::from_str("0.5").deserialize_any(Probe).unwrap_or(false)
 });
 
-/// Reads a map that is a number if its only member has the name that serde_json gives to numbers.
+/// Reads a map, which is a number if its only member has the name that serde_json uses for numbers.
 fn number_or_object<'de, W, A>(walk: W, mut map: A) -> Result<(), A::Error>
 where
     W: Walk<'de>,
@@ -142,13 +144,13 @@ where
         Some(Name(name)) if name == NUMBER => {
             let mut text = Digits(None);
             map.next_value_seed(Walker(&mut text))?;
-            // An object of a client that happens to have such a member is no number.
+            // A client's object that happens to have such a member is not a number.
             let mut is_alone = true;
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
                 is_alone = false;
             }
             if let (Digits(Some(text)), true) = (text, is_alone) {
-                digits(walk, &text);
+                read_digits(walk, &text);
             }
             Ok(())
         }
@@ -165,8 +167,8 @@ impl Walk<'_> for &mut Digits {
     }
 }
 
-/// Gives a number that is written as text.
-fn digits<'de, W: Walk<'de>>(walk: W, text: &str) {
+/// Reads a number that is written as text.
+fn read_digits<'de, W: Walk<'de>>(walk: W, text: &str) {
     match (text.parse::<u64>(), text.parse::<f64>()) {
         (Ok(number), _) => walk.number(number),
         // The cast saturates.
@@ -176,7 +178,7 @@ fn digits<'de, W: Walk<'de>>(walk: W, text: &str) {
     }
 }
 
-/// The members of an object whose first name was read already.
+/// The members of an object whose first name has already been read.
 struct Members<'de, A> {
     first: Option<Name<'de>>,
     map: A,
@@ -200,12 +202,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'de, A> {
     }
 }
 
-/// The name of a member, or a text; borrowed where nothing in it is escaped.
+/// The name of a member, borrowed if it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The name under which serde_json hands out a number.
+/// The name of the member in which serde_json passes a number.
 const NUMBER: &str = "$serde_json::private::Number";
 
 #[cfg(test)]
@@ -215,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_read_in_either_of_the_forms_that_serde_json_has() {
+    fn number_is_read_in_both_forms_of_serde_json() {
         let cases = [("7", Some(7)), ("7.9", Some(7)), ("1e2", Some(100)), ("-7", None)];
         for (text, number) in cases {
             let mut read = None;

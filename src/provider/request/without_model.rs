@@ -1,9 +1,9 @@
-use super::endpoint::{Endpoint, bare, check, model_of, plain};
+use super::endpoint::{Endpoint, check, model_of, normalized, without_query};
 
 /// Returns true if requests to a path have no model, so that their bodies need not be read.
 pub(super) fn has_no_model(path: &str) -> bool {
-    let path = &plain(path);
-    let segments = || bare(path).rsplit('/');
+    let path = &normalized(path);
+    let segments = || without_query(path).rsplit('/');
     let is = |pattern: &&str| {
         let mut names = pattern.rsplit('/').zip(segments());
         names.all(|(name, segment)| name == "*" || name == segment)

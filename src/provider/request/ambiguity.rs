@@ -1,4 +1,4 @@
-//! Checks that every server reads a request in the same way.
+//! Checks that all servers read a request in the same way.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use compact_str::CompactString;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
-use super::fields::parameters;
+use super::parameters::parameters;
 use super::unreadable::UnreadableRequest;
 use super::without_model::has_no_model;
 use super::{Request, endpoint, form, multipart};
@@ -14,11 +14,11 @@ use crate::provider::Estimate;
 
 /// The format of a body by its `content-type`.
 enum Kind<'h> {
-    /// A form of parts, between boundaries.
+    /// A form of parts, with this boundary.
     Multipart(Cow<'h, str>),
-    /// A form of pairs.
+    /// A URL-encoded form.
     Pairs,
-    /// JSON, under any other type.
+    /// Any other type, which is read as JSON.
     Json,
 }
 
@@ -46,7 +46,8 @@ impl Request {
         }
         self.named.check()?;
         match kind {
-            // `curl -d` declares JSON as a form too. A server that reads a form may find another model.
+            // `curl -d` declares JSON as a form too. A server that reads it as a form may find another
+            // model.
             Kind::Pairs => {
                 let pairs = form::pairs(body);
                 pairs.check()?;
@@ -109,9 +110,9 @@ fn kind(headers: &HeaderMap) -> Result<Kind<'_>, UnreadableRequest> {
     let mut lines = headers.get_all(CONTENT_TYPE).into_iter();
     let Some(line) = lines.next() else { return Ok(Kind::Json) };
     if lines.next().is_some() {
-        return Err(unread_type("given more than once; give it once"));
+        return Err(invalid_type("given more than once; give it once"));
     }
-    let text = line.to_str().map_err(|_| unread_type(NO_PARAMETERS))?;
+    let text = line.to_str().map_err(|_| invalid_type(NO_PARAMETERS))?;
     let essence = text.split(';').next().unwrap_or(text).trim();
     let (mut boundary, mut is_twice, mut is_foreign) = (None, false, false);
     parameters(text, |name, value| match name {
@@ -121,22 +122,22 @@ fn kind(headers: &HeaderMap) -> Result<Kind<'_>, UnreadableRequest> {
         }
         _ => {}
     })
-    .ok_or_else(|| unread_type(NO_PARAMETERS))?;
+    .ok_or_else(|| invalid_type(NO_PARAMETERS))?;
     if is_foreign {
-        return Err(unread_type("unsupported `charset`; send the body in UTF-8"));
+        return Err(invalid_type("unsupported `charset`; send the body in UTF-8"));
     }
     match essence {
         _ if essence.eq_ignore_ascii_case("multipart/form-data") => match boundary {
             Some(boundary) if !is_twice && !boundary.is_empty() => Ok(Kind::Multipart(boundary)),
-            _ => Err(unread_type("a form needs exactly one `boundary`; state it once")),
+            _ => Err(invalid_type("a form needs exactly one `boundary`; state it once")),
         },
         _ if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") => Ok(Kind::Pairs),
         _ => Ok(Kind::Json),
     }
 }
 
-fn unread_type(why: &'static str) -> UnreadableRequest {
-    UnreadableRequest::header("content-type", why)
+fn invalid_type(reason: &'static str) -> UnreadableRequest {
+    UnreadableRequest::header("content-type", reason)
 }
 
 /// Character sets in which ASCII bytes have the same meaning as in UTF-8.
@@ -144,7 +145,7 @@ const CHARSETS: [&str; 4] = ["utf-8", "utf8", "us-ascii", "iso-8859-1"];
 
 const NO_PARAMETERS: &str = "invalid parameters; write them as `; name=value`";
 
-const TWO_KINDS: &str = "as the form that its `content-type` states, the body names another model than \
-                         as the JSON that it is; send it as `application/json`";
+const TWO_KINDS: &str = "the body names another model if it is read as the form that its `content-type` \
+                         states than if it is read as JSON; send it as `application/json`";
 
 const ENCODED: &str = "compressed bodies are not supported; send it uncompressed";

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
-/// Gives each parameter behind the first `;` of a field (`form-data; name="model"`): its name, and its
-/// value without quotes and escapes. `None` where servers might read the parameters differently.
+/// Calls `take` with the name and the unquoted value of each parameter after the first `;` of a header
+/// field (`form-data; name="model"`). Returns `None` if servers might read the parameters differently.
 pub(super) fn parameters<'t>(
     field: &'t str,
     mut take: impl FnMut(&'t str, Cow<'t, str>),
@@ -9,32 +9,32 @@ pub(super) fn parameters<'t>(
     let mut rest = field.split_once(';').map_or("", |(_, rest)| rest).trim();
     while !rest.is_empty() {
         let (name, value) = rest.split_once('=')?;
-        let (value, behind) = match value.strip_prefix('"') {
+        let (value, after) = match value.strip_prefix('"') {
             Some(quoted) => unquoted(quoted)?,
             None => {
-                let (value, behind) = value.split_at(value.find(';').unwrap_or(value.len()));
+                let (value, after) = value.split_at(value.find(';').unwrap_or(value.len()));
                 let value = value.trim_end();
                 if value.contains(|letter: char| letter == '"' || letter.is_whitespace()) {
                     return None;
                 }
-                (Cow::Borrowed(value), behind)
+                (Cow::Borrowed(value), after)
             }
         };
         if !is_token(name) {
             return None;
         }
         take(name, value);
-        let behind = behind.trim_start();
-        rest = match behind.strip_prefix(';') {
+        let after = after.trim_start();
+        rest = match after.strip_prefix(';') {
             Some(rest) => rest.trim_start(),
-            None if behind.is_empty() => "",
+            None if after.is_empty() => "",
             None => return None,
         };
     }
     Some(())
 }
 
-/// A text up to its closing quote, and what stands behind that.
+/// Returns the text before its closing quote, without escapes, and the text after the quote.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut plain = String::new();
     let mut from = 0;
