@@ -17,10 +17,10 @@ impl Chunk {
         Self { lexer: Lexer::new(BYTES), base64: Base64::default() }
     }
 
-    /// Feeds what is inside to the lexer.
+    /// Feeds the decoded JSON to `lexer`.
     pub(super) fn feed(&mut self, bytes: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
-        let mut inside = Inside { base64: &mut self.base64, lexer, frame };
-        self.lexer.feed(bytes, &mut inside);
+        let mut decoder = Decoder { base64: &mut self.base64, lexer, frame };
+        self.lexer.feed(bytes, &mut decoder);
     }
 
     pub(super) fn reset(&mut self) {
@@ -29,14 +29,14 @@ impl Chunk {
     }
 }
 
-/// Takes the encoded text.
-struct Inside<'s> {
+/// Decodes the text and feeds it to the lexer of the model's JSON.
+struct Decoder<'s> {
     base64: &'s mut Base64,
     lexer: &'s mut Lexer,
     frame: &'s mut Frame,
 }
 
-impl Sink for Inside<'_> {
+impl Sink for Decoder<'_> {
     fn whole(&mut self) {}
 
     fn begin(&mut self, part: ErrorPart) {
@@ -61,7 +61,7 @@ impl Sink for Inside<'_> {
     fn end(&mut self) {}
 }
 
-/// Base64 in pieces. What belongs to no such text is passed over.
+/// A streaming decoder of Base64, which skips all other characters.
 #[derive(Debug, Clone, Copy, Default)]
 struct Base64 {
     bits: u32,
@@ -69,7 +69,7 @@ struct Base64 {
 }
 
 impl Base64 {
-    /// Into a buffer of at least the same length; how much of it was used.
+    /// Decodes into a buffer of at least the same length, and returns the number of decoded bytes.
     fn decode(&mut self, encoded: &[u8], decoded: &mut [u8]) -> usize {
         let mut length = 0;
         for byte in encoded {
@@ -91,7 +91,7 @@ impl Base64 {
 
 const BYTES: &Fields = &Fields::new(&[ResponseField::text(&["bytes"], ErrorPart::Bytes)]);
 
-/// Bytes that are decoded together.
+/// The number of bytes that are decoded together.
 const PIECE: usize = 512;
 
 const NONE: u8 = 0xFF;

@@ -1,4 +1,5 @@
-/// CRC-32 as gzip and Ethernet have it (polynomial 0xEDB88320, reflected), of a few bytes.
+/// Returns the CRC-32 of gzip and Ethernet (polynomial 0xEDB88320, reflected). It is computed without a
+/// table, since only a few bytes are checked.
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let rest = bytes.iter().fold(u32::MAX, |rest, byte| {
         (0..8).fold(rest ^ u32::from(*byte), |rest, _| {
@@ -12,7 +13,7 @@ pub(super) fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_check_value_is_the_published_one() {
+    fn crc_of_check_string_is_the_published_value() {
         assert_eq!(super::crc32(b"123456789"), 0xCBF4_3926);
     }
 }

@@ -8,9 +8,9 @@ use super::sink::Sink;
 /// An AWS event stream (`application/vnd.amazon.eventstream`): messages of a prelude (the length of
 /// all, the length of the headers, the CRC of both), headers, a payload, and the CRC of all.
 ///
-/// A prelude with a wrong CRC ends the reading: a wrong length would have all that follows it
-/// misread. The CRC of the message is passed over: it comes when the payload has been read, and
-/// TCP and TLS have their own.
+/// Reading stops at a prelude with a wrong CRC, since a wrong length would misplace all later messages.
+/// The CRC of a message is skipped: the payload before it has already been read, and TCP and TLS have
+/// checksums of their own.
 ///
 /// Source: the AWS SDKs' "event stream encoding" (smithy.io, AWS event stream specification).
 pub(super) struct EventStream {
@@ -22,14 +22,15 @@ pub(super) struct EventStream {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// In the prelude, behind this many bytes.
+    /// In the prelude, after this many bytes.
     Prelude(usize),
-    /// Bytes that are left of the headers, and bytes of payload behind them.
+    /// In the headers: the bytes that are left of them, and the length of the payload.
     Headers(u32, u32),
-    /// Bytes that are left.
+    /// In the payload: the bytes that are left of it.
     Payload(u32),
+    /// In the CRC of the message: the bytes that are left of it.
     Crc(u32),
-    /// This is no event stream.
+    /// The body is not an event stream.
     Lost,
 }
 
@@ -50,7 +51,14 @@ impl EventStream {
                 State::Headers(left, payload) => {
                     let (part, left, rest) = split(bytes, left);
                     self.headers.feed(part, frame);
-                    (if left > 0 { State::Headers(left, payload) } else { begin(payload) }, rest)
+                    (
+                        if left > 0 {
+                            State::Headers(left, payload)
+                        } else {
+                            before_payload(payload)
+                        },
+                        rest,
+                    )
                 }
                 State::Payload(left) => {
                     let (part, left, rest) = split(bytes, left);
@@ -58,7 +66,7 @@ impl EventStream {
                         Kind::Chunk => self.chunk.feed(part, lexer, frame),
                         Kind::Event | Kind::Failure => lexer.feed(part, frame),
                     }
-                    (begin(left), rest)
+                    (before_payload(left), rest)
                 }
                 State::Crc(left) => {
                     let (_, left, rest) = split(bytes, left);
@@ -70,12 +78,13 @@ impl EventStream {
         }
     }
 
+    /// Reads a part of the prelude.
     fn prelude<'b>(&mut self, seen: usize, bytes: &'b [u8]) -> (State, &'b [u8]) {
         let taken = bytes.len().min(PRELUDE - seen);
         self.prelude[seen..seen + taken].copy_from_slice(&bytes[..taken]);
         let state = match seen + taken {
             PRELUDE => self.lengths().map_or(State::Lost, |(headers, payload)| match headers {
-                0 => begin(payload),
+                0 => before_payload(payload),
                 _ => State::Headers(headers, payload),
             }),
             seen => State::Prelude(seen),
@@ -93,9 +102,10 @@ impl EventStream {
         (crc == crc32(&self.prelude[..8])).then_some((headers, payload))
     }
 
+    /// Ends a message.
     fn end(&mut self, lexer: &mut Lexer, frame: &mut Frame) -> State {
         match self.headers.kind() {
-            // Its headers alone are an error.
+            // The headers alone may state the error.
             Kind::Failure => frame.end(),
             Kind::Event | Kind::Chunk => frame.clear(),
         }
@@ -107,7 +117,7 @@ impl EventStream {
 }
 
 /// Returns the state before a payload of this length.
-fn begin(payload: u32) -> State {
+fn before_payload(payload: u32) -> State {
     if payload > 0 { State::Payload(payload) } else { State::Crc(CRC) }
 }
 

@@ -9,12 +9,12 @@ use super::response_field::ResponseField;
 /// The fields of a profile, and a search for the events of a stream that may have one.
 pub(in crate::provider) struct FieldTable {
     fields: Fields,
-    /// Made when a stream is first read. `None` for a processor without vector instructions.
+    /// Built when a stream is first read. `None` on a processor without vector instructions.
     searcher: OnceLock<Option<Searcher>>,
 }
 
-/// Texts that every object has that states a field: the ends of the last key of each field, and
-/// `"error"`. Most events of a stream have none, and are skipped at the speed of memory.
+/// Texts of which every object with a field contains at least one: the ends of the last key of each
+/// field, and `"error"`. Most events of a stream contain none, and are skipped at memory speed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needles(Option<&'static Searcher>);
 
@@ -41,8 +41,8 @@ impl FieldTable {
 }
 
 impl Needles {
-    /// Returns the number of leading bytes that hold no needle.
-    pub(super) fn free(&self, bytes: &[u8]) -> usize {
+    /// Returns the number of bytes before the first needle.
+    pub(super) fn bytes_before(&self, bytes: &[u8]) -> usize {
         match self.0 {
             None => 0,
             Some(searcher) => searcher.find(bytes).map_or(bytes.len(), |found| found.start()),
@@ -63,7 +63,7 @@ fn needles(fields: &[ResponseField]) -> Vec<String> {
     needles
 }
 
-/// Returns the last [`TAIL`] bytes of a key, from a character's start on.
+/// Returns the last [`TAIL`] bytes of a key, cut between characters.
 fn tail(key: &str) -> &str {
     let start = key.len().saturating_sub(TAIL);
     let start = (start..=key.len()).find(|&at| key.is_char_boundary(at));
@@ -73,8 +73,8 @@ fn tail(key: &str) -> &str {
 /// The fields of all known formats.
 pub(super) static KNOWN_FIELDS: FieldTable = FieldTable::new(KNOWN);
 
-/// Bytes of a key that are searched for: few enough that most keys share their tail, because few
-/// needles are found faster, and many enough that plain text has none of them.
+/// The number of last bytes of a key that are searched for: few enough that many keys share them, since
+/// few needles are found faster, and enough that plain text hardly ever contains them.
 const TAIL: usize = 7;
 
 /// The key of an error, or the value of a `type` or `object` at the root of an error: see

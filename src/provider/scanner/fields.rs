@@ -5,7 +5,7 @@ pub(super) struct Fields {
     counts: &'static [ResponseField],
     /// The keys of a root object, which are looked up in every frame, and their fields.
     roots: [(&'static str, Set); MAX_ROOTS],
-    /// A bit for each key that is looked for, which excludes most other keys quickly.
+    /// A bit for each key that is looked for, by which most other keys are excluded quickly.
     sieve: [u64; 4],
 }
 
@@ -49,7 +49,7 @@ impl Fields {
         Set((1 << (self.counts.len() + ERRORS.len())) - 1)
     }
 
-    /// Returns those of the fields in an object at this depth (1 is the root) that have this key.
+    /// Returns the fields among these that have this key in an object at this depth (1 is the root).
     pub(super) fn with_key(&self, fields: Set, depth: usize, key: &[u8]) -> Set {
         let (word, bit) = sieve_bit(key);
         if self.sieve[word] & bit == 0 {
@@ -62,12 +62,12 @@ impl Fields {
         self.only(fields, |f| f.path.get(depth - 1).is_some_and(|k| k.as_bytes() == key))
     }
 
-    /// Returns those of the fields that are within a value in an object at this depth.
+    /// Returns the fields among these that are within a value in an object at this depth.
     pub(super) fn deeper(&self, fields: Set, depth: usize) -> Set {
         self.only(fields, |field| field.path.len() > depth)
     }
 
-    /// Returns those of the fields that are a value in an object at this depth.
+    /// Returns the fields among these that are themselves a value in an object at this depth.
     pub(super) fn ending(
         &self,
         fields: Set,
@@ -132,5 +132,5 @@ impl Iterator for Set {
     }
 }
 
-/// Different keys at the root, including those of errors.
+/// The maximum number of different keys at the root, including those of errors.
 const MAX_ROOTS: usize = 32;

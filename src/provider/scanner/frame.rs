@@ -21,7 +21,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// For the body of a failed request.
+    /// Returns a frame for the body of a failed request.
     pub(super) fn failed() -> Self {
         Self { has_failed: true, ..Self::default() }
     }
@@ -30,12 +30,12 @@ impl Frame {
         &self.counts
     }
 
-    /// TokenCounts that were stated before the body; the body's own win.
-    pub(super) fn begin_with(&mut self, counts: TokenCounts) {
+    /// Sets the counts that the headers state. Counts in the body replace them.
+    pub(super) fn set_counts_of_headers(&mut self, counts: TokenCounts) {
         self.counts = counts;
     }
 
-    /// Forgets an object that has not ended.
+    /// Discards an object that has not ended.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.is_staged) {
             self.staged = TokenCounts::default();
@@ -56,7 +56,7 @@ impl Frame {
 
 impl Sink for Frame {
     fn count(&mut self, count: TokenCount, value: u64) {
-        if value > MOST_TOKENS {
+        if value > MAX_COUNT {
             return;
         }
         self.is_staged = true;
@@ -77,7 +77,7 @@ impl Sink for Frame {
         self.parts.push(part, bytes);
     }
 
-    /// TokenCounts become final together, when the object that states them has ended.
+    /// Applies the counts of an object together, when the object has ended.
     fn commit(&mut self) {
         if self.is_staged {
             self.counts.update(&self.staged);
@@ -93,15 +93,15 @@ impl Sink for Frame {
     }
 }
 
-/// The texts of an error, bounded; their buffers are used again.
+/// The texts of an error, whose lengths are bounded and whose buffers are reused.
 #[derive(Default)]
 pub(in crate::provider) struct ErrorParts([Text; 8]);
 
-/// In place while it is short: every success states its `object` or `type` too.
+/// A text that is stored inline if it is short, since successes have an `object` or `type` too.
 type Text = SmallVec<[u8; SHORT]>;
 
 impl ErrorParts {
-    /// The error that the body of a failed request tells, even one that is cut off.
+    /// Reads the error in the body of a failed request, which may be truncated.
     pub(in crate::provider) fn read(body: &[u8]) -> Option<ApiError> {
         let mut frame = Frame::failed();
         const ERRORS: &Fields = &Fields::new(&[]);
@@ -110,24 +110,25 @@ impl ErrorParts {
         frame.take_error()
     }
 
-    /// The error that the texts make. Those at the root make one only where they are known to: the
-    /// request has failed, or the object calls itself an error.
+    /// Returns the error that the texts state. Texts at the root state an error only if the request has
+    /// failed or the object names itself an error.
     fn error(&self, has_failed: bool) -> Option<ApiError> {
         let is = |part, text: &[u8]| self.0[part as usize][..] == *text;
         let nested = [ErrorPart::Code, ErrorPart::Kind, ErrorPart::Message];
         if nested.iter().any(|part| !is(*part, b"")) {
             return self.named(nested);
         }
-        let calls_itself = is(ErrorPart::RootKind, b"error") || is(ErrorPart::RootObject, b"error");
-        let at_root = has_failed || calls_itself;
-        at_root
+        let is_named_error =
+            is(ErrorPart::RootKind, b"error") || is(ErrorPart::RootObject, b"error");
+        (has_failed || is_named_error)
             .then(|| self.named([ErrorPart::RootCode, ErrorPart::RootKind, ErrorPart::RootMessage]))
             .flatten()
     }
 
+    /// Returns the error with these parts.
     fn named(&self, [code, kind, message]: [ErrorPart; 3]) -> Option<ApiError> {
         let kind = self.text(kind);
-        // `"type": "error"` says that it is one, not which.
+        // `"type": "error"` doesn't state the kind of error.
         let kind = if kind == "error" { "" } else { &kind };
         ApiError::new(&self.text(code), kind, &self.text(message))
     }
@@ -143,11 +144,11 @@ impl ErrorParts {
     fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
         let bound = match part {
             ErrorPart::Message | ErrorPart::RootMessage => LONGEST_MESSAGE,
-            _ => LONGEST_SIGN,
+            _ => LONGEST_CODE,
         };
         let text = self.of(part);
-        let room = bound.saturating_sub(text.len());
-        text.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let free = bound.saturating_sub(text.len());
+        text.extend_from_slice(&bytes[..bytes.len().min(free)]);
     }
 
     fn clear(&mut self) {
@@ -155,14 +156,16 @@ impl ErrorParts {
     }
 }
 
-/// No response uses more: a number above is a mistake, and left out.
-const MOST_TOKENS: u64 = 1_000_000_000_000_000;
+/// The highest plausible count; higher ones are ignored.
+const MAX_COUNT: u64 = 1_000_000_000_000_000;
 
-/// Bytes of a message that are kept. The capacity of its buffer is at most twice that.
+/// The maximum number of bytes that are kept of a message. The capacity of its buffer is at most twice
+/// that.
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// Bytes of a code or a type that are kept.
-const LONGEST_SIGN: usize = 64;
+/// The maximum number of bytes that are kept of a code or a type.
+const LONGEST_CODE: usize = 64;
 
-/// Bytes that are kept without an allocation: enough for the names of nearly all events of a stream.
+/// The number of bytes that are kept without an allocation: enough for the types of nearly all events of
+/// a stream.
 const SHORT: usize = 40;

@@ -9,7 +9,7 @@ use super::sink::Sink;
 pub(super) struct Headers {
     kind: Kind,
     step: Step,
-    /// The name, then the value, up to the longest that is compared.
+    /// The name, then the value, up to the length of the longest that is compared.
     text: Key,
     name: Name,
 }
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     /// Its payload is JSON.
     #[default]
     Event,
-    /// Its payload holds the JSON of the model's maker, encoded.
+    /// Its payload holds the encoded JSON of the model's maker.
     Chunk,
     /// An exception or an error.
     Failure,
@@ -30,11 +30,12 @@ pub(super) enum Kind {
 enum Step {
     #[default]
     NameLength,
-    /// The bytes that are left of the name.
+    /// In the name: the bytes that are left of it.
     Name(u8),
     Type,
-    /// The first byte of it is the larger.
+    /// In the length of a value, after its high byte if that has been read.
     Length(Option<u8>),
+    /// In the value: the bytes that are left of it.
     Value(u16),
 }
 
@@ -62,30 +63,30 @@ impl Headers {
             (self.step, bytes) = match self.step {
                 Step::NameLength => {
                     self.text.clear();
-                    (if *first > 0 { Step::Name(*first) } else { self.named() }, rest)
+                    (if *first > 0 { Step::Name(*first) } else { self.end_name() }, rest)
                 }
                 Step::Name(left) => {
                     let (part, rest) = bytes.split_at(bytes.len().min(left.into()));
                     self.text.push(part);
                     let left = left - part.len() as u8;
-                    (if left > 0 { Step::Name(left) } else { self.named() }, rest)
+                    (if left > 0 { Step::Name(left) } else { self.end_name() }, rest)
                 }
-                Step::Type => (self.value_of(*first), rest),
+                Step::Type => (self.begin_type(*first), rest),
                 Step::Length(None) => (Step::Length(Some(*first)), rest),
                 Step::Length(Some(high)) => {
-                    (self.begin(u16::from_be_bytes([high, *first]), frame), rest)
+                    (self.begin_value(u16::from_be_bytes([high, *first]), frame), rest)
                 }
                 Step::Value(left) => {
                     let (part, rest) = bytes.split_at(bytes.len().min(left.into()));
-                    self.value(part, frame);
+                    self.read_value(part, frame);
                     let left = left - part.len() as u16;
-                    (if left > 0 { Step::Value(left) } else { self.valued(frame) }, rest)
+                    (if left > 0 { Step::Value(left) } else { self.end_value(frame) }, rest)
                 }
             };
         }
     }
 
-    fn named(&mut self) -> Step {
+    fn end_name(&mut self) -> Step {
         self.name = match self.text.complete(b"") {
             Some(b":message-type") => Name::MessageType,
             Some(b":event-type") => Name::EventType,
@@ -97,8 +98,8 @@ impl Headers {
         Step::Type
     }
 
-    /// Begins a value of a type. Only texts are read; other values are skipped by their length.
-    fn value_of(&mut self, kind: u8) -> Step {
+    /// Begins a value of this type. Only texts are read; other values are skipped by their length.
+    fn begin_type(&mut self, kind: u8) -> Step {
         let length = match kind {
             TEXT => return Step::Length(None),
             BYTES => {
@@ -117,15 +118,15 @@ impl Headers {
         if length > 0 { Step::Value(length) } else { Step::NameLength }
     }
 
-    fn begin(&mut self, length: u16, frame: &mut Frame) -> Step {
+    fn begin_value(&mut self, length: u16, frame: &mut Frame) -> Step {
         self.text.clear();
         if let Name::Error(part) = self.name {
             frame.begin(part);
         }
-        if length > 0 { Step::Value(length) } else { self.valued(frame) }
+        if length > 0 { Step::Value(length) } else { self.end_value(frame) }
     }
 
-    fn value(&mut self, bytes: &[u8], frame: &mut Frame) {
+    fn read_value(&mut self, bytes: &[u8], frame: &mut Frame) {
         match self.name {
             Name::MessageType | Name::EventType => self.text.push(bytes),
             Name::Error(part) => frame.push(part, bytes),
@@ -133,11 +134,11 @@ impl Headers {
         }
     }
 
-    fn valued(&mut self, frame: &mut Frame) -> Step {
+    fn end_value(&mut self, frame: &mut Frame) -> Step {
         match (self.name, self.text.complete(b"")) {
             (Name::MessageType, Some(b"exception" | b"error")) => {
                 self.kind = Kind::Failure;
-                // So that the parts at the root of its payload make an error.
+                // Makes the parts at the root of the payload count as an error.
                 frame.begin(ErrorPart::RootObject);
                 frame.push(ErrorPart::RootObject, b"error");
             }

@@ -1,6 +1,6 @@
 use super::response_field::MAX_KEY;
 
-/// A key of an object, up to the longest that is looked for.
+/// A key of an object, up to the length of the longest that is looked for.
 #[derive(Default)]
 pub(super) struct Key {
     text: [u8; MAX_KEY],
@@ -21,12 +21,13 @@ impl Key {
         self.len = end;
     }
 
-    /// Marks the key as different from all that are looked for.
-    pub(super) fn spoil(&mut self) {
+    /// Marks the key as none of those that are looked for.
+    pub(super) fn set_unknown(&mut self) {
         self.len = usize::MAX;
     }
 
-    /// Returns the whole key, given its last piece, which is borrowed if it is the only one.
+    /// Returns the whole key, given its last part, which is borrowed if it is the only one. Returns `None`
+    /// if the key is none of those that are looked for.
     pub(super) fn complete<'k>(&'k mut self, last: &'k [u8]) -> Option<&'k [u8]> {
         if self.len == 0 {
             return Some(last);

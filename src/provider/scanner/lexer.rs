@@ -5,22 +5,23 @@ use super::sink::Sink;
 use super::skip::{closing_quote, ends_in_escape, plain_run, quote_or_escape};
 use super::unescape::Unescape;
 
-/// A push lexer for JSON: it follows the objects that may hold a field, and skips
-/// everything else by its quotes and brackets.
+/// A push lexer for JSON: it follows the objects that may hold a field, and skips everything else by
+/// its quotes and brackets.
 ///
-/// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never
-/// found. Objects may follow one another, or be in an array; each is a root.
+/// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never found.
+/// Objects may follow one another, or be in an array; each is a root.
 pub(super) struct Lexer {
     fields: &'static Fields,
     state: State,
-    /// Between the brackets of an array at the root, whose elements are roots.
+    /// True within an array at the root, whose elements are roots.
     in_list: bool,
-    /// Objects that are followed, and for each the fields that may stand in it.
+    /// The number of open objects that are followed.
     depth: usize,
+    /// The fields that each of them may hold.
     open: [Set; MAX_DEPTH],
     /// The fields that the value of the current key may be or hold.
     value: Set,
-    /// Brackets open in the value that is passed over.
+    /// The number of open brackets in the value that is skipped.
     nested: u64,
     key: Key,
     number: Option<u64>,
@@ -29,9 +30,9 @@ pub(super) struct Lexer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A value is due.
+    /// A value is expected.
     Value,
-    /// In a followed object: a key is due, or the end.
+    /// In a followed object: a key or the end is expected.
     Member,
     Key,
     KeyEscape,
@@ -70,7 +71,7 @@ impl Lexer {
         }
     }
 
-    /// Begins again, at a root.
+    /// Resets the lexer to the start of a root.
     pub(super) fn reset(&mut self) {
         self.state = State::Value;
         self.in_list = false;
@@ -87,13 +88,13 @@ impl Lexer {
                 State::Value => self.begin(bytes[0], sink),
                 State::Member => self.member(bytes, sink),
                 State::Key => self.key(bytes),
-                State::KeyEscape => self.go(State::Key),
+                State::KeyEscape => self.advance(State::Key),
                 State::Colon => self.colon(bytes[0]),
                 State::Number | State::Fraction | State::Scalar => self.scalar(bytes, sink),
                 State::Text(part) => self.text(bytes, part, sink),
                 State::TextEscape(part) => self.text_escape(bytes[0], part, sink),
                 State::String => self.string(bytes, sink),
-                State::StringEscape => self.go(State::String),
+                State::StringEscape => self.advance(State::String),
                 State::Nested => self.nested(bytes, sink),
                 State::Lost => return,
             };
@@ -101,13 +102,13 @@ impl Lexer {
         }
     }
 
-    /// Takes one byte, into another state.
-    fn go(&mut self, state: State) -> usize {
+    /// Consumes one byte and changes the state.
+    fn advance(&mut self, state: State) -> usize {
         self.state = state;
         1
     }
 
-    /// Before, between and after roots.
+    /// Reads bytes before, between and after roots.
     fn root(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         match bytes[0] {
             b'{' => self.follow(self.fields.all()),
@@ -115,62 +116,63 @@ impl Lexer {
                 self.in_list = !self.in_list;
                 1
             }
-            // Commas, and numbers: a list of them is an embedding.
+            // Commas, and numbers, whose lists are embeddings.
             byte if self.in_list && !matches!(byte, b'"' | b'[') => 1 + plain_run(&bytes[1..]),
             byte => self.begin(byte, sink),
         }
     }
 
-    /// The first byte of a value.
+    /// Reads the first byte of a value.
     fn begin(&mut self, byte: u8, sink: &mut impl Sink) -> usize {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
             b'{' => self.begin_object(sink),
-            b'[' => self.pass_over(),
+            b'[' => self.skip_brackets(),
             b'"' => self.begin_string(sink),
-            b'0'..=b'9' if self.here().next().is_some() => {
+            b'0'..=b'9' if self.current_fields().next().is_some() => {
                 self.number = Some(u64::from(byte - b'0'));
-                self.go(State::Number)
+                self.advance(State::Number)
             }
-            b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z' => self.go(State::Scalar),
-            _ => self.go(State::Lost),
+            b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z' => self.advance(State::Scalar),
+            _ => self.advance(State::Lost),
         }
     }
 
     fn begin_object(&mut self, sink: &mut impl Sink) -> usize {
-        if self.here().any(|field| matches!(field.value, FieldValue::Object)) {
+        if self.current_fields().any(|field| matches!(field.value, FieldValue::Object)) {
             sink.whole();
         }
         self.follow(self.fields.deeper(self.value, self.depth))
     }
 
-    /// Into an object, if any of these fields may stand in it.
-    fn follow(&mut self, inside: Set) -> usize {
-        if inside.is_empty() || self.depth == MAX_DEPTH {
-            return self.pass_over();
+    /// Enters an object that may hold these fields, or skips it if there are none.
+    fn follow(&mut self, fields: Set) -> usize {
+        if fields.is_empty() || self.depth == MAX_DEPTH {
+            return self.skip_brackets();
         }
-        self.open[self.depth] = inside;
+        self.open[self.depth] = fields;
         self.depth += 1;
-        self.go(State::Member)
+        self.advance(State::Member)
     }
 
-    fn pass_over(&mut self) -> usize {
+    /// Begins to skip a value in brackets.
+    fn skip_brackets(&mut self) -> usize {
         self.nested = 1;
-        self.go(State::Nested)
+        self.advance(State::Nested)
     }
 
     fn begin_string(&mut self, sink: &mut impl Sink) -> usize {
-        let part = self.here().find_map(|field| match field.value {
+        let part = self.current_fields().find_map(|field| match field.value {
             FieldValue::Text(part) => Some(part),
             FieldValue::Count(_) | FieldValue::WholeCount(_) | FieldValue::Object => None,
         });
-        let Some(part) = part else { return self.go(State::String) };
+        let Some(part) = part else { return self.advance(State::String) };
         sink.begin(part);
         self.unescape = Unescape::default();
-        self.go(State::Text(part))
+        self.advance(State::Text(part))
     }
 
-    /// Between the members of a followed object. Commas may be missing or too many.
+    /// Reads bytes between the members of a followed object. Commas may be missing or repeated.
     fn member(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let is_between = |b: &u8| matches!(b, b',' | b' ' | b'\t' | b'\n' | b'\r');
         let Some(at) = bytes.iter().position(|b| !is_between(b)) else { return bytes.len() };
@@ -185,10 +187,10 @@ impl Lexer {
                 if self.depth == 1 {
                     sink.commit();
                 }
-                self.value_ended(sink);
+                self.end_value(sink);
                 at + 1
             }
-            _ => at + self.go(State::Lost),
+            _ => at + self.advance(State::Lost),
         }
     }
 
@@ -198,7 +200,7 @@ impl Lexer {
             return bytes.len();
         };
         if bytes[end] == b'\\' {
-            self.key.spoil();
+            self.key.set_unknown();
             self.state = State::KeyEscape;
             return end + 1;
         }
@@ -216,12 +218,12 @@ impl Lexer {
     fn colon(&mut self, byte: u8) -> usize {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
-            b':' => self.go(State::Value),
-            _ => self.go(State::Lost),
+            b':' => self.advance(State::Value),
+            _ => self.advance(State::Lost),
         }
     }
 
-    /// A number, `true`, `false` or `null`. The byte after it is left where it is.
+    /// Reads a number, `true`, `false` or `null`. The byte after it is not consumed.
     fn scalar(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         for (at, byte) in bytes.iter().enumerate() {
             match (byte, self.state) {
@@ -236,7 +238,7 @@ impl Lexer {
                 }
                 (b'.', State::Number) => self.state = State::Fraction,
                 (b'0'..=b'9', State::Fraction) => {}
-                (b'"' | b'{' | b'[' | b':', _) => return at + self.go(State::Lost),
+                (b'"' | b'{' | b'[' | b':', _) => return at + self.advance(State::Lost),
                 _ => self.state = State::Scalar,
             }
         }
@@ -246,7 +248,7 @@ impl Lexer {
     fn end_scalar(&mut self, sink: &mut impl Sink) {
         let number = self.number.take().filter(|_| self.state != State::Scalar);
         if let Some(number) = number {
-            for field in self.here() {
+            for field in self.current_fields() {
                 match field.value {
                     FieldValue::Count(count) => sink.count(count, number),
                     FieldValue::WholeCount(count) => {
@@ -258,7 +260,7 @@ impl Lexer {
                 }
             }
         }
-        self.value_ended(sink);
+        self.end_value(sink);
     }
 
     fn text(&mut self, bytes: &[u8], part: ErrorPart, sink: &mut impl Sink) -> usize {
@@ -273,7 +275,7 @@ impl Lexer {
         if bytes[end] == b'\\' {
             self.state = State::TextEscape(part);
         } else {
-            self.value_ended(sink);
+            self.end_value(sink);
         }
         end + 1
     }
@@ -296,13 +298,13 @@ impl Lexer {
             return bytes.len();
         };
         match self.nested {
-            0 => self.value_ended(sink),
+            0 => self.end_value(sink),
             _ => self.state = State::Nested,
         }
         end + 1
     }
 
-    /// Within brackets that are skipped. Which bracket closes which is not checked.
+    /// Skips bytes within brackets. The kinds of brackets are not matched.
     fn nested(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -319,11 +321,11 @@ impl Lexer {
                 b'}' | b']' => {
                     self.nested -= 1;
                     if self.nested == 0 {
-                        self.value_ended(sink);
+                        self.end_value(sink);
                         return at;
                     }
                 }
-                // Long lists of numbers: embeddings.
+                // Skips long lists of numbers: embeddings.
                 b',' if bytes.get(at) != Some(&b'"') => at += plain_run(&bytes[at..]),
                 _ => {}
             }
@@ -331,7 +333,7 @@ impl Lexer {
         at
     }
 
-    fn value_ended(&mut self, sink: &mut impl Sink) {
+    fn end_value(&mut self, sink: &mut impl Sink) {
         if self.depth > 0 {
             self.state = State::Member;
         } else {
@@ -341,8 +343,8 @@ impl Lexer {
         }
     }
 
-    /// The fields that the current value is.
-    fn here(&self) -> impl Iterator<Item = &'static ResponseField> {
+    /// Returns the fields whose value is the current one.
+    fn current_fields(&self) -> impl Iterator<Item = &'static ResponseField> {
         self.fields.ending(self.value, self.depth)
     }
 }

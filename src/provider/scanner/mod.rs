@@ -1,4 +1,4 @@
-//! Usage and errors in a response body, read while it passes.
+//! Reads usage and errors from response bodies as they stream through.
 
 mod chunk;
 mod crc;
@@ -36,7 +36,7 @@ use self::sniff::{Format, Sniff};
 use super::{ApiError, Profile};
 use crate::quota::Usage;
 
-/// Reads usage and in-band errors from a response body, in pieces of any size.
+/// Reads usage and in-band errors from a response body, in chunks of any size.
 ///
 /// | format | used by | read |
 /// |---|---|---|
@@ -45,16 +45,16 @@ use crate::quota::Usage;
 /// | server-sent events | nearly all streams | the object in the `data` of each event |
 /// | AWS event stream | Bedrock's streams | the object in each payload; in `chunk` events the one in its `bytes` |
 ///
-/// The first byte determines the format, and the content type in doubt; a body of another format is
-/// skipped. The last usage of a stream counts, as a whole, so that running counts end with the last
-/// ones; only Anthropic's is merged count by count, because `message_delta` leaves out counts of
+/// The first byte determines the format, or the content type if the byte is ambiguous; a body of another
+/// format is skipped. The last usage of a stream replaces earlier ones, such as running counts; only
+/// Anthropic's usage is merged count by count, because `message_delta` leaves out counts of
 /// `message_start`. Usage is found by its path and names, in every format and from every host, unless
 /// the profile has [fields of its own](super::Rules::usage).
 ///
 /// A scanner holds less than 8 KiB for a body of any size: bytes are read in place and not kept. It
 /// allocates nothing for an event after the first few. The result doesn't depend on how the body is
-/// cut into pieces. The body is not checked to be well-formed: behind a mistake fields may be missed,
-/// but none is found at a wrong depth.
+/// split into chunks. The body is not checked to be well-formed: after a syntax error fields may be
+/// missed, but none is found at a wrong depth.
 ///
 /// ```
 /// use tollgate::provider::{OPENAI, Scanner};
@@ -87,13 +87,13 @@ impl Scanner {
     pub fn of(profile: Profile, headers: &HeaderMap) -> Self {
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let mut scanner = Self::new(profile, kind);
-        scanner.frame.begin_with(profile.counts_in_head(headers));
+        scanner.frame.set_counts_of_headers(profile.counts_in_head(headers));
         scanner
     }
 
-    /// Reads the next piece of the body, which may be any bytes.
+    /// Reads the next chunk of the body, which may be any bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let bytes = self.settle_format(bytes);
+        let bytes = self.detect_format(bytes);
         match &mut self.format {
             Format::Json => self.lexer.feed(bytes, &mut self.frame),
             Format::Sse(sse) => sse.feed(bytes, &mut self.lexer, &mut self.frame),
@@ -109,10 +109,10 @@ impl Scanner {
         self.frame.counts().usage()
     }
 
-    /// Returns the result for the whole body. A number that the end of the body cut off is ignored.
+    /// Returns the result for the whole body. A number at which the body was cut off is ignored.
     #[must_use]
     pub fn finish(mut self) -> Scanned {
-        let is_final = self.frame.counts().are_final();
+        let is_final = self.frame.counts().is_final();
         Scanned { usage: self.usage(), is_final, error: self.frame.take_error() }
     }
 
@@ -122,7 +122,7 @@ impl Scanner {
     }
 
     /// Determines the format and returns the bytes of the body.
-    fn settle_format<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+    fn detect_format<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let Format::Unknown(sniff) = &mut self.format else { return bytes };
         let (format, rest) = sniff.read(bytes, table_of(self.profile));
         if let Some(format) = format {
@@ -151,8 +151,8 @@ fn table_of(profile: Profile) -> &'static FieldTable {
 pub struct Scanned {
     /// The usage; `None` if the body states none.
     pub usage: Option<Usage>,
-    /// True if the usage is complete even if the body was cut off: its output isn't one that is stated
-    /// before the end, as in `message_start` and Gemini's chunks.
+    /// True if the usage is complete even if the body was cut off: its output isn't one that is also
+    /// stated before the end, as in `message_start` and Gemini's chunks.
     pub is_final: bool,
     /// The first error in the body, whatever its status.
     pub error: Option<ApiError>,

@@ -27,18 +27,18 @@ pub(super) enum ErrorPart {
     Code,
     Kind,
     Message,
-    /// The same three at the root, where they mean an error only if another field says so.
+    /// The code at the root. Parts at the root state an error only if another field indicates one.
     RootCode,
     RootKind,
     RootMessage,
     /// `object` at the root: `error` with older vLLM and Mistral.
     RootObject,
-    /// Not part of an error: the encoded text in a message of Bedrock's.
+    /// Not a part of an error: the encoded text in a message of Bedrock's.
     Bytes,
 }
 
 impl ResponseField {
-    /// Returns a field that states a count. If later objects of a stream leave it out, it stays.
+    /// Returns a field that states a count. The count stays if later objects of a stream omit it.
     ///
     /// The path has at most 5 keys, each of 1 to 32 bytes without quotes and backslashes. A number
     /// above 10^15 is ignored.
@@ -46,13 +46,13 @@ impl ResponseField {
         Self { path, value: FieldValue::Count(count) }
     }
 
-    /// Returns a field that states a count of a whole usage: all counts of earlier objects and of the
-    /// headers are dropped.
+    /// Returns a field that states a count of a whole usage, which replaces all counts of earlier objects
+    /// and of the headers.
     pub const fn whole(path: &'static [&'static str], count: TokenCount) -> Self {
         Self { path, value: FieldValue::WholeCount(count) }
     }
 
-    /// Returns an object that is a whole usage, even if it states no count. Other fields must be
+    /// Returns an object that is a whole usage, even if it states no count. The counts are other fields
     /// within it.
     pub const fn object(path: &'static [&'static str]) -> Self {
         Self { path, value: FieldValue::Object }
@@ -85,7 +85,10 @@ pub(super) const ERRORS: &[ResponseField] = &[
     ResponseField::text(&["delta", "error"], ErrorPart::Message),
 ];
 
-/// Returns the reason for which fields can't be looked for, if there is one.
+/// Checks that these fields can be looked for.
+///
+/// # Errors
+/// The reason, and what to do.
 pub(in crate::provider) fn check(fields: &[ResponseField]) -> Result<(), String> {
     if fields.len() > MAX_FIELDS {
         return Err(format!("{} fields; at most {MAX_FIELDS} can be read", fields.len()));
@@ -109,8 +112,9 @@ pub(in crate::provider) fn check(fields: &[ResponseField]) -> Result<(), String>
 /// One more than the longest path.
 pub(super) const MAX_DEPTH: usize = 6;
 
-/// Bytes of a key in a path.
+/// The maximum length of a key in a path, in bytes.
 pub(super) const MAX_KEY: usize = 32;
 
-/// Fields of a custom profile. With the roots of errors they stay below the roots that are held.
+/// The maximum number of fields of a custom profile, with which the number of roots stays below
+/// `MAX_ROOTS`.
 const MAX_FIELDS: usize = 20;

@@ -12,7 +12,7 @@ pub(super) trait Sink {
     /// Begins the text of a part.
     fn begin(&mut self, part: ErrorPart);
 
-    /// Receives a piece of the text, with escapes decoded.
+    /// Receives a chunk of the text, with escapes decoded.
     fn push(&mut self, part: ErrorPart, bytes: &[u8]);
 
     /// Ends a member of a root object, if it is an object that holds fields.

@@ -2,7 +2,8 @@
 
 use memchr::{memchr, memchr2};
 
-/// The first quote in a string that no backslash escapes. The bytes begin outside an escape.
+/// Returns the index of the first quote in a string that isn't escaped. The bytes must begin outside an
+/// escape.
 pub(super) fn closing_quote(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -14,7 +15,7 @@ pub(super) fn closing_quote(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The first of the two bytes that end a run of plain text in a string.
+/// Returns the index of the first quote or backslash.
 pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     let near = |word| first(word, b'"') | first(word, b'\\');
     match find_near(bytes, near) {
@@ -23,12 +24,13 @@ pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns true if the next byte belongs to an escape: behind an odd number of backslashes.
+/// Returns true if the next byte belongs to an escape: the bytes end in an odd number of backslashes.
 pub(super) fn ends_in_escape(bytes: &[u8]) -> bool {
     bytes.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// Bytes without quotes or brackets, in whole runs that the processor can look at together.
+/// Returns the number of leading bytes without quotes and brackets, in whole runs, which the processor
+/// compares together.
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
     let is_structure = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']');
     let is_plain = |run: &&[u8]| !run.iter().fold(false, |any, byte| any | is_structure(byte));
@@ -42,8 +44,8 @@ fn next_quote(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Looks for what `marks` finds in the first words: most strings are shorter than what a call of
-/// `memchr` costs. Where it isn't there, the length that was looked at.
+/// Searches the first words for a byte that `marks` marks, since most strings are too short to repay a
+/// call of `memchr`. Returns the searched length as the error if there is none.
 fn find_near(bytes: &[u8], marks: impl Fn(u64) -> u64) -> Result<usize, usize> {
     let (words, _) = bytes.as_chunks::<WORD>();
     let words = &words[..words.len().min(NEAR)];
@@ -56,20 +58,20 @@ fn find_near(bytes: &[u8], marks: impl Fn(u64) -> u64) -> Result<usize, usize> {
     Err(words.len() * WORD)
 }
 
-/// A mark at the first byte of a word that is this one; higher marks may be wrong.
+/// Returns a word with a mark at the first byte that equals `byte`; marks at higher bytes may be wrong.
 fn first(word: u64, byte: u8) -> u64 {
     let ones = u64::from_ne_bytes([1; WORD]);
     let zero = word ^ (ones * u64::from(byte));
     zero.wrapping_sub(ones) & !zero & (ones << 7)
 }
 
-/// Bytes that the processor looks at together.
+/// The number of bytes that the processor compares together.
 const RUN: usize = 32;
 
-/// Bytes of a word.
+/// The number of bytes in a word.
 const WORD: usize = 8;
 
-/// Words that are looked at before `memchr` is called.
+/// The number of words that are searched before `memchr` is called.
 const NEAR: usize = 2;
 
 #[cfg(test)]
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_mark_in_a_word_is_right() {
+    fn first_quote_or_escape_is_found_at_any_offset() {
         for at in 0..40 {
             for (end, other) in [(b'"', b'#'), (b'\\', b']'), (b'"', 0xA2), (b'\\', 0xDC)] {
                 let mut text = [other; 48];
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_closes_behind_an_even_number_of_backslashes() {
+    fn quote_after_even_number_of_backslashes_closes() {
         for (text, end) in [
             (r#"""#, Some(0)),
             (r#"a\"b"c"#, Some(4)),

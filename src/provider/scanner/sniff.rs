@@ -7,7 +7,7 @@ use super::sse::Sse;
 pub(super) enum Format {
     /// Not known yet.
     Unknown(Sniff),
-    /// JSON objects in a row or in an array; mostly one.
+    /// JSON objects, consecutive or in an array; usually one.
     Json,
     Sse(Sse),
     EventStream(EventStream),
@@ -19,7 +19,7 @@ pub(super) enum Format {
 /// content type: errors are sent as JSON under `text/event-stream`, streams under `application/json`.
 pub(super) struct Sniff {
     declared_stream: bool,
-    /// Bytes of a byte order mark that were read.
+    /// The number of bytes of a byte order mark that have been read.
     mark: usize,
 }
 
@@ -30,14 +30,14 @@ impl Sniff {
         Self { declared_stream, mark: 0 }
     }
 
-    /// Returns the format if these bytes determine it, and the bytes of the body among them.
+    /// Returns the format if these bytes determine it, and the rest of the bytes, which are the body.
     pub(super) fn read<'b>(
         &mut self,
         bytes: &'b [u8],
         table: &'static FieldTable,
     ) -> (Option<Format>, &'b [u8]) {
         for (at, byte) in bytes.iter().enumerate() {
-            if MARK.get(self.mark) == Some(byte) {
+            if BYTE_ORDER_MARK.get(self.mark) == Some(byte) {
                 self.mark += 1;
             } else if !byte.is_ascii_whitespace() {
                 return (Some(self.format(*byte, table)), &bytes[at..]);
@@ -61,4 +61,4 @@ impl Sniff {
 }
 
 /// The byte order mark in UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -4,15 +4,16 @@ use super::field_table::Needles;
 use super::frame::Frame;
 use super::lexer::Lexer;
 
-/// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines goes to the lexer where it
-/// is; all other lines are skipped. An empty line ends an event. Whole events without a field are
-/// skipped too.
+/// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines is fed to the lexer without a copy;
+/// all other lines are skipped. An empty line ends an event. Whole events without a field are skipped
+/// too.
 pub(super) struct Sse {
     needles: Needles,
     line: Line,
-    /// The event has had data.
+    /// True if the event has had data.
     has_data: bool,
-    /// A line ended in a carriage return; a line feed right after it belongs to it.
+    /// True after a carriage return that ended a line. A line feed right after it belongs to the same
+    /// line end.
     after_return: bool,
 }
 
@@ -20,7 +21,7 @@ pub(super) struct Sse {
 enum Line {
     #[default]
     Start,
-    /// In `data:`, behind this many bytes.
+    /// In `data:`, after this many bytes.
     Name(usize),
     /// After `data:`.
     Data,
@@ -38,9 +39,9 @@ impl Sse {
         if is_continued && bytes[0] == b'\n' {
             bytes = &bytes[1..];
         }
-        bytes = self.pass_over(bytes);
+        bytes = self.skip_events(bytes);
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
-            self.text(&bytes[..end], lexer, frame);
+            self.read(&bytes[..end], lexer, frame);
             let is_event_over = self.end_line(lexer, frame);
             let is_return = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
@@ -50,22 +51,22 @@ impl Sse {
                 _ => {}
             }
             if is_event_over {
-                bytes = self.pass_over(bytes);
+                bytes = self.skip_events(bytes);
             }
         }
-        self.text(bytes, lexer, frame);
+        self.read(bytes, lexer, frame);
     }
 
     /// Skips whole events that state no field.
-    fn pass_over<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+    fn skip_events<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         if self.has_data || !matches!(self.line, Line::Start) {
             return bytes;
         }
-        &bytes[events(&bytes[..self.needles.free(bytes)])..]
+        &bytes[whole_events(&bytes[..self.needles.bytes_before(bytes)])..]
     }
 
-    /// A part of a line.
-    fn text(&mut self, mut text: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
+    /// Reads a part of a line.
+    fn read(&mut self, mut text: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
         if let Line::Start = self.line {
             if text.is_empty() {
                 return;
@@ -105,12 +106,12 @@ impl Sse {
     }
 }
 
-/// The length of the whole events among these bytes.
-fn events(bytes: &[u8]) -> usize {
+/// Returns the length of the whole events among these bytes.
+fn whole_events(bytes: &[u8]) -> usize {
     let mut end = bytes.len();
     while let Some(at) = memrchr(b'\n', &bytes[..end]) {
         let line = &bytes[..at];
-        // An empty line, in the two ways that are written; others are found one by one.
+        // An empty line after LF or CRLF. Other line ends are read one by one.
         if line.ends_with(b"\n") || line.ends_with(b"\n\r") {
             return at + 1;
         }

@@ -11,7 +11,7 @@ use crate::quota::Usage;
 pub enum TokenCount {
     /// The input, including tokens read from a cache.
     Input,
-    /// The output, by the name that takes precedence over `Output`: some servers add zeros by the
+    /// The output, under a name that takes precedence over `Output`: some servers add zeros under the
     /// names of another format.
     PrimaryOutput,
     /// The input, without the tokens that are stated as `CacheRead` and `CacheWrite`.
@@ -51,7 +51,8 @@ const OUTPUTS: [TokenCount; 4] = [
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::provider) struct TokenCounts {
     counts: [Option<u64>; TokenCount::PartialOutput as usize + 1],
-    are_whole: bool,
+    /// True if the counts are a whole usage, even if none is stated.
+    is_whole: bool,
     /// True if two different outputs were stated.
     grew: bool,
 }
@@ -61,12 +62,12 @@ impl TokenCounts {
         self.counts[count as usize] = Some(tokens);
     }
 
-    /// Marks them as a whole usage, even if no count is stated.
+    /// Marks the counts as a whole usage, even if none is stated.
     pub(super) fn set_whole(&mut self) {
-        self.are_whole = true;
+        self.is_whole = true;
     }
 
-    /// Adds newer counts. Older ones that are not stated again stay, unless the newer are a whole
+    /// Adds newer counts. Older ones that are not stated again stay, unless the newer ones are a whole
     /// usage.
     pub(super) fn update(&mut self, newer: &Self) {
         let differs = |count: &TokenCount| {
@@ -74,7 +75,7 @@ impl TokenCounts {
             old.is_some() && new.is_some() && old != new
         };
         let grew = self.grew || OUTPUTS.iter().any(differs);
-        if newer.are_whole {
+        if newer.is_whole {
             *self = Self { grew, ..*newer };
             return;
         }
@@ -84,10 +85,10 @@ impl TokenCounts {
         }
     }
 
-    /// Returns true if the output is final, even if the rest of the response is missing: it has a name
-    /// that only the end of a response states, and has not grown. Servers that state a running count
-    /// (vLLM with `continuous_usage_stats`) begin with zero.
-    pub(super) fn are_final(&self) -> bool {
+    /// Returns true if the output is final, even if the rest of the response is missing: its name occurs
+    /// only at the end of a response, and it has not changed. Servers that state a running count (vLLM
+    /// with `continuous_usage_stats`) begin with zero.
+    pub(super) fn is_final(&self) -> bool {
         let output = OUTPUTS.iter().find_map(|count| Some((*count, self.of(*count)?)));
         !self.grew
             && output.is_some_and(|(at, tokens)| at != TokenCount::PartialOutput && tokens > 0)
@@ -103,7 +104,7 @@ impl TokenCounts {
             .or(self.of(TokenCount::FallbackInput));
         let output = OUTPUTS.into_iter().find_map(|count| self.of(count));
         let total = self.of(TokenCount::Total);
-        if input.is_none() && output.is_none() && total.is_none() && !self.are_whole {
+        if input.is_none() && output.is_none() && total.is_none() && !self.is_whole {
             return None;
         }
         // Embeddings may state only a total, which is then the input.

@@ -10,13 +10,13 @@ pub(super) struct Unescape {
 enum State {
     #[default]
     Letter,
-    /// In a code unit, behind this many hexadecimal digits.
+    /// In a code unit, after this many hexadecimal digits, with their value.
     Unit(u8, u32),
 }
 
 impl Unescape {
-    /// The next byte after a backslash. `Some` once the escape is complete: with the character that
-    /// it stands for, if it stands for one by itself.
+    /// Decodes the next byte after a backslash. Returns `None` until the escape is complete, then the
+    /// character that it encodes, if it encodes one by itself.
     pub(super) fn next(&mut self, byte: u8) -> Option<Option<char>> {
         let (digits, unit) = match self.state {
             State::Letter if byte == b'u' => {
@@ -39,7 +39,7 @@ impl Unescape {
         Some(self.unit(unit))
     }
 
-    /// Returns true if this byte, which follows an escape, leaves half a surrogate pair incomplete.
+    /// Returns true if this byte, which follows an escape, leaves a surrogate unpaired.
     pub(super) fn is_cut_by(&mut self, byte: u8) -> bool {
         byte != b'\\' && self.high.take().is_some()
     }
