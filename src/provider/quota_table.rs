@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::default_quota::{Amounts, DefaultQuota, Origin};
 use super::profile::Profile;
 
-/// Providers and their built-in quotas, to be shown: as text, or by serde.
+/// A table of providers and their built-in quotas, which displays as text and serializes.
 ///
-/// Those without built-in quotas are in it too, with the algorithm that theirs are counted by.
+/// Providers without built-in quotas are included, with the algorithm of their limits.
 ///
 /// ```
 /// use tollgate::provider::{GEMINI, OPENROUTER, QuotaTable};
@@ -20,28 +20,28 @@ use super::profile::Profile;
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct QuotaTable {
-    providers: Vec<Listed>,
+    providers: Vec<ProviderQuotas>,
 }
 
 impl QuotaTable {
-    /// The table of these providers, in this order: [`Profile::all`], or what a configuration names.
+    /// Returns the table of these providers, in this order.
     pub fn of(profiles: &[Profile]) -> Self {
-        Self { providers: profiles.iter().map(Listed::of).collect() }
+        Self { providers: profiles.iter().map(ProviderQuotas::of).collect() }
     }
 }
 
 impl fmt::Display for QuotaTable {
-    /// One line a row, columns aligned, and the sources below; a dash is no limit. The last line ends
-    /// without a line feed.
+    /// Writes aligned columns with one quota per line, then the sources; `-` means no limit. There is no
+    /// trailing line feed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<Cells> = self.providers.iter().flat_map(Listed::lines).collect();
+        let lines: Vec<Cells> = self.providers.iter().flat_map(ProviderQuotas::lines).collect();
         let widths = widths(&lines);
-        write_line(f, &HEADS.map(str::to_owned), &widths)?;
+        write_line(f, &HEADINGS.map(str::to_owned), &widths)?;
         for line in &lines {
             f.write_str("\n")?;
             write_line(f, line, &widths)?;
         }
-        let mut sources = self.providers.iter().filter_map(Listed::source).peekable();
+        let mut sources = self.providers.iter().filter_map(ProviderQuotas::source).peekable();
         if sources.peek().is_some() {
             f.write_str("\n")?;
         }
@@ -51,21 +51,21 @@ impl fmt::Display for QuotaTable {
 
 /// One provider in the table.
 #[derive(Debug, Clone, Serialize)]
-struct Listed {
+struct ProviderQuotas {
     provider: &'static str,
     /// The profile that a custom one is like.
     #[serde(skip_serializing_if = "Option::is_none")]
     like: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     base_url: Option<&'static str>,
-    /// As configuration spells it.
+    /// The name in configuration.
     algorithm: &'static str,
     #[serde(flatten)]
     origin: Option<Origin>,
     quotas: &'static [DefaultQuota],
 }
 
-impl Listed {
+impl ProviderQuotas {
     fn of(profile: &Profile) -> Self {
         Self {
             provider: profile.name(),
@@ -79,19 +79,19 @@ impl Listed {
 
     fn lines(&self) -> Vec<Cells> {
         if self.quotas.is_empty() {
-            return vec![self.line("none built in", Default::default())];
+            return vec![self.line("none built in", Default::default(), "")];
         }
         self.quotas.iter().map(|quota| self.quota(quota)).collect()
     }
 
     fn quota(&self, quota: &DefaultQuota) -> Cells {
         let Amounts { rpm, tpm, itpm, otpm, rpd, zone, shared } = quota.amounts;
-        let together = if shared { " (together)" } else { "" };
+        let sharing = if shared { " (shared)" } else { "" };
         let amounts = [rpm, tpm, itpm, otpm, rpd].map(amount);
-        self.line(&format!("{}{together}", quota.pattern), (amounts, zone.unwrap_or_default()))
+        self.line(&format!("{}{sharing}", quota.pattern), amounts, zone.unwrap_or_default())
     }
 
-    fn line(&self, models: &str, (amounts, zone): ([String; 5], &str)) -> Cells {
+    fn line(&self, models: &str, amounts: [String; 5], zone: &str) -> Cells {
         let [rpm, tpm, itpm, otpm, rpd] = amounts;
         let as_of = self.origin.map_or("", |origin| origin.as_of);
         let [provider, models, zone, algorithm, as_of] =
@@ -106,9 +106,9 @@ impl Listed {
 }
 
 /// The cells of a line.
-type Cells = [String; HEADS.len()];
+type Cells = [String; HEADINGS.len()];
 
-const HEADS: [&str; 10] = [
+const HEADINGS: [&str; 10] = [
     "PROVIDER",
     "MODELS",
     "RPM",
@@ -127,19 +127,19 @@ const NO_LIMIT: &str = "-";
 const AMOUNTS: core::ops::Range<usize> = 2..7;
 
 /// Returns the width of each column; `None` for an empty one.
-fn widths(lines: &[Cells]) -> [Option<usize>; HEADS.len()] {
+fn widths(lines: &[Cells]) -> [Option<usize>; HEADINGS.len()] {
     core::array::from_fn(|at| {
         let cells = lines.iter().map(|line| &*line[at]);
-        let says = cells.clone().any(|cell| !matches!(cell, "" | NO_LIMIT));
+        let has_content = cells.clone().any(|cell| !matches!(cell, "" | NO_LIMIT));
         let widest = |longest: usize, cell: &str| cell.len().max(longest);
-        says.then(|| cells.fold(HEADS[at].len(), widest))
+        has_content.then(|| cells.fold(HEADINGS[at].len(), widest))
     })
 }
 
 fn write_line(
     f: &mut fmt::Formatter<'_>,
     cells: &Cells,
-    widths: &[Option<usize>; HEADS.len()],
+    widths: &[Option<usize>; HEADINGS.len()],
 ) -> fmt::Result {
     let mut line = String::new();
     for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
@@ -153,7 +153,7 @@ fn write_line(
     f.write_str(line.trim_end())
 }
 
-/// With a comma at every thousand.
+/// Formats an amount, with commas between thousands.
 fn amount(amount: Option<u64>) -> String {
     let Some(amount) = amount else { return NO_LIMIT.to_owned() };
     let digits = amount.to_string();

@@ -8,10 +8,10 @@ fn table_rows_are_aligned_with_limits_and_month() {
     let custom = OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap();
     let text = QuotaTable::of(&[OPENROUTER, COMPATIBLE, custom]).to_string();
     let expected = "\
-PROVIDER    MODELS             RPM  RPD  UNTIL MIDNIGHT IN  ALGORITHM       AS OF
-openrouter  *:free (together)   20   50  UTC                sliding_window  2026-02
-compatible  none built in                                   sliding_window
-my-vllm     none built in                                   token_bucket
+PROVIDER    MODELS           RPM  RPD  UNTIL MIDNIGHT IN  ALGORITHM       AS OF
+openrouter  *:free (shared)   20   50  UTC                sliding_window  2026-02
+compatible  none built in                                 sliding_window
+my-vllm     none built in                                 token_bucket
 
 openrouter: an account that has bought no credits, 2026-02, by OpenRouter's page on limits";
     assert_eq!(text, expected);
