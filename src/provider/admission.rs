@@ -47,33 +47,33 @@ impl AdmissionCharge {
         }
     }
 
-    /// Charges so many tokens for each message of a chat.
+    /// Charges this many tokens for each message of a chat.
     #[must_use]
     pub const fn per_message(self, tokens: u64) -> Self {
         Self { per_message: tokens, ..self }
     }
 
-    /// Charges so many tokens for each chat.
+    /// Charges this many tokens for each chat.
     #[must_use]
     pub const fn per_chat(self, tokens: u64) -> Self {
         Self { per_chat: tokens, ..self }
     }
 
-    /// Charges so many tokens for each choice, in place of [`per_chat`](Self::per_chat), if a chat
+    /// Charges this many tokens for each choice, instead of [`per_chat`](Self::per_chat), if a chat
     /// sets `n` but no `max_tokens`.
     #[must_use]
     pub const fn per_unbounded_choice(self, tokens: u64) -> Self {
         Self { per_unbounded_choice: Some(tokens), ..self }
     }
 
-    /// Charges the media in a chat, by the provider's [`PromptWeights::media`].
+    /// Charges the media in a chat by the provider's [`PromptWeights::media`].
     #[must_use]
     pub const fn with_media(self) -> Self {
         Self { has_media: true, ..self }
     }
 
-    /// Charges a request to OpenAI's Responses its estimated prompt and so many tokens, and
-    /// `functions` more if it defines functions. `max_output_tokens` has no effect then.
+    /// Charges a request to OpenAI's Responses its estimated prompt and `per_request` tokens, and
+    /// `functions` more if it defines functions. `max_output_tokens` then has no effect.
     #[must_use]
     pub const fn responses_by_prompt(self, per_request: u64, functions: u64) -> Self {
         Self { responses: Some(ResponsesCharge { per_request, functions }), ..self }

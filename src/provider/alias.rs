@@ -27,7 +27,7 @@ impl Alias {
     }
 }
 
-/// Refuses a name that can't be part of paths, files and metric labels.
+/// Checks that a name can be part of paths, file names and metric labels.
 pub(super) fn check_name(name: &str) -> Result<(), InvalidProfile> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_allowed) {
@@ -65,5 +65,5 @@ fn without_secret(text: &str) -> String {
 
 static ALIASES: Interned<Alias> = Interned::new();
 
-/// Characters of a name.
+/// The maximum length of a name.
 pub(super) const MAX_NAME: usize = 64;

@@ -16,7 +16,7 @@ pub enum InvalidAnswer {
     Html,
     /// The body is text that is not JSON.
     NotJson,
-    /// The JSON is invalid or cut off.
+    /// The JSON is invalid or truncated.
     BrokenJson {
         /// The parser's message.
         reason: String,
@@ -33,8 +33,8 @@ pub enum InvalidAnswer {
 }
 
 impl InvalidAnswer {
-    /// Checks a whole body. A body that its `content-type` declares to be a sound, an image or the
-    /// like only has to have bytes.
+    /// Checks a whole body. If the `content-type` is audio, an image or another binary format, the body
+    /// only must not be empty.
     ///
     /// ```
     /// use http::HeaderMap;
@@ -49,7 +49,7 @@ impl InvalidAnswer {
     /// # Errors
     /// [`InvalidAnswer`] with the reason.
     pub fn check(headers: &HeaderMap, body: &[u8]) -> Result<(), Self> {
-        let body = body.strip_prefix(MARK).unwrap_or(body).trim_ascii();
+        let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         match body.first() {
@@ -57,8 +57,8 @@ impl InvalidAnswer {
             _ if is_binary(kind) => Ok(()),
             Some(b'<') => Err(Self::Html),
             // `data`, `event`, `id`, `retry`, or a comment.
-            Some(b'd' | b'e' | b'i' | b'r' | b':') => stream(body),
-            Some(_) => json(body),
+            Some(b'd' | b'e' | b'i' | b'r' | b':') => check_stream(body),
+            Some(_) => check_json(body),
         }
     }
 }
@@ -87,8 +87,8 @@ fn is_binary(kind: &str) -> bool {
     BINARY.iter().any(starts)
 }
 
-/// JSON values in a row: mostly one, many in a stream of Ollama's.
-fn json(body: &[u8]) -> Result<(), InvalidAnswer> {
+/// Checks consecutive JSON values: usually one, several in a stream of Ollama.
+fn check_json(body: &[u8]) -> Result<(), InvalidAnswer> {
     let values = serde_json::Deserializer::from_slice(body).into_iter::<&RawValue>();
     let mut ended = Ok(());
     for value in values {
@@ -107,6 +107,7 @@ fn json(body: &[u8]) -> Result<(), InvalidAnswer> {
     ended
 }
 
+/// Returns the error of a body that can't be parsed.
 fn not_json(body: &[u8], error: &serde_json::Error) -> InvalidAnswer {
     match body[0] {
         b'{' | b'[' | b'"' => InvalidAnswer::BrokenJson { reason: error.to_string() },
@@ -114,7 +115,7 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> InvalidAnswer {
     }
 }
 
-/// A short value without the white space between its brackets.
+/// Returns a value, without the white space between its brackets if they are empty.
 fn compact(value: &str) -> &str {
     match value.as_bytes() {
         [b'{', between @ .., b'}'] if between.trim_ascii().is_empty() => "{}",
@@ -123,14 +124,14 @@ fn compact(value: &str) -> &str {
     }
 }
 
-/// Server-sent events: the last one has to be there, and whole.
-fn stream(body: &[u8]) -> Result<(), InvalidAnswer> {
+/// Checks server-sent events: the last event must be present and complete.
+fn check_stream(body: &[u8]) -> Result<(), InvalidAnswer> {
     let Ok(text) = str::from_utf8(body) else { return Err(InvalidAnswer::NotJson) };
     let (mut stream, mut data) = (Stream::default(), String::new());
     for line in text.lines().chain([""]) {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         match name {
-            "" if value.is_empty() => stream.event(&std::mem::take(&mut data))?,
+            "" if value.is_empty() => stream.add(&std::mem::take(&mut data))?,
             "data" => data.push_str(value),
             "" | "event" | "id" | "retry" => {}
             _ if stream.has_data => return Err(InvalidAnswer::CutStream),
@@ -149,7 +150,8 @@ struct Stream {
 }
 
 impl Stream {
-    fn event(&mut self, data: &str) -> Result<(), InvalidAnswer> {
+    /// Adds an event with this data.
+    fn add(&mut self, data: &str) -> Result<(), InvalidAnswer> {
         let data = data.trim();
         self.has_data |= !data.is_empty();
         self.has_ended |= data == "[DONE]";
@@ -212,14 +214,14 @@ impl<'a> Event<'a> {
     }
 
     fn is_end(&self) -> bool {
-        self.kind.is_some_and(|kind| LAST.contains(&kind.get()))
-            || self.choices.is_some_and(|choices| has_reason(choices.get()))
-            || self.candidates.is_some_and(|candidates| has_reason(candidates.get()))
+        self.kind.is_some_and(|kind| LAST_EVENTS.contains(&kind.get()))
+            || self.choices.is_some_and(|choices| has_finish_reason(choices.get()))
+            || self.candidates.is_some_and(|candidates| has_finish_reason(candidates.get()))
     }
 }
 
 /// Returns true if a choice states its finish reason.
-fn has_reason(choices: &str) -> bool {
+fn has_finish_reason(choices: &str) -> bool {
     let choices: Vec<Choice<'_>> = serde_json::from_str(choices).unwrap_or_default();
     choices.iter().any(|choice| choice.reason.is_some_and(|reason| reason.get() != "null"))
 }
@@ -235,7 +237,7 @@ fn flag<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<bool>, D::E
     Ok(serde_json::from_str(value.get()).ok())
 }
 
-/// The beginnings of content types whose bodies are not read.
+/// Prefixes of content types whose bodies are not read.
 const BINARY: &[&str] = &[
     "audio/",
     "image/",
@@ -249,7 +251,7 @@ const BINARY: &[&str] = &[
 const EMPTY: &[&str] = &["null", "{}", "[]", "\"\""];
 
 /// The types of the events that end a stream.
-const LAST: &[&str] = &[
+const LAST_EVENTS: &[&str] = &[
     "\"message_stop\"",
     "\"message-end\"",
     "\"response.completed\"",
@@ -258,7 +260,7 @@ const LAST: &[&str] = &[
 ];
 
 /// The byte order mark in UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod tests {
@@ -297,8 +299,8 @@ mod tests {
             (json, r#"{"error":true}"#, "the body has an `error`"),
             (json, "{\"done\":false}\n{\"done\":false}\n", "the stream ends before its last event"),
         ] {
-            let told = check(kind, body);
-            assert!(told.starts_with(expected), "{body}: {told}");
+            let error = check(kind, body);
+            assert!(error.starts_with(expected), "{body}: {error}");
         }
     }
 

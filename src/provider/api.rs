@@ -21,9 +21,9 @@ use http::{HeaderName, HeaderValue};
 pub struct Api {
     /// Scheme and host; `None` if they differ for each account.
     pub origin: Option<&'static str>,
-    /// The path of a request that names none. `{model}` stands for the model of its body.
+    /// The default path of a request. `{model}` is replaced by the model of its body.
     pub endpoint: &'static str,
-    /// The path at which the API has OpenAI's endpoints, in place of OpenAI's `/v1`.
+    /// The base path of the OpenAI-compatible endpoints: `/v1` at OpenAI.
     pub openai_path: &'static str,
     /// The header that carries the key, in lower case.
     pub key_header: &'static str,
@@ -80,7 +80,7 @@ impl Api {
         Self { openai_path: path, ..self }
     }
 
-    /// Sets the header that carries the key by itself, in place of a bearer token.
+    /// Sets the header that carries the key alone, instead of a bearer token.
     #[must_use]
     pub const fn key_header(self, name: &'static str) -> Self {
         Self { key_header: name, key_prefix: "", ..self }
@@ -101,7 +101,7 @@ impl Api {
     /// Returns the header that carries this key, marked as sensitive.
     ///
     /// # Errors
-    /// [`InvalidHeaderValue`] if the key has characters that a header can't have.
+    /// [`InvalidHeaderValue`] if the key has characters that a header value can't have.
     pub fn credential(&self, key: &str) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
         let mut value = HeaderValue::from_str(&format!("{}{}", self.key_prefix, key.trim()))?;
         value.set_sensitive(true);

@@ -7,7 +7,7 @@ use super::rules::Rules;
 
 /// Cohere, `api.cohere.com` and `api.cohere.ai`: v1, v2 and the compatible API.
 ///
-/// - **Charge**: calls a minute and a month are limited, not tokens; `Tokens` are the processed usage
+/// - **Charge**: calls per minute and per month are limited, not tokens; `Tokens` are the processed usage
 ///   (`tokens`), not the billed one. Source: Cohere's page on rate limits.
 /// - **Limits**: sliding windows; no headers state them.
 /// - **Quotas**: none.

@@ -27,9 +27,9 @@ impl CustomRules {
 }
 
 fn check(rules: &Rules) -> Result<(), InvalidProfile> {
-    let wrong = |rule, reason: String| Err(InvalidProfile::Rule { rule, reason });
+    let invalid = |rule, reason: String| Err(InvalidProfile::Rule { rule, reason });
     if let Err(reason) = check_fields(rules.usage.unwrap_or_default()) {
-        return wrong("usage", reason);
+        return invalid("usage", reason);
     }
     let headers =
         [("api", rules.api.key_header), ("charge_header", rules.charge_header.unwrap_or("x"))];
@@ -37,17 +37,17 @@ fn check(rules: &Rules) -> Result<(), InvalidProfile> {
     let constant_headers = rules.api.constant_headers.iter().map(|(name, _)| ("api", *name));
     for (rule, name) in headers.into_iter().chain(usage_headers).chain(constant_headers) {
         if HeaderName::from_lowercase(name.as_bytes()).is_err() {
-            return wrong(rule, format!("{name:?} is not a header name in lower case"));
+            return invalid(rule, format!("{name:?} is not a header name in lower case"));
         }
     }
     for (_, value) in rules.api.constant_headers {
         if HeaderValue::from_str(value).is_err() {
-            return wrong("api", format!("{value:?} is not a header value"));
+            return invalid("api", format!("{value:?} is not a header value"));
         }
     }
     for prefix in rules.limits.prefixes() {
         if prefix.is_empty() || HeaderName::from_lowercase(prefix.as_bytes()).is_err() {
-            return wrong("limits", format!("{prefix:?} is not a header prefix in lower case"));
+            return invalid("limits", format!("{prefix:?} is not a header prefix in lower case"));
         }
     }
     Ok(())

@@ -41,11 +41,11 @@ pub(super) fn epoch(text: &str) -> Option<Timestamp> {
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`,
-/// behind the weekday.
+/// after the weekday.
 const FORMS: [&str; 3] = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
 
-/// 2001-09-09, from which on seconds have ten digits, up to where they have twelve; 5138 in
-/// milliseconds has fifteen.
+/// The bounds of plausible times, 2001-09-09 and the year 5138: seconds since the epoch have ten or
+/// eleven digits between them, milliseconds thirteen or fourteen.
 const SECONDS_2001: u64 = 1_000_000_000;
 const SECONDS_5138: u64 = 100 * SECONDS_2001;
 const MILLIS_2001: u64 = 1_000 * SECONDS_2001;

@@ -62,7 +62,7 @@ impl DefaultQuota {
         Self { amounts: Amounts { otpm: Some(amount), ..self.amounts }, ..self }
     }
 
-    /// Limits requests per day, which is any 24 hours without a [zone](Self::zone).
+    /// Limits requests per day: within any 24 hours, unless a [zone](Self::zone) is set.
     #[must_use]
     pub const fn rpd(self, amount: u64) -> Self {
         Self { amounts: Amounts { rpd: Some(amount), ..self.amounts }, ..self }
@@ -74,7 +74,7 @@ impl DefaultQuota {
         Self { amounts: Amounts { zone: Some(zone), ..self.amounts }, ..self }
     }
 
-    /// Gives all models that the pattern matches one set of buckets together.
+    /// Makes all models that the pattern matches share one set of buckets.
     #[must_use]
     pub const fn shared(self) -> Self {
         Self { amounts: Amounts { shared: true, ..self.amounts }, ..self }
@@ -145,10 +145,10 @@ pub(super) struct Amounts {
     pub(super) otpm: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpd: Option<u64>,
-    /// The time zone in which the requests' days end; without it a day is any 24 hours.
+    /// The time zone at whose midnight the requests per day reset; without it a day is any 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zone: Option<&'static str>,
-    /// True if all models that the pattern matches have these limits together.
+    /// True if all models that the pattern matches share these limits.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub(super) shared: bool,
 }

@@ -21,7 +21,8 @@ pub(super) fn millis(text: &str) -> Option<Duration> {
     scaled(text.trim(), 1e-3)
 }
 
-/// Parses the duration at the start of a text, and returns it with the rest: `6m0s`, `41.724s`, `20 seconds`.
+/// Parses the duration at the start of a text (`6m0s`, `41.724s`, `20 seconds`), and returns it with the
+/// rest of the text.
 pub(super) fn leading(text: &str) -> Option<(Duration, &str)> {
     let (mut total, mut rest) = component(text)?;
     while let Some((more, after)) = component(rest) {
@@ -63,7 +64,7 @@ fn scaled(number: &str, unit_seconds: f64) -> Option<Duration> {
         return None;
     }
     let seconds = (number * unit_seconds).max(0.0);
-    // Longer than a `Duration` can be.
+    // Fails if the duration exceeds `Duration::MAX`.
     Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_number_is_zero_and_one_that_is_not_finite_is_none() {
+    fn negative_number_is_zero_and_infinite_one_is_none() {
         assert_eq!((seconds("-1"), millis("1.5")), (Some(Duration::ZERO), go("1.5ms")));
         for text in ["inf", "-inf", "infinity", "NaN", "1e999", ""] {
             assert_eq!((seconds(text), millis(text)), (None, None), "{text}");

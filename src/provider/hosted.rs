@@ -60,7 +60,7 @@ pub const HUGGINGFACE: Profile = Profile::new(
 
 /// Writer, `api.writer.com`.
 ///
-/// - **Charge**: requests and tokens a minute, by usage.
+/// - **Charge**: requests and tokens per minute, by usage.
 /// - **Limits**: no headers seen. **Quotas**: none.
 pub const WRITER: Profile =
     Profile::new(&hosted("writer").urls(&["api.writer.com"]).api(
@@ -69,7 +69,7 @@ pub const WRITER: Profile =
 
 /// Voyage, `api.voyageai.com`: embeddings and rerankings.
 ///
-/// - **Charge**: requests and tokens a minute, by usage, which states a total.
+/// - **Charge**: requests and tokens per minute, by usage, which states only a total.
 /// - **Limits**: no headers seen. **Quotas**: none; they differ by model and tier.
 pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.com"]).api(
     Api::bearer(&["VOYAGE_API_KEY"]).origin("https://api.voyageai.com").endpoint("/v1/embeddings"),
@@ -80,8 +80,8 @@ pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.
 /// - **Charge**: by usage. Requests to models whose name ends in `:free` are limited together, failed
 ///   ones included; others by the provider behind them.
 /// - **Limits**: only its own refusals have headers.
-/// - **Quotas**: for `:free`, 20 requests a minute and 50 a UTC day, of February 2026; 1,000 a day for
-///   an account that has bought credits. Source: OpenRouter's page on limits.
+/// - **Quotas**: for `:free`, 20 requests per minute and 50 per UTC day, of February 2026; 1,000 per day
+///   for an account that has bought credits. Source: OpenRouter's page on limits.
 pub const OPENROUTER: Profile = Profile::new(
     &hosted("openrouter").urls(&["openrouter.ai"]).limits(LimitHeaders::OPENROUTER).api(
         Api::bearer(&["OPENROUTER_API_KEY"]).origin("https://openrouter.ai").openai_path("/api/v1"),

@@ -2,8 +2,8 @@ use std::sync::OnceLock;
 
 /// A list of distinct values that live as long as the process.
 ///
-/// It only grows, without a lock. So profiles are values that are copied freely, and a configuration
-/// that is read again adds nothing.
+/// The list only grows, and takes no lock. Profiles can therefore be copied freely, and reading a
+/// configuration again adds nothing.
 pub(super) struct Interned<T> {
     first: OnceLock<Box<Node<T>>>,
 }

@@ -19,14 +19,14 @@ pub enum InvalidProfile {
     BaseUrl {
         /// The given URL, without user name, password, query and fragment.
         base_url: String,
-        /// The mistake.
+        /// The reason.
         reason: &'static str,
     },
     /// A rule can't be applied.
     Rule {
         /// The method of [`Rules`](super::Rules) that sets it: `usage`, `api`.
         rule: &'static str,
-        /// The mistake.
+        /// The reason.
         reason: String,
     },
 }

@@ -2,9 +2,9 @@ use std::str;
 
 use memchr::memmem;
 
-/// Returns the values of every member of this name in a JSON text, at any depth, in order: strings
-/// without quotes and with their escapes, numbers as written. For error bodies, which may be cut off;
-/// JSON within a string is not searched, because its quotes are escaped.
+/// Returns the values of all members of this name in a JSON text, at any depth, in order: strings
+/// without quotes and with their escapes, numbers as written. The text may be truncated. JSON within a
+/// string is not searched, because its quotes are escaped.
 pub(super) fn values<'b>(json: &'b [u8], name: &str) -> impl Iterator<Item = &'b str> {
     let json = &json[..json.len().min(MAX_BODY)];
     let quoted = format!("\"{name}\"").into_bytes();
@@ -22,7 +22,7 @@ fn value(after_name: &[u8]) -> Option<&str> {
     str::from_utf8(&value[..end]).ok().filter(|value| !value.is_empty())
 }
 
-/// Bytes of an error body that are searched.
+/// The number of bytes of an error body that are searched.
 pub(super) const MAX_BODY: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Model servers on the user's own machines, limited by the requests that they run at a time.
+//! Model servers on the user's own machines, limited by their concurrency.
 
 use super::Profile;
 use super::api::Api;

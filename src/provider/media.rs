@@ -3,9 +3,9 @@ use super::request::{Medium, MediumKind};
 
 /// The tokens of the images, audio, video and files in a prompt.
 ///
-/// Durations and pages are estimated from sizes: 16 kB a second of audio (MP3 at 128 kbit/s; raw
-/// samples are overestimated), 250 kB a second of video (2 Mbit/s), and 50 kB a page. A medium that is
-/// only linked has a minute or a page.
+/// Durations and pages are estimated from sizes: 16 kB per second of audio (MP3 at 128 kbit/s; raw
+/// samples are overestimated), 250 kB per second of video (2 Mbit/s), and 50 kB per page. A medium that
+/// is only linked counts as one minute or one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaTokens {
     image: ImageTokens,
@@ -20,10 +20,10 @@ pub struct MediaTokens {
 pub enum ImageTokens {
     /// 85, and 170 for each tile of 512 pixels of the image, shrunk to 2,048 pixels a side and to 768
     /// on the short side (OpenAI's page on images, for the 4o family); 85 with `"detail": "low"`. An
-    /// image of unknown size counts as a square of four tiles: so was an image of 800 x 400 charged
-    /// that could not be loaded (recorded in 2026).
+    /// image of unknown size counts as a square of four tiles, which was the charge for an image of
+    /// 800 x 400 pixels that could not be loaded (recorded in 2026).
     OpenAiTiles,
-    /// A token for 750 pixels of the image, shrunk to 1,568 pixels a side; 1,600 at most, and for an
+    /// One token for 750 pixels of the image, shrunk to 1,568 pixels a side; 1,600 at most, and for an
     /// image of unknown size.
     AnthropicPixels,
     /// 258 for each tile of 768 pixels, and for an image of at most 384 pixels a side or of unknown
@@ -34,16 +34,16 @@ pub enum ImageTokens {
 }
 
 impl MediaTokens {
-    /// OpenAI: 10 tokens a second of audio, 1,000 a page. Video is estimated as at Google.
+    /// OpenAI: 10 tokens per second of audio, 1,000 per page. Video is estimated as at Google.
     pub const OPENAI: Self = Self::new(ImageTokens::OpenAiTiles, 10, 258, 1_000);
 
-    /// Anthropic: 1,500 to 3,000 tokens a page. It takes neither audio nor video.
+    /// Anthropic: 1,500 to 3,000 tokens per page. It accepts neither audio nor video.
     pub const ANTHROPIC: Self = Self::new(ImageTokens::AnthropicPixels, 32, 258, 2_250);
 
-    /// Google: 32 tokens a second of audio, 263 a second of video, 258 a page.
+    /// Google: 32 tokens per second of audio, 263 per second of video, 258 per page.
     pub const GEMINI: Self = Self::new(ImageTokens::GeminiTiles, 32, 263, 258);
 
-    /// Sets the tokens of an image, of a second of audio, of a second of video, and of a page.
+    /// Returns the tokens of images, and per second of audio, per second of video and per page.
     pub const fn new(image: ImageTokens, audio_second: u64, video_second: u64, page: u64) -> Self {
         Self { image, audio_second, video_second, page }
     }
@@ -105,7 +105,7 @@ fn shrunk(width: u64, height: u64, side: u64, limit: u64) -> (u64, u64) {
     (shrink(width), shrink(height))
 }
 
-/// Returns the duration at this many bytes a second, in seconds, rounded up.
+/// Returns the duration at this many bytes per second, in seconds, rounded up.
 fn seconds(medium: &Medium, rate: u64) -> u64 {
     medium.bytes.map_or(60, |bytes| bytes.div_ceil(rate))
 }
@@ -114,8 +114,8 @@ fn pages(medium: &Medium) -> u64 {
     medium.bytes.unwrap_or(0).div_ceil(50_000).max(1)
 }
 
-/// Bytes a second.
+/// Bytes per second of audio.
 const AUDIO: u64 = 16_000;
 
-/// Bytes a second.
+/// Bytes per second of video.
 const VIDEO: u64 = 250_000;

@@ -2,15 +2,15 @@
 //!
 //! A [`Profile`] holds the rules of one provider. It reads
 //! - a request into an [`Estimate`]: model, and the [`Cost`](crate::quota::Cost) to reserve;
-//! - a response, while it passes, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or the error
-//!   in the stream of a 200;
-//! - the headers of a response into [`LimitReading`]s and a delay before the next try;
+//! - a response body, as it streams through, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or
+//!   the error in the stream of a 200;
+//! - the headers of a response into [`LimitReading`]s and the delay before a retry;
 //! - a status and an error body into a [`Class`] and an [`ApiError`].
 //!
-//! Everything here is a pure function of its arguments, without network, clock or locks. The only
-//! state is a [`Scanner`]'s own, which is bounded, and the list of profiles that a program made.
-//! Waiting, retrying and counting belong to [`limiter`](crate::limiter). Bytes come from outside: no
-//! input panics, and unreadable input is reported ([`Estimate::exact`]) or `None`.
+//! All functions of this module are pure: they use no network, clock or locks. The only state is that
+//! of a [`Scanner`], which is bounded, and the list of custom profiles. Waiting, retrying and counting
+//! belong to [`limiter`](crate::limiter). No input causes a panic; unreadable input is reported
+//! ([`Estimate::exact`]) or read as `None`.
 //!
 //! ```
 //! use tollgate::provider::{OPENAI, Scanner};
@@ -35,8 +35,8 @@
 //! ```
 //!
 //! Prompts are estimated by their characters. With the feature `tokenizer`, `Profile::with_tokenizer`
-//! counts their texts exactly, for models whose vocabulary ships with it: `Http::new(OPENAI.with_tokenizer())`
-//! puts it into the layer. It changes input tokens and the charges that depend on them, but not
+//! counts their texts exactly, for models whose vocabulary ships with the crate; the layer uses it with
+//! `Http::new(OPENAI.with_tokenizer())`. It changes input tokens and the charges that depend on them, but not
 //! OpenAI's charge for a chat, which counts characters.
 //!
 #![doc = include_str!("adding.md")]

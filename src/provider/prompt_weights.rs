@@ -1,8 +1,8 @@
 use super::media::MediaTokens;
 
-/// The tokens that the parts of a prompt have with one provider's models.
+/// The numbers of tokens of the parts of a prompt, with one provider's models.
 ///
-/// They estimate the input tokens of a request before it is sent. Defaults are OpenAI's.
+/// They estimate the input tokens of a request before it is sent. The defaults are OpenAI's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptWeights {
     pub(super) text: u64,
@@ -17,8 +17,8 @@ pub struct PromptWeights {
 }
 
 impl PromptWeights {
-    /// OpenAI: a conversation has 4 tokens an item and 3 to begin the answer (OpenAI's cookbook), 8 to
-    /// introduce functions and 8 a call (recordings); a function is shown to the model in a shorter
+    /// OpenAI: a conversation has 4 tokens per item and 3 to begin the answer (OpenAI's cookbook), 8 to
+    /// introduce functions and 8 per call (recordings); a function is shown to the model in a shorter
     /// notation than JSON. A web search has 292 tokens (recorded: 292, 297). Of 152 recorded prompts
     /// without tools, 118 are within 3 tokens and 10 % of the estimate.
     pub const OPENAI: Self = Self {
@@ -45,7 +45,7 @@ impl PromptWeights {
         ..Self::OPENAI
     };
 
-    /// Gemini. Recorded: no tokens around messages, and about 12 a call.
+    /// Gemini. Recorded: no tokens around messages, and about 12 per call.
     pub const GEMINI: Self = Self {
         item: 0,
         conversation: 1,
@@ -62,7 +62,7 @@ impl PromptWeights {
     /// 600 tokens to introduce tools, by model.
     pub const OPEN_MODELS: Self = Self { functions: 300, schema: 6, ..Self::OPENAI };
 
-    /// An estimate that prompts seldom exceed: 3 bytes of text a token, and more tokens around
+    /// An estimate that prompts seldom exceed: 3 bytes of text per token, and more tokens around
     /// messages and tools.
     pub const GENEROUS: Self = Self {
         text: 3,

@@ -66,5 +66,5 @@ fn after(body: &[u8], phrase: &[u8]) -> Option<Duration> {
 const PHRASES: &[&str] =
     &["try again in ", "try again after ", "retry in ", "retry after ", "Retry after "];
 
-/// Bytes behind a phrase that are searched: more than the longest duration that Go writes.
+/// The number of bytes after a phrase that are read: more than the longest duration that Go writes.
 const MAX_TEXT: usize = 40;

@@ -89,7 +89,7 @@ impl Rules {
         Self { weights, ..self }
     }
 
-    /// Sets what a request is charged and when. Default: [`Charge::by_usage`].
+    /// Sets how and when requests are charged. Default: [`Charge::by_usage`].
     #[must_use]
     pub const fn charge(self, charge: Charge) -> Self {
         Self { charge, ..self }
@@ -102,7 +102,7 @@ impl Rules {
     }
 
     /// Sets which fields of a response state its usage, in a JSON body as in the events of a stream.
-    /// Only these are read then. Default: the fields of all known formats.
+    /// No others are read. Default: the fields of all known formats.
     #[must_use]
     pub const fn usage(self, fields: &'static [ResponseField]) -> Self {
         Self { usage: Some(fields), ..self }
@@ -148,7 +148,7 @@ impl Rules {
     }
 }
 
-/// The rules of [`COMPATIBLE_USAGE`](super::COMPATIBLE_USAGE), which are the defaults of all others.
+/// The rules of [`COMPATIBLE_USAGE`](super::COMPATIBLE_USAGE), which are the defaults of all profiles.
 pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     name: "compatible-usage",
     base: None,

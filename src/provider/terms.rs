@@ -7,8 +7,8 @@ pub struct Terms {
     /// The minimum charge to the total-token limit, in tokens: the charge at admission. 0 if only usage
     /// counts.
     pub floor: u64,
-    /// Tokens of the total-token limit that one output token takes in the end: 1, but 5 with newer
-    /// Claude models on Bedrock.
+    /// The number of tokens of the total-token limit that one output token finally costs: 1, but 5 with
+    /// newer Claude models on Bedrock.
     pub burn_down: u64,
 }
 

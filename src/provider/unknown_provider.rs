@@ -6,7 +6,7 @@ use std::fmt;
 pub struct UnknownProvider {
     /// The given name.
     pub name: String,
-    /// The known name that is most similar, if one is.
+    /// The known name that is most similar, if any is similar.
     pub similar: Option<&'static str>,
     /// The known names, custom ones first.
     pub known: Vec<&'static str>,

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use super::CountTokensError;
 use crate::provider::ApiError;
 
-/// The response to a count request, read in pieces. At most [`LONGEST_ANSWER`] bytes of it, or
-/// [`LONGEST_ERROR`] of an error, are held.
+/// The response to a count request, read in chunks. It holds at most [`LONGEST_ANSWER`] bytes of a
+/// count, or [`LONGEST_ERROR`] bytes of an error.
 #[derive(Debug)]
 pub struct Answer {
     status: StatusCode,
@@ -18,10 +18,11 @@ impl Answer {
         Self { status, body: Vec::new() }
     }
 
-    /// Adds bytes of the body. Those of an error beyond its bound are dropped.
+    /// Adds bytes of the body. Bytes of an error beyond [`LONGEST_ERROR`] are dropped.
     ///
     /// # Errors
-    /// [`CountTokensError::TooLong`] if the body exceeds its bound; the rest need not be read.
+    /// [`CountTokensError::TooLong`] if the body of a success exceeds [`LONGEST_ANSWER`]; the rest need
+    /// not be read.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), CountTokensError> {
         let limit = if self.status.is_success() { LONGEST_ANSWER } else { LONGEST_ERROR };
         let free = limit - self.body.len();
@@ -57,8 +58,8 @@ struct Counted {
     tokens: u64,
 }
 
-/// Bytes of a count that are read at most.
+/// The maximum length of a successful response, in bytes.
 pub const LONGEST_ANSWER: usize = 1024 * 1024;
 
-/// Bytes of an error that are read.
+/// The maximum number of bytes that are kept of an error.
 pub const LONGEST_ERROR: usize = 8 * 1024;

@@ -58,6 +58,7 @@ fn call_output(message: &mut Value) -> Result<Value, CannotCount> {
     Ok(json!({ "type": "function_call_output", "call_id": id, "output": content }))
 }
 
+/// Returns a tool call in the format of Responses.
 fn call(mut call: Value) -> Value {
     let (id, function) = (take(&mut call, "id"), &mut take(&mut call, "function"));
     let (name, arguments) = (take(function, "name"), take(function, "arguments"));

@@ -1,10 +1,10 @@
 //! Token counts of prompts by the provider's own endpoint: Gemini, Vertex, Anthropic, OpenAI.
 //!
-//! [`request`] makes the count request for a request, and [`Answer`] reads its response, in pieces and
-//! within bounds. Neither sends anything nor adds a key: the caller adds its headers (`x-goog-api-key`,
-//! `x-api-key` and `anthropic-version`, `authorization`) and sends with any client;
-//! `middleware::count_tokens` does so with reqwest. The count is of the input alone, and the provider
-//! limits count requests too.
+//! [`request`] converts a request into a count request, and [`Answer`] reads the response, in chunks and
+//! in bounded memory. Neither sends anything or adds a key: the caller adds the headers
+//! (`x-goog-api-key`, `x-api-key` and `anthropic-version`, `authorization`) and sends the request with
+//! any client; `middleware::count_tokens` does so with reqwest. Only the input is counted, and the
+//! provider limits count requests too.
 //!
 //! Sources: `models.countTokens` (ai.google.dev/api/tokens), `POST /v1/messages/count_tokens`
 //! (docs.claude.com), `POST /v1/responses/input_tokens` (developers.openai.com/api/reference).
@@ -38,12 +38,11 @@ pub use format::CountTokensFormat;
 
 use super::profile::Profile;
 
-/// Returns the request that counts the tokens in the prompt of another one, of which `url` and `body`
-/// are given and which goes to the profile's provider. The query of the URL, which may hold a key, is
-/// left out.
+/// Returns the request that counts the prompt of the request with this URL and body to the profile's
+/// provider. The query of the URL, which may hold a key, is left out.
 ///
-/// OpenAI's chat completions are counted as the same prompt in the format of its Responses, in which
-/// the frame of a message may have a token more or less.
+/// OpenAI's chat completions are counted as the same prompt in the format of its Responses, where the
+/// tokens around a message may differ by one.
 ///
 /// # Errors
 /// [`CannotCount`] if the provider has no such endpoint for this kind of request, or if the body can't

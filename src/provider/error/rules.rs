@@ -43,7 +43,7 @@ impl ErrorRules {
         Self { account_codes: codes, ..self }
     }
 
-    /// Sets the codes of errors that a repeated request gets again: invalid, too long, filtered.
+    /// Sets the codes of errors that recur if the request is repeated: invalid, too long, filtered.
     #[must_use]
     pub const fn request_codes(self, codes: &'static [&'static str]) -> Self {
         Self { request_codes: codes, ..self }
@@ -55,7 +55,7 @@ impl ErrorRules {
         Self { transient_codes: codes, ..self }
     }
 
-    /// Sets the texts in messages that tell that a limit of a day or longer was reached: ` per week`.
+    /// Sets the texts in messages that indicate a limit of a day or longer: ` per week`.
     #[must_use]
     pub const fn long_window_texts(self, texts: &'static [&'static str]) -> Self {
         Self { long_window_texts: texts, ..self }

@@ -130,7 +130,7 @@ impl LimitHeaders {
     }
 
     fn level(&self, texts: &Texts<'_>) -> Level {
-        // An unknown limit is written as zero; then a remainder of zero is unknown too.
+        // Providers write an unknown limit as zero; a remainder of zero is then unknown too.
         let limit = texts.limit.number().and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
         let remaining = match (texts.remaining.number(), limit) {
             (Some(left), Some(_)) if left < -1 && self.can_be_overdrawn => Some(0),

@@ -63,8 +63,8 @@ impl Level {
         part.unwrap_or(window.as_duration()) + rounding
     }
 
-    /// Returns true if a bucket of this window and level is full after `reset`, exactly but for the
-    /// remainder, which was rounded down.
+    /// Returns true if a bucket of this window and level is full after exactly `reset`, given that the
+    /// remainder was rounded down.
     fn fills_in(self, window: Window, reset: Duration) -> bool {
         let bounds = || {
             let used = self.used()?;

@@ -1,7 +1,8 @@
 use http::HeaderValue;
 
-/// The trimmed text of a header. Two different values under one name are contradictory; a value that
-/// begins with no digit is ignored (recorded: a reset of `0s` beside one of `req_b176...`).
+/// The trimmed text of a header. Two different values under one name are contradictory. A value that
+/// begins with neither a digit nor `-` is ignored (recorded: a reset of `0s` beside one of
+/// `req_b176...`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Text<'h> {
     #[default]
@@ -31,7 +32,7 @@ impl<'h> Text<'h> {
         }
     }
 
-    /// Returns the whole number; `None` if there is none, or an implausible one.
+    /// Returns the integer; `None` if the text is not one, or if it is implausibly high.
     pub(super) fn number(self) -> Option<i64> {
         let number: i64 = self.get()?.parse().ok()?;
         (number <= MAX_NUMBER).then_some(number)
