@@ -138,8 +138,6 @@ const ALL: &[Profile] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(feature = "requests")]
-    use crate::quota::Dimension;
 
     #[test]
     fn find_ignores_scheme_user_and_port() {
@@ -162,20 +160,6 @@ mod tests {
             assert_eq!(Profile::find(&format!("http://localhost:8080{path}")), LLAMA_CPP, "{path}");
         }
         assert_eq!(Profile::find("http://localhost:8080/v1/completions"), COMPATIBLE);
-    }
-
-    #[cfg(feature = "requests")]
-    #[test]
-    fn audio_referenced_by_id_costs_no_tokens() {
-        let cost = |audio: &str| {
-            let body = format!(r#"{{"messages":[{{"role":"assistant","audio":{audio}}}]}}"#);
-            OPENAI.read_request("/v1/chat/completions", body.as_bytes()).cost
-        };
-        let empty = cost("{}");
-        assert_eq!(cost(r#"{"id":"audio_abc"}"#), empty);
-        assert_eq!(empty.amount(&Dimension::Tokens), 2);
-        assert_ne!(cost(r#"{"data":"UklGRg=="}"#), empty);
-        assert_ne!(cost(r#"{"url":"https://host/a.wav"}"#), empty);
     }
 
     #[test]

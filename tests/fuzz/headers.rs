@@ -37,7 +37,7 @@ fn headers(input: &[u8]) -> HeaderMap {
     headers
 }
 
-/// Nanoseconds since the Unix epoch: November 2026.
+/// A time in November 2026.
 const NOW: Timestamp = Timestamp::from_unix_secs(1_795_000_000);
 
 const SEEDS: &[&str] = &[

@@ -5,8 +5,8 @@ use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
 use super::recordings::{Recorded, Recording, entries};
 
-/// A recorded charge and the estimate.
-struct Charge {
+/// A recorded charge and its estimate.
+struct RecordedCharge {
     endpoint: &'static str,
     recent: bool,
     text_only: bool,
@@ -14,7 +14,7 @@ struct Charge {
     estimated: u64,
 }
 
-impl Charge {
+impl RecordedCharge {
     fn error(&self) -> u64 {
         self.recorded.abs_diff(self.estimated)
     }
@@ -66,8 +66,7 @@ fn charges_of_groq_and_mistral_match() {
     }
 }
 
-/// Returns the error of the charge after the response: stated in the head, else computed from the
-/// usage.
+/// Returns the error of the charge after the response, which the headers state or the usage determines.
 fn final_error(entry: &Recording) -> u64 {
     let recorded = entry.expected["charged_tokens"].as_u64().unwrap_or(0);
     let profile = entry.profile();
@@ -111,7 +110,7 @@ fn most_text_prompts_are_estimated_within_a_few_tokens() {
 #[test]
 fn tools_and_calls_in_a_chat_are_free() {
     let Some(charges) = charges() else { return };
-    let tools = |c: &&Charge| c.recent && !c.text_only && c.endpoint == "chat";
+    let tools = |c: &&RecordedCharge| c.recent && !c.text_only && c.endpoint == "chat";
     let summary = summary(charges.iter().filter(tools));
     assert!(summary.count >= 20 && summary.median <= 1, "{summary:?}");
 }
@@ -127,11 +126,11 @@ fn charge_of_openai_ignores_usage() {
     }
 }
 
-fn charges() -> Option<Vec<Charge>> {
+fn charges() -> Option<Vec<RecordedCharge>> {
     Some(entries("openai.har")?.iter().filter_map(charge).collect())
 }
 
-fn charge(entry: &Recording) -> Option<Charge> {
+fn charge(entry: &Recording) -> Option<RecordedCharge> {
     let recorded = entry.expected["charged_tokens"].as_u64()?;
     let estimate = OPENAI.read_request(entry.path(), entry.request.as_bytes());
     let endpoint = match entry.path() {
@@ -141,7 +140,7 @@ fn charge(entry: &Recording) -> Option<Charge> {
         path if path.ends_with("responses") => "responses",
         _ => "other",
     };
-    Some(Charge {
+    Some(RecordedCharge {
         endpoint,
         recent: entry.year.is_some_and(|year| year >= 2_025),
         text_only: !EXTRAS.iter().any(|extra| entry.request.contains(extra)),
@@ -150,8 +149,8 @@ fn charge(entry: &Recording) -> Option<Charge> {
     })
 }
 
-fn report(charges: &[Charge]) {
-    let show = |name: &str, keep: &dyn Fn(&&Charge) -> bool| {
+fn report(charges: &[RecordedCharge]) {
+    let show = |name: &str, keep: &dyn Fn(&&RecordedCharge) -> bool| {
         let ErrorSummary { count, median, p90, worst, near_percent } =
             summary(charges.iter().filter(keep));
         println!(
@@ -173,7 +172,7 @@ fn report(charges: &[Charge]) {
     }
 }
 
-fn summary<'a>(charges: impl Iterator<Item = &'a Charge>) -> ErrorSummary {
+fn summary<'a>(charges: impl Iterator<Item = &'a RecordedCharge>) -> ErrorSummary {
     let charges: Vec<_> = charges.collect();
     let mut errors: Vec<_> = charges.iter().map(|c| c.error()).collect();
     errors.sort_unstable();
@@ -188,6 +187,6 @@ fn summary<'a>(charges: impl Iterator<Item = &'a Charge>) -> ErrorSummary {
     }
 }
 
-/// Marks of a request that contains more than text.
+/// Texts in the body of a request that contains more than text.
 const EXTRAS: &[&str] =
     &["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];

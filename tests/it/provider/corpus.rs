@@ -42,7 +42,7 @@ fn usage_of_binary_event_streams_is_read() {
     assert!(streams.count() >= 20 && silent.is_empty(), "{silent:?}");
 }
 
-/// Numbers of correct readings by provider.
+/// The numbers of correct readings, by provider.
 #[derive(Default)]
 struct Tally {
     total: usize,
@@ -51,21 +51,21 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, entry: &Recording, right: bool, why: impl FnOnce() -> String) {
-        let (good, all) = self.by_file.entry(entry.file).or_default();
+    fn count(&mut self, entry: &Recording, is_right: bool, miss: impl FnOnce() -> String) {
+        let (right, all) = self.by_file.entry(entry.file).or_default();
         *all += 1;
-        *good += usize::from(right);
+        *right += usize::from(is_right);
         self.total += 1;
-        if !right {
-            self.misses.push(format!("{} {}: {}", entry.file, entry.index, why()));
+        if !is_right {
+            self.misses.push(format!("{} {}: {}", entry.file, entry.index, miss()));
         }
     }
 
     fn print(&self, subject: &str) {
         let right = self.total - self.misses.len();
         println!("{subject}: {right} of {} right", self.total);
-        for (file, (good, all)) in &self.by_file {
-            println!("  {file}: {good} of {all}");
+        for (file, (right, all)) in &self.by_file {
+            println!("  {file}: {right} of {all}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that count tokens, and their answers.
+//! Count requests and their responses.
 
 use http::StatusCode;
 use proptest::prelude::*;
@@ -79,10 +79,10 @@ fn chat_is_converted_to_a_response_for_counting() {
 #[test]
 fn uncountable_requests_state_the_reason() {
     let error_of = |profile, url, body: &str| request(profile, url, body.as_bytes()).unwrap_err();
-    let none = |provider| CannotCount::NoEndpoint { provider };
-    assert_eq!(error_of(COMPATIBLE, "https://x/v1/messages", "{}"), none("compatible"));
-    assert_eq!(error_of(OPENAI, "https://o/v1/embeddings", "{}"), none("openai"));
-    assert_eq!(error_of(GEMINI, "https://g/v1beta/models", "{}"), none("gemini"));
+    let no_endpoint = |provider| CannotCount::NoEndpoint { provider };
+    assert_eq!(error_of(COMPATIBLE, "https://x/v1/messages", "{}"), no_endpoint("compatible"));
+    assert_eq!(error_of(OPENAI, "https://o/v1/embeddings", "{}"), no_endpoint("openai"));
+    assert_eq!(error_of(GEMINI, "https://g/v1beta/models", "{}"), no_endpoint("gemini"));
     assert_eq!(error_of(OPENAI, "https://o/v1/responses", "[]"), CannotCount::Unreadable);
     assert_eq!(error_of(OPENAI, "ht tp://o/v1/responses", "{}"), CannotCount::InvalidUrl);
     let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}"#;
@@ -105,7 +105,7 @@ fn count_response_is_bounded() {
     assert!(!answer.is_full());
     assert_eq!(answer.feed(br#"{"error": "m"}"#), Ok(()));
     assert!(answer.is_full());
-    // The error came after the bound.
+    // The error was beyond the bound.
     let error = answer.finish().unwrap_err();
     assert_eq!(error.to_string(), "the provider refused to count tokens: HTTP 403 Forbidden: ");
 }

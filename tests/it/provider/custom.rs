@@ -39,7 +39,11 @@ fn like_profile_with_same_name_keeps_default_quotas() {
     assert_eq!((moved.name(), moved.built_in()), ("openai", OPENAI));
     assert_eq!(moved.quotas().len(), OPENAI.quotas().len());
     assert_eq!(Profile::find_among(&[moved], "http://proxy:8080/openai/v1/responses"), moved);
-    assert_eq!(Profile::named_among(&[moved], "openai"), Ok(moved), "it precedes the built-in");
+    assert_eq!(
+        Profile::named_among(&[moved], "openai"),
+        Ok(moved),
+        "the custom profile takes precedence"
+    );
     assert_ne!(moved, OPENAI);
 }
 
@@ -120,7 +124,7 @@ fn url_below_base_url_finds_the_profile() {
     ] {
         assert_eq!(Profile::find_among(&custom, url).name(), name, "{url}");
     }
-    assert_eq!(Profile::find("http://gpu-7:8000"), COMPATIBLE, "built-in lookup ignores it");
+    assert_eq!(Profile::find("http://gpu-7:8000"), COMPATIBLE, "custom profiles are ignored");
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn limiter_uses_algorithm_of_like_profile() {
 }
 
 #[test]
-fn custom_profile_name_taken_or_invalid_is_refused() {
+fn taken_or_invalid_profile_name_is_refused() {
     let refused = |name: &str| OPENAI.like(name, "http://gpu-7:8000").unwrap_err().to_string();
     assert_eq!(
         refused("Anthropic"),

@@ -1,4 +1,4 @@
-//! Profiles made of public parts: rebuilt built-in ones, and usage at a path of its own.
+//! Custom profiles: built-in ones rebuilt from public parts, and usage at a custom path.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ const BILLED: &[ResponseField] = &[
 ];
 
 #[test]
-fn usage_at_own_path_is_read_in_every_framing() {
+fn usage_at_custom_path_is_read_in_every_framing() {
     let acme = Profile::custom(Rules::new("acme-framing").usage(BILLED)).unwrap();
     let last = r#"{"usage":{"prompt_tokens":1,"completion_tokens":1},"meta":{"billed":{"prompt":7,"tokens":3}}}"#;
     let text = r#"{"text":"the \"tokens\":9 in a text","meta":null}"#;
@@ -118,7 +118,7 @@ fn usage_at_own_path_is_read_in_every_framing() {
 }
 
 #[test]
-fn usage_at_own_path_is_found_in_a_long_stream() {
+fn usage_at_custom_path_is_found_in_a_long_stream() {
     let acme = Profile::custom(Rules::new("acme-stream").usage(BILLED)).unwrap();
     let mut body = "data: {\"text\":\"Hello\",\"usage\":{\"prompt_tokens\":1}}\n\n".repeat(5_000);
     body.push_str("data: {\"meta\":{\"billed\":{\"prompt\":7,\"tokens\":3}}}\n\n");
@@ -154,7 +154,7 @@ const ACME: Rules = Rules::new("acme-rules")
     .quotas(&[DefaultQuota::new("acme-5*", "2026-11").rpm(60).tpm(1_000).rpd(50).zone("UTC")]);
 
 #[test]
-fn rules_of_built_in_profiles_are_available() {
+fn custom_rules_are_applied() {
     let acme = Profile::custom(ACME).unwrap();
 
     assert_eq!(acme.settles(&Dimension::InputTokens), SettleAt::FirstUsage);
@@ -192,7 +192,7 @@ fn rules_of_built_in_profiles_are_available() {
 }
 
 #[test]
-fn rules_derived_from_built_in_are_kept() {
+fn rules_derived_from_built_in_profile_are_kept() {
     let acme = Profile::custom(GROQ.rules_as("acme-groq").urls(&["*.acme.example"])).unwrap();
     assert_eq!((acme.name(), acme.built_in(), acme.base_url()), ("acme-groq", GROQ, None));
     assert_eq!(acme.algorithm(), GROQ.algorithm());
@@ -205,7 +205,7 @@ fn rules_derived_from_built_in_are_kept() {
 }
 
 #[test]
-fn custom_profile_made_again_is_the_same_value() {
+fn profiles_with_equal_rules_are_equal() {
     let make = || Profile::custom(Rules::new("acme-again").usage(BILLED)).unwrap();
     assert_eq!(make(), make());
     assert_ne!(make(), Profile::custom(Rules::new("acme-again")).unwrap());

@@ -1,9 +1,9 @@
 //! Delays before the next attempt.
 
 use std::time::Duration;
-use tollgate::Timestamp;
 
 use http::{HeaderMap, StatusCode};
+use tollgate::Timestamp;
 use tollgate::provider::{ANTHROPIC, AZURE, Class, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER};
 
 use super::headers::headers;

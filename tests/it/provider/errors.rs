@@ -115,8 +115,8 @@ fn bedrock_error_type_is_read_from_header_or_member() {
     };
     let slow = r#"{"message":"Too many tokens, please wait before trying again."}"#;
     assert_eq!(class(429, "ThrottlingException", slow), Class::Transient);
-    let kind_and_place = "ThrottlingException:http://internal.amazon.com/coral/";
-    assert_eq!(class(400, kind_and_place, r#"{"message":"Rate exceeded"}"#), Class::Transient);
+    let kind_and_url = "ThrottlingException:http://internal.amazon.com/coral/";
+    assert_eq!(class(400, kind_and_url, r#"{"message":"Rate exceeded"}"#), Class::Transient);
     assert_eq!(class(400, "", slow), Class::Transient);
     let named = r#"{"__type":"com.amazon.coral.service#ThrottlingException","message":"slow"}"#;
     assert_eq!(class(400, "", named), Class::Transient);
@@ -162,22 +162,28 @@ fn refusal_names_dimension_of_reached_limit() {
 
 #[test]
 fn account_errors_are_account_wide() {
-    let stops = |status, body: &str| {
+    let is_account_wide = |status, body: &str| {
         let error = ApiError::read(body.as_bytes()).unwrap_or_default();
         OPENAI.is_account_wide(status, &error)
     };
-    assert!(stops(StatusCode::UNAUTHORIZED, ""));
-    assert!(stops(StatusCode::TOO_MANY_REQUESTS, r#"{"error":{"code":"insufficient_quota"}}"#));
-    assert!(stops(
+    assert!(is_account_wide(StatusCode::UNAUTHORIZED, ""));
+    assert!(is_account_wide(
+        StatusCode::TOO_MANY_REQUESTS,
+        r#"{"error":{"code":"insufficient_quota"}}"#
+    ));
+    assert!(is_account_wide(
         StatusCode::BAD_REQUEST,
         r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#
     ));
-    assert!(stops(
+    assert!(is_account_wide(
         StatusCode::BAD_REQUEST,
         r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#
     ));
-    assert!(!stops(StatusCode::TOO_MANY_REQUESTS, r#"{"error":{"code":"rate_limit_exceeded"}}"#));
-    assert!(!stops(StatusCode::BAD_REQUEST, r#"{"error":{"code":"invalid_value"}}"#));
+    assert!(!is_account_wide(
+        StatusCode::TOO_MANY_REQUESTS,
+        r#"{"error":{"code":"rate_limit_exceeded"}}"#
+    ));
+    assert!(!is_account_wide(StatusCode::BAD_REQUEST, r#"{"error":{"code":"invalid_value"}}"#));
 }
 
 #[test]
@@ -194,7 +200,7 @@ fn error_in_stream_has_a_class() {
         let body = format!(r#"data: {{"error":{{"code":"{at_fault}"}}}}"#);
         assert_eq!(class(&body), Class::Terminal, "{at_fault}");
     }
-    // The request was accepted, and the error does not blame the request.
+    // The request was accepted, and the error doesn't say that it is invalid.
     for other in [r#"{"message":"oh"}"#, r#"{"code":"engine_crashed"}"#, r#"{"type":"x"}"#] {
         assert_eq!(class(&format!(r#"data: {{"error":{other}}}"#)), Class::Transient, "{other}");
     }

@@ -39,7 +39,7 @@ fn limits_of_requests_tokens_and_images_are_read() {
 fn openai_window_is_a_day_for_numbers_of_a_daily_bucket() {
     for (limit, remaining, reset, window) in [
         ("10000", "9999", "8.64s", Window::DAY),
-        // Most of line request is already refilled.
+        // Most of one request is already refilled.
         ("10000", "9999", "1.2s", Window::DAY),
         ("200", "197", "20m52.666s", Window::DAY),
         ("10000", "9985", "2m7.93s", Window::DAY),
@@ -53,7 +53,7 @@ fn openai_window_is_a_day_for_numbers_of_a_daily_bucket() {
         ("30000", "29999", "2ms", Window::MINUTE),
         ("5", "5", "0s", Window::MINUTE),
     ] {
-        let reading = requests(OPENAI, limit, remaining, reset).unwrap();
+        let reading = request_limit(OPENAI, limit, remaining, reset).unwrap();
         assert_eq!(reading.window, window, "{reset}");
     }
 }
@@ -203,7 +203,7 @@ fn header_names_may_omit_dimension_and_window() {
     let day = "requests/86400s: 0 of 20, full in 59520s";
     assert_eq!(plain(OPENROUTER, "1792627200000"), day);
     assert_eq!(plain(COMPATIBLE, "2026-10-21T07:28:30Z"), minute);
-    // Without a statement per hour or per day.
+    // A long reset doesn't indicate a long window.
     assert_eq!(plain(COMPATIBLE, "120"), "requests/60s: 0 of 20, full in 120s");
     assert_eq!(plain(COMPATIBLE, "7200"), "requests/60s: 0 of 20, full in 7200s");
     let draft = headers(&[("ratelimit-limit", "5"), ("ratelimit-remaining", "4")]);
@@ -213,8 +213,8 @@ fn header_names_may_omit_dimension_and_window() {
 #[test]
 fn reset_of_a_bucket_and_of_a_window_are_distinguished() {
     // 9,999 of 10,000 left and 50 s to wait: a fixed minute, not a daily bucket.
-    assert_eq!(requests(COMPATIBLE, "10000", "9999", "50").unwrap().window, Window::MINUTE);
-    assert_eq!(requests(OPENAI, "10000", "9994", "50s").unwrap().window, Window::DAY);
+    assert_eq!(request_limit(COMPATIBLE, "10000", "9999", "50").unwrap().window, Window::MINUTE);
+    assert_eq!(request_limit(OPENAI, "10000", "9994", "50s").unwrap().window, Window::DAY);
 }
 
 #[test]
@@ -229,21 +229,25 @@ fn unknown_or_invalid_values_are_none() {
             ("99999999999999999999999999", "18446744073709551615", "1s"),
             ("9223372036854775807", "9223372036854775806", "1s"),
         ] {
-            assert_eq!(requests(*profile, limit, remaining, reset), None, "{limit} {profile:?}");
+            assert_eq!(
+                request_limit(*profile, limit, remaining, reset),
+                None,
+                "{limit} {profile:?}"
+            );
         }
         assert!(profile.limits(&HeaderMap::new()).is_empty());
     }
-    let reading = requests(OPENAI, "5", "-3", "req_b176c7aa").unwrap();
+    let reading = request_limit(OPENAI, "5", "-3", "req_b176c7aa").unwrap();
     assert_eq!((reading.limit, reading.remaining, reading.reset), (Some(5), None, None));
     for reset in ["99999999999999999h", "-3", "NaN", "inf", "1e300", "1792567710000000", ""] {
-        assert_eq!(requests(OPENAI, "5", "4", reset).unwrap().reset, None, "{reset}");
+        assert_eq!(request_limit(OPENAI, "5", "4", reset).unwrap().reset, None, "{reset}");
     }
 }
 
 #[test]
 fn contradictory_values_are_none() {
     // The remainder exceeds the limit.
-    assert_eq!(requests(OPENAI, "5", "6", "0s").unwrap().remaining, None);
+    assert_eq!(request_limit(OPENAI, "5", "6", "0s").unwrap().remaining, None);
     let mut headers =
         headers(&[("x-ratelimit-limit-requests", "10"), ("x-ratelimit-remaining-requests", "9")]);
     let name = HeaderName::from_static("x-ratelimit-limit-requests");
@@ -264,6 +268,15 @@ fn invalid_value_beside_a_valid_one_is_ignored() {
     }
 }
 
+#[test]
+fn reset_without_unit_is_in_seconds() {
+    let reset = |text| request_limit(COMPATIBLE, "5", "4", text).unwrap().reset;
+    assert_eq!(reset("12"), Some(Duration::from_secs(12)));
+    assert_eq!(reset("59.5"), Some(Duration::from_millis(59_500)));
+    // A time without a date header.
+    assert_eq!(reset("1764000000"), None);
+}
+
 /// Returns the readings as `dimension/window: remaining of limit, full in reset`.
 fn readings_of(profile: Profile, headers: &HeaderMap) -> Vec<String> {
     let number = |n: Option<u64>, before: &str| n.map_or(String::new(), |n| format!("{before}{n}"));
@@ -276,7 +289,12 @@ fn readings_of(profile: Profile, headers: &HeaderMap) -> Vec<String> {
     profile.limits(headers).iter().map(line).collect()
 }
 
-fn requests(profile: Profile, limit: &str, remaining: &str, reset: &str) -> Option<LimitReading> {
+fn request_limit(
+    profile: Profile,
+    limit: &str,
+    remaining: &str,
+    reset: &str,
+) -> Option<LimitReading> {
     let headers = headers(&[
         ("x-ratelimit-limit-requests", limit),
         ("x-ratelimit-remaining-requests", remaining),
@@ -294,13 +312,4 @@ fn requests(profile: Profile, limit: &str, remaining: &str, reset: &str) -> Opti
 
 pub(super) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
-}
-
-#[test]
-fn reset_without_unit_is_in_seconds() {
-    let reset = |text| requests(COMPATIBLE, "5", "4", text).unwrap().reset;
-    assert_eq!(reset("12"), Some(Duration::from_secs(12)));
-    assert_eq!(reset("59.5"), Some(Duration::from_millis(59_500)));
-    // A time without a date header.
-    assert_eq!(reset("1764000000"), None);
 }

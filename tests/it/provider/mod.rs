@@ -1,8 +1,6 @@
 //! Interpretation of providers' requests, responses and headers.
 
 #[cfg(feature = "requests")]
-mod bounds;
-#[cfg(feature = "requests")]
 mod charges;
 #[cfg(feature = "requests")]
 mod corpus;
@@ -14,8 +12,11 @@ mod custom_rules;
 mod delays;
 mod errors;
 #[cfg(feature = "requests")]
-mod families;
+mod estimates;
 mod headers;
+mod lookup;
+#[cfg(feature = "requests")]
+mod models;
 #[cfg(feature = "requests")]
 mod properties;
 #[cfg(feature = "zones")]
@@ -26,9 +27,12 @@ mod recordings;
 #[cfg(feature = "requests")]
 mod requests;
 #[cfg(feature = "requests")]
+mod reservations;
+#[cfg(feature = "requests")]
 mod scanner;
 #[cfg(feature = "requests")]
 mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
+mod usages;

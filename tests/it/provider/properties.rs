@@ -1,20 +1,16 @@
 //! Property tests with arbitrary bytes.
 
 use std::time::Duration;
-use tollgate::Timestamp;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
+use tollgate::Timestamp;
 use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
 use tollgate::quota::Dimension;
-
-use super::recordings::scan;
 use tollgate_testing::full::full_or;
 
-fn at(nanos: u64) -> Timestamp {
-    Timestamp::from_nanos(nanos)
-}
+use super::recordings::scan;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(4_000, 400)))]
@@ -34,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn strict_reading_never_panics_and_estimates_alike(
+    fn strict_reading_never_panics_and_estimates_the_same(
         body in json_like(),
         path in "(/|/v1|//|%2[fF]|%|;|/models/m|:generateContent|/files|/deployments/d|[ -~]){0,6}",
         kind in "(application/json|multipart/form-data|)(; ?(boundary|charset)=(\"?b\"?|-|utf-8|\\\\)){0,2}",
@@ -71,7 +67,7 @@ proptest! {
             }
             prop_assert_eq!(profile.limits(&headers), profile.limits(&headers));
             profile.classify(status, &headers, &body);
-            let delay = profile.retry_delay(&headers, &body, at(now));
+            let delay = profile.retry_delay(&headers, &body, Timestamp::from_nanos(now));
             prop_assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY));
         }
         if let Some(error) = ApiError::read(&body) {
@@ -81,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn invalid_limit_headers_give_no_reading(
+    fn invalid_limit_headers_have_no_reading(
         limit in invalid_number(),
         remaining in invalid_number(),
         reset in invalid_number(),

@@ -1,4 +1,4 @@
-//! Heads and errors of recorded responses, from the folder `$TOLLGATE_CORPUS`.
+//! Headers and errors of recorded responses, from the folder `$TOLLGATE_CORPUS`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct Response {
 fn limit_headers_of_recorded_responses_are_all_read() {
     let mut read = 0;
     for response in responses() {
-        let stated: usize = response.headers.keys().map(|n| usize::from(is_stated(n))).sum();
+        let stated: usize = response.headers.keys().map(|n| usize::from(states_limit(n))).sum();
         let limits = response.profile.limits(&response.headers);
         let present = |l: &LimitReading| {
             [l.limit.is_some(), l.remaining.is_some(), l.reset.is_some()].map(usize::from)
@@ -50,7 +50,7 @@ fn recorded_resets_equal_refill_of_used_amounts() {
             if name == "anthropic" && other {
                 continue;
             }
-            // The times are whole seconds, taken when the answer was written.
+            // The times are whole seconds, taken when the response was written.
             let coarse = Duration::from_secs(if name == "anthropic" { 5 } else { 0 });
             let fits = shortest <= reset + coarse && reset <= longest;
             assert!(fits, "{}: {reading:?}: {shortest:?} to {longest:?}", response.place);
@@ -125,7 +125,7 @@ fn refill(reading: &LimitReading) -> Option<(Duration, Duration)> {
     Some((shortest, nanos(time(used + rounding - 1)) + millis + whole_second))
 }
 
-fn is_stated(name: &HeaderName) -> bool {
+fn states_limit(name: &HeaderName) -> bool {
     let Some((_, rest)) = name.as_str().split_once("ratelimit-") else { return false };
     let mut parts = rest.split('-');
     parts.any(|part| ["limit", "remaining", "reset"].contains(&part))

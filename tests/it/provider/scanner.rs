@@ -143,7 +143,7 @@ const fn usage(input: u64, output: u64, cache_read: u64) -> Option<Usage> {
     Some(Usage { input, output, cache_read, cache_write: 0 })
 }
 
-/// Maximum of bytes held by a scanner.
+/// The maximum number of bytes that a scanner holds.
 const BOUND: usize = 8 * 1024;
 
 /// Name, content type, body, usage.
@@ -178,7 +178,7 @@ const BODIES: &[(&str, &str, &str, Option<Usage>)] = &[
         usage(3, 4, 0),
     ),
     (
-        "stream with carriage returns, a mark and lines in parts",
+        "stream with carriage returns, a byte order mark and data in several lines",
         "text/event-stream",
         "\u{feff}: hi\r\n\r\nid: 1\rdata:{\"usage\":\r\ndata: {\"prompt_tokens\":3,\rdata:\"completion_tokens\":4}}\r\r\
          database: {\"usage\":{\"prompt_tokens\":99}}\n\ndata\n\n",

@@ -13,7 +13,7 @@ pub(crate) struct Fixture {
     pub(crate) body: Vec<u8>,
     /// Input, output, cache read, cache write.
     pub(crate) usage: Option<[u64; 4]>,
-    /// The code or the type, and the message.
+    /// The code, else the type, and the message.
     pub(crate) error: Option<(&'static str, &'static str)>,
 }
 
@@ -27,12 +27,12 @@ impl Fixture {
         Self { name, profile, content_type, body: body.into(), usage: None, error: None }
     }
 
-    fn uses(self, usage: [u64; 4]) -> Self {
+    fn with_usage(self, usage: [u64; 4]) -> Self {
         Self { usage: Some(usage), ..self }
     }
 
-    fn fails(self, sign: &'static str, message: &'static str) -> Self {
-        Self { error: Some((sign, message)), ..self }
+    fn with_error(self, code: &'static str, message: &'static str) -> Self {
+        Self { error: Some((code, message)), ..self }
     }
 
     pub(crate) fn expected(&self) -> Option<Usage> {
@@ -53,25 +53,25 @@ pub(crate) fn fixtures() -> Vec<Fixture> {
 fn openai() -> Vec<Fixture> {
     vec![
         Fixture::new("chat", "openai", JSON, r#"{"id":"x","object":"chat.completion","choices":[{"message":{"role":"assistant","content":"a \"usage\": {\"prompt_tokens\": 1} \u00e9 \\","tool_calls":[{"function":{"name":"f","arguments":"{\"usage\":{\"prompt_tokens\":7}}"}}]},"usage":{"prompt_tokens":8}}],"usage":{"prompt_tokens":12,"completion_tokens":34,"total_tokens":46,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":8}}}"#)
-            .uses([12, 34, 8, 0]),
+            .with_usage([12, 34, 8, 0]),
         Fixture::new("chat stream", "openai", SSE, ": hi\n\ndata: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"delta\":{\"content\":\"\\\"error\\\": \\\"usage\\\"\"}}],\"usage\":null}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"{\\\"usage\\\":{\\\"prompt_tokens\\\":9}}\"}}]}}],\"usage\":null}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n")
-            .uses([3, 4, 0, 0]),
+            .with_usage([3, 4, 0, 0]),
         Fixture::new("chat stream with carriage returns", "openai", SSE, "data: {\"choices\":[{}]}\r\n\r\ndata: {\r\n\ndata: {\"usage\":\r\ndata: {\"prompt_tokens\":3,\rdata:\"completion_tokens\":4}}\r\r\ndata: {\"x\":1}\n\r\ndata: {}\r\n\r\n")
-            .uses([3, 4, 0, 0]),
+            .with_usage([3, 4, 0, 0]),
         Fixture::new("responses stream", "openai", SSE, "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"error\":null,\"output\":[{\"usage\":{\"input_tokens\":9}}],\"usage\":{\"input_tokens\":5,\"input_tokens_details\":{\"cached_tokens\":1},\"output_tokens\":6}}}\n\n")
-            .uses([5, 6, 1, 0]),
+            .with_usage([5, 6, 1, 0]),
         Fixture::new("responses error", "azure", SSE, "event: error\ndata: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"slow\"}\n\n")
-            .fails("rate_limit_exceeded", "slow"),
+            .with_error("rate_limit_exceeded", "slow"),
         Fixture::new("responses error, nested", "azure", SSE, "event: error\ndata: {\"type\":\"error\",\"sequence_number\":2,\"error\":{\"type\":\"too_many_requests\",\"code\":\"rate_limit_exceeded\",\"message\":\"slow\",\"param\":null}}\n\n")
-            .fails("rate_limit_exceeded", "slow"),
+            .with_error("rate_limit_exceeded", "slow"),
         Fixture::new("responses failed", "openai", SSE, "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"sorry \\ud83d\\ude00\"},\"usage\":null}}\n\n")
-            .fails("server_error", "sorry 😀"),
-        Fixture::new("error by escapes", "openai", SSE, "data: {\"type\":\"\\u0065rr\\u006fr\",\"code\":\"x\"}\n\n").fails("x", ""),
-        Fixture::new("no error, but for half a character", "openai", SSE, "data: {\"type\":\"er\\ud83dror\",\"code\":\"x\"}\n\n"),
+            .with_error("server_error", "sorry 😀"),
+        Fixture::new("error by escapes", "openai", SSE, "data: {\"type\":\"\\u0065rr\\u006fr\",\"code\":\"x\"}\n\n").with_error("x", ""),
+        Fixture::new("a type that an unpaired surrogate makes no error", "openai", SSE, "data: {\"type\":\"er\\ud83dror\",\"code\":\"x\"}\n\n"),
         Fixture::new("openrouter error", "openrouter", SSE, ": OPENROUTER PROCESSING\n\ndata: {\"id\":\"g\",\"object\":\"chat.completion.chunk\",\"error\":{\"code\":502,\"message\":\"gone\"},\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n")
-            .fails("502", "gone"),
+            .with_error("502", "gone"),
         Fixture::new("embeddings", "openai", JSON, r#"{"object":"list","data":[{"object":"embedding","embedding":[0.0123456789,-2e-3,0.0123456789,-2e-3,0.0123456789,-2e-3]},{"embedding":"AAAAPwAAgD8/+9j="}],"usage":{"prompt_tokens":9,"total_tokens":9}}"#)
-            .uses([9, 0, 0, 0]),
+            .with_usage([9, 0, 0, 0]),
     ]
 }
 
@@ -80,13 +80,13 @@ fn anthropic() -> Vec<Fixture> {
     let stream = |end: &str| [STREAM, end].concat();
     vec![
         Fixture::new("message", "anthropic", JSON, r#"{"type":"message","content":[{"type":"tool_use","input":{"usage":{"input_tokens":99,"output_tokens":99},"error":{"message":"x"}}}],"usage":{"input_tokens":5,"cache_creation_input_tokens":100,"cache_read_input_tokens":20,"cache_creation":{"input_tokens":7},"output_tokens":15}}"#)
-            .uses([125, 15, 20, 100]),
+            .with_usage([125, 15, 20, 100]),
         Fixture::new("message stream", "anthropic", SSE, stream("event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":10}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":15}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"))
-            .uses([125, 15, 20, 100]),
-        Fixture::new("message stream cut off", "anthropic", SSE, stream("")).uses([125, 1, 20, 100]),
+            .with_usage([125, 15, 20, 100]),
+        Fixture::new("message stream cut off", "anthropic", SSE, stream("")).with_usage([125, 1, 20, 100]),
         Fixture::new("message error", "anthropic", SSE, stream("event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"))
-            .uses([125, 1, 20, 100])
-            .fails("overloaded_error", "Overloaded"),
+            .with_usage([125, 1, 20, 100])
+            .with_error("overloaded_error", "Overloaded"),
     ]
 }
 
@@ -96,24 +96,24 @@ fn gemini() -> Vec<Fixture> {
     const ERROR: &str =
         r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
     vec![
-        Fixture::new("generate", "gemini", JSON, LAST).uses([13, 10, 2, 0]),
+        Fixture::new("generate", "gemini", JSON, LAST).with_usage([13, 10, 2, 0]),
         Fixture::new("generate, an array", "gemini", JSON, format!("[{FIRST},\n{LAST}]\n"))
-            .uses([13, 10, 2, 0]),
+            .with_usage([13, 10, 2, 0]),
         Fixture::new(
             "generate, events",
             "gemini",
             SSE,
             format!("data: {FIRST}\r\n\r\ndata: {LAST}\r\n\r\n"),
         )
-        .uses([13, 10, 2, 0]),
+        .with_usage([13, 10, 2, 0]),
         Fixture::new(
             "generate, an error in the array",
             "vertex",
             JSON,
             format!("[{FIRST}\n,\r\n{ERROR}\n]"),
         )
-        .uses([10, 0, 0, 0])
-        .fails("503", "The model is overloaded."),
+        .with_usage([10, 0, 0, 0])
+        .with_error("503", "The model is overloaded."),
     ]
 }
 
@@ -140,14 +140,14 @@ fn bedrock() -> Vec<Fixture> {
             AWS,
             [event("contentBlockDelta", delta), event("metadata", metadata)].concat(),
         )
-        .uses([222, 18, 7, 5]),
+        .with_usage([222, 18, 7, 5]),
         Fixture::new(
             "invoke stream",
             "bedrock",
             AWS,
             [chunk(start), chunk(r#"{"delta":{"text":"usage"}}"#), chunk(stop)].concat(),
         )
-        .uses([16, 21, 0, 0]),
+        .with_usage([16, 21, 0, 0]),
         Fixture::new(
             "exception",
             "bedrock",
@@ -158,22 +158,22 @@ fn bedrock() -> Vec<Fixture> {
             ]
             .concat(),
         )
-        .fails("throttlingException", "Too many tokens"),
+        .with_error("throttlingException", "Too many tokens"),
         Fixture::new(
             "error message",
             "bedrock",
             AWS,
             [message(&broken, b""), event("metadata", metadata)].concat(),
         )
-        .uses([222, 18, 7, 5])
-        .fails("internalServerError", "try later"),
+        .with_usage([222, 18, 7, 5])
+        .with_error("internalServerError", "try later"),
         Fixture::new(
             "an error of the model's maker",
             "bedrock",
             AWS,
             chunk(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#),
         )
-        .fails("overloaded_error", "Overloaded"),
+        .with_error("overloaded_error", "Overloaded"),
     ]
 }
 
@@ -181,16 +181,16 @@ fn others() -> Vec<Fixture> {
     const LINE: &str = "{\"message\":{\"content\":\"usage\",\"tool_calls\":[{\"function\":{\"arguments\":{\"eval_count\":99}}}]},\"done\":false}\n";
     const END: &str = r#"{"event_type":"stream-end","response":{"text":"x","meta":{"billed_units":{"input_tokens":1},"tokens":{"input_tokens":3,"output_tokens":4}}}}"#;
     vec![
-        Fixture::new("lines", "ollama", LINES, [LINE, LINE, "{\"done\":true,\"prompt_eval_count\":31,\"eval_count\":8}\n"].concat())
-            .uses([31, 8, 0, 0]),
-        Fixture::new("an error in lines", "ollama", LINES, [LINE, "{\"error\":\"out of memory\"}\n"].concat())
-            .fails("", "out of memory"),
+        Fixture::new("lines", "ollama", NDJSON, [LINE, LINE, "{\"done\":true,\"prompt_eval_count\":31,\"eval_count\":8}\n"].concat())
+            .with_usage([31, 8, 0, 0]),
+        Fixture::new("an error in lines", "ollama", NDJSON, [LINE, "{\"error\":\"out of memory\"}\n"].concat())
+            .with_error("", "out of memory"),
         Fixture::new("stream of Cohere v1", "cohere", "application/stream+json", ["{\"event_type\":\"text-generation\",\"text\":\"x\"}\n", END].concat())
-            .uses([3, 4, 0, 0]),
+            .with_usage([3, 4, 0, 0]),
         Fixture::new("stream of Cohere v2", "cohere", SSE, "event: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"finish_reason\":\"COMPLETE\",\"usage\":{\"billed_units\":{\"input_tokens\":1},\"tokens\":{\"input_tokens\":3,\"output_tokens\":4}}}}\n\n")
-            .uses([3, 4, 0, 0]),
+            .with_usage([3, 4, 0, 0]),
         Fixture::new("a stream of Cohere v2 that fails", "cohere", SSE, "event: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"error\":\"lost\",\"finish_reason\":\"ERROR\"}}\n\n")
-            .fails("", "lost"),
+            .with_error("", "lost"),
         Fixture::new("features", "huggingface", JSON, "[[0.0123456789,-2e-3,0.0123456789,-2e-3,0.0123456789],[1]]"),
         Fixture::new("one feature", "huggingface", JSON, "[0.0123456789, -2e-3, 0.0123456789, -2e-3, 0.0123456789, 1]"),
     ]
@@ -198,5 +198,5 @@ fn others() -> Vec<Fixture> {
 
 const JSON: &str = "application/json";
 const SSE: &str = "text/event-stream";
-const LINES: &str = "application/x-ndjson";
+const NDJSON: &str = "application/x-ndjson";
 const AWS: &str = "application/vnd.amazon.eventstream";

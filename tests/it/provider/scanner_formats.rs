@@ -9,7 +9,7 @@ use super::scanner_messages::{event, message, with_head};
 #[test]
 fn each_format_has_the_expected_usage() {
     for fixture in fixtures() {
-        let scanned = in_pieces(&fixture, || usize::MAX);
+        let scanned = scan_in_chunks(&fixture, || usize::MAX);
         assert_eq!(scanned.usage, fixture.expected(), "{}", fixture.name);
         let error = scanned.error.as_ref();
         let read = error.map(|e| (e.code().or(e.kind()).unwrap_or(""), e.message()));
@@ -20,10 +20,10 @@ fn each_format_has_the_expected_usage() {
 #[test]
 fn each_format_is_detected_without_content_type() {
     for fixture in fixtures() {
-        let expected = in_pieces(&fixture, || usize::MAX);
+        let expected = scan_in_chunks(&fixture, || usize::MAX);
         for content_type in ["", "application/json", "application/octet-stream"] {
             let fixture = Fixture { content_type, body: fixture.body.clone(), ..fixture };
-            assert_eq!(in_pieces(&fixture, || usize::MAX), expected, "{}", fixture.name);
+            assert_eq!(scan_in_chunks(&fixture, || usize::MAX), expected, "{}", fixture.name);
         }
     }
 }
@@ -31,11 +31,11 @@ fn each_format_is_detected_without_content_type() {
 #[test]
 fn each_format_is_independent_of_chunk_boundaries() {
     for fixture in fixtures() {
-        let expected = in_pieces(&fixture, || usize::MAX);
-        assert_eq!(in_pieces(&fixture, || 1), expected, "{}", fixture.name);
+        let expected = scan_in_chunks(&fixture, || usize::MAX);
+        assert_eq!(scan_in_chunks(&fixture, || 1), expected, "{}", fixture.name);
         for at in 1..fixture.body.len() {
             let mut pieces = [at, usize::MAX].into_iter();
-            let cut = in_pieces(&fixture, || pieces.next().unwrap());
+            let cut = scan_in_chunks(&fixture, || pieces.next().unwrap());
             assert_eq!(cut, expected, "{} cut at {at}", fixture.name);
         }
     }
@@ -45,7 +45,7 @@ fn each_format_is_independent_of_chunk_boundaries() {
 fn last_usage_in_an_array_is_read() {
     let body = r#"[{"usage":{"prompt_tokens":1,"completion_tokens":1}},
                    {"usage":{"prompt_tokens":1,"completion_tokens":7}}, {"choices":[]}]"#;
-    assert_eq!(of_openai(body.as_bytes()).usage, usage(1, 7));
+    assert_eq!(scan_whole(body.as_bytes()).usage, usage(1, 7));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn only_elements_of_outermost_array_are_read() {
         r#"[1, [{"usage":{"prompt_tokens":9}}], "{\"usage\":{\"prompt_tokens\":9}}"]"#,
         r#"{"a":[{"usage":{"prompt_tokens":9}}]}"#,
     ] {
-        assert_eq!(of_openai(body.as_bytes()).usage, None, "{body}");
+        assert_eq!(scan_whole(body.as_bytes()).usage, None, "{body}");
     }
 }
 
@@ -79,7 +79,7 @@ fn headers_of_every_type_are_skipped() {
         head.extend(value);
     }
     head.extend(b"\0\x07\0\0\x0d:message-type\x07\0\x09exception");
-    let scanned = of_openai(&with_head(&head, br#"{"message":"x"}"#));
+    let scanned = scan_whole(&with_head(&head, br#"{"message":"x"}"#));
     assert_eq!(scanned.error.unwrap().message(), "x");
 }
 
@@ -94,7 +94,7 @@ fn empty_message_does_not_affect_the_next() {
         message(&[], b""),
         with_head(b"\xffshort", b"{}"),
     ] {
-        assert_eq!(of_openai(&[first, last.clone()].concat()).usage, usage(2, 0));
+        assert_eq!(scan_whole(&[first, last.clone()].concat()).usage, usage(2, 0));
     }
 }
 
@@ -142,13 +142,13 @@ fn fifty_megabytes_of_embeddings_need_bounded_memory() {
     }
 }
 
-fn of_openai(body: &[u8]) -> Scanned {
+fn scan_whole(body: &[u8]) -> Scanned {
     let mut scanner = Scanner::new(OPENAI, None);
     scanner.feed(body);
     scanner.finish()
 }
 
-fn in_pieces(fixture: &Fixture, mut piece: impl FnMut() -> usize) -> Scanned {
+fn scan_in_chunks(fixture: &Fixture, mut piece: impl FnMut() -> usize) -> Scanned {
     let profile = Profile::named(fixture.profile).expect("a built-in profile");
     let mut scanner = Scanner::new(profile, Some(fixture.content_type));
     let mut body = &fixture.body[..];
@@ -164,8 +164,8 @@ const fn usage(input: u64, output: u64) -> Option<Usage> {
     Some(Usage { input, output, cache_read: 0, cache_write: 0 })
 }
 
-/// Maximum of bytes held by a scanner.
+/// The maximum number of bytes that a scanner holds.
 const BOUND: usize = 8 * 1024;
 
-/// Bytes read from a connection in one call.
+/// The number of bytes that are read from a connection together.
 const PIECE: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Reservations for an unknown provider, compared with the recorded usage.
+//! Reservations for unknown servers, compared with recorded usage.
 
 use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Dimension;
