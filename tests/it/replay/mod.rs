@@ -5,12 +5,13 @@
 
 mod trace;
 mod world;
+
 use tollgate::provider::{COMPATIBLE, OPENAI};
 use tollgate::quota::{self, Margin, Quota};
 use tollgate_simulate::{LimitAlgorithm, Settings};
 
 use trace::Request;
-use world::{Charged, Outcome, Setup, ideal, replay};
+use world::{Charged, Outcome, Setup, ideal_grants, replay};
 
 use tollgate_testing::full::full_or;
 
@@ -19,11 +20,11 @@ const TPM: u64 = 450_000;
 const TRACES: [(&str, usize); 2] = [("code", 8_819), ("conversation", 19_366)];
 
 /// One second in nanoseconds.
-const S: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 #[tokio::test(start_paused = true)]
 async fn token_bucket_is_fully_used_and_never_refused() {
-    let setup = known(LimitAlgorithm::TokenBucket);
+    let setup = charged_at_send(LimitAlgorithm::TokenBucket);
     for (name, trace) in traces() {
         for seed in 0..full_or(5, 1) {
             let outcome =
@@ -31,31 +32,37 @@ async fn token_bucket_is_fully_used_and_never_refused() {
             let utilization = outcome.utilization(TPM);
             assert!((0.99..1.001).contains(&utilization), "{name}: {utilization}");
             // The margin is 2 % of the burst, 1.2 s of refill; the timer adds a millisecond.
-            let late = latest(&outcome, &trace, &setup);
-            assert!(late <= S * 12 / 10 + S / 500, "{name}: {late} ns behind the ideal client");
+            let late = max_delay(&outcome, &trace, &setup);
+            assert!(
+                late <= SECOND * 12 / 10 + SECOND / 500,
+                "{name}: {late} ns behind the ideal client"
+            );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn sliding_window_is_never_refused_and_keeps_up() {
-    let setup = known(LimitAlgorithm::SlidingWindow);
+    let setup = charged_at_send(LimitAlgorithm::SlidingWindow);
     for (name, trace) in traces() {
         let outcome = replay_without_refusal(name, &trace, &setup).await;
         // The margin is 500 ms of 60 s: 0.83 %.
-        let late = latest(&outcome, &trace, &setup);
+        let late = max_delay(&outcome, &trace, &setup);
         assert!(late <= outcome.busy / 100, "{name}: {late} ns behind the ideal client");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn fixed_window_is_never_refused_and_keeps_up() {
-    let setup = known(LimitAlgorithm::FixedWindow);
+    let setup = charged_at_send(LimitAlgorithm::FixedWindow);
     for (name, trace) in traces() {
         let outcome = replay_without_refusal(name, &trace, &setup).await;
         // The windows of the ideal client start at other times, which alone costs up to a window.
-        let late = latest(&outcome, &trace, &setup);
-        assert!(late <= outcome.busy / 100 + 60 * S, "{name}: {late} ns behind the ideal client");
+        let late = max_delay(&outcome, &trace, &setup);
+        assert!(
+            late <= outcome.busy / 100 + 60 * SECOND,
+            "{name}: {late} ns behind the ideal client"
+        );
     }
 }
 
@@ -71,7 +78,7 @@ async fn usage_known_only_at_the_end_is_never_refused() {
     for (name, trace) in traces() {
         for (ours, theirs) in algorithms {
             for charged in [Charged::AtArrival, Charged::AtEnd] {
-                let setup = usage(ours, theirs, charged);
+                let setup = charged_by_usage(ours, theirs, charged);
                 let outcome = replay_without_refusal(name, &trace, &setup).await;
                 // The amount held for 5 s at 1.5 times the usage cannot be used: about a tenth.
                 let utilization = outcome.utilization(TPM);
@@ -86,7 +93,7 @@ async fn client_without_margin_is_refused() {
     for algorithm in
         [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
     {
-        let setup = Setup { margin: Margin::NONE, ..known(algorithm) };
+        let setup = Setup { margin: Margin::NONE, ..charged_at_send(algorithm) };
         for (name, trace) in traces() {
             let outcome = replay(&trace, &setup).await;
             assert!(!outcome.refusals.is_empty(), "{name}, {algorithm:?}");
@@ -99,7 +106,7 @@ async fn client_that_assumes_charge_at_send_is_refused() {
     for algorithm in
         [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
     {
-        let setup = Setup { charged: Charged::AtEnd, ..known(algorithm) };
+        let setup = Setup { charged: Charged::AtEnd, ..charged_at_send(algorithm) };
         for (name, trace) in traces() {
             let outcome = replay(&trace, &setup).await;
             assert!(!outcome.refusals.is_empty(), "{name}, {algorithm:?}");
@@ -109,7 +116,7 @@ async fn client_that_assumes_charge_at_send_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn client_that_reserves_less_than_usage_is_refused() {
-    let setup = usage(None, LimitAlgorithm::SlidingWindow, Charged::AtEnd);
+    let setup = charged_by_usage(None, LimitAlgorithm::SlidingWindow, Charged::AtEnd);
     let setup = Setup { reserved: 500..1_001, ..setup };
     for (name, trace) in traces() {
         let outcome = replay(&trace, &setup).await;
@@ -117,8 +124,9 @@ async fn client_that_reserves_less_than_usage_is_refused() {
     }
 }
 
-/// Returns a setup with charges known at admission, counted alike on both sides.
-fn known(algorithm: LimitAlgorithm) -> Setup {
+/// Returns a setup with charges that are known when a request is sent, and the same algorithm on both
+/// sides.
+fn charged_at_send(algorithm: LimitAlgorithm) -> Setup {
     let ours = match algorithm {
         LimitAlgorithm::TokenBucket => quota::Algorithm::TokenBucket,
         LimitAlgorithm::SlidingWindow => quota::Algorithm::SlidingWindow,
@@ -138,10 +146,14 @@ fn known(algorithm: LimitAlgorithm) -> Setup {
 
 /// Returns a setup with charges by usage: up to twice the usage is reserved and held until the
 /// answer ends. `ours` defaults to the algorithm of the profile.
-fn usage(ours: Option<quota::Algorithm>, theirs: LimitAlgorithm, charged: Charged) -> Setup {
+fn charged_by_usage(
+    ours: Option<quota::Algorithm>,
+    theirs: LimitAlgorithm,
+    charged: Charged,
+) -> Setup {
     let quota = Quota::new().rpm(10_000).tpm(TPM);
     let quota = ours.map_or(quota.clone(), |ours| quota.with_algorithm(ours));
-    Setup { profile: COMPATIBLE, quota, reserved: 1_000..2_001, charged, ..known(theirs) }
+    Setup { profile: COMPATIBLE, quota, reserved: 1_000..2_001, charged, ..charged_at_send(theirs) }
 }
 
 /// Replays a trace, prints the outcome and fails on a refusal.
@@ -157,18 +169,18 @@ async fn replay_without_refusal(name: &str, trace: &[Request], setup: &Setup) ->
         setup.seed,
         outcome.refusals.len(),
         outcome.waited,
-        outcome.busy as f64 / S as f64,
+        outcome.busy as f64 / SECOND as f64,
         outcome.utilization(TPM),
-        latest(&outcome, trace, setup) as f64 / S as f64,
+        max_delay(&outcome, trace, setup) as f64 / SECOND as f64,
     );
-    assert!(outcome.waited > trace.len() / 3, "the quota is below the demand");
+    assert!(outcome.waited > trace.len() / 3, "the quota exceeds the demand");
     assert_eq!(outcome.refusals, [""; 0], "{name}, {setup:?}");
     outcome
 }
 
 /// Returns the largest delay of a request behind the ideal client.
-fn latest(outcome: &Outcome, trace: &[Request], setup: &Setup) -> u64 {
-    let ideal = ideal(trace, &setup.provider);
+fn max_delay(outcome: &Outcome, trace: &[Request], setup: &Setup) -> u64 {
+    let ideal = ideal_grants(trace, &setup.provider);
     let late = outcome.granted.iter().zip(ideal).map(|(ours, ideal)| ours.saturating_sub(ideal));
     late.max().unwrap_or(0)
 }

@@ -43,8 +43,9 @@ pub(super) struct Outcome {
     pub(super) refusals: Vec<String>,
     /// The time of each grant, in nanoseconds since the start, in the order of the trace.
     pub(super) granted: Vec<u64>,
-    /// The number of requests that waited, and their charged tokens.
+    /// The number of requests that waited.
     pub(super) waited: usize,
+    /// The charged tokens of the requests that waited.
     pub(super) tokens: u64,
     /// The total of the amounts that were available each time a queue formed.
     pub(super) left: u64,
@@ -66,7 +67,7 @@ impl Outcome {
         self.tokens.saturating_sub(self.left) as f64 / possible
     }
 
-    fn queue(&mut self, now: Timestamp, available: u64) {
+    fn enqueue(&mut self, now: Timestamp, available: u64) {
         if self.waiting == 0 {
             self.busy_since = now;
             self.left += available;
@@ -74,7 +75,7 @@ impl Outcome {
         self.waiting += 1;
     }
 
-    fn unqueue(&mut self, now: Timestamp, tokens: u64) {
+    fn dequeue(&mut self, now: Timestamp, tokens: u64) {
         self.waited += 1;
         self.tokens += tokens;
         self.waiting -= 1;
@@ -128,7 +129,7 @@ impl World {
     /// Sends one request, from its arrival at the limiter to the end of its answer.
     async fn send(self: Arc<Self>, number: usize, tokens: u64) {
         let Setup { seed, charged, reserved, .. } = &self.setup;
-        let draw = |purpose, range| draw((*seed, number as u64, purpose), range);
+        let draw = |purpose, range| draw(*seed, number as u64, purpose, range);
         let reserved = tokens * draw(0, reserved.clone()) / 1_000;
         let permit = self.admit(number, reserved, tokens).await;
         sleep(Duration::from_micros(draw(1, NETWORK))).await;
@@ -149,7 +150,7 @@ impl World {
         let arrived = acquire.arrive();
         let waits = arrived.is_none();
         if waits {
-            self.outcome.lock().queue(self.limiter.now(), self.available());
+            self.outcome.lock().enqueue(self.limiter.now(), self.available());
         }
         let result = match arrived {
             Some(result) => result,
@@ -159,7 +160,7 @@ impl World {
         let mut outcome = self.outcome.lock();
         outcome.granted[number] = nanos(permit.granted_at() - self.start);
         if waits {
-            outcome.unqueue(permit.granted_at(), tokens);
+            outcome.dequeue(permit.granted_at(), tokens);
         }
         permit
     }
@@ -179,9 +180,9 @@ impl World {
     }
 }
 
-/// Returns the grant times of a client without a network that asks the provider directly: in order
-/// of arrival, each in the nanosecond in which it fits.
-pub(super) fn ideal(trace: &[Request], settings: &Settings) -> Vec<u64> {
+/// Returns the grant times of an ideal client, which calls the provider without a network: in order of
+/// arrival, each in the first nanosecond in which the provider admits the request.
+pub(super) fn ideal_grants(trace: &[Request], settings: &Settings) -> Vec<u64> {
     let mut provider = Provider::new(settings.clone());
     let mut now = 0;
     let grants = trace.iter().map(|request| {
@@ -195,7 +196,7 @@ pub(super) fn ideal(trace: &[Request], settings: &Settings) -> Vec<u64> {
 }
 
 /// Returns a number in `range` that depends only on the seed, the request and the purpose.
-fn draw((seed, number, purpose): (u64, u64, u64), range: Range<u64>) -> u64 {
+fn draw(seed: u64, number: u64, purpose: u64, range: Range<u64>) -> u64 {
     // SplitMix64.
     let mut z = (seed << 32 | number << 2 | purpose).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -205,8 +206,10 @@ fn draw((seed, number, purpose): (u64, u64, u64), range: Range<u64>) -> u64 {
 
 const MODEL: &str = "gpt-4o";
 
-/// The one-way delay of the network and the duration of an answer, in microseconds.
+/// The one-way delay of the network, in microseconds.
 const NETWORK: Range<u64> = 0..400_001;
+
+/// The duration of an answer, in microseconds.
 const ANSWER: Range<u64> = 200_000..8_000_000;
 
 fn nanos(duration: Duration) -> u64 {
