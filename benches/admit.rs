@@ -27,8 +27,8 @@ criterion_main!(benches);
 const KEY: &str = "gpt-4o-mini-2024-07-18";
 const TOKENS: u64 = 50;
 
-fn roomy() -> Quota {
-    // Never exhausted by a benchmark: a token refills every nanosecond.
+/// Returns a quota that a benchmark never exhausts: a token refills every nanosecond.
+fn ample_quota() -> Quota {
     Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000)
 }
 
@@ -38,28 +38,29 @@ fn limiter(quota: Quota) -> Limiter {
 }
 
 fn take_and_settle(limiter: &Limiter, key: &str, cost: &Cost) {
-    limiter.try_acquire(black_box(key), cost).expect("roomy").settle(cost);
+    limiter.try_acquire(black_box(key), cost).expect("an ample quota").settle(cost);
 }
 
-/// A limiter that charges requests when they are sent, as OpenAI does. Settling does no work.
-fn sent(quota: Quota) -> Limiter {
+/// Returns a limiter that charges requests when they are sent, as OpenAI does. Settling does no work.
+fn charging_at_send(quota: Quota) -> Limiter {
     let builder = Limiter::builder().provider(tollgate::provider::OPENAI);
     builder.quota("*", quota).build().expect("a valid quota")
 }
 
-/// A limiter like `sent` that has received the remaining quota from the provider.
+/// Returns a limiter like `charging_at_send` that has received the remaining quota from the provider.
 fn observed() -> Limiter {
-    let limiter = sent(roomy());
+    let limiter = charging_at_send(ample_quota());
     let mut headers = http::HeaderMap::new();
     let left = http::HeaderValue::from_static("5000000000");
     headers.insert("x-ratelimit-remaining-requests", left);
-    let permit = limiter.try_acquire(KEY, &Cost::new()).expect("roomy");
+    let permit = limiter.try_acquire(KEY, &Cost::new()).expect("an ample quota");
     permit.observe(&tollgate::provider::OPENAI.limits(&headers));
     drop(permit);
     limiter
 }
 
-fn kept(limiter: Limiter) -> Limiter {
+/// Returns a limiter whose changes are tracked for a store.
+fn tracked(limiter: Limiter) -> Limiter {
     limiter.state().track();
     limiter
 }
@@ -67,19 +68,19 @@ fn kept(limiter: Limiter) -> Limiter {
 fn by_name(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("1_hot_key_by_name");
-    let ours = sent(roomy());
+    let ours = charging_at_send(ample_quota());
     group.bench_function("tollgate", |b| b.iter(|| take_and_settle(&ours, KEY, &cost)));
     let seen = observed();
     group.bench_function("tollgate_observed", |b| b.iter(|| take_and_settle(&seen, KEY, &cost)));
-    let stored = kept(sent(roomy()));
+    let stored = tracked(charging_at_send(ample_quota()));
     group.bench_function("tollgate_kept", |b| b.iter(|| take_and_settle(&stored, KEY, &cost)));
     let map = Map::new(3e9);
     group.bench_function("mutex_hashmap", |b| b.iter(|| map.take(black_box(KEY), 50.0)));
     let governor = Governor::new(u32::MAX);
     group.bench_function("governor_keyed_x3", |b| b.iter(|| governor.take(black_box(KEY), 50)));
-    let held = limiter(roomy());
+    let held = limiter(ample_quota());
     group.bench_function("tollgate_held", |b| b.iter(|| take_and_settle(&held, KEY, &cost)));
-    let stored = kept(limiter(roomy()));
+    let stored = tracked(limiter(ample_quota()));
     group.bench_function("tollgate_held_kept", |b| {
         b.iter(|| take_and_settle(&stored, KEY, &cost));
     });
@@ -97,25 +98,25 @@ fn by_name(c: &mut Criterion) {
 fn two_threads(c: &mut Criterion) {
     let mut group = c.benchmark_group("1_same_key_two_threads");
     let cost = Cost::new().tokens(TOKENS);
-    let ours = sent(roomy());
+    let ours = charging_at_send(ample_quota());
     group.bench_function("tollgate", |b| {
-        b.iter_custom(|n| both(n, &|| take_and_settle(&ours, KEY, &cost)));
+        b.iter_custom(|n| on_two_threads(n, &|| take_and_settle(&ours, KEY, &cost)));
     });
     let map = Map::new(3e9);
     group.bench_function("mutex_hashmap", |b| {
         b.iter_custom(|n| {
-            both(n, &|| {
+            on_two_threads(n, &|| {
                 black_box(map.take(black_box(KEY), 50.0)).ok();
             })
         });
     });
     let governor = Governor::new(u32::MAX);
     group.bench_function("governor_keyed_x3", |b| {
-        b.iter_custom(|n| both(n, &|| governor.take(black_box(KEY), 50)));
+        b.iter_custom(|n| on_two_threads(n, &|| governor.take(black_box(KEY), 50)));
     });
-    let held = limiter(roomy());
+    let held = limiter(ample_quota());
     group.bench_function("tollgate_held", |b| {
-        b.iter_custom(|n| both(n, &|| take_and_settle(&held, KEY, &cost)));
+        b.iter_custom(|n| on_two_threads(n, &|| take_and_settle(&held, KEY, &cost)));
     });
     group.finish();
 }
@@ -123,15 +124,15 @@ fn two_threads(c: &mut Criterion) {
 fn by_handle(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("2_handle");
-    let handle: KeyHandle = sent(roomy()).key(KEY).expect("a glob matches");
+    let handle: KeyHandle = charging_at_send(ample_quota()).key(KEY).expect("a glob matches");
     group.bench_function("tollgate", |b| {
-        b.iter(|| handle.try_acquire(&cost).expect("roomy").settle(&cost));
+        b.iter(|| handle.try_acquire(&cost).expect("an ample quota").settle(&cost));
     });
     let governor = GovernorDirect::new(u32::MAX);
     group.bench_function("governor_direct_x3", |b| b.iter(|| governor.take(50)));
-    let held: KeyHandle = limiter(roomy()).key(KEY).expect("a glob matches");
+    let held: KeyHandle = limiter(ample_quota()).key(KEY).expect("a glob matches");
     group.bench_function("tollgate_held", |b| {
-        b.iter(|| held.try_acquire(&cost).expect("roomy").settle(&cost));
+        b.iter(|| held.try_acquire(&cost).expect("an ample quota").settle(&cost));
     });
     group.finish();
 }
@@ -139,7 +140,7 @@ fn by_handle(c: &mut Criterion) {
 fn refusal(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("3_refusal_with_retry_after");
-    let ours = sent(Quota::new().rpm(500).tpm(TOKENS).rpd(10_000));
+    let ours = charging_at_send(Quota::new().rpm(500).tpm(TOKENS).rpd(10_000));
     drop(ours.try_acquire(KEY, &cost));
     group.bench_function("tollgate", |b| {
         b.iter(|| ours.try_acquire(black_box(KEY), &cost).expect_err("used up").retry_after());
@@ -162,7 +163,7 @@ fn million_keys(c: &mut Criterion) {
     let mut group = c.benchmark_group("4_million_keys");
     group.sample_size(10);
     {
-        let ours = sent(roomy());
+        let ours = charging_at_send(ample_quota());
         let filled = fill("tollgate", &keys, |key| take_and_settle(&ours, key, &cost));
         let mut next = order.iter().cycle();
         group.bench_function("tollgate", |b| {
@@ -181,7 +182,7 @@ fn million_keys(c: &mut Criterion) {
     {
         let map = Map::new(3e9);
         fill("mutex_hashmap", &keys, |key| {
-            map.take(key, 50.0).expect("roomy");
+            map.take(key, 50.0).expect("an ample quota");
         });
         let mut next = order.iter().cycle();
         group.bench_function("mutex_hashmap", |b| {
@@ -206,7 +207,7 @@ fn fill(name: &str, keys: &[String], mut take: impl FnMut(&str)) -> Duration {
 }
 
 /// Runs half of the calls on each of two threads. Returns the total time.
-fn both(times: u64, work: &(dyn Fn() + Sync)) -> Duration {
+fn on_two_threads(times: u64, work: &(dyn Fn() + Sync)) -> Duration {
     let start = now();
     std::thread::scope(|scope| {
         for _ in 0..2 {

@@ -78,7 +78,7 @@ fn by_header(c: &mut Criterion) {
     let mut group = c.benchmark_group("5_http_by_header");
     let request = Request::get("/").header("x-tenant", KEY).body(()).expect("a valid request");
     let request = || black_box(&request).clone();
-    let layer = tenants(roomy(OPENAI));
+    let layer = tenants(ample_limiter(OPENAI));
     drive(&mut group, "bare", empty_answers(), request);
     drive(&mut group, "tollgate", layer.layer(empty_answers()), request);
     drive(&mut group, "tower_governor", tower_governor(empty_answers(), true), request);
@@ -104,7 +104,7 @@ fn chats(c: &mut Criterion) {
     };
     drive(&mut group, "bare", drained(answer()), request);
     for (name, profile) in [("tollgate", OPENAI), ("tollgate_held", COMPATIBLE_USAGE)] {
-        let layer = RateLimitLayer::new(roomy(profile)).provider(profile);
+        let layer = RateLimitLayer::new(ample_limiter(profile)).provider(profile);
         drive(&mut group, name, drained(layer.layer(answer())), request);
     }
     group.bench_function("reading_the_request", |b| {
@@ -146,7 +146,7 @@ fn refusals(c: &mut Criterion) {
 }
 
 /// Returns a limiter that a benchmark never exhausts: a token refills every nanosecond.
-fn roomy(profile: Profile) -> Limiter {
+fn ample_limiter(profile: Profile) -> Limiter {
     limiter(profile, Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000))
 }
 
@@ -158,7 +158,7 @@ fn limiter(profile: Profile, quota: Quota) -> Limiter {
 type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;
 
 fn by_tokens(profile: Profile) -> Tokens {
-    RateLimitLayer::new(roomy(profile))
+    RateLimitLayer::new(ample_limiter(profile))
         .classify((|tokens: &u64| Classified::new(KEY, Cost::new().tokens(*tokens))) as _)
         .observe((|tokens: &u64| Some(Cost::new().tokens(*tokens))) as _)
 }

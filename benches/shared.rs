@@ -29,27 +29,31 @@ async fn main() {
     let server = Server::start();
     let mut redis = server.connect().await;
     println!("server CPU time per call (total, script), {CALLS} calls in sequence");
-    gcra(&mut redis).await;
+    measure_gcra(&mut redis).await;
     let exact = limiter(&server, SharingMode::Exact, "exact");
     let settled = Cost::new().tokens(90);
     exact.acquire("warm", &cost()).await.unwrap().settle(&settled);
-    meter(&mut redis, "reserve three buckets, settle", || async {
+    print_server_time(&mut redis, "reserve three buckets, settle", || async {
         exact.acquire("k", &cost()).await.unwrap().settle(&settled);
     })
     .await;
     println!("decisions per second");
-    rate("local limiter, one key", || own("k"), 1).await;
-    rate("exact, one key", || async { many(exact.clone(), 1, 5_000).await }, 1).await;
-    rate("exact, 64 keys", || async { many(exact.clone(), 64, 400).await }, 1).await;
+    print_rate("local limiter, one key", || decide_locally("k"), 1).await;
+    print_rate("exact, one key", || async { decide_on_keys(exact.clone(), 1, 5_000).await }, 1)
+        .await;
+    print_rate("exact, 64 keys", || async { decide_on_keys(exact.clone(), 64, 400).await }, 1)
+        .await;
     let leased = limiter(&server, SharingMode::Lease, "lease");
-    hot(leased.clone(), 1_000).await;
-    rate("leases, one key", || async { hot(leased.clone(), 500_000).await }, 1).await;
-    rate("leases, one key, two threads", || two(&leased), 1).await;
+    decide_on_one_key(leased.clone(), 1_000).await;
+    print_rate("leases, one key", || async { decide_on_one_key(leased.clone(), 500_000).await }, 1)
+        .await;
+    print_rate("leases, one key, two threads", || decide_on_two_threads(&leased), 1).await;
 }
 
-async fn two(limiter: &Limiter) -> u64 {
-    let tasks =
-        [limiter.clone(), limiter.clone()].map(|limiter| tokio::spawn(hot(limiter, 250_000)));
+/// Makes decisions on one key on two threads.
+async fn decide_on_two_threads(limiter: &Limiter) -> u64 {
+    let tasks = [limiter.clone(), limiter.clone()]
+        .map(|limiter| tokio::spawn(decide_on_one_key(limiter, 250_000)));
     let mut sum = 0;
     for task in tasks {
         sum += task.await.unwrap();
@@ -57,13 +61,14 @@ async fn two(limiter: &Limiter) -> u64 {
     sum
 }
 
-async fn own(key: &str) -> u64 {
+/// Makes decisions of a local limiter.
+async fn decide_locally(key: &str) -> u64 {
     let limiter = Limiter::builder().quota(key, quota()).margin(Margin::NONE).build().unwrap();
-    hot(limiter, 500_000).await
+    decide_on_one_key(limiter, 500_000).await
 }
 
 /// Makes decisions in sequence on one key.
-async fn hot(limiter: Limiter, decisions: u64) -> u64 {
+async fn decide_on_one_key(limiter: Limiter, decisions: u64) -> u64 {
     let cost = cost();
     for at in 0..decisions {
         drop(limiter.acquire("k", &cost).await.unwrap());
@@ -75,7 +80,7 @@ async fn hot(limiter: Limiter, decisions: u64) -> u64 {
 }
 
 /// Makes decisions on several keys concurrently, in sequence on each key.
-async fn many(limiter: Limiter, keys: u64, each: u64) -> u64 {
+async fn decide_on_keys(limiter: Limiter, keys: u64, each: u64) -> u64 {
     let task = |key: u64| {
         let limiter = limiter.clone();
         tokio::spawn(async move {
@@ -92,7 +97,8 @@ async fn many(limiter: Limiter, keys: u64, each: u64) -> u64 {
     keys * each
 }
 
-async fn rate<F: Future<Output = u64>>(name: &str, run: impl Fn() -> F, times: u32) {
+/// Prints the decisions per second of a run.
+async fn print_rate<F: Future<Output = u64>>(name: &str, run: impl Fn() -> F, times: u32) {
     for _ in 0..times {
         let begin = Instant::now();
         let decisions = run().await;
@@ -139,7 +145,8 @@ redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - 
 return {1, 0}
 ";
 
-async fn gcra(redis: &mut MultiplexedConnection) {
+/// Measures the script of one bucket.
+async fn measure_gcra(redis: &mut MultiplexedConnection) {
     let script = Script::new(GCRA);
     let mut other = redis.clone();
     let mut invocation = script.key("gcra");
@@ -151,10 +158,11 @@ async fn gcra(redis: &mut MultiplexedConnection) {
             let _: (u64, u64) = invocation.invoke_async(&mut redis).await.unwrap();
         }
     };
-    meter(redis, "GCRA, one bucket", run).await;
+    print_server_time(redis, "GCRA, one bucket", run).await;
 }
 
-async fn meter<F: Future<Output = ()>>(
+/// Prints the CPU time of the server per call.
+async fn print_server_time<F: Future<Output = ()>>(
     redis: &mut MultiplexedConnection,
     name: &str,
     run: impl Fn() -> F,

@@ -37,7 +37,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 async fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    println!("                     answered   429s  fell back  put off  in flight      took");
+    println!("                     answered   429s  fell back  postponed  in flight      took");
     if let [kind, url] = arguments[..] {
         let buses = (0..AGENTS).map(|_| connect(kind, url)).collect::<Result<Vec<_>, _>>()?;
         show("independent", &run(30, &Strategy::Independent).await?);
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// The way in which the agents share the account.
+/// A strategy by which the agents share the account.
 #[derive(Debug)]
 pub(crate) enum Strategy {
     Independent,
@@ -70,7 +70,7 @@ pub(crate) struct Outcome {
     /// Tasks that were done without the model, because no quota was available.
     pub(crate) fell_back: u64,
     /// Tasks that were postponed, because the wait would have been too long.
-    pub(crate) put_off: u64,
+    pub(crate) postponed: u64,
     /// The maximum number of requests of one agent in flight.
     pub(crate) in_flight: u64,
     pub(crate) took: Duration,
@@ -90,12 +90,12 @@ pub(crate) async fn run(tasks: u64, strategy: &Strategy) -> Result<Outcome, Erro
     let took = limiters[0].now() - begin;
     let stats = model.provider.lock().stats().total;
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let Tally { fell_back, put_off, in_flight } = &model.tally;
+    let Tally { fell_back, postponed, in_flight } = &model.tally;
     Ok(Outcome {
         answered: stats.admitted,
         refused: stats.refused,
         fell_back: load(fell_back),
-        put_off: load(put_off),
+        postponed: load(postponed),
         in_flight: load(in_flight),
         took,
     })
@@ -134,7 +134,7 @@ async fn run_task(limiter: &Limiter, model: &Model, task: u64) -> Result<(), Err
         1 => match limiter.acquire(MODEL, &Cost::new()).max_wait(Duration::from_secs(5)).await {
             Ok(permit) => permit,
             Err(AcquireError::DeadlineExceeded { .. }) => {
-                model.tally.put_off.fetch_add(1, Ordering::Relaxed);
+                model.tally.postponed.fetch_add(1, Ordering::Relaxed);
                 limiter.acquire(MODEL, &Cost::new()).await?
             }
             Err(error) => return Err(error.into()),
@@ -177,7 +177,7 @@ struct Model {
 #[derive(Debug, Default)]
 struct Tally {
     fell_back: AtomicU64,
-    put_off: AtomicU64,
+    postponed: AtomicU64,
     in_flight: AtomicU64,
 }
 
@@ -207,9 +207,9 @@ fn connect(kind: &str, url: &str) -> Result<Arc<dyn Bus>, Error> {
 }
 
 fn show(strategy: &str, outcome: &Outcome) {
-    let Outcome { answered, refused, fell_back, put_off, in_flight, took } = outcome;
+    let Outcome { answered, refused, fell_back, postponed, in_flight, took } = outcome;
     println!(
-        "{strategy:20} {answered:8} {refused:6} {fell_back:10} {put_off:8} {in_flight:10} {took:9.1?}"
+        "{strategy:20} {answered:8} {refused:6} {fell_back:10} {postponed:10} {in_flight:10} {took:9.1?}"
     );
 }
 

@@ -25,7 +25,7 @@ async fn main() -> Result<(), Error> {
     let result = evaluate(1_000, 64).await?;
     println!(
         "{} of {} right after {:.0?}; {} refused (429)",
-        result.right, result.asked, result.took, result.refused
+        result.right, result.requests, result.took, result.refused
     );
     Ok(())
 }
@@ -33,14 +33,14 @@ async fn main() -> Result<(), Error> {
 /// The result of an evaluation.
 #[derive(Debug)]
 pub(crate) struct Evaluation {
-    pub(crate) asked: u64,
+    pub(crate) requests: u64,
     pub(crate) right: u64,
     pub(crate) refused: u64,
     pub(crate) took: Duration,
 }
 
-/// Sends `examples` examples to the model, at most `at_once` of them concurrently.
-pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation, Error> {
+/// Sends `examples` examples to the model, at most `concurrency` of them concurrently.
+pub(crate) async fn evaluate(examples: u64, concurrency: usize) -> Result<Evaluation, Error> {
     let quota = Quota::new().rpm(600).tpm(60_000);
     let limiter = Limiter::builder()
         .provider(OPENAI)
@@ -53,13 +53,13 @@ pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation
 
     let right = stream::iter(0..examples)
         .map(|example| ask(&limiter, &model, example))
-        .buffer_unordered(at_once)
+        .buffer_unordered(concurrency)
         .try_fold(0, |right, answer| async move { Ok(right + u64::from(is_right(&answer))) })
         .await?;
 
     let took = limiter.now() - begin;
     let stats = model.lock().stats().total;
-    Ok(Evaluation { asked: stats.received, right, refused: stats.refused, took })
+    Ok(Evaluation { requests: stats.received, right, refused: stats.refused, took })
 }
 
 /// Runs one task: waits for quota, sends the request, and settles its actual cost.

@@ -87,34 +87,34 @@ impl KeyExtractor for Tenant {
 
 type Answer = Response<axum::body::Body>;
 
-/// Returns a tower_governor service with one limit, which never refuses if `roomy` is set, and otherwise
-/// refuses all requests but the first.
+/// Returns a tower_governor service with one limit, which never refuses if `is_ample` is set, and otherwise
+/// admits only the first request.
 pub(crate) fn tower_governor<S, R>(
     inner: S,
-    roomy: bool,
+    is_ample: bool,
 ) -> Governor<Tenant, governor::middleware::NoOpMiddleware, S, axum::body::Body>
 where
     S: Service<Request<R>, Response = Answer>,
 {
-    limited(inner, finish(&mut builder(roomy)))
+    limited(inner, finish(&mut builder(is_ample)))
 }
 
 /// Returns the same service with `x-ratelimit-limit` and `x-ratelimit-remaining` in its responses.
 pub(crate) fn tower_governor_headers<S, R>(
     inner: S,
-    roomy: bool,
+    is_ample: bool,
 ) -> Governor<Tenant, governor::middleware::StateInformationMiddleware, S, axum::body::Body>
 where
     S: Service<Request<R>, Response = Answer>,
 {
-    limited(inner, finish(&mut builder(roomy).use_headers()))
+    limited(inner, finish(&mut builder(is_ample).use_headers()))
 }
 
 type Plain = GovernorConfigBuilder<Tenant, governor::middleware::NoOpMiddleware>;
 
-fn builder(roomy: bool) -> Plain {
+fn builder(is_ample: bool) -> Plain {
     let mut builder = GovernorConfigBuilder::default().key_extractor(Tenant);
-    match roomy {
+    match is_ample {
         true => builder.period(Duration::from_nanos(1)).burst_size(u32::MAX),
         false => builder.period(Duration::from_secs(3_600)).burst_size(1),
     };

@@ -12,7 +12,7 @@ mod evaluate;
 async fn f09_task_stream_takes_the_required_time_without_429() {
     for concurrency in [64, 1_000] {
         let result = evaluate::evaluate(1_000, concurrency).await.unwrap();
-        assert_eq!((result.asked, result.refused), (1_000, 0), "concurrency {concurrency}");
+        assert_eq!((result.requests, result.refused), (1_000, 0), "concurrency {concurrency}");
         // Some responses are cut off at `max_tokens`, others aren't.
         assert!((1..1_000).contains(&result.right), "{} right", result.right);
         let demanded = Duration::from_secs(40)..Duration::from_secs(43);

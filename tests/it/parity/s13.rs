@@ -34,7 +34,7 @@ async fn s13_fifty_agents_on_a_bus_are_refused_less_than_alone() {
 async fn s13_fifty_agents_with_shares_are_never_refused() {
     let shares = run(100, Strategy::Shares).await;
     assert_eq!(shares.refused, 0);
-    assert!(shares.put_off > 0 && shares.fell_back > 0, "{shares:?}");
+    assert!(shares.postponed > 0 && shares.fell_back > 0, "{shares:?}");
     // 4,550 requests, of which 1,200 are sent immediately, then 20 per second.
     assert!(shares.took < Duration::from_secs(180), "{shares:?}");
 }
