@@ -43,6 +43,6 @@ impl Decision {
     pub fn refused(&self) -> Option<Refused> {
         let Self { code, need, asked_at, .. } = *self;
         let (key, dimension) = (self.key.clone(), self.dimension.clone());
-        self.wait.map(|wait| Refused { key, code, dimension, wait, need, asked_at, figures: None })
+        self.wait.map(|wait| Refused { key, code, dimension, wait, need, asked_at, levels: None })
     }
 }

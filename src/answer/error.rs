@@ -4,7 +4,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::code::Code;
-use super::stats::Figures;
+use super::stats::LimitLevels;
 use crate::engine::Wait;
 use crate::plan::MissingFeature;
 use crate::quota::{Dimension, Key, UnknownZone};
@@ -27,7 +27,7 @@ pub struct Refused {
     /// The time of the refusal.
     pub asked_at: Timestamp,
     /// The levels of the request's keys at that time, one for each in its order, if requested.
-    pub(crate) figures: Option<Box<SmallVec<[Figures; 1]>>>,
+    pub(crate) levels: Option<Box<SmallVec<[LimitLevels; 1]>>>,
 }
 
 /// The amount that a request needs, and the limit that it is checked against.
@@ -43,7 +43,7 @@ impl Refused {
     /// Creates a refusal without a dimension.
     pub(crate) fn new(key: &Key, code: Code, wait: Wait, asked_at: Timestamp) -> Self {
         let key = key.clone();
-        Self { key, code, dimension: None, wait, need: None, asked_at, figures: None }
+        Self { key, code, dimension: None, wait, need: None, asked_at, levels: None }
     }
 
     /// Creates the refusal of a cost in a dimension that no limit counts.
@@ -56,8 +56,8 @@ impl Refused {
     /// Returns the levels of the request's keys at the time of the refusal, one for each in its order, if
     /// the request asked for them.
     #[cfg(feature = "axum")]
-    pub(crate) fn figures(&self) -> Option<&[Figures]> {
-        self.figures.as_ref().map(|figures| &figures[..])
+    pub(crate) fn levels(&self) -> Option<&[LimitLevels]> {
+        self.levels.as_ref().map(|levels| &levels[..])
     }
 
     /// Returns the time from the refusal until the request fits, if no other request comes first. `None`

@@ -81,7 +81,7 @@ impl KeyStats {
 
 /// The limits of one key and the levels of their buckets, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Figures {
+pub(crate) struct LimitLevels {
     /// The current limits; `None` if the key has none.
     pub(crate) rules: Option<Arc<[Rule]>>,
     levels: SmallVec<[Level; 3]>,
@@ -89,7 +89,7 @@ pub(crate) struct Figures {
     pub(crate) at: Timestamp,
 }
 
-impl Figures {
+impl LimitLevels {
     /// Reads the levels of buckets; levels that a backend knows replace them.
     pub(crate) fn new(
         rules: Arc<[Rule]>,

@@ -238,7 +238,7 @@ impl Bucket {
 
     /// Applies a change that another bucket of the same limit recorded at `at`. A negative amount is
     /// refunded as far as that is safe. Times after `now` count as now.
-    pub fn follow(&mut self, rule: &Rule, (at, amount): (Timestamp, i64), now: Timestamp) {
+    pub fn apply(&mut self, rule: &Rule, at: Timestamp, amount: i64, now: Timestamp) {
         let at = at.min(now);
         match (&mut self.0, &rule.spec, amount.unsigned_abs()) {
             _ if rule.is_past(at, now) => {}

@@ -10,13 +10,13 @@ use crate::timestamp::Timestamp;
 pub(crate) enum Denial {
     /// A bucket of the key is short.
     Short(Shortfall),
-    /// The key cools down; the request is admitted at this time.
+    /// The key cools down; the request fits at this time.
     CoolingDown(Wait),
-    /// Other requests wait, and their turn comes first.
+    /// Other requests wait before this one.
     OthersWaiting,
-    /// A backend has no room, and doesn't say in which bucket.
+    /// A backend refused the request without naming a bucket.
     Elsewhere(Wait),
-    /// A backend can't be asked until then.
+    /// The backend is unreachable until this time.
     Away(Timestamp),
     /// The key is unknown, and unknown keys are refused.
     Unknown,
@@ -27,13 +27,14 @@ pub(crate) enum Denial {
 }
 
 impl Denial {
-    /// Returns the refusal of a request of this cost: by the plan that the key follows, and that of its
-    /// quota.
+    /// Returns the refusal of a request of this cost. `plan` is the plan that the key follows now, and
+    /// `full_plan` that of its quota.
     #[cold]
     pub(crate) fn refused(
         self,
         key: &Key,
-        (plan, full): (&Plan, &Plan),
+        plan: &Plan,
+        full_plan: &Plan,
         cost: &Cost,
         now: Timestamp,
     ) -> Refused {
@@ -42,12 +43,12 @@ impl Denial {
             Self::OthersWaiting => (Code::OthersWaiting, None, None),
             Self::CoolingDown(_) => (Code::CoolingDown, None, None),
             Self::Unknown => (Code::UnknownModel, None, None),
-            Self::Uncounted => (Code::MissingLimit, plan.refuses(cost, |_| false), None),
+            Self::Uncounted => (Code::MissingLimit, plan.refused_dimension(cost, |_| false), None),
             Self::Closed => (Code::Closed, None, None),
             Self::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Self::Elsewhere(_) => (Code::LimitExceeded, None, None),
             Self::Away(_) => (Code::Unavailable, None, None),
-            Self::Short(short) => match full.rules.get(short.rule) {
+            Self::Short(short) => match full_plan.rules.get(short.rule) {
                 Some(rule) => {
                     let is_never = short.wait == Wait::Never;
                     let limit = if is_never { rule.max_amount() } else { rule.capacity() };
@@ -55,13 +56,14 @@ impl Denial {
                     let code = Code::of(rule.limit(), short.wait);
                     (code, Some(rule.dimension().clone()), Some(need))
                 }
-                // The quota has changed since a backend was asked.
+                // The quota has changed since the backend decided.
                 None => (Code::LimitExceeded, None, None),
             },
         };
         Refused { dimension, need, ..Refused::new(key, code, self.wait(), now) }
     }
 
+    /// Returns the time at which the request fits.
     pub(crate) fn wait(self) -> Wait {
         match self {
             Self::Short(short) => short.wait,

@@ -10,48 +10,50 @@ use crate::plan::{Buckets, Plan, resize};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// The limits of one key: its plan, and a bucket for each rule of it.
+/// The limits of one key: its plan, with a bucket for each rule.
 ///
-/// Pure: no locks, no clock; `now` is an argument.
+/// Pure: it owns no lock and reads no clock.
 #[derive(Debug)]
 pub(crate) struct Limits {
     pub(crate) plan: Arc<Plan>,
     pub(crate) buckets: Buckets,
 }
 
-/// A reservation at its end: the version of the plan that it was granted under, when, and its cost.
+/// A reservation that ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Granted<'a> {
+    /// The version of the plan that it was granted under.
     pub(crate) version: u32,
+    /// The time at which it was granted.
     pub(crate) at: Timestamp,
     pub(crate) cost: &'a Cost,
 }
 
 impl Limits {
-    /// Limits of which nothing is used.
+    /// Creates unused limits.
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
-        Self { buckets: plan.fresh(), plan }
+        Self { buckets: plan.new_buckets(), plan }
     }
 
-    /// Each rule with its bucket.
+    /// Returns each rule with its bucket.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Rule, &Bucket)> {
         self.plan.rules.iter().zip(&self.buckets)
     }
 
-    /// Each rule with its bucket, to be changed.
+    /// Returns each rule with its bucket, mutably.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&Rule, &mut Bucket)> {
         self.plan.rules.iter().zip(&mut self.buckets)
     }
 
-    /// Returns whether a new key would be the same.
+    /// Returns whether the limits are equivalent to unused ones.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         self.iter().all(|(rule, bucket)| bucket.is_fresh(rule, now))
     }
 
-    /// Reserves, if it is plain that the cost fits. `false` tells nothing: a full check may still
-    /// admit it.
+    /// Reserves if a quick check shows that the cost fits. `false` means only that a full check has to
+    /// decide.
     #[inline]
-    pub(crate) fn reserve_if_plain(&mut self, cost: &Cost, now: Timestamp) -> bool {
+    pub(crate) fn try_reserve_fast(&mut self, cost: &Cost, now: Timestamp) -> bool {
         let Self { plan, buckets } = self;
         let fits = plan.counts(cost) && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
@@ -60,17 +62,17 @@ impl Limits {
         fits
     }
 
-    /// Reserves, whether the cost fits or not.
+    /// Reserves even if the cost doesn't fit.
     pub(crate) fn commit(&mut self, cost: &Cost, now: Timestamp) {
         engine::commit(&self.plan.rules, &mut self.buckets, cost, now);
     }
 
-    /// Takes a cost without a reservation, whether it fits or not.
+    /// Charges a cost without a reservation, even if it doesn't fit.
     pub(crate) fn charge(&mut self, cost: &Cost, now: Timestamp) {
         engine::charge(&self.plan.rules, &mut self.buckets, cost, now);
     }
 
-    /// Ends a reservation; `charged` is `None` for a request that never left.
+    /// Ends a reservation. `charged` is `None` for a request that was never sent.
     pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>, now: Timestamp) {
         let Self { plan, buckets } = self;
         let (sent, reserved) = (granted.at, granted.cost);
@@ -84,14 +86,14 @@ impl Limits {
         if granted.version == plan.version {
             end(0, plan.rules.len());
         } else {
-            // The quota has changed since: rules that came later never held anything of this request.
-            let stood = (0..plan.rules.len()).filter(|&rule| plan.stood(rule, granted.version));
-            stood.for_each(|rule| end(rule, rule + 1));
+            // The quota has changed since. Rules that were added later hold nothing of this request.
+            let held = (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version));
+            held.for_each(|rule| end(rule, rule + 1));
         }
     }
 
-    /// Settles the part of one dimension that a request holds, before the request ends. Returns the
-    /// rules that were settled.
+    /// Settles one dimension of a reservation before the request ends. Returns the rules that were
+    /// settled.
     pub(crate) fn settle_early(
         &mut self,
         granted: Granted<'_>,
@@ -101,30 +103,30 @@ impl Limits {
     ) -> SmallVec<[usize; 2]> {
         let Self { plan, buckets } = self;
         let mut settled = SmallVec::new();
-        for (at, rule) in plan.rules.iter().enumerate() {
-            if rule.holds() && rule.dimension() == dimension && plan.stood(at, granted.version) {
-                let bucket = &mut buckets[at..=at];
-                // A bucket that holds doesn't ask for the time of sending.
+        for (index, rule) in plan.rules.iter().enumerate() {
+            let is_held = rule.holds() && plan.has_since(index, granted.version);
+            if is_held && rule.dimension() == dimension {
+                let bucket = &mut buckets[index..=index];
+                // The time of sending doesn't matter to a rule that holds until the end.
                 engine::settle(slice::from_ref(rule), bucket, now, granted.cost, charged, now);
-                settled.push(at);
+                settled.push(index);
             }
         }
         settled
     }
 
-    /// Returns the limits of a key that follows another plan from now on: the amounts used stay used,
-    /// the amounts held stay held.
+    /// Returns the limits under another plan. Usage and held amounts are kept.
     pub(crate) fn carried(&self, plan: Arc<Plan>, now: Timestamp) -> Self {
         Self { buckets: plan.carry(&self.plan, &self.buckets, now), plan }
     }
 
-    /// Returns the same limits in other amounts.
+    /// Returns the same limits with other amounts.
     pub(crate) fn resized(&self, plan: Arc<Plan>, now: Timestamp) -> Self {
-        Self { buckets: resize((&self.plan.rules, &self.buckets), &plan.rules, now), plan }
+        Self { buckets: resize(&self.plan.rules, &self.buckets, &plan.rules, now), plan }
     }
 
-    /// Forgets the amounts used. Reservations in flight stay held, and return nothing of what they
-    /// took: `plan` is the successor of this plan, in a version of its own.
+    /// Resets the usage. Reservations in flight stay held, and return nothing of their usage when they
+    /// end, because `plan` is a new version of this plan.
     pub(crate) fn clear(&mut self, plan: Arc<Plan>) {
         self.plan = plan;
         for (rule, bucket) in self.plan.rules.iter().zip(&mut self.buckets) {
@@ -132,24 +134,25 @@ impl Limits {
         }
     }
 
-    /// Returns what to keep of the buckets across a restart, less the amounts that others hold: by rule.
+    /// Returns the state of the buckets to keep across a restart, less the amounts that others hold of each
+    /// rule.
     pub(crate) fn save(
         &self,
         held_by_others: impl Fn(usize) -> u64,
         now: Timestamp,
     ) -> Vec<BucketSnapshot> {
-        let save = |(at, (rule, bucket)): (usize, (&Rule, &Bucket))| {
+        let save = |(index, (rule, bucket)): (usize, (&Rule, &Bucket))| {
             let limit = rule.limit();
             let mut saved = bucket.save(rule, now);
-            saved.held = saved.held.saturating_sub(held_by_others(at));
+            saved.held = saved.held.saturating_sub(held_by_others(index));
             let is_fresh = saved.taken.is_empty() && saved.held == 0;
-            let kept = !is_fresh && *limit.dimension() != Dimension::Concurrency;
-            kept.then(|| BucketSnapshot::new(limit.dimension().clone(), limit.window(), saved))
+            let is_kept = !is_fresh && *limit.dimension() != Dimension::Concurrency;
+            is_kept.then(|| BucketSnapshot::new(limit.dimension().clone(), limit.window(), saved))
         };
         self.iter().enumerate().filter_map(save).collect()
     }
 
-    /// Takes saved amounts on top; a limit that the key doesn't have is left out.
+    /// Adds saved amounts. Amounts of limits that the key doesn't have are left out.
     pub(crate) fn absorb(&mut self, saved: &[BucketSnapshot], now: Timestamp) {
         for other in saved {
             for (rule, bucket) in self.iter_mut() {
@@ -161,7 +164,7 @@ impl Limits {
         }
     }
 
-    /// Moves all times back by as much as the clock was set back.
+    /// Moves all times back by the amount by which the clock was set back.
     pub(crate) fn rebase(&mut self, back: Duration) {
         self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
     }

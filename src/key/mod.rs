@@ -1,12 +1,12 @@
-//! The parts of a key's state: plain state machines over values, with `now` as an argument.
+//! The parts of a key's state: pure state machines with `now` as an argument.
 //!
-//! They own no lock, read no clock and call no waker, and none knows the
-//! [`KeyState`](crate::limiter) that owns them.
+//! They own no lock, read no clock, call no waker, and don't know the [`KeyState`](crate::limiter) that
+//! owns them.
 //!
 //! - [`limits`]: the buckets of a key under its plan.
-//! - [`queue`]: requests and gates that wait, in the order of their turns.
-//! - [`adapt`]: evidence of the provider's limits: cool-downs, reduced limits, headers.
-//! - [`journal`]: changes that a store has not collected yet.
+//! - [`queue`]: waiting requests and gates, in the order of their turns.
+//! - [`adapt`]: cool-downs, reduced limits, and usage by others that headers show.
+//! - [`journal`]: changes that a store hasn't collected yet.
 
 pub(crate) mod adapt;
 pub(crate) mod changes;

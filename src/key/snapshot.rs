@@ -2,46 +2,46 @@ use crate::engine::Saved;
 use crate::quota::{Dimension, Window};
 use crate::timestamp::Timestamp;
 
-/// One key's state, to be kept across a restart.
+/// The state of one key, to keep across a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeySnapshot {
     /// The key.
     pub key: String,
-    /// Its buckets that aren't fresh.
+    /// The buckets that are in use.
     pub buckets: Vec<BucketSnapshot>,
-    /// Until when it cools down after a refusal, if it does.
+    /// The end of the cool-down after a refusal, if the key cools down.
     pub cooling_until: Option<Timestamp>,
 }
 
-/// One bucket's state: what was taken and when, whatever the algorithm.
+/// The state of one bucket: amounts and times, independent of the algorithm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BucketSnapshot {
     /// The dimension that the bucket counts.
     pub dimension: Dimension,
-    /// Its window.
+    /// The window of the limit.
     pub window: Window,
-    /// The amounts taken and held.
+    /// The used and held amounts.
     pub saved: Saved,
-    /// As [`BucketChanges::refill`](crate::limiter::BucketChanges::refill), where a store says it.
+    /// The same as [`BucketChanges::refill`](crate::limiter::BucketChanges::refill), if a store states it.
     pub refill: u64,
 }
 
 impl KeySnapshot {
-    /// A key's state from elsewhere.
+    /// Creates the state of a key.
     pub fn new(key: impl Into<String>, buckets: Vec<BucketSnapshot>) -> Self {
         Self { key: key.into(), buckets, cooling_until: None }
     }
 
-    /// Returns whether a new key would be the same.
+    /// Returns whether the key is equivalent to a new one.
     pub(crate) fn is_fresh(&self) -> bool {
         self.buckets.is_empty() && self.cooling_until.is_none()
     }
 }
 
 impl BucketSnapshot {
-    /// A bucket's state from elsewhere.
+    /// Creates the state of a bucket.
     pub fn new(dimension: Dimension, window: Window, saved: Saved) -> Self {
         Self { dimension, window, saved, refill: 0 }
     }

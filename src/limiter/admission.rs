@@ -1,28 +1,28 @@
-//! Admission under one key: the fast exit that nearly every request takes, and the answer of a call
-//! that doesn't wait. Requests under several keys, and requests that wait, are judged by
-//! [`Request`](super::request::Request).
+//! Admission under one key: the fast path that nearly every request takes, and calls that don't wait.
+//! [`Request`](super::request::Request) judges requests under several keys and requests that wait.
 
 use std::sync::Arc;
 
 use super::core::Core;
 use super::entry::{Entry, Locked};
-use super::permit::{Part, Permit};
+use super::key_reservation::GrantedKey;
+use super::permit::Permit;
 use crate::answer::error::Refused;
 use crate::event::Event;
 use crate::plan::Plan;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// The answer of one key.
+/// The result of an attempt under one key.
 pub(super) enum Answer {
     Granted(Permit),
     Refused(Refused),
-    /// This entry can't tell: it is retired, the limiter is closed, or the buckets are elsewhere.
+    /// The entry cannot decide: it is retired, the limiter is closed, or a backend keeps the buckets.
     Unknown,
 }
 
-/// Reserves, if it is plain that the cost fits. With default limits only a key that follows them, or a
-/// quota that names it. `None` doesn't mean that the request is refused.
+/// Reserves if a quick check shows that the cost fits. If the request has default limits, the key must
+/// follow them, or a quota must cover it. `None` means only that the slow path has to decide.
 #[inline(always)]
 pub(super) fn try_fast(
     entry: Arc<Entry>,
@@ -34,7 +34,7 @@ pub(super) fn try_fast(
     reserve_fast(entry, cost, follows, |_| ()).ok()
 }
 
-/// Reserves, or says why not; doesn't wait.
+/// Reserves or refuses, without waiting.
 #[inline(always)]
 pub(super) fn try_one(entry: Arc<Entry>, cost: &Cost) -> Answer {
     match reserve_fast(entry, cost, |_| true, |locked| reserve_or_refuse(locked, cost)) {
@@ -43,7 +43,7 @@ pub(super) fn try_one(entry: Arc<Entry>, cost: &Cost) -> Answer {
     }
 }
 
-/// Reserves by the fast exit, or else goes on under the same lock.
+/// Reserves by the fast path, or else calls `otherwise` under the same lock.
 #[inline(always)]
 fn reserve_fast<T>(
     entry: Arc<Entry>,
@@ -57,15 +57,15 @@ fn reserve_fast<T>(
         return Err(otherwise(None));
     }
     let now = state.now();
-    if !is_current(state.plan()) || !state.reserve_if_free(cost, now) {
-        return Err(otherwise(Some(entry.locked(state))));
+    if !is_current(state.plan()) || !state.try_reserve_fast(cost, now) {
+        return Err(otherwise(Some(entry.continue_locked(state))));
     }
     if state.take_dirty() {
         entry.push_dirty();
     }
     let (version, holds) = (state.plan().version, state.plan().holds);
     drop(state);
-    Ok(granted(entry, (version, holds), cost, now))
+    Ok(grant(entry, version, holds, cost, now))
 }
 
 #[inline(never)]
@@ -77,9 +77,10 @@ fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
     let cost = &*locked.plan().clip_guesses(cost);
     match locked.reserve(cost) {
         Ok(()) => {
-            let (of_plan, now) = ((locked.plan().version, locked.plan().holds), locked.now());
+            let (version, holds) = (locked.plan().version, locked.plan().holds);
+            let now = locked.now();
             drop(locked);
-            Answer::Granted(granted(Arc::clone(entry), of_plan, cost, now))
+            Answer::Granted(grant(Arc::clone(entry), version, holds, cost, now))
         }
         Err(denial) => {
             let refused = locked.refused(&entry.key, denial, cost);
@@ -91,12 +92,7 @@ fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
 }
 
 #[inline(always)]
-fn granted(
-    entry: Arc<Entry>,
-    (version, holds): (u32, bool),
-    cost: &Cost,
-    now: Timestamp,
-) -> Permit {
+fn grant(entry: Arc<Entry>, version: u32, holds: bool, cost: &Cost, now: Timestamp) -> Permit {
     let core = &entry.core;
     core.totals.count_granted();
     core.events.send(|| Event::Granted {
@@ -104,7 +100,7 @@ fn granted(
         cost: cost.clone(),
         metadata: None,
     });
-    Permit::new(Part::new(entry, version), cost.clone(), now, holds)
+    Permit::new(GrantedKey::new(entry, version), cost.clone(), now, holds)
 }
 
 fn count_denied(core: &Core, refused: &Refused) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 #[cfg(feature = "regex")]
 use regex::Regex;
 
-use super::core::{Settings, Time};
+use super::core::{AnyClock, Settings};
 use super::limiter::Limiter;
 use super::outputs::Quantile;
 use crate::answer::error::BuildError;
@@ -12,7 +12,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::key::adapt::Reduction;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
-use crate::plan::{MissingFeature, QuotaOrigin, QuotaTable, UnknownKey};
+use crate::plan::{MissingFeature, QuotaOrigin, QuotaRegistry, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Margin, Quota, Share};
 
@@ -29,7 +29,7 @@ pub struct Builder {
     max_keys: usize,
     quantile: f64,
     reduction: Reduction,
-    clock: Option<Time>,
+    clock: Option<AnyClock>,
     backend: Option<Arc<dyn Backend>>,
 }
 
@@ -153,7 +153,7 @@ impl Builder {
 
     /// Where time comes from. Default: the system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(Time::Other(Arc::new(clock)));
+        self.clock = Some(AnyClock::Other(Arc::new(clock)));
         self
     }
 
@@ -170,15 +170,16 @@ impl Builder {
     /// none, and for what needs a feature that this program was built without: a quota of a regular
     /// expression, a provider whose default quotas end their days in a time zone.
     pub fn build(self) -> Result<Limiter, BuildError> {
-        let mut quotas = QuotaTable::new(&self.profiles, &self.unknown, self.margin, self.share)?;
+        let mut quotas =
+            QuotaRegistry::new(&self.profiles, &self.unknown, self.margin, self.share)?;
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);
             }
             MissingFeature::of_quota(key)?;
-            quotas.set(key, quota, (QuotaOrigin::Configured, 0));
+            quotas.set(key, quota, QuotaOrigin::Configured, 0);
         }
-        let clock = self.clock.unwrap_or_else(|| Time::System(SystemClock::new()));
+        let clock = self.clock.unwrap_or_else(|| AnyClock::System(SystemClock::new()));
         let settings = Settings {
             max_waiting: self.max_waiting,
             max_keys: self.max_keys,

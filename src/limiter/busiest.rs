@@ -36,7 +36,7 @@ impl Busiest {
         });
         let named: Vec<_> = shared.core.quotas.read().named().cloned().collect();
         for key in named {
-            if shared.name(&key, None).find().is_none() {
+            if shared.key_ref(&key, None).find().is_none() {
                 search.see(Busy::default(), &key);
             }
         }

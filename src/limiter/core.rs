@@ -10,7 +10,7 @@ use crate::backend::{Backend, Reservation, ReserveError};
 use crate::clock::{Boot, Clock, Sleep, SystemClock};
 use crate::event::{Events, StripedTotals};
 use crate::key::adapt::Pace;
-use crate::plan::QuotaTable;
+use crate::plan::QuotaRegistry;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RandomState, RwLock};
 use crate::timestamp::Timestamp;
@@ -18,21 +18,21 @@ use crate::timestamp::Timestamp;
 /// The state that all keys of a limiter share.
 #[derive(Debug)]
 pub(super) struct Core {
-    pub(super) clock: Time,
-    pub(super) quotas: RwLock<QuotaTable>,
+    pub(super) clock: AnyClock,
+    pub(super) quotas: RwLock<QuotaRegistry>,
     pub(super) hasher: RandomState,
     pub(super) events: Events,
     pub(super) max_waiting: AtomicUsize,
     pub(super) max_keys: usize,
     pub(super) outputs: Outputs,
-    /// `None` where a refusal reduces no limit.
+    /// `None` if a refusal reduces no limit.
     pub(super) reduction: RwLock<Option<Pace>>,
     pub(super) backend: Option<Arc<dyn Backend>>,
-    /// Keys with changes that a store has not collected yet.
+    /// The keys with changes that a store hasn't collected yet.
     pub(super) dirty: Dirty,
     /// The number of keys in the table.
     pub(super) keys: AtomicUsize,
-    /// The budgets that count keys: an entry has the number of its own, from 1.
+    /// The budgets that count keys. An entry refers to its budget by number, from 1.
     budgets: RwLock<Vec<KeyBudget>>,
     /// The number of entries made so far.
     entries: AtomicU32,
@@ -41,7 +41,7 @@ pub(super) struct Core {
     /// Wakes tasks that sleep until the limiter is closed.
     pub(super) closing: Notify,
     closed: AtomicBool,
-    /// Open, and its buckets are in this process: the fast path applies.
+    /// `true` if the limiter is open and keeps its buckets in this process, so that the fast path applies.
     is_fast: AtomicBool,
     arrivals: AtomicU64,
     versions: AtomicU32,
@@ -56,14 +56,14 @@ pub(super) struct Settings {
     pub(super) reduction: Option<Pace>,
 }
 
-/// The clock. The system's is called without dynamic dispatch.
+/// The clock of a limiter. The system's clock is called without dynamic dispatch.
 #[derive(Debug, Clone)]
-pub(super) enum Time {
+pub(super) enum AnyClock {
     System(SystemClock),
     Other(Arc<dyn Clock>),
 }
 
-impl Time {
+impl AnyClock {
     #[inline]
     pub(super) fn now(&self) -> Timestamp {
         match self {
@@ -89,8 +89,8 @@ impl Time {
 
 impl Core {
     pub(super) fn new(
-        clock: Time,
-        quotas: QuotaTable,
+        clock: AnyClock,
+        quotas: QuotaRegistry,
         settings: Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
@@ -118,7 +118,7 @@ impl Core {
         }
     }
 
-    /// Refuses new work from now on. A key that is locked afterwards grants nothing more.
+    /// Refuses new work from now on. A key that is locked afterwards grants no more reservations.
     pub(super) fn close(&self) {
         self.is_fast.store(false, Ordering::Release);
         self.closed.store(true, Ordering::Release);
@@ -149,35 +149,35 @@ impl Core {
         self.backend.as_ref()?.reserve_here(asked)
     }
 
-    /// Takes room for one more key, if there is some; a reserved key always has room. To be called under
-    /// the lock of the key's shard, so that only one thread takes it. Returns the number of the budget
-    /// that counts the key, or 0.
-    pub(super) fn take_room(&self, is_reserved: bool, budget: Option<&KeyBudget>) -> Option<u32> {
+    /// Counts a new key, if the limiter and the budget allow one more; a reserved key is always allowed.
+    /// Must be called under the lock of the key's shard, so that only one thread counts it. Returns the
+    /// number of the budget that counts the key, or 0.
+    pub(super) fn count_key(&self, is_reserved: bool, budget: Option<&KeyBudget>) -> Option<u32> {
         if is_reserved {
             self.keys.fetch_add(1, Ordering::Relaxed);
             return Some(0);
         }
-        if budget.is_some_and(|budget| !budget.take()) {
+        if budget.is_some_and(|budget| !budget.count_key()) {
             return None;
         }
         let more = |keys| (keys < self.max_keys).then_some(keys + 1);
         if self.keys.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            budget.inspect(|budget| budget.give_back());
+            budget.inspect(|budget| budget.uncount_key());
             return None;
         }
         Some(budget.map_or(0, |budget| self.budget_number(budget)))
     }
 
-    /// Returns the room of a key, which a budget of this number has counted.
-    pub(super) fn give_room_back(&self, budget: u32) {
+    /// Stops counting a key that the budget of this number has counted.
+    pub(super) fn uncount_key(&self, budget: u32) {
         self.keys.fetch_sub(1, Ordering::Relaxed);
         if let Some(index) = budget.checked_sub(1) {
-            self.budgets.read()[index as usize].give_back();
+            self.budgets.read()[index as usize].uncount_key();
         }
     }
 
-    /// Returns whether there is room for one more key of this budget.
-    pub(super) fn has_room(&self, budget: Option<&KeyBudget>) -> bool {
+    /// Returns whether the limiter and this budget allow one more key.
+    pub(super) fn allows_key(&self, budget: Option<&KeyBudget>) -> bool {
         let is_full = budget.is_some_and(KeyBudget::is_full);
         self.keys.load(Ordering::Relaxed) < self.max_keys && !is_full
     }
@@ -192,7 +192,7 @@ impl Core {
         }
         let mut budgets = self.budgets.write();
         position(&budgets).unwrap_or_else(|| {
-            // A budget that counts no key here, and has no other user, gives its number to another.
+            // The number of a budget that counts no key here and has no other user is reused.
             let index = budgets.iter().position(KeyBudget::is_unused).unwrap_or(budgets.len());
             match budgets.get_mut(index) {
                 Some(unused) => *unused = budget.clone(),
@@ -202,19 +202,19 @@ impl Core {
         })
     }
 
-    /// Draws the number of an entry.
-    pub(super) fn entry_id(&self) -> u32 {
+    /// Returns the next entry number.
+    pub(super) fn next_entry_id(&self) -> u32 {
         self.entries.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Draws a number of arrival, above all that were drawn before: one order for all keys.
-    pub(super) fn arrival(&self) -> u64 {
+    /// Returns the next arrival number, in one sequence for all keys.
+    pub(super) fn next_arrival(&self) -> u64 {
         self.arrivals.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Draws a version of plans, above all before: a permit of an older version holds nothing of a
-    /// rule that came later.
-    pub(super) fn version(&self) -> u32 {
+    /// Returns the next version of plans. A permit of an older version holds nothing of a rule that was
+    /// added later.
+    pub(super) fn next_version(&self) -> u32 {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -222,7 +222,7 @@ impl Core {
         self.max_waiting.load(Ordering::Relaxed)
     }
 
-    /// Returns the hash by which a key is found.
+    /// Returns the hash of a key.
     #[inline]
     pub(super) fn hash(&self, key: &str) -> u64 {
         use std::hash::{BuildHasher, Hasher};

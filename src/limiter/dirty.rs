@@ -15,13 +15,13 @@ pub(super) trait Collect: Send + Sync {
 #[derive(Default)]
 pub(super) struct Dirty {
     is_tracked: AtomicBool,
-    keys: Mutex<Keys>,
+    keys: Mutex<DirtyKeys>,
     /// The number of collections.
     rounds: AtomicU64,
 }
 
 #[derive(Default)]
-struct Keys {
+struct DirtyKeys {
     listed: Vec<Arc<dyn Collect>>,
     /// The limiter is gone: nothing is collected any more.
     is_closed: bool,

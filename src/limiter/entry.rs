@@ -14,26 +14,26 @@ use crate::plan::Plan;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timestamp::Timestamp;
 
-/// One key: its state, behind a lock of its own.
+/// One key, with its state behind a lock.
 ///
-/// The table holds one `Arc` of it; permits, waiters, handles and the list of dirty keys hold others.
-/// Clones are made under the lock of the table's shard or from another clone, so that an entry with a
-/// single `Arc` has no other user and may be forgotten.
+/// The table holds one `Arc` of an entry; permits, waiters, handles and the list of dirty keys hold
+/// others. Clones are made under the lock of the table's shard or from another clone, so an entry with a
+/// single `Arc` has no other user and can be dropped.
 pub(super) struct Entry {
     pub(super) core: Arc<Core>,
     pub(super) key: Key,
-    /// A number that tells this entry from others, and from a later one of the same key.
+    /// A number that distinguishes this entry from all others, including later ones of the same key.
     pub(super) id: u32,
-    /// The number of the budget that counts the key, or 0.
+    /// The number of the budget that counts the key, or 0 if none does.
     pub(super) budget: u32,
     state: Mutex<KeyState>,
 }
 
-/// The state of a key under its lock. When it is dropped the lock is released, and then the waiters
-/// are woken that changes concern, and events are delivered.
+/// The state of a key under its lock. Dropping it releases the lock, and then wakes the waiters that
+/// changes concern and delivers events.
 pub(super) struct Locked<'a> {
     entry: &'a Arc<Entry>,
-    /// `None` once it is released.
+    /// `None` once the lock is released.
     state: Option<MutexGuard<'a, KeyState>>,
 }
 
@@ -43,11 +43,11 @@ impl Entry {
         if core.dirty.is_tracked() {
             state.track(Timestamp::UNIX_EPOCH);
         }
-        let (core, id) = (Arc::clone(core), core.entry_id());
+        let (core, id) = (Arc::clone(core), core.next_entry_id());
         Self { core, key, id, budget, state: Mutex::new(state) }
     }
 
-    /// Locks the key, for the fast exit: no step of recovery is taken, and no waiter is woken by it.
+    /// Locks the key for the fast path, which takes no recovery steps and wakes no waiters.
     #[inline]
     pub(super) fn lock_fast(&self) -> MutexGuard<'_, KeyState> {
         let now = self.core.clock.now();
@@ -56,19 +56,22 @@ impl Entry {
         state
     }
 
-    /// Locks the key, and takes the steps of recovery that are due.
+    /// Locks the key and takes the recovery steps that are due.
     pub(super) fn lock(self: &Arc<Self>) -> Locked<'_> {
-        self.locked(self.lock_fast())
+        self.continue_locked(self.lock_fast())
     }
 
-    /// Goes on under the lock of the fast exit.
-    pub(super) fn locked<'a>(self: &'a Arc<Self>, state: MutexGuard<'a, KeyState>) -> Locked<'a> {
+    /// Continues under the lock of the fast path, with the recovery steps that are due.
+    pub(super) fn continue_locked<'a>(
+        self: &'a Arc<Self>,
+        state: MutexGuard<'a, KeyState>,
+    ) -> Locked<'a> {
         let mut locked = Locked { entry: self, state: Some(state) };
         locked.recover();
         locked
     }
 
-    /// The state of an entry that has no other user.
+    /// Returns the state of an entry that has no other user.
     pub(super) fn get_mut(&mut self, now: Timestamp) -> &mut KeyState {
         let state = self.state.get_mut();
         state.advance(now, || self.core.clock.now());
@@ -83,7 +86,7 @@ impl Entry {
 }
 
 impl<'a> Locked<'a> {
-    /// Moves to a later time, at which another key was locked.
+    /// Moves to the later time at which another key was locked.
     pub(super) fn advance(&mut self, now: Timestamp) {
         let clock = &self.entry.core.clock;
         DerefMut::deref_mut(self).advance(now, || clock.now());
@@ -98,7 +101,7 @@ impl<'a> Locked<'a> {
         &self.entry.key
     }
 
-    /// Releases the lock. Returns the wakers to be called when all locks are released.
+    /// Releases the lock. Returns the wakers to call after all locks are released.
     #[inline]
     pub(super) fn release(&mut self) -> Option<Wakers> {
         let mut state = self.state.take()?;
@@ -151,7 +154,7 @@ impl Collect for Entry {
 }
 
 impl fmt::Debug for Entry {
-    /// Without its key, which may be an API key.
+    /// Leaves the key out, since it may be an API key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Entry").finish_non_exhaustive()
     }

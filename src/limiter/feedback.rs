@@ -12,7 +12,7 @@ use crate::event::CoolDown;
 use crate::event::Event;
 use crate::event::RateLimited;
 use crate::event::{CapacityUpdate, Ignored};
-use crate::key::adapt::{Adapt, Pace, Reduction, is_rate};
+use crate::key::adapt::{Adapt, KeyPace, Reduction, is_rate};
 use crate::key::limits::Limits;
 use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 use crate::plan::Pattern;
@@ -90,7 +90,7 @@ impl Feedback<'_> {
         if given != Some(false) {
             return;
         }
-        let version = core.version();
+        let version = core.next_version();
         // Of several responses at the same time only the first is taken.
         let taught = core.quotas.write().learn(key, &limits, version);
         let Some((quota, first)) = taught else { return };
@@ -136,7 +136,7 @@ impl Feedback<'_> {
             reduced.then(|| (state.key().clone(), state.capacity()))
         });
         let Some((key, capacity)) = reduced.flatten() else { return false };
-        self.report_reduced(key, capacity, (reason, None));
+        self.report_reduced(key, capacity, reason, None);
         true
     }
 
@@ -184,12 +184,13 @@ impl Feedback<'_> {
             if new >= state.capacity() {
                 return Err(Ignored::NotLower);
             }
-            state
-                .adapt(|adapt, limits, now| adapt.follow_update(limits, pace, new, (sent_at, now)));
+            state.adapt(|adapt, limits, now| {
+                adapt.follow_update(limits, pace, new, sent_at, now);
+            });
             Ok((state.key().clone(), state.capacity()))
         });
         let (key, capacity) = applied.ok_or(Ignored::Unknown)??;
-        self.report_reduced(key, capacity, (&update.reason, Some(&update.agent_id)));
+        self.report_reduced(key, capacity, &update.reason, Some(&update.agent_id));
         Ok(capacity)
     }
 
@@ -207,7 +208,7 @@ impl Feedback<'_> {
     /// # Errors
     /// The reason for which the cool-down is [`Ignored`]; nothing has changed then.
     pub fn apply_cool_down(&self, cool_down: &CoolDown, own: &str) -> Result<Timestamp, Ignored> {
-        let (spread, key) = (self.spread(&cool_down.resource), cool_down.resource.as_str());
+        let (key_pace, key) = (self.key_pace(&cool_down.resource), cool_down.resource.as_str());
         let is_known = |_: &_, state: &KeyState| state.plan().known;
         match () {
             () if cool_down.agent_id == own => return Err(Ignored::Own),
@@ -217,7 +218,7 @@ impl Feedback<'_> {
             }
             () => {}
         }
-        let oldest = spread.0.map_or(OLDEST, |pace| pace.interval);
+        let oldest = key_pace.pace.map_or(OLDEST, |pace| pace.interval);
         let applied = self.with(key, |state| {
             let now = state.now();
             if cool_down.timestamp.abs_diff(now) > oldest {
@@ -228,7 +229,7 @@ impl Feedback<'_> {
                 return Err(Ignored::NotLonger);
             }
             let pause = |adapt: &mut Adapt, limits: &mut Limits, now: Timestamp| {
-                adapt.pause(limits, delay, spread, now)
+                adapt.pause(limits, delay, key_pace, now)
             };
             Ok(state.adapt_and_record(pause))
         });
@@ -283,18 +284,18 @@ impl Feedback<'_> {
     }
 
     /// Returns the pace of reductions, and the part of their spread that this limiter takes for a key.
-    fn spread(&self, key: &str) -> (Option<Pace>, u64) {
+    fn key_pace(&self, key: &str) -> KeyPace {
         let core = &self.shared.core;
-        (*core.reduction.read(), core.hash(key) & 0xffff)
+        KeyPace { pace: *core.reduction.read(), spread_part: core.hash(key) & 0xffff }
     }
 
     /// Applies a refusal, with a change to the key immediately before.
     fn refuse(&self, key: &str, refusal: &RateLimited, before: impl Fn(&mut Locked<'_>)) {
-        let spread = self.spread(key);
+        let key_pace = self.key_pace(key);
         let refused = self.with(key, |state| {
             before(state);
             let refuse = |adapt: &mut Adapt, limits: &mut Limits, now: Timestamp| {
-                adapt.refuse(limits, refusal, spread, now)
+                adapt.refuse(limits, refusal, key_pace, now)
             };
             let reaction = state.adapt_and_record(refuse);
             (state.key().clone(), state.capacity(), reaction)
@@ -304,11 +305,11 @@ impl Feedback<'_> {
         let event = || Event::CoolingDown { key: key.into(), until, agent: None };
         self.shared.core.events.announce(event);
         if reaction.is_reduced {
-            self.report_reduced(reduced_key, capacity, ("refused by the provider", None));
+            self.report_reduced(reduced_key, capacity, "refused by the provider", None);
         }
     }
 
-    fn report_reduced(&self, key: Key, capacity: u64, (reason, agent): (&str, Option<&str>)) {
+    fn report_reduced(&self, key: Key, capacity: u64, reason: &str, agent: Option<&str>) {
         let (reason, agent) = (reason.into(), agent.map(Into::into));
         let event = || Event::Reduced { key, capacity, reason, agent };
         self.shared.core.events.announce(event);

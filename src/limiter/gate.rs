@@ -13,38 +13,37 @@ use crate::key::queue::Turn;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// A future-like gate that opens when a request of one or several keys would be admitted; it takes
-/// nothing. A service asks it in `poll_ready`.
+/// A gate that opens when a request under one or several keys would be admitted. It reserves nothing, so
+/// that a service can poll it in `poll_ready`.
 ///
-/// Any number of gates can wait for a key; the first is woken and, once through, wakes the next. One
-/// that isn't polled when its time has come loses its place to the next, a quarter of a second
-/// later.
+/// Any number of gates can wait for a key. The first one is woken and, once it has passed, wakes the
+/// next. If a gate isn't polled when its turn has come, the next one passes a quarter of a second later.
 ///
 /// # Cancel safety
-/// Dropping a gate gives up its place and wakes the next.
+/// Dropping a gate gives up its place and wakes the next gate.
 pub struct Gate {
     keys: SmallVec<[KeyGate; 1]>,
 }
 
-/// The gate of one key. It is idle (no `place`) or waits; [`look`](Self::look) moves it from one state
-/// to the other.
+/// The gate of one key. It is idle (without a `place`) or waits; [`check`](Self::check) changes between
+/// the two states.
 struct KeyGate {
     entry: Arc<Entry>,
-    place: Option<Place>,
+    place: Option<GatePlace>,
     timer: Option<(Timestamp, Sleep)>,
 }
 
 /// A place among the gates of a key.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct GatePlace {
     turn: Turn,
     since: Timestamp,
 }
 
-/// The answer of a look at a key.
-enum Look {
+/// The result of a check of a key.
+enum GateState {
     Open,
-    /// Shut: to be looked at again when woken, or at this time.
+    /// The gate has to check the key again when it is woken, or at this time.
     Shut(Option<Timestamp>),
 }
 
@@ -54,18 +53,18 @@ impl Gate {
         Self { keys: entries.into_iter().map(gate).collect() }
     }
 
-    /// Ready when, for each key, no request waits, it isn't cooling down, and a request of the
-    /// `typical` cost would be admitted (or of all that a limit holds, if that is less).
+    /// Polls whether a request of the `typical` cost would be admitted: no key cools down or has waiting
+    /// requests, and the cost fits under each. A cost above a limit's capacity is taken as that capacity.
     ///
-    /// With a `patience` it is also ready as soon as that would take longer, counted from the first
-    /// poll, or for an unknown time: the request itself then gets the error.
+    /// With a `patience`, it is also ready as soon as the wait would be longer than that, counted from the
+    /// first poll, or unknown: the request itself then gets the error.
     pub fn poll_open(
         &mut self,
         typical: &Cost,
         patience: Option<Duration>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        // Each is asked anew: one that was open a moment ago may be shut by now.
+        // All keys are checked again, since one that was open a moment ago may be shut now.
         self.keys
             .iter_mut()
             .map(|key| key.poll_open(typical, patience, cx))
@@ -82,10 +81,10 @@ impl KeyGate {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         loop {
-            let until = match self.look(typical, patience, cx.waker()) {
-                Look::Open => return Poll::Ready(()),
-                Look::Shut(None) => return Poll::Pending,
-                Look::Shut(Some(until)) => until,
+            let until = match self.check(typical, patience, cx.waker()) {
+                GateState::Open => return Poll::Ready(()),
+                GateState::Shut(None) => return Poll::Pending,
+                GateState::Shut(Some(until)) => until,
             };
             if self.timer.as_ref().is_none_or(|(set, _)| *set != until) {
                 let clock = &self.entry.core.clock;
@@ -97,11 +96,11 @@ impl KeyGate {
         }
     }
 
-    fn look(&mut self, typical: &Cost, patience: Option<Duration>, waker: &Waker) -> Look {
+    fn check(&mut self, typical: &Cost, patience: Option<Duration>, waker: &Waker) -> GateState {
         let Self { entry, place, .. } = self;
         let mut key = entry.lock();
         let (core, now) = (&entry.core, key.now());
-        let typical = key.full().clip(typical);
+        let typical = key.full_plan().clip(typical);
         let since = place.map_or(now, |place| place.since);
         let ends = patience.map(|patience| since + patience);
         let wait = match key.check(&typical) {
@@ -113,17 +112,18 @@ impl KeyGate {
         };
         match wait {
             None => {
-                if let Some(Place { turn, .. }) = place.take() {
+                if let Some(GatePlace { turn, .. }) = place.take() {
                     pass(&mut key, turn);
                 }
-                Look::Open
+                GateState::Open
             }
             Some(wait) => {
-                let turn = place.map_or_else(|| Turn::gate(core.arrival()), |place| place.turn);
-                *place = Some(Place { turn, since });
-                let rank = stay(&mut key, turn, waker, &typical);
+                let turn =
+                    place.map_or_else(|| Turn::gate(core.next_arrival()), |place| place.turn);
+                *place = Some(GatePlace { turn, since });
+                let rank = enter(&mut key, turn, waker, &typical);
                 let recovers = key.recovers_at().filter(|_| wait == Wait::Unknown);
-                Look::Shut(due(recovers.map_or(wait, Wait::At), rank, now, ends))
+                GateState::Shut(due(recovers.map_or(wait, Wait::At), rank, now, ends))
             }
         }
     }
@@ -138,12 +138,12 @@ impl fmt::Debug for Gate {
 
 impl Drop for KeyGate {
     fn drop(&mut self) {
-        let Some(Place { turn, .. }) = self.place else { return };
+        let Some(GatePlace { turn, .. }) = self.place else { return };
         self.entry.lock().leave(turn);
     }
 }
 
-/// Returns the wait, unless the gate lets the request find out.
+/// Returns the wait, unless the gate opens because the request itself gets the error.
 fn within(denial: Denial, patience: Option<Duration>, since: Timestamp) -> Option<Wait> {
     match (denial.wait(), patience) {
         (Wait::Never, _) | (Wait::Unknown, Some(_)) => None,
@@ -155,16 +155,16 @@ fn within(denial: Denial, patience: Option<Duration>, since: Timestamp) -> Optio
     }
 }
 
-/// Returns whether another gate is first and still has to wait: its turn isn't over. A first gate that
-/// could have gone through, and hasn't, was forgotten by its caller.
+/// Returns whether another gate is first and still has to wait. If the first gate could have passed and
+/// hasn't, its caller no longer polls it.
 fn is_behind(key: &Locked<'_>, turn: Turn) -> bool {
     let rank = key.queue().and_then(|queue| queue.rank(turn));
     let is_short = |cost: &Cost| key.check(cost).is_err();
     rank.is_some_and(|rank| rank > 0) && key.gate_cost().is_some_and(is_short)
 }
 
-/// Keeps its place, or takes a new one at the end. Returns the number of gates before it.
-fn stay(key: &mut Locked<'_>, turn: Turn, waker: &Waker, typical: &Cost) -> usize {
+/// Enters the queue, or keeps the place in it. Returns the number of gates before this one.
+fn enter(key: &mut Locked<'_>, turn: Turn, waker: &Waker, typical: &Cost) -> usize {
     key.enter(turn, waker);
     let rank = key.queue().and_then(|queue| queue.rank(turn)).unwrap_or_default();
     if rank == 0 {
@@ -173,8 +173,8 @@ fn stay(key: &mut Locked<'_>, turn: Turn, waker: &Waker, typical: &Cost) -> usiz
     rank
 }
 
-/// Returns when to look again without being woken. Gates behind the first look a little later than
-/// it, which may have been forgotten.
+/// Returns the time of the next check without being woken. Gates behind the first one check a little
+/// later, in case the first is no longer polled.
 fn due(wait: Wait, rank: usize, now: Timestamp, ends: Option<Timestamp>) -> Option<Timestamp> {
     let own = match (wait, rank) {
         (Wait::At(time), _) => Some(time),
@@ -185,7 +185,7 @@ fn due(wait: Wait, rank: usize, now: Timestamp, ends: Option<Timestamp>) -> Opti
     own.map(|own| own + late).into_iter().chain(ends).min()
 }
 
-/// Goes through. A gate that is first instead hasn't come in time, and loses its place.
+/// Passes the gate. If another gate is first, it wasn't polled in time and loses its place.
 fn pass(key: &mut Locked<'_>, turn: Turn) {
     let first = key.queue().and_then(|queue| queue.first_gate());
     if let Some(first) = first.filter(|first| *first < turn) {
@@ -194,5 +194,5 @@ fn pass(key: &mut Locked<'_>, turn: Turn) {
     key.leave(turn);
 }
 
-/// The time after which the next gate goes through in place of a late one.
+/// The time after which the next gate passes in place of one that isn't polled.
 const GRACE: Duration = Duration::from_millis(250);

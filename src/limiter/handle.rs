@@ -8,38 +8,39 @@ use super::admission::{self, Answer};
 use super::entry::{Entry, Locked};
 use super::gate::Gate;
 use super::permit::Permit;
-use super::table::Name;
+use super::table::KeyRef;
 use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
 use crate::quota::{Cost, Key};
 
-/// A key that has been looked up: the same calls as on the limiter, without the look-up.
+/// A handle to a key, with the methods of the limiter but without a lookup for each request.
 ///
-/// Its key isn't forgotten while there is a handle. Of a glob whose keys share their buckets it is a
-/// handle on what they share.
+/// The key isn't dropped while a handle to it exists. For a key that shares a quota with others, it is a
+/// handle to the shared buckets.
 #[derive(Clone)]
 pub struct KeyHandle(Arc<Target>);
 
 struct Target {
-    name: Name,
+    key_ref: KeyRef,
     entry: Arc<Entry>,
 }
 
 impl KeyHandle {
-    /// A handle on a key, made if there is none.
-    pub(super) fn new(mut name: Name) -> Result<Self, Refused> {
-        let entry = name.entry()?;
-        if entry.key != name.key {
-            name = Name { default: name.default.clone(), ..name.renamed(entry.key.clone()) };
+    /// Creates a handle to a key, and an entry if the key has none.
+    pub(super) fn new(mut key_ref: KeyRef) -> Result<Self, Refused> {
+        let entry = key_ref.entry()?;
+        if entry.key != key_ref.key {
+            let default_plan = key_ref.default_plan.clone();
+            key_ref = KeyRef { default_plan, ..key_ref.with_key(entry.key.clone()) };
         }
-        Ok(Self(Arc::new(Target { name, entry })))
+        Ok(Self(Arc::new(Target { key_ref, entry })))
     }
 
-    /// A reservation now, or the reason why not. Never passes requests that wait.
+    /// Reserves immediately, or returns the reason for the refusal. Doesn't overtake waiting requests.
     ///
     /// # Errors
-    /// [`Refused`], with the time at which it would be granted.
+    /// [`Refused`], with the time at which the request fits.
     #[inline]
     pub fn try_acquire(&self, cost: &Cost) -> Result<Permit, Refused> {
         match admission::try_one(Arc::clone(&self.0.entry), cost) {
@@ -49,53 +50,59 @@ impl KeyHandle {
         }
     }
 
-    /// A reservation, in order of arrival; see [`Limiter::acquire`](super::Limiter::acquire).
+    /// Waits until the cost fits and reserves it; see [`Limiter::acquire`](super::Limiter::acquire).
+    ///
+    /// # Errors
+    /// The future returns an [`AcquireError`](super::AcquireError).
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up its place in the queue and reserves nothing.
     pub fn acquire(&self, cost: &Cost) -> Acquire {
-        Acquire::new(smallvec![self.0.name.clone()], cost.clone())
+        Acquire::new(smallvec![self.0.key_ref.clone()], cost.clone())
     }
 
-    /// Returns what [`try_acquire`](Self::try_acquire) would answer; takes nothing.
+    /// Checks whether a request would be admitted now, without reserving anything.
     pub fn decide(&self, cost: &Cost) -> Decision {
-        self.look(|key| Decision::of(key.key(), key, cost, &key.entry().core))
+        self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core))
     }
 
-    /// Returns why a request isn't admitted now, if it isn't.
+    /// Returns the refusal of a request that isn't admitted now.
     pub(super) fn refusal(&self, cost: &Cost) -> Option<Refused> {
-        self.look(|key| {
+        self.read(|key| {
             let denial = key.check(cost).err()?;
             Some(key.refused(key.key(), denial, cost))
         })
     }
 
-    /// The key's figures now.
+    /// Returns the current statistics of the key.
     pub fn stats(&self) -> KeyStats {
-        self.look(|key| key.stats(key.key(), key.entry().core.backend.as_ref()))
+        self.read(|key| key.stats(key.key(), key.entry().core.backend.as_ref()))
     }
 
-    /// A gate that opens when a request would be admitted.
+    /// Returns a gate that opens when a request would be admitted.
     pub fn gate(&self) -> Gate {
         Gate::new([self.entry()])
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> Key {
-        self.0.name.key.clone()
+        self.0.key_ref.key.clone()
     }
 
     pub(super) fn entry(&self) -> Arc<Entry> {
         Arc::clone(&self.0.entry)
     }
 
-    /// Looks at the key, or at the one that has taken its place.
-    fn look<T>(&self, look: impl Fn(&Locked<'_>) -> T) -> T {
+    /// Calls a function with the state of the key, or of the key that has replaced it.
+    fn read<T>(&self, read: impl Fn(&Locked<'_>) -> T) -> T {
         let key = self.0.entry.lock();
         if !key.is_retired() {
-            return look(&key);
+            return read(&key);
         }
         drop(key);
-        let entry = self.0.name.entry().unwrap_or_else(|_| self.entry());
+        let entry = self.0.key_ref.entry().unwrap_or_else(|_| self.entry());
         let key = entry.lock();
-        look(&key)
+        read(&key)
     }
 }
 

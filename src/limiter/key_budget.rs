@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// A bound on how many keys the requests of one origin may add, so that a flood of names from there
-/// takes no place from keys that others add.
+/// A bound on the number of keys that requests of one origin may add, so that a flood of new keys from
+/// there doesn't crowd out keys that others add.
 ///
 /// It counts the keys that were added through [`Limiter::with_key_budget`](super::Limiter::with_key_budget)
-/// and are still kept. Keys that a quota names exactly always have a place, and aren't counted. Clones
-/// are the same budget.
+/// and haven't been dropped. Keys that a quota names exactly are always accepted and aren't counted.
+/// Clones share the same budget.
 ///
 /// ```
 /// use tollgate::limiter::{Code, KeyBudget, Limiter, UnknownKey};
@@ -30,31 +30,30 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 pub struct KeyBudget(Arc<Inner>);
 
 struct Inner {
-    most: usize,
-    taken: AtomicUsize,
+    max_keys: usize,
+    keys: AtomicUsize,
 }
 
 impl KeyBudget {
-    /// A budget of at most this many keys at a time.
+    /// Creates a budget of at most this number of keys at a time.
     pub fn new(keys: usize) -> Self {
-        Self(Arc::new(Inner { most: keys, taken: AtomicUsize::new(0) }))
+        Self(Arc::new(Inner { max_keys: keys, keys: AtomicUsize::new(0) }))
     }
 
-    /// Takes the place of one key. Returns whether there was one.
-    pub(super) fn take(&self) -> bool {
-        let more = |taken| (taken < self.0.most).then_some(taken + 1);
-        let taken = self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok()
+    /// Counts one more key. Returns `false` if the budget is full.
+    pub(super) fn count_key(&self) -> bool {
+        let more = |keys| (keys < self.0.max_keys).then_some(keys + 1);
+        self.0.keys.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Returns the place of one key.
-    pub(super) fn give_back(&self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    /// Stops counting one key.
+    pub(super) fn uncount_key(&self) {
+        self.0.keys.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns whether it counts no key, and has no other clone.
+    /// Returns whether the budget counts no key and has no other clone.
     pub(super) fn is_unused(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && self.0.taken.load(Ordering::Relaxed) == 0
+        Arc::strong_count(&self.0) == 1 && self.0.keys.load(Ordering::Relaxed) == 0
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
@@ -62,13 +61,14 @@ impl KeyBudget {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.0.taken.load(Ordering::Relaxed) >= self.0.most
+        self.0.keys.load(Ordering::Relaxed) >= self.0.max_keys
     }
 }
 
 impl fmt::Debug for KeyBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taken = self.0.taken.load(Ordering::Relaxed);
-        f.debug_struct("KeyBudget").field("most", &self.0.most).field("taken", &taken).finish()
+        let keys = self.0.keys.load(Ordering::Relaxed);
+        let max_keys = self.0.max_keys;
+        f.debug_struct("KeyBudget").field("max_keys", &max_keys).field("keys", &keys).finish()
     }
 }

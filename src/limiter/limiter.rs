@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use super::acquire::Acquire;
 use super::admission::{self, Answer};
 use super::capacity::WaitForCapacity;
-use super::core::{Core, Settings, Time};
+use super::core::{AnyClock, Core, Settings};
 use super::feedback::Feedback;
 use super::gate::Gate;
 use super::handle::KeyHandle;
@@ -18,18 +18,18 @@ use super::permit::Permit;
 use super::quotas_handle::Quotas;
 use super::shared::Shared;
 use super::state::LimiterState;
-use super::table::{Name, Table};
+use super::table::{KeyRef, Table};
 use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
-#[cfg(feature = "axum")]
-use crate::answer::stats::Figures;
 use crate::answer::stats::KeyStats;
+#[cfg(feature = "axum")]
+use crate::answer::stats::LimitLevels;
 use crate::backend::{Backend, Reservation, Reserved};
 #[cfg(feature = "tower")]
 use crate::clock::Sleep;
 use crate::event::{Event, Listener};
 use crate::plan::DefaultLimits;
-use crate::plan::QuotaTable;
+use crate::plan::QuotaRegistry;
 #[cfg(feature = "axum")]
 use crate::quota::Key;
 use crate::quota::{Cost, Quota, Usage};
@@ -45,8 +45,8 @@ pub struct Limiter {
 
 impl Limiter {
     pub(super) fn new(
-        clock: Time,
-        quotas: QuotaTable,
+        clock: AnyClock,
+        quotas: QuotaRegistry,
         settings: Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
@@ -115,7 +115,7 @@ impl Limiter {
     /// Dropping the future gives up its place in the queue and reserves nothing.
     #[inline]
     pub fn acquire(&self, key: &str, cost: &Cost) -> Acquire {
-        Acquire::new(smallvec![self.name(key)], cost.clone())
+        Acquire::new(smallvec![self.key_ref(key)], cost.clone())
     }
 
     /// Waits until the cost fits under several keys, such as a tenant, a model and an account, and
@@ -134,9 +134,9 @@ impl Limiter {
     /// # Cancel safety
     /// The same as [`acquire`](Self::acquire).
     pub fn acquire_all<K: AsRef<str>>(&self, keys: &[K], cost: &Cost) -> Acquire {
-        assert!(!keys.is_empty(), "a request needs a key to be acquired under");
-        let names = keys.iter().map(|key| self.name(key.as_ref()));
-        Acquire::new(names.collect(), cost.clone())
+        assert!(!keys.is_empty(), "a request needs at least one key");
+        let keys = keys.iter().map(|key| self.key_ref(key.as_ref()));
+        Acquire::new(keys.collect(), cost.clone())
     }
 
     /// Checks whether a request would be admitted now, without reserving anything. Returns the
@@ -165,7 +165,7 @@ impl Limiter {
     /// # Errors
     /// [`Refused`] if the key is unknown and unknown keys are refused, or if there are too many keys.
     pub fn key(&self, key: &str) -> Result<KeyHandle, Refused> {
-        KeyHandle::new(self.name(key))
+        KeyHandle::new(self.key_ref(key))
     }
 
     /// Returns a gate that opens when a request would be admitted under all of these keys.
@@ -173,7 +173,7 @@ impl Limiter {
     /// # Errors
     /// The same as [`key`](Self::key).
     pub fn gate<K: AsRef<str>>(&self, keys: &[K]) -> Result<Gate, Refused> {
-        let entries = keys.iter().map(|key| self.name(key.as_ref()).entry());
+        let entries = keys.iter().map(|key| self.key_ref(key.as_ref()).entry());
         Ok(Gate::new(entries.collect::<Result<Vec<_>, _>>()?))
     }
 
@@ -185,10 +185,10 @@ impl Limiter {
 
     /// Returns the limits of a key with their current levels.
     #[cfg(feature = "axum")]
-    pub(crate) fn figures(&self, key: &str) -> Figures {
+    pub(crate) fn limit_levels(&self, key: &str) -> LimitLevels {
         let backend = self.shared.core.backend.as_ref();
-        let figures = |key: &Key, state: &KeyState| state.figures(key, backend);
-        self.shared.table.peek(key, figures).unwrap_or_default()
+        let levels = |key: &Key, state: &KeyState| state.limit_levels(key, backend);
+        self.shared.table.peek(key, levels).unwrap_or_default()
     }
 
     /// Returns the time of the limiter's clock.
@@ -227,7 +227,7 @@ impl Limiter {
         let core = &self.shared.core;
         // Other processes may have used a key that has no entry here, so the reset is recorded.
         let entry = match core.dirty.is_tracked() {
-            true => self.name(key).entry().ok(),
+            true => self.key_ref(key).entry().ok(),
             false => self.shared.table.find(key),
         };
         if let Some(entry) = &entry {
@@ -342,8 +342,8 @@ impl Limiter {
         self.shared.core.events.announce(event);
     }
 
-    fn name(&self, key: &str) -> Name {
-        self.shared.name(key, self.budget.as_ref())
+    fn key_ref(&self, key: &str) -> KeyRef {
+        self.shared.key_ref(key, self.budget.as_ref())
     }
 }
 
@@ -351,7 +351,7 @@ impl Limiter {
 /// limiter itself owns.
 #[derive(Clone)]
 pub struct WeakLimiter {
-    clock: Time,
+    clock: AnyClock,
     shared: Weak<Shared>,
     table: Weak<Table>,
 }
@@ -378,7 +378,7 @@ impl WeakLimiter {
 impl DefaultLimits {
     /// Creates default limits for requests to this limiter.
     pub fn new(limiter: &Limiter, quota: &Quota) -> Self {
-        Self::in_version(quota, limiter.shared.core.version())
+        Self::in_version(quota, limiter.shared.core.next_version())
     }
 }
 

@@ -47,11 +47,14 @@ mod feedback;
 mod gate;
 mod handle;
 mod key_budget;
+mod key_reservation;
 mod key_state;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
 mod outputs;
 mod permit;
+mod queue_place;
+mod queued_request;
 mod quotas_handle;
 mod request;
 mod scopes;
@@ -59,7 +62,6 @@ mod shared;
 mod state;
 mod table;
 mod ticket;
-mod waiting;
 
 pub use acquire::Acquire;
 pub use attached::Attached;
@@ -87,7 +89,7 @@ pub use crate::answer::code::Code;
 pub use crate::answer::decision::Decision;
 pub use crate::answer::error::{AcquireError, BuildError, Need, Refused};
 #[cfg(feature = "axum")]
-pub(crate) use crate::answer::stats::Figures;
+pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};
 pub use crate::backend::{
     Backend, BackendStatus, Closing, Ending, Reservation, ReserveError, Reserved, Reserving,

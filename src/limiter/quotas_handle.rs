@@ -77,7 +77,7 @@ impl Quotas<'_> {
     /// `zones`. The profile isn't loaded then.
     pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
         let core = &self.0.core;
-        core.quotas.write().add_provider(profile, core.version())?;
+        core.quotas.write().add_provider(profile, core.next_version())?;
         self.0.replan_all();
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Quotas<'_> {
     /// Requests that wait for a key that is no longer limited fail with
     /// [`AcquireError::Removed`](super::AcquireError::Removed), as if its quota had been removed.
     pub fn set_unknown_key(&self, policy: UnknownKey) {
-        let version = self.0.core.version();
+        let version = self.0.core.next_version();
         self.0.core.quotas.write().set_unknown(policy, version);
         self.0.replan_all();
     }
@@ -134,7 +134,7 @@ impl Quotas<'_> {
     #[doc(hidden)]
     pub fn restore(&self, stored: &[NamedQuota]) {
         for stored in stored.iter().filter(|stored| stored.origin != QuotaOrigin::Configured) {
-            let version = self.0.core.version();
+            let version = self.0.core.next_version();
             let restored = self.0.core.quotas.write().restore(stored, version);
             if restored {
                 self.0.replan(&stored.name, &stored.quota);
@@ -161,7 +161,7 @@ impl Quotas<'_> {
     /// refusal doesn't change it.
     pub fn of(&self, key: &str) -> Quota {
         let quota = |_: &_, state: &KeyState| {
-            let rules = state.full().rules.iter();
+            let rules = state.full_plan().rules.iter();
             rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
         };
         self.0.table.peek(key, quota).unwrap_or_default()
@@ -180,7 +180,7 @@ impl Quotas<'_> {
             tracing::warn!("{error}: it counts for no key");
         }
         let core = &self.0.core;
-        core.quotas.write().set(name, quota, (origin, core.version()));
+        core.quotas.write().set(name, quota, origin, core.next_version());
         self.0.replan(name, quota);
     }
 }

@@ -6,10 +6,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::core::Core;
 use super::entry::{Entry, Locked};
+use super::key_reservation::KeyReservations;
 use super::key_state::KeyState;
-use super::permit::{Parts, Permit};
-use super::scopes::{Blocked, Entries, Scopes};
-use super::table::{Name, Table};
+use super::permit::Permit;
+use super::scopes::{Blocker, Entries, Scopes};
+use super::table::{KeyRef, Table};
 use crate::answer::code::Code;
 use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
@@ -24,109 +25,105 @@ use crate::timestamp::Timestamp;
 
 /// A request for a reservation: its keys, its cost and its options.
 pub(super) struct Request {
-    pub(super) names: SmallVec<[Name; 1]>,
+    pub(super) keys: SmallVec<[KeyRef; 1]>,
     pub(super) cost: Cost,
     /// Limits that came with the request.
     limits: Option<Box<Quota>>,
-    /// The dimension of the cost that those limits don't count.
+    /// A dimension of the cost that those limits don't count.
     missing_limit: Option<Dimension>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<Timestamp>,
-    /// The number of requests that it is willing to wait behind.
+    /// The largest number of requests to wait behind.
     pub(super) max_waiting: Option<usize>,
-    /// A refusal carries the figures of the keys.
-    pub(super) with_figures: bool,
-    /// Drawn on arrival, where a key was retired since.
+    /// `true` if a refusal has to carry the levels of the keys.
+    pub(super) with_levels: bool,
+    /// The arrival number of a request that has to arrive again because a key was retired.
     pub(super) arrival: Option<u64>,
-    /// Until when it waits for answers that other requests have asked a backend for, whatever its
-    /// deadline.
+    /// The time until which the request waits behind others that ask a backend, even if its deadline is
+    /// earlier.
     patience: Option<Timestamp>,
 }
 
-/// The answer to a request under its keys, at one moment.
+/// The decision about a request under its keys at one point in time.
 pub(super) enum Verdict {
     Admit,
-    /// The buckets are elsewhere, and no key here speaks against asking.
+    /// A backend keeps the buckets, and has to decide.
     Ask,
-    Wait(Blocked),
+    Wait(Blocker),
     Fail(AcquireError),
 }
 
 impl Request {
-    pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
+    pub(super) fn new(keys: SmallVec<[KeyRef; 1]>, cost: Cost) -> Self {
         Self {
-            names,
+            keys,
             cost,
             limits: None,
             missing_limit: None,
             metadata: None,
             deadline: None,
             max_waiting: None,
-            with_figures: false,
+            with_levels: false,
             arrival: None,
             patience: None,
         }
     }
 
-    /// Sets limits for the keys of the request, unless they miss a dimension of the cost: such a request
-    /// is refused, and changes no limits.
+    /// Sets limits for the keys of the request. If the limits don't count a dimension of the cost, the
+    /// request is refused and changes no limits.
     pub(super) fn set_limits(&mut self, limits: &Quota) {
         self.missing_limit = missing_limit(&self.cost, limits);
         self.limits = self.missing_limit.is_none().then(|| Box::new(limits.clone()));
     }
 
     /// Decides about the request under one of its keys, without reserving.
-    pub(super) fn decide(&self, name: &Name) -> Decision {
-        let (core, key) = (self.core(), &name.key);
-        let Some(table) = name.shard.table() else {
-            return Decision::refused_by(Refused::new(
-                key,
-                Code::Closed,
-                Wait::Never,
-                core.clock.now(),
-            ));
+    pub(super) fn decide(&self, key_ref: &KeyRef) -> Decision {
+        let (core, key) = (self.core(), &key_ref.key);
+        let Some(table) = key_ref.shard.table() else {
+            let refused = Refused::new(key, Code::Closed, Wait::Never, core.clock.now());
+            return Decision::refused_by(refused);
         };
         if let Some(dimension) = &self.missing_limit {
             let refused = Refused::missing_limit(key, dimension.clone(), core.clock.now());
             return Decision { stats: table.stats(key), ..Decision::refused_by(refused) };
         }
-        let cost = self.cost_under(name, &table);
-        match self.plan_under(name) {
+        let cost = self.cost_under(key_ref, &table);
+        match self.plan_under(key_ref) {
             Some(plan) => table.decide_under(key, &cost, &plan),
             None => table.decide(key, &cost),
         }
     }
 
-    /// Returns the plan of a key if the request brings its limits.
-    fn plan_under(&self, name: &Name) -> Option<Arc<Plan>> {
+    /// Returns the plan of a key if its limits come with the request.
+    fn plan_under(&self, key_ref: &KeyRef) -> Option<Arc<Plan>> {
         let quotas = self.core().quotas.read();
-        match (self.limits.as_deref(), &name.default) {
-            (Some(limits), _) => Some(Arc::new(quotas.given(&name.key, limits, 0))),
-            (None, Some(plan)) if quotas.name_of(&name.key).is_none() => Some(Arc::clone(plan)),
+        match (self.limits.as_deref(), &key_ref.default_plan) {
+            (Some(limits), _) => Some(Arc::new(quotas.given(&key_ref.key, limits, 0))),
+            (None, Some(plan)) if quotas.name_of(&key_ref.key).is_none() => Some(Arc::clone(plan)),
             _ => None,
         }
     }
 
     /// Returns the cost under one of several keys, without custom dimensions that only others count.
-    fn cost_under(&self, name: &Name, table: &Table) -> Cow<'_, Cost> {
-        if self.names.len() == 1 || !self.cost.has_customs() {
+    fn cost_under(&self, key_ref: &KeyRef, table: &Table) -> Cow<'_, Cost> {
+        if self.keys.len() == 1 || !self.cost.has_customs() {
             return Cow::Borrowed(&self.cost);
         }
-        let counts = |name: &Name, custom: &str| match self.plan_under(name) {
+        let counts = |key_ref: &KeyRef, custom: &str| match self.plan_under(key_ref) {
             Some(plan) => plan.counts_custom(custom),
             None => {
                 let counts = |_: &_, state: &KeyState| state.plan().counts_custom(custom);
-                table.peek(&name.key, counts).unwrap_or(false)
+                table.peek(&key_ref.key, counts).unwrap_or(false)
             }
         };
         let is_kept = |custom: &str| {
-            counts(name, custom) || !self.names.iter().any(|other| counts(other, custom))
+            counts(key_ref, custom) || !self.keys.iter().any(|other| counts(other, custom))
         };
         Cow::Owned(self.cost.with_customs(is_kept))
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
-        &self.names[0].shard.core
+        &self.keys[0].shard.core
     }
 
     /// Returns whether the request has no options that need the slow path.
@@ -135,23 +132,23 @@ impl Request {
         self.limits.is_none() && self.missing_limit.is_none() && self.metadata.is_none()
     }
 
-    /// Returns the key of a request that may take the fast path.
+    /// Returns the key of the request, if it may take the fast path.
     #[inline]
-    pub(super) fn fast_name(&self) -> Option<&Name> {
-        match &self.names[..] {
-            [name] if self.has_fast_path() => Some(name),
+    pub(super) fn fast_key(&self) -> Option<&KeyRef> {
+        match &self.keys[..] {
+            [key_ref] if self.has_fast_path() => Some(key_ref),
             _ => None,
         }
     }
 
-    /// Looks its keys up, and makes those that are new. A key that is named twice counts once.
+    /// Looks up the keys, and creates entries for new ones. A key that is listed twice counts once.
     pub(super) fn entries(&self) -> Result<Entries, Refused> {
-        if let [name] = &self.names[..] {
-            return Ok(smallvec![name.entry()?]);
+        if let [key_ref] = &self.keys[..] {
+            return Ok(smallvec![key_ref.entry()?]);
         }
         let mut entries = Entries::new();
-        for name in &self.names {
-            let entry = name.entry()?;
+        for key_ref in &self.keys {
+            let entry = key_ref.entry()?;
             if !entries.iter().any(|other: &Arc<Entry>| Arc::ptr_eq(other, &entry)) {
                 entries.push(entry);
             }
@@ -159,7 +156,7 @@ impl Request {
         Ok(entries)
     }
 
-    /// Locks its keys. `None` if one is retired: the keys have to be looked up again.
+    /// Locks the keys. Returns `None` if one is retired, so that the keys have to be looked up again.
     pub(super) fn lock<'a>(&self, entries: &'a [Arc<Entry>]) -> Option<Scopes<'a>> {
         let mut scopes = Scopes::lock(entries);
         if scopes.is_retired() {
@@ -168,62 +165,62 @@ impl Request {
             return None;
         }
         if let Some(limits) = self.limits.as_deref() {
-            scopes.give(limits, self.core());
+            scopes.apply_limits(limits, self.core());
         }
-        if let Some(plan) = self.default() {
-            scopes.give_default(plan, self.core());
+        if let Some(plan) = self.default_plan() {
+            scopes.apply_default_limits(plan, self.core());
         }
         Some(scopes)
     }
 
-    /// Takes retired entries out of the table, should the thread that retired them not have got there:
-    /// the next look-up doesn't find them.
+    /// Removes retired entries from the table, in case the thread that retired them hasn't done so yet.
+    /// The next lookup doesn't find them.
     #[cold]
     fn unlist_retired(&self, entries: &[Arc<Entry>]) {
         let retired = entries.iter().filter(|entry| entry.lock().is_retired());
-        retired.for_each(|entry| self.names[0].unlist(entry));
+        retired.for_each(|entry| self.keys[0].unlist(entry));
     }
 
-    /// Returns the limits that its keys have if no quota names them.
-    pub(super) fn default(&self) -> Option<&Arc<Plan>> {
-        self.names[0].default.as_ref()
+    /// Returns the plan of those of the keys that no quota covers.
+    pub(super) fn default_plan(&self) -> Option<&Arc<Plan>> {
+        self.keys[0].default_plan.as_ref()
     }
 
-    /// Waits for as long as an answer of the backend takes, also where it isn't willing to wait for
-    /// room: a request that comes before it may only be asking.
-    pub(super) fn be_patient(&mut self, now: Timestamp) {
+    /// Lets the request wait for one answer of the backend even if its deadline is earlier, since a request
+    /// before it may only be asking.
+    pub(super) fn set_patience(&mut self, now: Timestamp) {
         let backend = self.core().backend.as_ref();
         self.patience = backend.map(|backend| now + backend.patience());
     }
 
-    /// Returns when it is looked at again at the latest, where it has a deadline.
+    /// Returns the latest time at which a request with a deadline has to be checked again.
     pub(super) fn latest(&self) -> Option<Timestamp> {
         self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(Timestamp::UNIX_EPOCH)))
     }
 
-    /// Judges the request at its turn: the one admission function, over one key or several.
+    /// Judges the request at its turn. All slow-path admission, under one key or several, happens here.
     pub(super) fn judge(&self, scopes: &Scopes<'_>, turn: Turn) -> Verdict {
         let core = self.core();
         if core.is_closed() {
             return Verdict::Fail(AcquireError::Closed);
         }
-        if let Some(refused) = self.uncounted(scopes) {
-            return Verdict::Fail(AcquireError::Refused(self.with_figures_of(scopes, refused)));
+        if let Some(refused) = self.missing_limit_refusal(scopes) {
+            return Verdict::Fail(AcquireError::Refused(self.with_levels_of(scopes, refused)));
         }
-        match scopes.blocked(&self.cost, turn, core.is_local()) {
+        match scopes.blocker(&self.cost, turn, core.is_local()) {
             None if core.is_local() => Verdict::Admit,
             None => Verdict::Ask,
-            Some(blocked) => {
-                let hopeless = self.hopeless(scopes, blocked);
-                hopeless.map_or(Verdict::Wait(blocked), Verdict::Fail)
+            Some(blocker) => {
+                let error = self.wait_error(scopes, blocker);
+                error.map_or(Verdict::Wait(blocker), Verdict::Fail)
             }
         }
     }
 
     /// Returns the refusal of a cost in a dimension that no limit counts.
-    fn uncounted(&self, scopes: &Scopes<'_>) -> Option<Refused> {
+    fn missing_limit_refusal(&self, scopes: &Scopes<'_>) -> Option<Refused> {
         match &self.missing_limit {
-            None => scopes.uncounted(&self.cost),
+            None => scopes.missing_limit(&self.cost),
             Some(dimension) => {
                 let key = scopes.get(0).key();
                 Some(Refused::missing_limit(key, dimension.clone(), scopes.now()))
@@ -231,69 +228,70 @@ impl Request {
         }
     }
 
-    /// Returns the error of a request that cannot succeed by waiting on.
-    pub(super) fn hopeless(&self, scopes: &Scopes<'_>, blocked: Blocked) -> Option<AcquireError> {
-        let refused = || self.with_figures_of(scopes, scopes.refused(blocked, &self.cost));
-        let earliest = match blocked.denial.wait() {
+    /// Returns the error of a request for which waiting cannot succeed.
+    pub(super) fn wait_error(&self, scopes: &Scopes<'_>, blocker: Blocker) -> Option<AcquireError> {
+        let refused = || self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
+        let earliest = match blocker.denial.wait() {
             Wait::Never => return Some(AcquireError::Refused(refused())),
             Wait::At(time) => time,
             Wait::Unknown => scopes.now(),
         };
-        let missed = |&deadline: &Timestamp| deadline <= scopes.now() || deadline < earliest;
-        let deadline = match blocked.denial {
+        let is_missed = |&deadline: &Timestamp| deadline <= scopes.now() || deadline < earliest;
+        let deadline = match blocker.denial {
             Denial::OthersWaiting => self.latest(),
             _ => self.deadline,
         };
-        let deadline = deadline.filter(missed)?;
+        let deadline = deadline.filter(is_missed)?;
         Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
     }
 
-    /// Adds the figures of the keys to a refusal, where the request asked for them. Keys that share an
-    /// entry have none of their own.
-    fn with_figures_of(&self, scopes: &Scopes<'_>, mut refused: Refused) -> Refused {
-        if self.with_figures && scopes.len() == self.names.len() {
+    /// Adds the levels of the keys to a refusal, if the request has asked for them and no keys share an
+    /// entry.
+    fn with_levels_of(&self, scopes: &Scopes<'_>, mut refused: Refused) -> Refused {
+        if self.with_levels && scopes.len() == self.keys.len() {
             let backend = self.core().backend.as_ref();
-            let figures = scopes.iter().map(|scope| scope.figures(scope.key(), backend));
-            refused.figures = Some(Box::new(figures.collect()));
+            let levels = scopes.iter().map(|scope| scope.limit_levels(scope.key(), backend));
+            refused.levels = Some(Box::new(levels.collect()));
         }
         refused
     }
 
-    /// Returns the permit for the reservations that were made; the request is over.
-    pub(super) fn granted(
+    /// Ends the request with a permit for these reservations.
+    pub(super) fn grant(
         &mut self,
-        (parts, open): (Parts, bool),
+        reservations: KeyReservations,
         remote: Option<Arc<Reservation>>,
-        (arrived, now): (Timestamp, Timestamp),
+        arrived_at: Timestamp,
+        now: Timestamp,
     ) -> Permit {
         let cost = std::mem::take(&mut self.cost);
-        let permit = Permit::of_several(parts, remote, cost, (now, open));
-        self.report_granted(permit.cost(), arrived, now);
+        let permit = Permit::of_reservations(reservations, remote, cost, now);
+        self.report_granted(permit.cost(), arrived_at, now);
         permit
     }
 
-    fn report_granted(&self, reserved: &Cost, arrived: Timestamp, now: Timestamp) {
+    fn report_granted(&self, reserved: &Cost, arrived_at: Timestamp, now: Timestamp) {
         let core = self.core();
         core.totals.count_granted();
-        if now > arrived {
+        if now > arrived_at {
             core.totals.count_waited();
         }
         let events = &core.events;
         if !events.are_watched() {
             return;
         }
-        for Name { key, .. } in &self.names {
+        for KeyRef { key, .. } in &self.keys {
             let (key, metadata) = (|| key.clone(), || self.metadata.clone());
             let cost = reserved.clone();
             events.send(|| Event::Granted { key: key(), cost, metadata: metadata() });
-            if now > arrived {
-                let duration = now - arrived;
+            if now > arrived_at {
+                let duration = now - arrived_at;
                 events.send(|| Event::Waited { key: key(), duration, metadata: metadata() });
             }
         }
     }
 
-    /// Reports a failure for want of quota.
+    /// Reports a failure because of the limits.
     #[inline]
     pub(super) fn report_failed(&self, result: &Result<Permit, AcquireError>) {
         let Err(error) = result else { return };
@@ -304,6 +302,7 @@ impl Request {
         }
     }
 
+    /// Reports a refusal.
     pub(super) fn report_denied(&self, refused: &Refused) {
         self.count_denied(&refused.key, Some(refused.code), refused.dimension.as_ref());
         self.core().events.send(|| Event::Denied {
@@ -318,7 +317,7 @@ impl Request {
         self.core().denied.offer(key, code, dimension);
     }
 
-    /// Returns what to ask a backend for: the same as last time, unless a quota has changed since.
+    /// Returns the reservation to ask a backend for: the last one, unless a quota has changed since.
     pub(super) fn reservation(
         &self,
         scopes: &Scopes<'_>,
@@ -344,7 +343,8 @@ impl Reserved {
     }
 }
 
-/// Returns the first dimension of a cost that limits don't count. One request needs no limit.
+/// Returns the first dimension of a cost that the limits don't count. A cost of one request needs no
+/// limit on requests.
 fn missing_limit(cost: &Cost, limits: &Quota) -> Option<Dimension> {
     let tokens = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
     let customs = cost.customs().map(|(name, _)| Dimension::custom(name));

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::core::Core;
 use super::entry::{Entry, Locked};
-use super::permit::{Part, Parts, Taken};
+use super::key_reservation::{GrantedKey, KeyReservation, KeyReservations};
 use crate::answer::error::Refused;
 use crate::backend::ReserveError;
 use crate::engine::Wait;
@@ -15,32 +15,32 @@ use crate::plan::Plan;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
-/// The entries of a request's keys, in the order of the request; none twice.
+/// The entries of a request's keys, in the order of the request and without duplicates.
 pub(super) type Entries = SmallVec<[Arc<Entry>; 1]>;
 
-/// All keys of one request under their locks: changes to them happen at one moment.
+/// All keys of one request under their locks, so that changes to them are atomic.
 pub(super) struct Scopes<'a> {
     /// In the order of the request.
     locked: SmallVec<[Locked<'a>; 2]>,
 }
 
-/// The reason why a request is not admitted now.
+/// The key that blocks a request now.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Blocked {
-    /// The key that blocks it for longest, and why.
+pub(super) struct Blocker {
+    /// The index of the key that blocks the request for longest.
     pub(super) scope: usize,
     pub(super) denial: Denial,
-    /// The key in whose queue it belongs: of those that are short the one named first.
+    /// The index of the key in whose queue the request has to wait: the first that is short.
     pub(super) queue: usize,
 }
 
-impl Blocked {
+impl Blocker {
     pub(super) fn at(scope: usize, denial: Denial) -> Self {
         Self { scope, denial, queue: scope }
     }
 
-    /// The answer of a backend to a request in this queue.
-    pub(super) fn elsewhere(queue: usize, error: ReserveError) -> Self {
+    /// Returns the blocker of a request in this queue that a backend refused.
+    pub(super) fn at_backend(queue: usize, error: ReserveError) -> Self {
         let (scope, denial) = match error {
             ReserveError::Short { scope, shortfall } => (scope, Denial::Short(shortfall)),
             ReserveError::Full(wait) => (queue, Denial::Elsewhere(wait)),
@@ -51,7 +51,7 @@ impl Blocked {
 }
 
 impl<'a> Scopes<'a> {
-    /// Locks all keys, in the order of their addresses: two requests never wait for each other's.
+    /// Locks all keys in the order of their addresses, so that two requests never deadlock.
     pub(super) fn lock(entries: &'a [Arc<Entry>]) -> Self {
         let mut order: SmallVec<[usize; 4]> = (0..entries.len()).collect();
         order.sort_unstable_by_key(|&index| Arc::as_ptr(&entries[index]));
@@ -59,7 +59,7 @@ impl<'a> Scopes<'a> {
         let mut locked: SmallVec<[(usize, Locked<'a>); 2]> = locked.collect();
         locked.sort_unstable_by_key(|(index, _)| *index);
         let mut locked: SmallVec<[Locked<'a>; 2]> = locked.into_iter().map(|(_, l)| l).collect();
-        // A key that another thread used a moment ago may be a little ahead.
+        // The time of a key that another thread used a moment ago may be a little ahead.
         if locked.len() > 1 {
             let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
             locked.iter_mut().for_each(|scope| scope.advance(now));
@@ -67,12 +67,12 @@ impl<'a> Scopes<'a> {
         Self { locked }
     }
 
-    /// The time of all locks.
+    /// Returns the time of all locks.
     pub(super) fn now(&self) -> Timestamp {
         self.locked[0].now()
     }
 
-    /// Returns whether one of the keys counts elsewhere by now.
+    /// Returns whether one of the keys is retired.
     pub(super) fn is_retired(&self) -> bool {
         self.locked.iter().any(|scope| scope.is_retired())
     }
@@ -97,16 +97,16 @@ impl<'a> Scopes<'a> {
         self.locked.iter_mut()
     }
 
-    /// Returns the number of changes at all of the keys.
+    /// Returns the total number of changes of the keys.
     pub(super) fn changes(&self) -> u64 {
         self.iter().map(|scope| scope.changes()).sum()
     }
 
-    /// Gives the keys the limits that came with the request.
-    pub(super) fn give(&mut self, quota: &Quota, core: &Core) {
+    /// Applies limits that came with the request.
+    pub(super) fn apply_limits(&mut self, quota: &Quota, core: &Core) {
         for scope in &mut self.locked {
             if scope.plan().given.as_ref() != Some(quota) {
-                let version = core.version();
+                let version = core.next_version();
                 let plan = core.quotas.read().given(scope.key(), quota, version);
                 let plan = plan.succeed(scope.plan(), version);
                 scope.follow(Arc::new(plan));
@@ -114,54 +114,54 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// Gives the keys that no quota names the limits that came with the request for such keys.
-    pub(super) fn give_default(&mut self, plan: &Arc<Plan>, core: &Core) {
+    /// Applies default limits that came with the request to the keys that no quota covers.
+    pub(super) fn apply_default_limits(&mut self, plan: &Arc<Plan>, core: &Core) {
         for scope in &mut self.locked {
             if scope.plan().named || scope.plan().has_rules_of(plan) {
                 continue;
             }
             scope.set_unknown(false, None);
-            // Nothing is held of an idle key: many such keys have one plan together.
+            // Nothing is held of an idle key, so many such keys can share one plan.
             let plan = match scope.is_idle() && scope.plan().version < plan.version {
                 true => Arc::clone(plan),
-                false => Arc::new(plan.succeed(scope.plan(), core.version())),
+                false => Arc::new(plan.succeed(scope.plan(), core.next_version())),
             };
             scope.follow(plan);
         }
     }
 
-    /// Returns the reason why a request with this turn is not admitted: of the keys that are short the
-    /// one that is for longest, else one at which other requests wait that came before. `is_local`
-    /// says whether the buckets are in this process.
-    pub(super) fn blocked(&self, cost: &Cost, turn: Turn, is_local: bool) -> Option<Blocked> {
-        let Some(mut blocked) = self.short(cost, self.now(), is_local) else {
+    /// Returns the key that blocks a request with this turn: of the keys that are short the one that is
+    /// short for longest, or else a key with an earlier request in its queue. `is_local` is `true` if the
+    /// buckets are in this process.
+    pub(super) fn blocker(&self, cost: &Cost, turn: Turn, is_local: bool) -> Option<Blocker> {
+        let Some(mut blocker) = self.short_key(cost, self.now(), is_local) else {
             let scope = self.iter().position(|scope| scope.is_behind(turn))?;
-            return Some(Blocked::at(scope, Denial::OthersWaiting));
+            return Some(Blocker::at(scope, Denial::OthersWaiting));
         };
-        // A key that has room now may not have it any more when the others do.
-        while let Wait::At(then) = blocked.denial.wait()
-            && let Some(next) = self.short(cost, then, is_local)
-            && next.denial.wait() > blocked.denial.wait()
+        // A key that admits the request now may no longer do so when the others do.
+        while let Wait::At(then) = blocker.denial.wait()
+            && let Some(next) = self.short_key(cost, then, is_local)
+            && next.denial.wait() > blocker.denial.wait()
         {
-            blocked = Blocked { queue: blocked.queue, ..next };
+            blocker = Blocker { queue: blocker.queue, ..next };
         }
-        Some(blocked)
+        Some(blocker)
     }
 
-    /// Returns the refusal of a cost that no room would help: a key limits tokens, but none of the
-    /// kinds of tokens that the cost names, or none of the keys limits a custom dimension of it.
-    pub(super) fn uncounted(&self, cost: &Cost) -> Option<Refused> {
+    /// Returns the refusal of a cost that the limits cannot count: a key limits tokens, but not the kinds of
+    /// tokens that the cost names, or no key limits a custom dimension of the cost.
+    pub(super) fn missing_limit(&self, cost: &Cost) -> Option<Refused> {
         if self.iter().all(|scope| scope.plan().counts(cost)) {
             return None;
         }
         let elsewhere = |custom: &str| self.iter().any(|scope| scope.plan().counts_custom(custom));
         self.iter().find_map(|scope| {
-            let dimension = scope.plan().refuses(cost, elsewhere)?;
+            let dimension = scope.plan().refused_dimension(cost, elsewhere)?;
             Some(Refused::missing_limit(scope.key(), dimension, self.now()))
         })
     }
 
-    /// Returns why one of the keys has no room, whatever room the others have.
+    /// Returns the reason why one of the keys doesn't admit the cost, regardless of the other keys.
     pub(super) fn denial(
         &self,
         scope: usize,
@@ -173,52 +173,59 @@ impl<'a> Scopes<'a> {
         if is_local { scope.check_limits(cost, at).err() } else { scope.check_open(at).err() }
     }
 
-    fn short(&self, cost: &Cost, at: Timestamp, is_local: bool) -> Option<Blocked> {
+    /// Returns the key that is short for longest.
+    fn short_key(&self, cost: &Cost, at: Timestamp, is_local: bool) -> Option<Blocker> {
         let denied = |scope| Some((scope, self.denial(scope, cost, at, is_local)?));
         let mut denied = (0..self.len()).filter_map(denied);
         let (first, denial) = denied.next()?;
         let longest = denied.fold((first, denial), |longest, next| {
             if next.1.wait() > longest.1.wait() { next } else { longest }
         });
-        Some(Blocked { scope: longest.0, denial: longest.1, queue: first })
+        Some(Blocker { scope: longest.0, denial: longest.1, queue: first })
     }
 
-    pub(super) fn refused(&self, blocked: Blocked, cost: &Cost) -> Refused {
-        let scope = self.get(blocked.scope);
-        scope.refused(scope.key(), blocked.denial, cost)
+    /// Returns the refusal of a request of this cost.
+    pub(super) fn refused(&self, blocker: Blocker, cost: &Cost) -> Refused {
+        let scope = self.get(blocker.scope);
+        scope.refused(scope.key(), blocker.denial, cost)
     }
 
-    /// Takes the cost of every key. Returns the parts of the permit, and whether it holds something
-    /// until it ends.
-    pub(super) fn commit(&mut self, cost: &Cost) -> (Parts, bool) {
-        let mut parts = self.parts();
-        let mut open = false;
-        for (scope, part) in self.locked.iter_mut().zip(&mut parts) {
+    /// Reserves the cost under every key.
+    pub(super) fn commit(&mut self, cost: &Cost) -> KeyReservations {
+        let mut reservations = KeyReservations { by_key: self.by_key(), is_open: false };
+        for (scope, reservation) in self.locked.iter_mut().zip(&mut reservations.by_key) {
             let clipped = scope.plan().clip_guesses(cost);
             scope.commit(&clipped);
             if let Cow::Owned(clipped) = clipped {
-                part.reserved = Some(Box::new(clipped));
+                reservation.reserved = Some(Box::new(clipped));
             }
-            open |= scope.plan().holds;
+            reservations.is_open |= scope.plan().holds;
         }
-        (parts, open)
+        reservations
     }
 
-    /// Returns the cost, with guesses of at most the amounts that all keys can hold.
+    /// Returns the reservations of a permit whose buckets a backend keeps.
+    pub(super) fn remote_reservations(&self) -> KeyReservations {
+        KeyReservations { by_key: self.by_key(), is_open: true }
+    }
+
+    /// Returns the cost with its estimates clipped to the amounts that all keys can hold.
     pub(super) fn clip_guesses(&self, cost: &Cost) -> Cost {
         let clip = |cost: Cost, scope: &Locked<'_>| scope.plan().clip_guesses(&cost).into_owned();
         self.iter().fold(cost.clone(), clip)
     }
 
-    /// Returns the parts of a permit for all keys.
-    pub(super) fn parts(&self) -> Parts {
-        let part = |scope: &Locked<'_>| Part::new(Arc::clone(scope.entry()), scope.plan().version);
-        self.iter().map(part).map(Taken::new).collect()
+    fn by_key(&self) -> SmallVec<[KeyReservation; 2]> {
+        let reservation = |scope: &Locked<'_>| {
+            let key = GrantedKey::new(Arc::clone(scope.entry()), scope.plan().version);
+            KeyReservation { key, reserved: None }
+        };
+        self.iter().map(reservation).collect()
     }
 }
 
 impl Drop for Scopes<'_> {
-    /// Releases all locks, and wakes waiters and delivers events only then.
+    /// Releases all locks, then wakes waiters and delivers events.
     fn drop(&mut self) {
         let wakers: SmallVec<[Wakers; 2]> =
             self.locked.iter_mut().filter_map(Locked::release).collect();

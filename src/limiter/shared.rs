@@ -6,14 +6,14 @@ use super::attached::Attached;
 use super::core::Core;
 use super::entry::{Entry, Locked};
 use super::key_budget::KeyBudget;
-use super::table::{Name, Shard, Table};
+use super::table::{KeyRef, Shard, Table};
 use crate::event::Event;
 use crate::plan::{Pattern, Plan, ResolvedQuota};
 use crate::quota::Quota;
 use crate::sync::Mutex;
 
-/// The state of a limiter, as long as a clone of it is there. Permits, handles and futures keep only
-/// their own keys.
+/// The state of a limiter, which lives as long as its clones. Permits, handles and futures keep only
+/// their own keys alive.
 pub(super) struct Shared {
     pub(super) core: Arc<Core>,
     pub(super) table: Arc<Table>,
@@ -33,24 +33,24 @@ impl Shared {
         self.attached.lock().clone()
     }
 
-    pub(super) fn name(&self, key: &str, budget: Option<&KeyBudget>) -> Name {
-        self.table.name(key.into(), budget.cloned())
+    pub(super) fn key_ref(&self, key: &str, budget: Option<&KeyBudget>) -> KeyRef {
+        self.table.key_ref(key.into(), budget.cloned())
     }
 
-    /// Changes a key, which is made if it has no entry; `None` if it is refused.
+    /// Changes a key, and creates its entry if it has none. Returns `None` if the key is refused.
     pub(super) fn with<T>(
         &self,
         key: &str,
         budget: Option<&KeyBudget>,
         mut change: impl FnMut(&mut Locked<'_>) -> T,
     ) -> Option<T> {
-        let name = self.name(key, budget);
+        let key_ref = self.key_ref(key, budget);
         loop {
-            let entry = name.entry().ok()?;
+            let entry = key_ref.entry().ok()?;
             let mut locked = entry.lock();
             if locked.is_retired() {
                 drop(locked);
-                name.unlist(&entry);
+                key_ref.unlist(&entry);
                 continue;
             }
             return Some(change(&mut locked));
@@ -62,22 +62,22 @@ impl Shared {
         self.table.for_each(|entry| change(&mut entry.lock()));
     }
 
-    /// Gives the keys that a quota of this name concerns the plans that they have by now.
+    /// Updates the plans of the keys that a changed quota of this name covers.
     pub(super) fn replan(&self, name: &str, quota: &Quota) {
         if Pattern::is_one(name) {
             self.replan_all();
         } else {
-            let name = self.name(name, None);
+            let key_ref = self.key_ref(name, None);
             let mut successors = Successors::new(&self.core);
-            if let Some(entry) = name.find() {
-                replan(&name.shard, &entry, true, &mut successors);
+            if let Some(entry) = key_ref.find() {
+                replan(&key_ref.shard, &entry, true, &mut successors);
             }
         }
         let event = || Event::QuotaChanged { key: name.into(), quota: quota.clone() };
         self.core.events.announce(event);
     }
 
-    /// Gives all keys the plans that they have by now.
+    /// Updates the plans of all keys.
     pub(super) fn replan_all(&self) {
         let mut successors = Successors::new(&self.core);
         for shard in self.table.shards() {
@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// Forgets the amounts used of one entry, or of all.
+    /// Resets the usage of one entry, or of all.
     pub(super) fn reset(&self, only: Option<&Arc<Entry>>) {
         let mut successors = Successors::new(&self.core);
         let mut reset = |entry: &Arc<Entry>| entry.lock().reset(|plan| successors.renewed(plan));
@@ -109,23 +109,23 @@ impl Drop for Shared {
 }
 
 impl fmt::Debug for Shared {
-    /// Without the keys: there may be a million, and they may be API keys.
+    /// Leaves the keys out: there may be a million, and they may be API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("clock", &self.core.clock).finish_non_exhaustive()
     }
 }
 
-/// Gives a key the plan that it has by now, and wakes all waiters: some may be admitted, and some wait
-/// for a quota that is gone. A key that counts elsewhere by now is retired.
-fn replan(shard: &Shard, entry: &Arc<Entry>, by_own_name: bool, successors: &mut Successors<'_>) {
+/// Updates the plan of a key and wakes all waiters, since some may be admitted now, and the quota of
+/// others may be gone. A key that uses the buckets of a shared quota from now on is retired.
+fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Successors<'_>) {
     let mut key = entry.lock();
-    // A glob doesn't apply to keys whose limits came with a request; their own name does.
-    if key.plan().given.is_some() && !by_own_name {
+    // A pattern doesn't replace limits that came with a request; a quota of exactly this key does.
+    if key.plan().given.is_some() && !is_exact {
         return;
     }
-    // Read under the lock of the key: the last of several changes is the last that it follows.
+    // Read under the lock of the key, so that the key follows the last of several changes.
     let quotas = shard.core.quotas.read();
-    // Limits for keys that no quota names stay until one does.
+    // Default limits stay until a quota covers the key.
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
         return;
     }
@@ -139,18 +139,18 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, by_own_name: bool, successors: &mut
         }
         resolved => {
             key.wake_all();
-            move_to(&mut key, resolved, successors);
+            follow(&mut key, resolved, successors);
         }
     }
 }
 
-/// Makes a key follow its plan from now on; there is none for a key that is refused.
-fn move_to(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mut Successors<'_>) {
+/// Changes a key to its current plan. A key that is refused has none (`resolved` is `None`).
+fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mut Successors<'_>) {
     let is_unknown = resolved.is_none();
-    let unknown = || Arc::new(Plan::unknown(&Quota::new(), (0, 0)));
+    let unknown = || Arc::new(Plan::unknown(&Quota::new(), 0, 0));
     let plan = resolved.map_or_else(unknown, |resolved| resolved.plan);
     let is_removed = key.plan().known && !plan.known;
-    let removed_at = is_removed.then(|| successors.core.arrival());
+    let removed_at = is_removed.then(|| successors.core.next_arrival());
     key.set_unknown(is_unknown, removed_at);
     if plan.id != key.plan().id || key.plan().given.is_some() {
         let plan = successors.of(key.plan(), &plan);
@@ -158,24 +158,27 @@ fn move_to(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &m
     }
 }
 
-/// One successor for all keys that go from the same plan to the same plan.
+/// The new plans of keys whose plans change: one for all keys with the same old and new plan.
 struct Successors<'a> {
     core: &'a Core,
     version: u32,
-    made: HashMap<(*const Plan, u32), Succession>,
+    /// By the address of the old plan and the id of the new one.
+    plans: HashMap<(*const Plan, u32), Successor>,
 }
 
-/// The old plan is kept: its address must not be given to another.
-struct Succession {
+/// The plan that succeeds another.
+struct Successor {
+    /// Kept alive so that no other plan gets its address.
     _old: Arc<Plan>,
     new: Arc<Plan>,
 }
 
 impl<'a> Successors<'a> {
     fn new(core: &'a Core) -> Self {
-        Self { core, version: core.version(), made: HashMap::new() }
+        Self { core, version: core.next_version(), plans: HashMap::new() }
     }
 
+    /// Returns the successor of a plan that changes to `new`.
     fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
         self.get(old, new.id, |version| new.succeed(old, version))
     }
@@ -185,17 +188,17 @@ impl<'a> Successors<'a> {
         self.get(old, old.id, |version| old.renewed(version))
     }
 
-    fn get(&mut self, old: &Arc<Plan>, row: u32, new: impl FnOnce(u32) -> Plan) -> Arc<Plan> {
-        // Another thread may have changed the key since the version was drawn: permits of that plan
-        // would be taken for later ones.
+    fn get(&mut self, old: &Arc<Plan>, id: u32, new: impl FnOnce(u32) -> Plan) -> Arc<Plan> {
+        // Another thread may have changed the key since the version was assigned: permits of that plan
+        // must not pass for permits of the new one.
         if self.version <= old.version {
-            self.version = self.core.version();
+            self.version = self.core.next_version();
         }
         let version = self.version;
-        let succession = self
-            .made
-            .entry((Arc::as_ptr(old), row))
-            .or_insert_with(|| Succession { _old: Arc::clone(old), new: Arc::new(new(version)) });
-        Arc::clone(&succession.new)
+        let successor = self
+            .plans
+            .entry((Arc::as_ptr(old), id))
+            .or_insert_with(|| Successor { _old: Arc::clone(old), new: Arc::new(new(version)) });
+        Arc::clone(&successor.new)
     }
 }

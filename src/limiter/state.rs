@@ -164,8 +164,8 @@ impl LimiterState<'_> {
         };
         for change in others.iter().filter(concerns) {
             let applied = self.shared.with(&change.key, self.budget, |state| {
-                let renew = |plan: &Arc<Plan>| Arc::new(plan.renewed(core.version()));
-                state.apply(change, renew, (core.is_local(), core.dirty.round()))
+                let renew = |plan: &Arc<Plan>| Arc::new(plan.renewed(core.next_version()));
+                state.apply(change, renew, core.is_local(), core.dirty.round())
             });
             if let Some(until) = applied.flatten() {
                 let (key, agent) = (change.key.clone(), Some(ANOTHER.into()));

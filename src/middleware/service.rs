@@ -148,7 +148,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
         let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
-        let acquire = acquire.with_figures(options.is_server_mode);
+        let acquire = acquire.with_levels(options.is_server_mode);
         match deadline {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,

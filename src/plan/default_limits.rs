@@ -15,7 +15,7 @@ pub struct DefaultLimits(pub(crate) Arc<Plan>);
 impl DefaultLimits {
     /// Creates limits for a version of a limiter's plans.
     pub(crate) fn in_version(quota: &Quota, version: u32) -> Self {
-        Self(Arc::new(Plan::new(quota, None, Margin::NONE, (DEFAULT_ID, version)).unnamed()))
+        Self(Arc::new(Plan::new(quota, None, Margin::NONE, DEFAULT_ID, version).unnamed()))
     }
 
     /// Returns the same limits for keys that the caller's configuration names. Such keys are always

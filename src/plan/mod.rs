@@ -1,6 +1,6 @@
 //! Plans: quotas prepared for the engine, and the lookup of the plan of a key.
 //!
-//! Pure values without locks or a clock. [`QuotaTable`] finds the quota of a key by name, glob or
+//! Pure values without locks or a clock. [`QuotaRegistry`] finds the quota of a key by name, glob or
 //! regular expression; a [`Plan`] is shared by all keys of one quota.
 
 mod default_limits;
@@ -15,8 +15,8 @@ mod pattern;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod plan;
 mod quota_index;
+mod quota_registry;
 mod regex_name;
-mod table;
 mod unknown_key;
 
 pub use default_limits::DefaultLimits;
@@ -24,7 +24,7 @@ pub use missing_feature::MissingFeature;
 pub use named_quota::{NamedQuota, QuotaOrigin};
 pub(crate) use pattern::Pattern;
 pub(crate) use plan::{Buckets, Plan, Rules, resize};
+pub(crate) use quota_registry::{QuotaRegistry, ResolvedQuota};
 #[cfg(feature = "regex")]
 pub(crate) use regex_name::regex_name;
-pub(crate) use table::{QuotaTable, ResolvedQuota};
 pub use unknown_key::UnknownKey;

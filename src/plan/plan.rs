@@ -17,22 +17,22 @@ pub(crate) struct Plan {
     /// The version of the quotas in which each rule was added: an older permit holds nothing of it.
     since: Box<[u32]>,
     pub(crate) version: u32,
-    /// The id of the table entry that the plan was made from.
+    /// The id of the registered quota that the plan was made from.
     pub(crate) id: u32,
-    /// Permits hold an amount until they end.
+    /// `true` if permits hold an amount until they end.
     pub(crate) holds: bool,
-    /// A quota covers the key.
+    /// `true` if a quota covers the key.
     pub(crate) known: bool,
-    /// The quota is in the table, not a default.
+    /// `true` if the quota is in the registry and not a default.
     pub(crate) named: bool,
-    /// Refuses costs in dimensions without a limit. Not set for limits learned from response headers,
-    /// which callers cannot know.
+    /// `true` if costs in dimensions without a limit are refused. `false` for limits learned from response
+    /// headers, which callers cannot know.
     is_strict: bool,
     /// The token dimensions that the limits don't count.
     uncounted: UncountedKinds,
     /// The largest estimates that a request reserves: the amounts that the limits can hold.
     guesses: Guesses,
-    /// Its keys are always accepted: they are named in a configuration, and few.
+    /// `true` if its keys are always accepted, because a configuration names them and they are few.
     pub(crate) reserved: bool,
     /// The quota, if it came with a request.
     pub(crate) given: Option<Quota>,
@@ -56,7 +56,8 @@ impl Plan {
         quota: &Quota,
         profile: Option<&Profile>,
         margin: Margin,
-        (id, version): (u32, u32),
+        id: u32,
+        version: u32,
     ) -> Self {
         let profile = profile.copied();
         let margin = quota.margin().unwrap_or(margin);
@@ -90,8 +91,9 @@ impl Plan {
     }
 
     /// Creates a plan for unknown keys.
-    pub(crate) fn unknown(quota: &Quota, made: (u32, u32)) -> Self {
-        Self { known: false, ..Self::new(quota, None, Margin::NONE, made).unnamed().lenient() }
+    pub(crate) fn unknown(quota: &Quota, id: u32, version: u32) -> Self {
+        let plan = Self::new(quota, None, Margin::NONE, id, version);
+        Self { known: false, ..plan.unnamed().lenient() }
     }
 
     /// Returns the plan without refusals of costs in dimensions without a limit.
@@ -137,14 +139,15 @@ impl Plan {
         self.rules.iter().zip(amounts).map(lower).collect()
     }
 
-    pub(crate) fn fresh(&self) -> Buckets {
+    /// Returns unused buckets for the rules.
+    pub(crate) fn new_buckets(&self) -> Buckets {
         self.rules.iter().map(Bucket::new).collect()
     }
 
     /// Returns this plan as the successor of `old` in a new version: rules that existed before keep the
     /// version in which they were added.
     pub(crate) fn succeed(&self, old: &Self, version: u32) -> Self {
-        let since = |rule: &Rule| match old.standing(rule) {
+        let since = |rule: &Rule| match old.position_of(rule) {
             Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
             _ => version,
         };
@@ -174,20 +177,21 @@ impl Plan {
     /// Returns the buckets of a key that changes from `old` to this plan. Usage and held amounts are
     /// kept.
     pub(crate) fn carry(&self, old: &Self, buckets: &[Bucket], now: Timestamp) -> Buckets {
-        let carry = |rule: &Rule| match old.standing(rule) {
+        let carry = |rule: &Rule| match old.position_of(rule) {
             Some(index) => buckets[index].carry(&old.rules[index], rule, now),
             None => Bucket::new(rule),
         };
         self.rules.iter().map(carry).collect()
     }
 
-    fn standing(&self, rule: &Rule) -> Option<usize> {
-        self.rules.iter().position(|old| old.counts_same_as(rule))
+    /// Returns the index of the rule that counts the same as a rule of another plan.
+    fn position_of(&self, rule: &Rule) -> Option<usize> {
+        self.rules.iter().position(|own| own.counts_same_as(rule))
     }
 
     /// Returns `true` if `new` continues `old`, a rule of this plan.
-    pub(crate) fn is_standing(&self, old: &Rule, new: &Rule) -> bool {
-        self.standing(new).is_some_and(|at| std::ptr::eq(&self.rules[at], old))
+    pub(crate) fn is_continued_by(&self, old: &Rule, new: &Rule) -> bool {
+        self.position_of(new).is_some_and(|index| std::ptr::eq(&self.rules[index], old))
     }
 
     /// Clips a cost in each dimension to the amount that the limits can hold.
@@ -230,7 +234,7 @@ impl Plan {
 
     /// Returns a dimension of a cost that no limit counts, although the key has limits. Custom dimensions
     /// may be counted by another key of the same request.
-    pub(crate) fn uncounted(
+    pub(crate) fn uncounted_dimension(
         &self,
         cost: &Cost,
         elsewhere: impl Fn(&str) -> bool,
@@ -247,38 +251,34 @@ impl Plan {
         tokens.next().or_else(|| custom().map(|(name, _)| Dimension::custom(name)))
     }
 
-    /// The same of what a request is to reserve: limits that no caller knew of refuse nothing.
-    pub(crate) fn refuses(
+    /// Returns the same dimension if the plan refuses it. Limits that callers cannot know refuse none.
+    pub(crate) fn refused_dimension(
         &self,
         cost: &Cost,
         elsewhere: impl Fn(&str) -> bool,
     ) -> Option<Dimension> {
-        if self.is_strict { self.uncounted(cost, elsewhere) } else { None }
+        if self.is_strict { self.uncounted_dimension(cost, elsewhere) } else { None }
     }
 
-    /// A dimension that is limited and was reserved, but that the charge doesn't name.
-    pub(crate) fn unsettled(&self, reserved: &Cost, charged: &Cost) -> Option<Dimension> {
+    /// Returns a dimension that is limited and was reserved, but isn't named by the charge.
+    pub(crate) fn unsettled_dimension(&self, reserved: &Cost, charged: &Cost) -> Option<Dimension> {
         let is_unsettled = |named: &&Dimension| reserved.amount(named) > 0 && !charged.names(named);
         self.rules.iter().map(Rule::dimension).find(is_unsettled).cloned()
     }
 
-    /// Returns whether both are the same limits, made ready once.
+    /// Returns `true` if both plans share the same rules.
     pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rules, &other.rules)
     }
 
-    /// Returns whether the rule stood when a permit of this version was granted.
-    pub(crate) fn stood(&self, rule: usize, version: u32) -> bool {
+    /// Returns `true` if a plan of this version already had the rule.
+    pub(crate) fn has_since(&self, rule: usize, version: u32) -> bool {
         self.since[rule] <= version
     }
 }
 
-/// Buckets of such rules, under the same limits in other amounts.
-pub(crate) fn resize(
-    (rules, buckets): (&[Rule], &[Bucket]),
-    new: &[Rule],
-    now: Timestamp,
-) -> Buckets {
+/// Returns the buckets of `rules` under `new` rules, which have other amounts of the same limits.
+pub(crate) fn resize(rules: &[Rule], buckets: &[Bucket], new: &[Rule], now: Timestamp) -> Buckets {
     let pairs = new.iter().zip(rules.iter().zip(buckets));
     pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
 }
@@ -286,7 +286,8 @@ pub(crate) fn resize(
 fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
     let algorithm = profile.map_or(Algorithm::SlidingWindow, |profile| profile.algorithm());
     let dimension = limit.dimension();
-    let settle = profile.map_or_else(|| settles(dimension), |profile| profile.settles(dimension));
+    let settle =
+        profile.map_or_else(|| default_settlement(dimension), |profile| profile.settles(dimension));
     Rule::new(limit, algorithm, margin, settle)
 }
 
@@ -299,11 +300,12 @@ fn least(rules: &[Rule], dimension: &Dimension) -> u64 {
 /// The dimensions that count tokens.
 const TOKENS: [Dimension; 3] = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
-/// The id of limits that come with requests for keys that no quota names.
+/// The id of plans whose limits came with a request, for keys that no quota covers.
 pub(crate) const DEFAULT_ID: u32 = u32::MAX - 1;
 
-/// Without a profile a request counts when it is sent and everything else when it has ended.
-fn settles(dimension: &Dimension) -> SettleAt {
+/// Returns the time of settlement without a profile: requests count when they are sent, and other
+/// dimensions when the request has ended.
+fn default_settlement(dimension: &Dimension) -> SettleAt {
     match dimension {
         Dimension::Requests => SettleAt::Send,
         _ => SettleAt::End,

@@ -7,7 +7,8 @@ use tollgate_testing::full::full_or;
 
 use super::*;
 use crate::engine::Wait;
-use crate::quota::{Algorithm, Margin, Quota};
+use crate::provider::LimitReading;
+use crate::quota::{Algorithm, Margin, Quota, Window};
 
 #[path = "adapt/headers.rs"]
 mod headers;
@@ -18,7 +19,7 @@ const S: Duration = Duration::from_secs(1);
 const START: Timestamp = Timestamp::from_unix_secs(1_000_000);
 
 fn limits_with(quota: &Quota, margin: Margin) -> Limits {
-    Limits::new(Arc::new(Plan::new(quota, None, margin, (0, 1))))
+    Limits::new(Arc::new(Plan::new(quota, None, margin, 0, 1)))
 }
 
 fn limits(quota: &Quota) -> Limits {
@@ -44,7 +45,7 @@ fn refuse(
     refusal: &RateLimited,
     now: Timestamp,
 ) -> Reaction {
-    adapt.refuse(limits, refusal, (Some(steady()), 0), now)
+    adapt.refuse(limits, refusal, KeyPace { pace: Some(steady()), spread_part: 0 }, now)
 }
 
 fn seconds(n: u64) -> RateLimited {
@@ -121,13 +122,15 @@ fn refusal_after_a_recovery_step_restarts_at_one_second() {
 fn cool_down_with_spread_ends_later_by_random_part() {
     let pace = pace(Reduction::new().spread(Duration::from_nanos(65_536 * 1_000)));
     let end = |delay: Duration, part: u64| {
-        let until = Adapt::default().cool_down(delay, (Some(pace), part), START);
+        let key_pace = KeyPace { pace: Some(pace), spread_part: part };
+        let until = Adapt::default().cool_down(delay, key_pace, START);
         (until - START - delay).as_nanos()
     };
     assert_eq!([end(S, 0), end(S, 1), end(S, 65_535)], [0, 1_000, 65_535_000]);
     // The spread is at most an eighth of the delay.
     assert_eq!(end(Duration::from_nanos(8 * 65_536), 65_535), 65_535);
-    assert_eq!(Adapt::default().cool_down(S, (None, 65_535), START), START + S);
+    let no_pace = KeyPace { pace: None, spread_part: 65_535 };
+    assert_eq!(Adapt::default().cool_down(S, no_pace, START), START + S);
 }
 
 #[test]
@@ -142,7 +145,8 @@ fn refusal_until_reset_cools_down_for_one_minute_at_most() {
 #[test]
 fn refusal_without_pace_only_cools_down() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
-    let reaction = adapt.refuse(&mut limits, &seconds(5), (None, 65_535), START);
+    let no_pace = KeyPace { pace: None, spread_part: 65_535 };
+    let reaction = adapt.refuse(&mut limits, &seconds(5), no_pace, START);
     assert_eq!((reaction.until, reaction.is_reduced), (START + 5 * S, false));
     assert_eq!((amounts(&limits), used(&limits, reaction.until)), (vec![100], vec![0]));
 }
@@ -164,7 +168,7 @@ fn refusal_halves_rates_and_leaves_days() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(quota));
     assert!(refuse(&mut adapt, &mut limits, &seconds(1), START).is_reduced);
     assert_eq!(amounts(&limits), [50, 500, 1_000, 4]);
-    assert_eq!(adapt.full(&limits).rules[0].limit().amount(), 101);
+    assert_eq!(adapt.full_plan(&limits).rules[0].limit().amount(), 101);
 }
 
 #[test]
@@ -253,14 +257,14 @@ fn update_of_another_process_lowers_rates_in_proportion() {
     let quota = Quota::new().rpm(100).tpm(1_000).rpd(1_000);
     let (mut adapt, mut limits) = (Adapt::default(), buckets(quota));
     assert_eq!(capacity(&limits), 100);
-    adapt.follow_update(&mut limits, steady(), 40, (START - S, START));
+    adapt.follow_update(&mut limits, steady(), 40, START - S, START);
     assert_eq!(amounts(&limits), [40, 400, 1_000]);
     let stale =
         [START - S - Duration::from_nanos(1), START - S, START - S + Duration::from_nanos(1)]
             .map(|sent| adapt.is_update_stale(sent));
     assert_eq!(stale, [true, true, false]);
     // Never above the current amounts.
-    adapt.follow_update(&mut limits, steady(), 80, (START, START + S));
+    adapt.follow_update(&mut limits, steady(), 80, START, START + S);
     assert_eq!(amounts(&limits), [40, 400, 1_000]);
     assert!(adapt.is_update_stale(START));
 }

@@ -23,7 +23,7 @@ const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 /// Returns a plan whose tokens are held until the end if `is_held`, or charged when they are sent.
 fn plan(quota: &Quota, is_held: bool, version: u32) -> Plan {
     let profile = (!is_held).then_some(&OPENAI);
-    Plan::new(quota, profile, Margin::NONE, (0, version))
+    Plan::new(quota, profile, Margin::NONE, 0, version)
 }
 
 /// One of the limiters that share a store: the limits of a key and their journal.
@@ -115,7 +115,7 @@ impl Party {
             self.journal.apply_reset(&mut self.limits, reset_at, now);
         }
         for bucket in &changes.buckets {
-            self.journal.apply(&mut self.limits, bucket, (self.round, now));
+            self.journal.apply(&mut self.limits, bucket, self.round, now);
         }
     }
 
@@ -274,10 +274,10 @@ fn cool_down_and_reset_are_reported_once() {
 #[test]
 fn delta_of_amounts_out_of_order_dates_none_earlier() {
     let party = Party::of(Quota::new().tpm(100), false);
-    let bucket = party.limits.iter().next().unwrap();
+    let (rule, bucket) = party.limits.iter().next().unwrap();
     let mut delta = Delta::default();
     for (at, amount) in [(5 * S, 1), (S / 10, 2), (S / 2, 3)] {
-        delta.enter(bucket, START + at, amount);
+        delta.enter(rule, bucket, START + at, amount);
     }
     let changes = delta.collect(&Dimension::Tokens, Window::MINUTE, 0).unwrap();
     assert_eq!(changes.taken, [(START + S / 2, 5), (START + 5 * S, 1)]);
@@ -295,7 +295,7 @@ proptest! {
         let limits = Limits::new(Arc::new(plan));
         let (rule, bucket) = limits.iter().next().unwrap();
         let (mut delta, mut now) = (Delta::default(), START);
-        delta.enter((rule, bucket), START + 99_999 * S, 1);
+        delta.enter(rule, bucket, START + 99_999 * S, 1);
         let collect = |delta: &mut Delta| {
             let changes = delta.collect(&Dimension::Tokens, Window::MINUTE, 0);
             changes.map_or(Vec::new(), |changes| changes.taken)
@@ -306,7 +306,7 @@ proptest! {
             now += Duration::from_secs(after);
             // Amounts returned were collected before; the others are taken after them.
             let entry = if kind == 0 { (now, -amount) } else { (now + 100_000 * S, amount) };
-            delta.enter((rule, bucket), entry.0, entry.1);
+            delta.enter(rule, bucket, entry.0, entry.1);
             entered.push(entry);
         }
         let collected = collect(&mut delta);

@@ -17,7 +17,7 @@ const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 /// Returns a plan whose tokens are held until the end, or charged when they are sent if a profile
 /// is given.
 fn plan(quota: &Quota, profile: Option<&Profile>, version: u32) -> Plan {
-    Plan::new(quota, profile, Margin::NONE, (0, version))
+    Plan::new(quota, profile, Margin::NONE, 0, version)
 }
 
 fn limits(quota: &Quota) -> Limits {
@@ -72,7 +72,7 @@ impl Used {
         let limit = if self.has_debt { limit.with_debt() } else { limit };
         let quota = Quota::new().rpm(requests).limit(limit).concurrency(12);
         let quota = quota.with_algorithm(self.algorithm);
-        Arc::new(Plan::new(&quota, profile, margin, (0, 1)))
+        Arc::new(Plan::new(&quota, profile, margin, 0, 1))
     }
 
     fn build(&self) -> (Limits, Timestamp) {
@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn reserve_if_plain_admits_at_most_as_the_full_check(
+    fn try_reserve_fast_admits_at_most_as_the_full_check(
         used in used(),
         after in 0..70_000_u64,
         amount in 0..450_u64,
@@ -147,11 +147,11 @@ proptest! {
         let checked = engine::check(&plan.rules, buckets, &cost, now);
         if let Err(Shortfall { wait: Wait::At(time), .. }) = checked {
             let (mut early, _) = used.build();
-            prop_assert!(!early.reserve_if_plain(&cost, time - Duration::from_nanos(1)), "it fits at {}", time);
+            prop_assert!(!early.try_reserve_fast(&cost, time - Duration::from_nanos(1)), "it fits at {}", time);
         }
         let fits = checked.is_ok();
         let (mut reserved, _) = used.build();
-        if limits.reserve_if_plain(&cost, now) {
+        if limits.try_reserve_fast(&cost, now) {
             prop_assert!(fits && custom > 1, "refused by the full check");
             reserved.commit(&cost, now);
         }
@@ -234,9 +234,9 @@ fn reservation_ended_charges_the_actual_amount() {
 #[test]
 fn plain_reservation_of_an_uncounted_dimension_is_refused() {
     let mut limits = limits(&Quota::new().rpm(10).tpm(100));
-    assert!(!limits.reserve_if_plain(&Cost::new().input_tokens(1), START));
-    assert!(!limits.reserve_if_plain(&Cost::new().custom("images", 1), START));
-    assert!(limits.reserve_if_plain(&Cost::new().custom("images", 0), START));
+    assert!(!limits.try_reserve_fast(&Cost::new().input_tokens(1), START));
+    assert!(!limits.try_reserve_fast(&Cost::new().custom("images", 1), START));
+    assert!(limits.try_reserve_fast(&Cost::new().custom("images", 0), START));
     assert_eq!(used_and_held(&limits, START), [(1, 0), (0, 0)]);
 }
 

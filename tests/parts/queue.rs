@@ -126,7 +126,7 @@ impl Reference {
         let all = (wakers(&self.waiters), listeners.clone());
         assert_eq!(split(ids(queue.all_wakers()), self.waiters.len()), all);
         let changed = (next.into_iter().collect(), listeners);
-        assert_eq!(split(ids(queue.changed()), usize::from(next.is_some())), changed);
+        assert_eq!(split(ids(queue.change_wakers()), usize::from(next.is_some())), changed);
 
         for turn in turns() {
             let rank = self.rank(turn);
@@ -171,8 +171,9 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
             assert_eq!(old.as_ref().map(id), reference.set_waker(turn, pick(at).1));
         }
         Action::Remove(turn) => {
-            let left = queue.remove(turn).map(|left| (left.was_first, id(&left.waker)));
-            assert_eq!(left, reference.remove(turn));
+            let removed = queue.remove(turn);
+            let removed = removed.map(|removed| (removed.was_first, id(&removed.waker)));
+            assert_eq!(removed, reference.remove(turn));
         }
         Action::Listen(arrival, at) => {
             queue.listen(arrival, pick(at).0);

@@ -12,36 +12,37 @@ use crate::timestamp::Timestamp;
 
 /// A reduction of a key's limits after a refusal by its provider, until the key has recovered.
 ///
-/// It recovers as time passes: due steps are taken before anything else is done to the key, and a
-/// question is answered as if they had been.
+/// The key recovers in steps. Steps that are due are taken before the key changes otherwise, and are
+/// taken into account when the key is only read.
 #[derive(Debug, Clone)]
 pub(crate) struct Reduced {
     pace: Pace,
     /// The plan of the key's quota.
     pub(crate) original: Arc<Plan>,
-    /// The amounts of its limits now.
+    /// The current amounts of the limits.
     amounts: SmallVec<[u64; 3]>,
-    /// When it recovers by a step, and when it has recovered wholly.
+    /// The time of the next recovery step.
     pub(crate) next_at: Timestamp,
+    /// The time of the last recovery step.
     ends_at: Timestamp,
-    /// When it was reduced last: refusals of requests sent before belong to that reduction.
+    /// The time of the last reduction. It covers refusals of requests that were sent before.
     pub(crate) reduced_at: Timestamp,
-    /// The number of reductions since it last recovered by a step.
-    pub(crate) times: u32,
-    /// When the last update of another program that was applied was sent.
-    pub(crate) heard_at: Timestamp,
+    /// The number of reductions since the last recovery step.
+    pub(crate) reductions: u32,
+    /// The time at which another program sent the last update that was applied.
+    pub(crate) update_sent_at: Timestamp,
 }
 
-/// Limits after a step of recovery.
+/// The limits after a recovery step.
 pub(crate) struct Step {
     pub(crate) rules: Rules,
     pub(crate) buckets: Buckets,
-    /// `None` once the key has recovered.
-    pub(crate) left: Option<Reduced>,
+    /// The reduction that is left; `None` once the key has recovered.
+    pub(crate) reduced: Option<Reduced>,
 }
 
 impl Reduced {
-    /// A reduction of these limits to these amounts, on top of the last one if there is one.
+    /// Creates a reduction of limits to these amounts, on top of the last one if there is one.
     pub(crate) fn new(
         last: Option<&Self>,
         limits: &Limits,
@@ -57,24 +58,26 @@ impl Reduced {
             next_at: Timestamp::UNIX_EPOCH,
             ends_at: Timestamp::UNIX_EPOCH,
             reduced_at: now,
-            times: last.map_or(0, |last| last.times).saturating_add(1),
-            heard_at: last.map_or(Timestamp::UNIX_EPOCH, |last| last.heard_at),
+            reductions: last.map_or(0, |last| last.reductions).saturating_add(1),
+            update_sent_at: last.map_or(Timestamp::UNIX_EPOCH, |last| last.update_sent_at),
         }
     }
 
-    /// Checks whether the cost fits at `at`, when no step is due, and if not, when it will, with the
-    /// steps of recovery until then. An answer more than a few steps ahead may be too early.
+    /// Checks whether the cost fits at `at`, when no step is due. If it doesn't, the error has the time
+    /// at which it fits after the recovery steps until then. A time more than a few steps ahead may be
+    /// too early.
     pub(crate) fn check(
         &self,
-        (mut rules, mut buckets): (&[Rule], &[Bucket]),
+        rules: &[Rule],
+        buckets: &[Bucket],
         cost: &Cost,
         at: Timestamp,
     ) -> Result<(), Shortfall> {
         let Err(mut short) = engine::check(rules, buckets, cost, at) else { return Ok(()) };
-        let mut reduced = self;
+        let (mut rules, mut buckets, mut reduced) = (rules, buckets, self);
         let mut step: Step;
         for _ in 0..STEPS {
-            if !reduced.helps(short.wait) {
+            if !reduced.steps_before(short.wait) {
                 return Err(short);
             }
             let then = reduced.next_at;
@@ -84,32 +87,34 @@ impl Reduced {
                 Ok(()) => return Err(Shortfall { wait: Wait::At(then), ..short }),
                 Err(later) => short = later,
             }
-            let Some(left) = &step.left else { return Err(short) };
-            reduced = left;
+            let Some(rest) = &step.reduced else { return Err(short) };
+            reduced = rest;
         }
-        let wait = if reduced.helps(short.wait) { Wait::At(reduced.next_at) } else { short.wait };
+        let wait =
+            if reduced.steps_before(short.wait) { Wait::At(reduced.next_at) } else { short.wait };
         Err(Shortfall { wait, ..short })
     }
 
-    /// Returns whether the next step comes before the end of a wait. A wait for requests in flight
-    /// may end before or after it; a cost that never fits doesn't fit then either.
-    fn helps(&self, wait: Wait) -> bool {
+    /// Returns whether the next step is due before the end of a wait. A wait for requests in flight may
+    /// end before or after it, and a cost that never fits doesn't fit after a step either.
+    fn steps_before(&self, wait: Wait) -> bool {
         matches!(wait, Wait::At(time) if time >= self.next_at)
     }
 
+    /// Returns the limits after the next step.
     pub(crate) fn step(&self, rules: &[Rule], buckets: &[Bucket]) -> Step {
         let originals = self.original.rules.iter().map(|rule| rule.limit().amount());
         let amounts = self.amounts.iter().zip(originals);
         let amounts = amounts.map(|(&amount, original)| self.pace.recover(amount, original));
-        let left = Self {
+        let rest = Self {
             amounts: amounts.collect(),
             next_at: self.next_at + self.pace.interval,
-            times: 0,
+            reductions: 0,
             ..self.clone()
         };
-        let next = self.original.lower(&left.amounts);
-        let buckets = resize((rules, buckets), &next, self.next_at);
-        Step { rules: next, buckets, left: (!left.is_whole()).then_some(left) }
+        let next = self.original.lower(&rest.amounts);
+        let buckets = resize(rules, buckets, &next, self.next_at);
+        Step { rules: next, buckets, reduced: (!rest.is_recovered()).then_some(rest) }
     }
 
     /// Returns the plan of the reduced amounts.
@@ -117,17 +122,17 @@ impl Reduced {
         Arc::new(self.original.lowered(&self.amounts))
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_recovered(&self) -> bool {
         let originals = self.original.rules.iter().map(|rule| rule.limit().amount());
         originals.eq(self.amounts.iter().copied())
     }
 
-    /// Returns whether it will have recovered wholly.
+    /// Returns whether the key has recovered by `now`.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.ends_at <= now
     }
 
-    /// Recovers no sooner than an interval after `time`.
+    /// Delays the next step to an interval after `time` or later.
     pub(crate) fn recover_after(&mut self, time: Timestamp) {
         self.next_at = self.next_at.max(time + self.pace.interval);
         let steps = |(&amount, rule): (&u64, &Rule)| {
@@ -144,7 +149,7 @@ impl Reduced {
         self.ends_at = self.next_at + self.pace.interval.saturating_mul(more);
     }
 
-    /// Recovers at another pace from now on: the next step comes no later than by that pace.
+    /// Sets the pace of recovery. The next step comes an interval of that pace after `now`, or earlier.
     pub(crate) fn set_pace(&mut self, pace: Pace, now: Timestamp) {
         self.pace = pace;
         self.next_at = self.next_at.min(now + pace.interval);
@@ -158,5 +163,5 @@ impl Reduced {
     }
 }
 
-/// The number of steps that an answer looks ahead: two minutes at the default interval.
+/// The number of steps that a check looks ahead: two minutes at the default interval.
 const STEPS: u32 = 4;

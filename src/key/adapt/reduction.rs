@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use crate::answer::error::BuildError;
 
-/// How far a key is reduced when its provider refuses a request, and how it recovers.
+/// The amount by which a key is reduced when its provider refuses a request, and its recovery.
 ///
-/// Reduced are limits on requests in flight and per less than a day, each to a whole amount and
-/// never below 1; an amount per day or longer is what it is. What can be had at all still can: a
-/// request above a reduced limit waits until nothing of it is used.
+/// Limits on requests in flight and limits with a window shorter than a day are reduced, each to a
+/// whole amount of at least 1. Limits with a window of a day or longer stay as they are. A request that
+/// fits the quota but not the reduced limit waits until the limit is unused.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,45 +23,47 @@ pub struct Reduction {
     interval: Duration,
     recovery_factor: f64,
     spread: Duration,
-    on: bool,
+    is_on: bool,
 }
 
 impl Reduction {
-    /// A refusal only cools its key down, exactly as long as the provider asks.
-    pub const OFF: Self = Self { on: false, ..Self::new() };
+    /// No reduction: a refusal only cools its key down, for exactly the delay that the provider states.
+    pub const OFF: Self = Self { is_on: false, ..Self::new() };
 
-    /// To half, and back by a tenth every 30 seconds.
+    /// Creates the default reduction: to half, and back by a tenth every 30 seconds.
     pub const fn new() -> Self {
         Self {
             factor: 0.5,
             interval: Duration::from_secs(30),
             recovery_factor: 1.1,
             spread: Duration::from_millis(500),
-            on: true,
+            is_on: true,
         }
     }
 
-    /// Sets the part of the current amount that is left after a refusal, rounded down: above 0 and below 1.
+    /// Sets the part of the current amount that remains after a refusal: above 0 and below 1. The amount
+    /// is rounded down.
     #[must_use]
     pub const fn factor(self, factor: f64) -> Self {
         Self { factor, ..self }
     }
 
-    /// Sets the time to recover by one step: at least a second.
+    /// Sets the time between recovery steps: at least a second.
     #[must_use]
     pub const fn interval(self, interval: Duration) -> Self {
         Self { interval, ..self }
     }
 
-    /// What a step of recovery multiplies an amount by, rounded down: from 1.01 to 1,000. A step is
-    /// of at least one unit, and of a 1,024th of the original amount, at which it ends.
+    /// Sets the factor by which a recovery step multiplies an amount: from 1.01 to 1,000. The amount is
+    /// rounded down. A step adds at least one unit and at least a 1,024th of the original amount, and
+    /// never exceeds the original amount.
     #[must_use]
     pub const fn recovery_factor(self, recovery_factor: f64) -> Self {
         Self { recovery_factor, ..self }
     }
 
-    /// By how much a cool-down may be longer than asked for, at random, so that not all who share an
-    /// account start again at the same instant: at most this, and an eighth of what was asked for.
+    /// Sets the longest random extension of a cool-down, so that programs that share an account don't all
+    /// start again at the same time. It is at most an eighth of the delay that the provider states.
     #[must_use]
     pub const fn spread(self, spread: Duration) -> Self {
         Self { spread, ..self }
@@ -72,7 +74,7 @@ impl Reduction {
         let within = |value: f64, least: u32, most: u32| {
             millionths(value).filter(|parts| (least..=most).contains(parts))
         };
-        let Self { factor, interval, recovery_factor, spread, on } = self;
+        let Self { factor, interval, recovery_factor, spread, is_on } = self;
         let factor = within(factor, 1, ONE - 1)
             .ok_or_else(|| wrong("reduction factor", factor.to_string(), "above 0 and below 1"))?;
         let recovery = within(recovery_factor, 1_010_000, 1_000 * ONE).ok_or_else(|| {
@@ -82,7 +84,7 @@ impl Reduction {
             return Err(wrong("recovery interval", format!("{interval:?}"), "of at least 1s"));
         }
         let pace = Pace { factor, interval, recovery, spread };
-        Ok(on.then_some(pace))
+        Ok(is_on.then_some(pace))
     }
 }
 
@@ -101,20 +103,29 @@ pub(crate) struct Pace {
     pub(crate) spread: Duration,
 }
 
+/// The pace of a limiter, with its part of the spread for one key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyPace {
+    /// `None` if a refusal reduces no limit.
+    pub(crate) pace: Option<Pace>,
+    /// The part of the spread that is added to a cool-down, in 65,536ths.
+    pub(crate) spread_part: u64,
+}
+
 impl Pace {
-    /// An amount after a refusal.
+    /// Returns an amount after a refusal.
     pub(crate) fn reduce(self, amount: u64) -> u64 {
         part(amount, self.factor).max(1)
     }
 
-    /// An amount one step of recovery later.
+    /// Returns an amount after a recovery step.
     pub(crate) fn recover(self, amount: u64, original: u64) -> u64 {
         let least = (original / PARTS).max(1);
         part(amount, self.recovery).max(amount.saturating_add(least)).min(original)
     }
 }
 
-/// A positive number in millionths, rounded.
+/// Returns a positive number in millionths, rounded; `None` if it is out of range.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in 0 to 2^32")]
 pub(crate) fn millionths(value: f64) -> Option<u32> {
     let parts = value * f64::from(ONE) + 0.5;
@@ -128,6 +139,7 @@ fn part(amount: u64, millionths: u32) -> u64 {
 
 const ONE: u32 = 1_000_000;
 
-/// In so many equal steps at most a key recovers: the smallest factor takes over from them at a
-/// tenth of the amount, and needs 235 more. All steps are caught up with at once after an idle time.
+/// The least recovery step is the original amount divided by this. That bounds the number of steps,
+/// which are all caught up with after an idle time: with the smallest factor, the least step applies
+/// below about a tenth of the amount, and 235 larger steps follow.
 const PARTS: u64 = 1_024;

@@ -7,33 +7,33 @@ use crate::key::changes::BucketChanges;
 use crate::quota::{Dimension, Window};
 use crate::timestamp::Timestamp;
 
-/// The changes of one bucket, until they are collected.
+/// The changes of one bucket since the last collection.
 #[derive(Debug, Default)]
 pub(super) struct Delta {
-    /// Times and amounts taken, oldest first; at most one entry for each part of the window.
+    /// The times and amounts of usage, oldest first; at most one entry for each part of the window.
     entries: SmallVec<[(Timestamp, i64); 1]>,
-    /// The last time that was entered, and the last that is collected.
+    /// The time of the latest entry.
     latest: Timestamp,
+    /// The time of the latest entry that was collected.
     collected: Timestamp,
-    /// Amounts returned of what is collected already, at the times at which they had been taken;
-    /// oldest first.
+    /// Amounts returned of usage that was already collected, with the times of that usage, oldest first.
     returned: Vec<(Timestamp, i64)>,
-    /// The end of the part of the window that the last entry is in.
+    /// The end of the window part of the last entry.
     ends: Timestamp,
-    /// The amount held that was collected last.
+    /// The held amount at the last collection.
     reported: u64,
-    /// The amount that other limiters hold, which the bucket holds too.
+    /// The amount that other limiters hold; the bucket holds it too.
     pub(super) others: u64,
 }
 
 impl Delta {
-    /// Enters an amount that was taken at `at`, after it was; a negative one was returned.
+    /// Records usage at `at` after the bucket has counted it; a negative amount was returned.
     #[inline]
-    pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: Timestamp, amount: i64) {
+    pub(super) fn enter(&mut self, rule: &Rule, bucket: &Bucket, at: Timestamp, amount: i64) {
         let (sent, at) = (at, bucket.record_time(at));
         if amount < 0 && (sent <= self.collected || bucket.is_past(sent)) {
-            // Not off the amounts taken since: those count for longer.
-            return self.give_back(at, amount);
+            // Not deducted from later usage, which counts for longer.
+            return self.insert_returned(at, amount);
         }
         self.latest = self.latest.max(sent);
         if let Some(last) = self.entries.last_mut()
@@ -46,14 +46,14 @@ impl Delta {
     }
 
     #[inline(never)]
-    fn give_back(&mut self, at: Timestamp, amount: i64) {
+    fn insert_returned(&mut self, at: Timestamp, amount: i64) {
         let index = self.returned.partition_point(|entry| entry.0 < at);
         match self.returned.get_mut(index) {
             Some(entry) if entry.0 == at => entry.1 = entry.1.saturating_add(amount),
             _ => self.returned.insert(index, (at, amount)),
         }
         if self.returned.len() > MOST {
-            // Off an earlier amount: that counts for less long.
+            // Deducted from earlier usage, which counts for less long.
             let (_, newest) = self.returned.remove(MOST);
             self.returned[MOST - 1].1 = self.returned[MOST - 1].1.saturating_add(newest);
         }
@@ -71,7 +71,7 @@ impl Delta {
             _ => self.entries.insert(index, (at, amount)),
         }
         if self.entries.len() > MOST {
-            // At a later time than it was taken: so it counts for longer.
+            // Moved to a later time, so that it counts for longer.
             let (_, oldest) = self.entries.remove(0);
             self.entries[0].1 = self.entries[0].1.saturating_add(oldest);
         }
@@ -79,8 +79,7 @@ impl Delta {
         self.ends = Timestamp::from_nanos(last.saturating_add(1).saturating_mul(width));
     }
 
-    /// Returns the changes since the last collection, of a bucket of which requests of this limiter
-    /// hold so much.
+    /// Returns the changes since the last collection. Requests of this limiter hold the amount `held`.
     pub(super) fn collect(
         &mut self,
         dimension: &Dimension,
@@ -91,22 +90,22 @@ impl Delta {
         let new = self.entries.drain(..).filter(|(_, amount)| *amount != 0);
         let mut taken = std::mem::take(&mut self.returned);
         taken.extend(new);
-        // A returned amount after the amounts taken at the same time.
+        // Usage comes before amounts returned of the same time.
         taken.sort_by_key(|&(at, amount)| (at, amount < 0));
         let reported = std::mem::replace(&mut self.reported, held);
-        let window = named(dimension, window);
+        let window = window_name(dimension, window);
         (reported != held || !taken.is_empty())
             .then(|| BucketChanges::new(dimension.clone(), window, taken, held))
     }
 
-    /// Forgets all before this time. Returns what isn't collected yet of the rest.
-    pub(super) fn forget_before(&mut self, time: Timestamp) -> &[(Timestamp, i64)] {
+    /// Drops all entries before a time. Returns the remaining usage that isn't collected yet.
+    pub(super) fn drop_before(&mut self, time: Timestamp) -> &[(Timestamp, i64)] {
         self.entries.retain(|entry| entry.0 >= time);
         self.returned.retain(|entry| entry.0 >= time);
         &self.entries
     }
 
-    /// Returns whether it holds nothing that is not known elsewhere.
+    /// Returns whether it holds nothing to report or to remember.
     pub(super) fn is_blank(&self) -> bool {
         self.entries.is_empty()
             && self.returned.is_empty()
@@ -126,18 +125,18 @@ impl Delta {
     }
 }
 
-/// Returns the window by which a bucket is named: requests in flight have none.
-pub(super) fn named(dimension: &Dimension, window: Window) -> Window {
+/// Returns the window that identifies a bucket: requests in flight have none.
+pub(super) fn window_name(dimension: &Dimension, window: Window) -> Window {
     if *dimension == Dimension::Concurrency { Window::MINUTE } else { window }
 }
 
-/// Returns an amount taken as an entry.
+/// Returns an amount of usage as an entry.
 pub(super) fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// Parts of a window: amounts taken within one part are one entry, at the time of the last.
+/// The number of parts of a window. Usage within one part is one entry, with the time of the latest.
 const PARTS: u64 = 64;
 
-/// Entries that are kept of a bucket until they are collected.
+/// The number of entries that are kept of a bucket until they are collected.
 const MOST: usize = 128;

@@ -1,9 +1,10 @@
 //! The changes of a key since a store last collected them.
 //!
-//! A journal records the key's own use, rule by rule, as the engine applies it: amounts taken as they
-//! are taken, amounts held only in total. The use of others, known or proven by headers, isn't in it.
+//! A journal records the usage of this limiter by rule, as the engine applies it: usage with its times,
+//! and held amounts in total. It leaves out usage by others, reported by a store or shown by headers.
 //!
-//! The owner of a journal puts its key on a list of dirty keys when [`Journal::take_dirty`] says so.
+//! The owner of a journal puts the key on the list of dirty keys when [`Journal::take_dirty`] returns
+//! `true`.
 
 mod delta;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use self::delta::{Delta, named, signed};
+use self::delta::{Delta, signed, window_name};
 use super::changes::{BucketChanges, KeyChanges};
 use super::limits::{Granted, Limits};
 use crate::engine::Rule;
@@ -19,86 +20,86 @@ use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Key, Window};
 use crate::timestamp::Timestamp;
 
-/// The changes of one key, until they are collected.
+/// The changes of one key since the last collection.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// Amounts that were taken before are not reported, and so are not their returns.
+    /// Usage before this time isn't reported, and neither are amounts returned of it.
     since: Timestamp,
     /// In the order of the plan's rules.
     deltas: SmallVec<[Delta; 3]>,
-    /// Of limits that the key doesn't have, or no longer.
-    loose: Vec<(Dimension, Window, Delta)>,
-    by_others: Vec<ByOthers>,
-    /// Until when it cools down, if that is new.
+    /// Deltas of limits that the key doesn't have, or no longer has.
+    detached: Vec<(Dimension, Window, Delta)>,
+    by_others: Vec<UsageByOthers>,
+    /// The end of the cool-down, if it has changed.
     cooling: Option<Timestamp>,
     reset_at: Option<Timestamp>,
-    listed: Listed,
+    listing: Listing,
 }
 
 /// The state of a key on the list of dirty keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listed {
+enum Listing {
     No,
-    /// It has changed, and its owner has yet to put it there.
+    /// The key has changed, and its owner hasn't put it on the list yet.
     Due,
     Yes,
 }
 
-/// Use by others that headers proved, in one round of collection. Other processes of a store report
+/// Usage by others that headers showed in one round of collection. Other processes of a store report
 /// the same requests a little later.
 #[derive(Debug)]
-struct ByOthers {
+struct UsageByOthers {
     rule: usize,
     round: u64,
     amount: u64,
 }
 
 impl Journal {
-    /// A journal of limits that are tracked from now on.
+    /// Creates a journal of limits that are tracked from now on.
     pub(crate) fn new(limits: &Limits, since: Timestamp) -> Self {
-        let held = limits.buckets.iter().any(|bucket| bucket.held() > 0);
+        let is_held = limits.buckets.iter().any(|bucket| bucket.held() > 0);
         Self {
             since,
             deltas: std::iter::repeat_with(Delta::default).take(limits.buckets.len()).collect(),
-            loose: Vec::new(),
+            detached: Vec::new(),
             by_others: Vec::new(),
             cooling: None,
             reset_at: None,
-            listed: if held { Listed::Due } else { Listed::No },
+            listing: if is_held { Listing::Due } else { Listing::No },
         }
     }
 
-    /// Returns whether its key has to be put on the list of dirty keys, once.
+    /// Returns whether the key has to be put on the list of dirty keys. Returns `true` once for each round.
     #[inline]
     pub(crate) fn take_dirty(&mut self) -> bool {
-        let due = self.listed == Listed::Due;
-        if due {
-            self.listed = Listed::Yes;
+        let is_due = self.listing == Listing::Due;
+        if is_due {
+            self.listing = Listing::Yes;
         }
-        due
+        is_due
     }
 
-    /// Returns whether something is to be collected, or to be remembered until others report what
+    /// Returns whether there are changes to collect, or to remember until others report the amounts that
     /// they hold.
     pub(crate) fn is_open(&self) -> bool {
-        self.listed != Listed::No
+        self.listing != Listing::No
     }
 
     #[inline]
-    fn changed(&mut self) {
-        if self.listed == Listed::No {
-            self.listed = Listed::Due;
+    fn mark_changed(&mut self) {
+        if self.listing == Listing::No {
+            self.listing = Listing::Due;
         }
     }
 
-    /// Records a reservation, after it was made.
+    /// Records a reservation after it was made.
     pub(crate) fn reserved(&mut self, limits: &Limits, cost: &Cost, now: Timestamp) {
         for ((rule, bucket), delta) in limits.iter().zip(&mut self.deltas) {
             if !rule.holds() {
-                delta.enter((rule, bucket), now, signed(rule.amount(cost)));
+                delta.enter(rule, bucket, now, signed(rule.amount(cost)));
             }
         }
-        self.changed();
+        self.mark_changed();
     }
 
     /// Records the end of a reservation.
@@ -109,27 +110,26 @@ impl Journal {
         charged: Option<&Cost>,
         now: Timestamp,
     ) {
-        for (at, ((rule, bucket), delta)) in limits.iter().zip(&mut self.deltas).enumerate() {
-            let of = (rule, bucket);
+        for (index, ((rule, bucket), delta)) in limits.iter().zip(&mut self.deltas).enumerate() {
             let (reserved, charged) =
                 (rule.amount(granted.cost), charged.map_or(0, |cost| rule.amount(cost)));
-            let stood = limits.plan.stood(at, granted.version);
+            let is_newer = !limits.plan.has_since(index, granted.version);
             match rule.holds() {
-                _ if *rule.dimension() == Dimension::Concurrency || !stood => {}
+                _ if *rule.dimension() == Dimension::Concurrency || is_newer => {}
                 false if granted.at < self.since => {}
-                true => delta.enter(of, now, signed(charged)),
+                true => delta.enter(rule, bucket, now, signed(charged)),
                 false => {
                     let more = signed(charged).saturating_sub(signed(reserved));
-                    // As the engine does it.
+                    // The same time that the engine uses.
                     let at = if more > 0 && rule.refills() { now } else { granted.at };
-                    delta.enter(of, at, more);
+                    delta.enter(rule, bucket, at, more);
                 }
             }
         }
-        self.changed();
+        self.mark_changed();
     }
 
-    /// Records that a part of a reservation was settled before its end: that of these rules.
+    /// Records that a reservation was settled early under these rules.
     pub(crate) fn settled_early(
         &mut self,
         limits: &Limits,
@@ -139,41 +139,42 @@ impl Journal {
     ) {
         for &at in rules {
             let (rule, bucket) = (&limits.plan.rules[at], &limits.buckets[at]);
-            self.deltas[at].enter((rule, bucket), now, signed(rule.amount(charged)));
-            self.changed();
+            self.deltas[at].enter(rule, bucket, now, signed(rule.amount(charged)));
+            self.mark_changed();
         }
     }
 
-    /// Records an amount that was taken without a reservation.
+    /// Records a charge without a reservation.
     pub(crate) fn charged(&mut self, limits: &Limits, cost: &Cost, now: Timestamp) {
         for ((rule, bucket), delta) in limits.iter().zip(&mut self.deltas) {
             if *rule.dimension() != Dimension::Concurrency {
-                delta.enter((rule, bucket), now, signed(rule.amount(cost)));
+                delta.enter(rule, bucket, now, signed(rule.amount(cost)));
             }
         }
-        self.changed();
+        self.mark_changed();
     }
 
-    /// Records until when the key cools down.
+    /// Records the end of a cool-down.
     pub(crate) fn cooling(&mut self, until: Timestamp) {
         self.cooling = Some(until);
-        self.changed();
+        self.mark_changed();
     }
 
-    /// Records that the key was reset: changes that aren't collected yet are forgotten with the rest.
+    /// Records a reset of the key. It also drops changes that aren't collected yet.
     pub(crate) fn reset(&mut self, now: Timestamp) {
         for delta in &mut self.deltas {
-            delta.forget_before(Timestamp::MAX);
+            delta.drop_before(Timestamp::MAX);
         }
         self.by_others.clear();
         (self.reset_at, self.cooling) = (Some(now), Some(Timestamp::UNIX_EPOCH));
-        self.changed();
+        self.mark_changed();
     }
 
-    /// Follows another plan, which is about to take the place of this one: deltas go to the rules that
-    /// stand for the same limit. The amounts that others hold are taken off the old buckets; see
-    /// [`hold_for_others`](Self::hold_for_others). An amount held of a rule that holds no longer, or
-    /// is no longer there, counts as taken: its holder can no longer report the charge.
+    /// Prepares the change to another plan: deltas move to the rules that continue the same limit, and the
+    /// amounts that others hold are removed from the old buckets;
+    /// [`hold_for_others`](Self::hold_for_others) adds them to the new ones. An amount held under a rule
+    /// that no longer holds, or no longer exists, is recorded as usage, since its holder can no longer
+    /// report the charge.
     pub(crate) fn follow(&mut self, limits: &mut Limits, new: &Plan, now: Timestamp) {
         for (bucket, delta) in limits.buckets.iter_mut().zip(&self.deltas) {
             bucket.drop_hold(delta.others);
@@ -181,39 +182,40 @@ impl Journal {
         let old = &limits.plan;
         let deltas = std::mem::take(&mut self.deltas);
         for ((rule, bucket), mut delta) in limits.iter().zip(deltas) {
-            let stays = new.rules.iter().any(|next| next.holds() && old.is_standing(rule, next));
-            if rule.holds() && !stays && *rule.dimension() != Dimension::Concurrency {
-                delta.enter((rule, bucket), now, signed(bucket.held()));
+            let stays_held =
+                new.rules.iter().any(|next| next.holds() && old.is_continued_by(rule, next));
+            if rule.holds() && !stays_held && *rule.dimension() != Dimension::Concurrency {
+                delta.enter(rule, bucket, now, signed(bucket.held()));
             }
-            *self.loose(rule.dimension(), rule.limit().window()) = delta;
+            *self.detached(rule.dimension(), rule.limit().window()) = delta;
         }
         let delta =
-            |rule: &Rule| std::mem::take(self.loose(rule.dimension(), rule.limit().window()));
+            |rule: &Rule| std::mem::take(self.detached(rule.dimension(), rule.limit().window()));
         self.deltas = new.rules.iter().map(delta).collect();
         self.by_others.clear();
         self.drop_blank();
-        self.changed();
+        self.mark_changed();
     }
 
-    /// Holds the amounts that others hold, of the buckets of the new plan.
+    /// Adds the amounts that others hold to the buckets of the new plan.
     pub(crate) fn hold_for_others(&self, limits: &mut Limits) {
         for (bucket, delta) in limits.buckets.iter_mut().zip(&self.deltas) {
             bucket.hold(delta.others);
         }
     }
 
-    /// Returns the amount that others hold of the bucket of a rule.
+    /// Returns the amount that others hold under a rule.
     pub(crate) fn held_by_others(&self, rule: usize) -> u64 {
         self.deltas[rule].others
     }
 
-    /// Records use by others that headers proved, which isn't this limiter's to report.
+    /// Records usage by others that headers showed. This limiter doesn't report it.
     pub(crate) fn used_by_others(&mut self, rule: usize, amount: u64, round: u64) {
         self.by_others.retain(|proven| proven.is_recent(round));
         match self.by_others.iter_mut().find(|proven| (proven.rule, proven.round) == (rule, round))
         {
             Some(proven) => proven.amount = proven.amount.saturating_add(amount),
-            None => self.by_others.push(ByOthers { rule, round, amount }),
+            None => self.by_others.push(UsageByOthers { rule, round, amount }),
         }
     }
 
@@ -222,15 +224,17 @@ impl Journal {
         &mut self,
         limits: &mut Limits,
         other: &BucketChanges,
-        (round, now): (u64, Timestamp),
+        round: u64,
+        now: Timestamp,
     ) {
         let is_of = |rule: &Rule| {
-            let window = named(rule.dimension(), rule.limit().window());
-            *rule.dimension() == other.dimension && window == named(&other.dimension, other.window)
+            let window = window_name(rule.dimension(), rule.limit().window());
+            *rule.dimension() == other.dimension
+                && window == window_name(&other.dimension, other.window)
         };
         let Some(index) = limits.plan.rules.iter().position(is_of) else {
-            // Should the key come to have such a limit, this is the amount that others hold of it.
-            self.loose(&other.dimension, other.window).others = other.held;
+            // Remembered for the case that the key gets such a limit later.
+            self.detached(&other.dimension, other.window).others = other.held;
             return self.drop_blank();
         };
         let (rule, bucket) = (&limits.plan.rules[index], &mut limits.buckets[index]);
@@ -239,7 +243,7 @@ impl Journal {
                 Ok(taken) => signed(self.unproven(index, taken, round)),
                 Err(_) => amount,
             };
-            bucket.follow(rule, (at, amount), now);
+            bucket.apply(rule, at, amount, now);
         }
         let delta = &mut self.deltas[index];
         bucket.hold(other.held.saturating_sub(delta.others));
@@ -247,8 +251,8 @@ impl Journal {
         delta.others = other.held;
     }
 
-    /// Applies a reset by another limiter: amounts taken since, and not collected yet, are entered
-    /// again into the empty buckets. Returns until when the key cools down.
+    /// Applies a reset by another limiter: usage since then that isn't collected yet is charged again to
+    /// the empty buckets. Returns the end of the cool-down.
     pub(crate) fn apply_reset(
         &mut self,
         limits: &mut Limits,
@@ -257,22 +261,22 @@ impl Journal {
     ) -> Timestamp {
         self.by_others.clear();
         for ((rule, bucket), delta) in limits.iter_mut().zip(&mut self.deltas) {
-            for &entry in delta.forget_before(reset_at) {
-                bucket.follow(rule, entry, now);
+            for &(at, amount) in delta.drop_before(reset_at) {
+                bucket.apply(rule, at, amount, now);
             }
         }
         self.cooling.unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// Returns the changes since the last collection, if there are any. A key whose requests count
-    /// elsewhere by now reports no held amounts: that place does.
+    /// Returns the changes since the last collection, if there are any. A retired key reports no held
+    /// amounts, since the key that replaced it does.
     pub(crate) fn collect(
         &mut self,
         key: &Key,
         limits: &Limits,
         is_retired: bool,
     ) -> Option<KeyChanges> {
-        self.listed = Listed::No;
+        self.listing = Listing::No;
         let mut changes = KeyChanges::new(key.clone());
         for ((rule, bucket), delta) in limits.iter().zip(&mut self.deltas) {
             let own = bucket.held().saturating_sub(delta.others);
@@ -282,28 +286,30 @@ impl Journal {
             let refill = if rule.refills() { limit.amount() } else { 0 };
             changes.buckets.extend(changed.map(|changed| BucketChanges { refill, ..changed }));
         }
-        for (dimension, window, delta) in &mut self.loose {
+        for (dimension, window, delta) in &mut self.detached {
             changes.buckets.extend(delta.collect(dimension, *window, 0));
         }
         self.drop_blank();
         (changes.cooling_until, changes.reset_at) = (self.cooling.take(), self.reset_at.take());
-        let same = changes.cooling_until.is_none() && changes.reset_at.is_none();
-        (!same || !changes.buckets.is_empty()).then_some(changes)
+        let has_changes = changes.cooling_until.is_some()
+            || changes.reset_at.is_some()
+            || !changes.buckets.is_empty();
+        has_changes.then_some(changes)
     }
 
-    /// Moves all times back by as much as the clock was set back.
+    /// Moves all times back by the amount by which the clock was set back.
     pub(crate) fn rebase(&mut self, back: Duration) {
-        let loose = self.loose.iter_mut().map(|(.., delta)| delta);
-        self.deltas.iter_mut().chain(loose).for_each(|delta| delta.rebase(back));
+        let detached = self.detached.iter_mut().map(|(.., delta)| delta);
+        self.deltas.iter_mut().chain(detached).for_each(|delta| delta.rebase(back));
         let times = [&mut self.cooling, &mut self.reset_at].into_iter().flatten();
         for time in times.chain([&mut self.since]) {
             *time = time.saturating_sub(back);
         }
     }
 
-    /// Returns the part of an amount taken by others that headers have not proven before.
+    /// Returns the part of a reported amount that headers haven't shown before.
     fn unproven(&mut self, rule: usize, mut amount: u64, round: u64) -> u64 {
-        let of_rule = |proven: &&mut ByOthers| proven.rule == rule && proven.is_recent(round);
+        let of_rule = |proven: &&mut UsageByOthers| proven.rule == rule && proven.is_recent(round);
         for proven in self.by_others.iter_mut().filter(of_rule) {
             let known = amount.min(proven.amount);
             (amount, proven.amount) = (amount - known, proven.amount - known);
@@ -312,24 +318,24 @@ impl Journal {
     }
 
     /// Returns the delta of a limit that the key doesn't have.
-    fn loose(&mut self, dimension: &Dimension, window: Window) -> &mut Delta {
-        let window = named(dimension, window);
+    fn detached(&mut self, dimension: &Dimension, window: Window) -> &mut Delta {
+        let window = window_name(dimension, window);
         let same = |delta: &(Dimension, Window, Delta)| delta.0 == *dimension && delta.1 == window;
-        let at = self.loose.iter().position(same).unwrap_or_else(|| {
-            self.loose.push((dimension.clone(), window, Delta::default()));
-            self.loose.len() - 1
+        let at = self.detached.iter().position(same).unwrap_or_else(|| {
+            self.detached.push((dimension.clone(), window, Delta::default()));
+            self.detached.len() - 1
         });
-        &mut self.loose[at].2
+        &mut self.detached[at].2
     }
 
     fn drop_blank(&mut self) {
-        self.loose.retain(|(.., delta)| !delta.is_blank());
+        self.detached.retain(|(.., delta)| !delta.is_blank());
     }
 }
 
-impl ByOthers {
-    /// Returns whether its report may still be on its way: others report once an interval, and their
-    /// reports are read once an interval.
+impl UsageByOthers {
+    /// Returns whether the store's report of this usage may still be on its way: others report once per
+    /// interval, and their reports are read once per interval.
     fn is_recent(&self, round: u64) -> bool {
         self.round.saturating_add(2) >= round
     }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::policies::{Policies, PolicyCache, SECOND};
 use super::text::{header, parameter};
 use crate::engine::{Level, Rule};
-use crate::limiter::{Figures, Limiter};
+use crate::limiter::{LimitLevels, Limiter};
 use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -16,7 +16,7 @@ use crate::timestamp::Timestamp;
 /// for the current limits of a request.
 pub(super) struct Fields<'a> {
     policies: Arc<Policies>,
-    figures: &'a [Figures],
+    levels: &'a [LimitLevels],
 }
 
 /// The cost of a refused request and the number of seconds until a retry can succeed.
@@ -26,28 +26,28 @@ pub(super) struct RefusedCost<'a> {
     pub(super) seconds: Option<u64>,
 }
 
-/// Returns the current figures of `keys`, in order. A repeated key has empty figures.
-pub(super) fn figures(limiter: &Limiter, keys: &[ScopeKey]) -> SmallVec<[Figures; 2]> {
-    let figures = |(index, key): (usize, &ScopeKey)| {
+/// Returns the current levels of `keys`, in order. A repeated key has empty levels.
+pub(super) fn levels(limiter: &Limiter, keys: &[ScopeKey]) -> SmallVec<[LimitLevels; 2]> {
+    let levels = |(index, key): (usize, &ScopeKey)| {
         let repeated = keys[..index].iter().any(|other| other.as_str() == key.as_str());
-        if repeated { Figures::default() } else { limiter.figures(key.as_str()) }
+        if repeated { LimitLevels::default() } else { limiter.limit_levels(key.as_str()) }
     };
-    keys.iter().enumerate().map(figures).collect()
+    keys.iter().enumerate().map(levels).collect()
 }
 
 impl<'a> Fields<'a> {
-    /// Creates the fields of `keys`, with one entry in `figures` per key. Uses `cache`, which layers
+    /// Creates the fields of `keys`, with one entry in `levels` per key. Uses `cache`, which layers
     /// have, for the policy texts.
     pub(super) fn new(
         keys: &[ScopeKey],
-        figures: &'a [Figures],
+        levels: &'a [LimitLevels],
         cache: Option<&PolicyCache>,
     ) -> Self {
         let policies = match cache {
-            Some(cache) => cache.get(keys, figures),
-            None => Arc::new(Policies::new(keys, figures)),
+            Some(cache) => cache.get(keys, levels),
+            None => Arc::new(Policies::new(keys, levels)),
         };
-        Self { policies, figures }
+        Self { policies, levels }
     }
 
     /// Appends the fields to the headers of a response, or does nothing if no limit applies. Keeps
@@ -100,9 +100,9 @@ impl<'a> Fields<'a> {
 
     fn each(&self, mut visit: impl FnMut(&[u8], Timestamp, &Rule, &Level)) {
         let mut names = self.policies.names();
-        for figures in self.figures {
-            for ((rule, level), name) in figures.limits().zip(&mut names) {
-                visit(name, figures.at, rule, level);
+        for levels in self.levels {
+            for ((rule, level), name) in levels.limits().zip(&mut names) {
+                visit(name, levels.at, rule, level);
             }
         }
     }

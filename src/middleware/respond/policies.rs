@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::text::{header, number, parameter, push};
 use crate::engine::Rule;
-use crate::limiter::Figures;
+use crate::limiter::LimitLevels;
 use crate::middleware::ScopeKey;
 use crate::quota::{Dimension, Key, Limit, Window};
 
@@ -33,11 +33,11 @@ struct PolicyScope {
 }
 
 impl Policies {
-    /// Formats the policies of `keys`, with one entry in `figures` per key.
-    pub(super) fn new(keys: &[ScopeKey], figures: &[Figures]) -> Self {
+    /// Formats the policies of `keys`, with one entry in `levels` per key.
+    pub(super) fn new(keys: &[ScopeKey], levels: &[LimitLevels]) -> Self {
         let (mut text, mut names) = (Vec::with_capacity(CAPACITY), SmallVec::new());
-        for (index, figures) in figures.iter().enumerate() {
-            for limit in figures.rules().iter().map(Rule::limit) {
+        for (index, levels) in levels.iter().enumerate() {
+            for limit in levels.rules().iter().map(Rule::limit) {
                 if !text.is_empty() {
                     text.extend_from_slice(b", ");
                 }
@@ -47,11 +47,11 @@ impl Policies {
                 write_parameters(&mut text, limit);
             }
         }
-        let scope = |(key, figures): (&ScopeKey, &Figures)| PolicyScope {
+        let scope = |(key, levels): (&ScopeKey, &LimitLevels)| PolicyScope {
             name: key.name().into(),
-            rules: figures.rules.clone(),
+            rules: levels.rules.clone(),
         };
-        let scopes = keys.iter().zip(figures).map(scope).collect();
+        let scopes = keys.iter().zip(levels).map(scope).collect();
         Self { scopes, value: header(Bytes::from(text)), names }
     }
 
@@ -66,12 +66,12 @@ impl Policies {
         self.names.iter().filter_map(|name| text.get(name.clone()))
     }
 
-    fn matches(&self, keys: &[ScopeKey], figures: &[Figures]) -> bool {
-        let is_same = |((scope, key), figures): ((&PolicyScope, &ScopeKey), &Figures)| {
-            address(scope.rules.as_ref()) == address(figures.rules.as_ref())
+    fn matches(&self, keys: &[ScopeKey], levels: &[LimitLevels]) -> bool {
+        let is_same = |((scope, key), levels): ((&PolicyScope, &ScopeKey), &LimitLevels)| {
+            address(scope.rules.as_ref()) == address(levels.rules.as_ref())
                 && scope.name == key.name()
         };
-        self.scopes.len() == keys.len() && self.scopes.iter().zip(keys).zip(figures).all(is_same)
+        self.scopes.len() == keys.len() && self.scopes.iter().zip(keys).zip(levels).all(is_same)
     }
 }
 
@@ -83,13 +83,13 @@ impl Policies {
 pub(super) struct PolicyCache([Mutex<Option<Arc<Policies>>>; ENTRIES]);
 
 impl PolicyCache {
-    /// Returns the policies of `keys`, with one entry in `figures` per key.
-    pub(super) fn get(&self, keys: &[ScopeKey], figures: &[Figures]) -> Arc<Policies> {
-        let mut entry = self.0[entry_index(keys, figures)].lock();
-        if let Some(policies) = entry.as_ref().filter(|policies| policies.matches(keys, figures)) {
+    /// Returns the policies of `keys`, with one entry in `levels` per key.
+    pub(super) fn get(&self, keys: &[ScopeKey], levels: &[LimitLevels]) -> Arc<Policies> {
+        let mut entry = self.0[entry_index(keys, levels)].lock();
+        if let Some(policies) = entry.as_ref().filter(|policies| policies.matches(keys, levels)) {
             return Arc::clone(policies);
         }
-        Arc::clone(entry.insert(Arc::new(Policies::new(keys, figures))))
+        Arc::clone(entry.insert(Arc::new(Policies::new(keys, levels))))
     }
 }
 
@@ -99,11 +99,11 @@ impl Default for PolicyCache {
     }
 }
 
-fn entry_index(keys: &[ScopeKey], figures: &[Figures]) -> usize {
+fn entry_index(keys: &[ScopeKey], levels: &[LimitLevels]) -> usize {
     let mut hasher = FixedState::default().build_hasher();
-    for (key, figures) in keys.iter().zip(figures) {
+    for (key, levels) in keys.iter().zip(levels) {
         hasher.write(key.name().as_bytes());
-        hasher.write_usize(address(figures.rules.as_ref()));
+        hasher.write_usize(address(levels.rules.as_ref()));
     }
     hasher.finish() as usize % ENTRIES
 }

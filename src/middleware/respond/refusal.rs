@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::fields::{Fields, LIMIT, POLICY, RefusedCost, figures};
+use super::fields::{Fields, LIMIT, POLICY, RefusedCost, levels};
 use super::policies::PolicyCache;
 use super::text::{header, member, number, plain_member};
 use crate::engine::Wait;
@@ -39,7 +39,7 @@ pub fn refusal(
 
 /// Appends the fields `RateLimit-Policy` and `RateLimit` of `keys` to the headers of a response.
 pub fn append_headers(limiter: &Limiter, keys: &[ScopeKey], headers: &mut HeaderMap) {
-    Fields::new(keys, &figures(limiter, keys), None).append(headers);
+    Fields::new(keys, &levels(limiter, keys), None).append(headers);
 }
 
 /// Returns the response to a refused request. Uses `cache`, which layers have, for the policy texts.
@@ -52,14 +52,14 @@ pub(super) fn response(
 ) -> Response<Bytes> {
     let problem = Problem::of(error);
     let looked_up;
-    let figures = match error.refused().and_then(Refused::figures) {
-        Some(figures) => figures,
+    let levels = match error.refused().and_then(Refused::levels) {
+        Some(levels) => levels,
         None => {
-            looked_up = figures(limiter, keys);
+            looked_up = levels(limiter, keys);
             &looked_up[..]
         }
     };
-    let fields = Fields::new(keys, figures, cache);
+    let fields = Fields::new(keys, levels, cache);
     // A single allocation holds all parts.
     let mut text = Vec::with_capacity(CAPACITY);
     fields.write_limits(&mut text, Some(RefusedCost { cost, seconds: problem.retry_after }));

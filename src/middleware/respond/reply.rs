@@ -6,7 +6,7 @@ use http::response::{Parts, Response};
 use http_body::Body;
 
 use super::body::RespondBody;
-use super::fields::{Fields, figures};
+use super::fields::{Fields, levels};
 use super::policies::PolicyCache;
 use crate::middleware::{ActualCost, Observe, ResponseGuard};
 use crate::quota::Cost;
@@ -40,8 +40,8 @@ impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
             guard.charged_later(charge.clone());
         }
         let keys = &guard.keys;
-        let figures = figures(guard.limiter(), keys);
-        Fields::new(keys, &figures, Some(&self.policies)).append(&mut parts.headers);
+        let levels = levels(guard.limiter(), keys);
+        Fields::new(keys, &levels, Some(&self.policies)).append(&mut parts.headers);
         Response::from_parts(parts, RespondBody::inner(body, guard))
     }
 }

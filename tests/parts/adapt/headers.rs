@@ -158,10 +158,10 @@ proptest! {
         for &(time, _) in &noted {
             let since = noted.iter().filter(|(at, _)| *at >= time);
             let least = since.map(|(_, left)| *left).min();
-            let low = trace.low(0, time - back);
+            let low = trace.lowest_since(0, time - back);
             prop_assert!(low.is_some() && low <= least, "{:?} {:?}", low, least);
             prop_assert!(noted.len() > 32 || low == least, "{:?} {:?}", low, least);
         }
-        prop_assert_eq!(trace.low(0, START - back - NANOSECOND), None);
+        prop_assert_eq!(trace.lowest_since(0, START - back - NANOSECOND), None);
     }
 }

@@ -93,7 +93,7 @@ proptest! {
         let at = now + Duration::from_secs(after);
         let (is_idle, next) = (late.is_idle(at), late.recovers_at());
         let mut expected = amounts(&late_limits);
-        let original = Arc::clone(late.full(&late_limits));
+        let original = Arc::clone(late.full_plan(&late_limits));
         late.recover(&mut late_limits, at);
 
         let (mut timely, mut timely_limits, _) = reduced.build();
@@ -217,7 +217,7 @@ proptest! {
         let build = || {
             let (mut adapt, mut limits, now) = reduced.build();
             adapt.observe(&mut limits, &[], now, now);
-            adapt.cool_down(7 * S, (None, 0), now);
+            adapt.cool_down(7 * S, KeyPace { pace: None, spread_part: 0 }, now);
             (adapt, limits, now)
         };
         let (mut adapt, mut limits, now) = build();
@@ -239,7 +239,7 @@ proptest! {
         prop_assert_eq!(moved_checked.map_err(|short| short.wait), checked);
         let low = [reading(Dimension::Requests, 0)];
         for sent_at in [now - NANOSECOND, now, now + NANOSECOND] {
-            prop_assert_eq!(moved.belongs_to_last(sent_at - back), adapt.belongs_to_last(sent_at));
+            prop_assert_eq!(moved.precedes_reduction(sent_at - back), adapt.precedes_reduction(sent_at));
             let proven = adapt.observe(&mut limits, &low, sent_at, now).0;
             let moved = moved.observe(&mut moved_limits, &low, sent_at - back, now - back).0;
             prop_assert_eq!(moved, proven);

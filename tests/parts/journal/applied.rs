@@ -16,7 +16,7 @@ fn use_proven_by_headers_is_not_counted_again_for_two_rounds() {
         let mut party = Party::of(Quota::new().rpm(100).tpm(100), true);
         party.journal.used_by_others(1, 10, 5);
         for &round in rounds {
-            party.journal.apply(&mut party.limits, &taken(amount), (round, START));
+            party.journal.apply(&mut party.limits, &taken(amount), round, START);
         }
         party.used_and_held(START)[1].0
     };
@@ -33,11 +33,11 @@ fn use_proven_of_one_limit_is_set_off_against_no_other() {
     party.journal.used_by_others(1, 2, 5);
     party.journal.used_by_others(1, 3, 5);
     party.journal.used_by_others(1, 1, 6);
-    party.journal.apply(&mut party.limits, &taken(15), (6, START));
+    party.journal.apply(&mut party.limits, &taken(15), 6, START);
     assert_eq!(party.used_and_held(START)[1].0, 9);
     party.journal.used_by_others(1, 5, 6);
     party.reset(START);
-    party.journal.apply(&mut party.limits, &taken(15), (6, START));
+    party.journal.apply(&mut party.limits, &taken(15), 6, START);
     assert_eq!(party.used_and_held(START)[1].0, 15, "cleared by the reset");
 }
 
@@ -46,7 +46,7 @@ fn amount_held_by_others_replaces_the_last_and_is_not_reported() {
     let mut party = Party::of(Quota::new().tpm(100), true);
     party.reserve(&tokens(5), START);
     for (amount, total) in [(30, 35), (50, 55), (20, 25)] {
-        party.journal.apply(&mut party.limits, &held(amount), (0, START));
+        party.journal.apply(&mut party.limits, &held(amount), 0, START);
         assert_eq!(party.used_and_held(START), [(0, total)]);
         assert_eq!(party.journal.held_by_others(0), amount);
     }
@@ -57,7 +57,7 @@ fn amount_held_by_others_replaces_the_last_and_is_not_reported() {
 fn amount_held_by_others_stays_held_under_another_quota() {
     let mut party = Party::of(Quota::new().tpm(100), true);
     party.reserve(&tokens(5), START);
-    party.journal.apply(&mut party.limits, &held(30), (0, START));
+    party.journal.apply(&mut party.limits, &held(30), 0, START);
     let quota =
         |quota: Quota, is_held| plan(&quota.with_algorithm(Algorithm::SlidingWindow), is_held, 2);
     party.follow(&quota(Quota::new().tpm(200), true), START);
@@ -66,7 +66,7 @@ fn amount_held_by_others_stays_held_under_another_quota() {
     party.follow(&quota(Quota::new().rpm(9), true), START);
     assert_eq!(party.used_and_held(START), [(0, 0)]);
     assert_eq!(reported(party.collect().as_ref(), &Dimension::Tokens).unwrap().0, [(START, 5)]);
-    party.journal.apply(&mut party.limits, &held(31), (0, START));
+    party.journal.apply(&mut party.limits, &held(31), 0, START);
     party.follow(&quota(Quota::new().tpm(300), true), START);
     assert_eq!(party.used_and_held(START), [(0, 31)]);
     // Under a rule that holds no amounts, those of others are not taken: they report them as taken.

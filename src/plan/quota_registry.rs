@@ -12,12 +12,12 @@ use crate::quota::{Key, Limit, Margin, Quota, Share, UnknownZone};
 /// first regular expression, else a provider's built-in quota, else that of the policy for unknown
 /// keys.
 #[derive(Debug)]
-pub(crate) struct QuotaTable {
-    own: QuotaIndex<QuotaEntry>,
-    built_in: QuotaIndex<QuotaEntry>,
+pub(crate) struct QuotaRegistry {
+    own: QuotaIndex<RegisteredQuota>,
+    built_in: QuotaIndex<RegisteredQuota>,
     profiles: Vec<Profile>,
     /// For unknown keys; `None` if they are refused.
-    fallback: Option<QuotaEntry>,
+    fallback: Option<RegisteredQuota>,
     margin: Margin,
     /// The share of every limit.
     share: Share,
@@ -26,15 +26,17 @@ pub(crate) struct QuotaTable {
     pub(crate) changes: u64,
 }
 
-/// The key of the buckets that a key uses, and their plan.
+/// The buckets that a key uses.
 #[derive(Debug)]
 pub(crate) struct ResolvedQuota {
+    /// The key of the buckets: the key itself, or the name of a shared quota.
     pub(crate) key: Key,
     pub(crate) plan: Arc<Plan>,
 }
 
+/// A quota of the registry.
 #[derive(Debug)]
-pub(crate) struct QuotaEntry {
+pub(crate) struct RegisteredQuota {
     /// The key or the pattern.
     name: Key,
     profile: Option<Profile>,
@@ -46,7 +48,7 @@ pub(crate) struct QuotaEntry {
     shared: Option<Key>,
 }
 
-impl QuotaTable {
+impl QuotaRegistry {
     pub(crate) fn new(
         profiles: &[Profile],
         unknown: &UnknownKey,
@@ -76,16 +78,17 @@ impl QuotaTable {
             UnknownKey::Refuse => None,
             UnknownKey::Learn => Some(self.unknown_entry(Quota::new().concurrency(1), version)),
             UnknownKey::Quota(quota) => {
-                Some(self.entry("*", &quota, profile, (QuotaOrigin::Configured, version)).unnamed())
+                let origin = QuotaOrigin::Configured;
+                Some(self.entry("*", &quota, profile, origin, version).unnamed())
             }
         };
     }
 
-    fn unknown_entry(&mut self, quota: Quota, version: u32) -> QuotaEntry {
+    fn unknown_entry(&mut self, quota: Quota, version: u32) -> RegisteredQuota {
         self.last_id += 1;
-        let plan = Arc::new(Plan::unknown(&quota, (self.last_id, version)));
+        let plan = Arc::new(Plan::unknown(&quota, self.last_id, version));
         let name = Key::default();
-        QuotaEntry {
+        RegisteredQuota {
             name,
             profile: None,
             quota,
@@ -106,8 +109,8 @@ impl QuotaTable {
         self.profiles.push(profile);
         for (pattern, quota) in quotas {
             if self.built_in.named(pattern).is_none() {
-                let by = (QuotaOrigin::Configured, version);
-                let entry = self.entry(pattern, &quota, Some(profile), by);
+                let origin = QuotaOrigin::Configured;
+                let entry = self.entry(pattern, &quota, Some(profile), origin, version);
                 self.built_in.insert(pattern, entry);
             }
         }
@@ -115,18 +118,18 @@ impl QuotaTable {
     }
 
     /// Sets the quota of a key, of a glob, or of a regular expression.
-    pub(crate) fn set(&mut self, name: &str, quota: &Quota, by: (QuotaOrigin, u32)) {
+    pub(crate) fn set(&mut self, name: &str, quota: &Quota, origin: QuotaOrigin, version: u32) {
         let profile = self.profile(name);
-        let entry = self.entry(name, quota, profile, by);
+        let entry = self.entry(name, quota, profile, origin, version);
         self.own.insert(name, entry);
         self.changes += 1;
     }
 
     /// Sets a stored quota, unless one of this name exists. Returns `true` if it was set.
-    pub(crate) fn restore(&mut self, kept: &NamedQuota, version: u32) -> bool {
-        let is_new = self.own.named(&kept.name).is_none();
+    pub(crate) fn restore(&mut self, stored: &NamedQuota, version: u32) -> bool {
+        let is_new = self.own.named(&stored.name).is_none();
         if is_new {
-            self.set(&kept.name, &kept.quota, (kept.origin, version));
+            self.set(&stored.name, &stored.quota, stored.origin, version);
         }
         is_new
     }
@@ -141,7 +144,7 @@ impl QuotaTable {
     /// Returns all quotas except built-in ones, sorted by name.
     pub(crate) fn list(&self) -> Vec<NamedQuota> {
         let all = self.own.iter();
-        let named = |(name, entry): (_, &QuotaEntry)| {
+        let named = |(name, entry): (_, &RegisteredQuota)| {
             NamedQuota::new(name, entry.quota.clone(), entry.origin)
         };
         let mut all: Vec<_> = all.map(named).collect();
@@ -170,7 +173,7 @@ impl QuotaTable {
     ) -> Option<(Quota, bool)> {
         let quota = self.learned_quota(key, limits)?;
         let first = self.find(key).is_none();
-        self.set(key, &quota, (QuotaOrigin::Learned, version));
+        self.set(key, &quota, QuotaOrigin::Learned, version);
         Some((quota, first))
     }
 
@@ -180,8 +183,8 @@ impl QuotaTable {
     /// without one, since headers don't state the window and the assumed one may be wrong.
     pub(crate) fn learned_quota(&self, key: &str, limits: &[Limit]) -> Option<Quota> {
         let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
-        let learned = |entry: &&QuotaEntry| entry.origin == QuotaOrigin::Learned;
-        let Some(QuotaEntry { quota: old, .. }) = self.own.named(key).filter(learned) else {
+        let learned = |entry: &&RegisteredQuota| entry.origin == QuotaOrigin::Learned;
+        let Some(RegisteredQuota { quota: old, .. }) = self.own.named(key).filter(learned) else {
             let teaches = match (self.own.find(key), self.built_in.find(key)) {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
@@ -220,7 +223,7 @@ impl QuotaTable {
     /// Returns a plan for limits that came with a request.
     pub(crate) fn given(&self, key: &str, quota: &Quota, version: u32) -> Plan {
         let profile = self.profile(key);
-        Plan::new(quota, profile.as_ref(), self.margin, (NO_ID, version)).given(quota.clone())
+        Plan::new(quota, profile.as_ref(), self.margin, NO_ID, version).given(quota.clone())
     }
 
     /// Returns the name of the quota that covers a key.
@@ -239,7 +242,7 @@ impl QuotaTable {
         named.or_else(|| self.profiles.first().copied())
     }
 
-    fn find(&self, key: &str) -> Option<&QuotaEntry> {
+    fn find(&self, key: &str) -> Option<&RegisteredQuota> {
         self.own.find(key).or_else(|| self.built_in.find(key))
     }
 
@@ -248,11 +251,12 @@ impl QuotaTable {
         name: &str,
         quota: &Quota,
         profile: Option<Profile>,
-        (origin, version): (QuotaOrigin, u32),
-    ) -> QuotaEntry {
+        origin: QuotaOrigin,
+        version: u32,
+    ) -> RegisteredQuota {
         self.last_id += 1;
         let part = quota.clone().with_share(self.share);
-        let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.last_id, version));
+        let plan = Plan::new(&part, profile.as_ref(), self.margin, self.last_id, version);
         let plan = if origin == QuotaOrigin::Learned { plan.lenient() } else { plan };
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
         // Learned quotas are as many as the keys that clients send, so they are bounded.
@@ -261,7 +265,7 @@ impl QuotaTable {
             true => plan.reserved(),
             false => plan,
         };
-        QuotaEntry {
+        RegisteredQuota {
             name: name.into(),
             profile,
             quota: quota.clone(),
@@ -272,7 +276,7 @@ impl QuotaTable {
     }
 }
 
-impl QuotaEntry {
+impl RegisteredQuota {
     /// Returns the entry for keys that no quota names.
     fn unnamed(mut self) -> Self {
         self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).unnamed());

@@ -1,3 +1,5 @@
+mod backend_call;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,18 +9,19 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use tokio::task::coop;
 
+use self::backend_call::BackendCall;
 use super::admission;
 use super::permit::Permit;
+use super::queued_request::{Arrival, Progress, QueuedRequest};
 use super::request::{Request, Verdict};
-use super::scopes::{Blocked, Scopes};
-use super::table::Name;
-use super::waiting::{Arrival, Look, NEWCOMER, Waiting};
+use super::scopes::{Blocker, Scopes};
+use super::table::KeyRef;
 use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
-use crate::backend::{Ending, Reservation, Reserving};
 use crate::clock::Sleep;
 use crate::event::Metadata;
 use crate::key::denial::Denial;
+use crate::key::queue::Turn;
 use crate::plan::DefaultLimits;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
@@ -41,31 +44,22 @@ pub struct Acquire {
     timer: Option<(Timestamp, Sleep)>,
 }
 
-/// The states of the future. New -> Waiting -> Done; where a backend keeps the buckets, Waiting and
-/// Asking alternate until it has answered. A retired key leads from Waiting back to New.
+/// The states of the future: New -> Queued -> Done. If a backend keeps the buckets, Queued and Asking
+/// alternate until it admits the request. A retired key leads from Queued back to New.
 enum Stage {
     /// The request has not joined the queue.
     New,
     /// The request waits in the queue of one of its keys.
-    Waiting(Box<Waiting>),
+    Queued(Box<QueuedRequest>),
     /// The request is the first of its queue and waits for the backend's answer.
-    Asking(Box<Asking>),
+    Asking(Box<BackendCall>),
     /// The request was granted or has failed.
     Done,
 }
 
-/// A reservation that a backend decides about.
-struct Asking {
-    waiting: Box<Waiting>,
-    asked: Arc<Reservation>,
-    reserving: Reserving,
-    /// The time at which the answer is due.
-    until: Timestamp,
-}
-
 impl Acquire {
-    pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
-        Self { request: Request::new(names, cost), stage: Stage::New, timer: None }
+    pub(super) fn new(keys: SmallVec<[KeyRef; 1]>, cost: Cost) -> Self {
+        Self { request: Request::new(keys, cost), stage: Stage::New, timer: None }
     }
 
     /// Sets the limits of its keys for this request, regardless of their quotas and of the limiter's
@@ -135,8 +129,8 @@ impl Acquire {
     /// Sets the default limits of a request that may be waiting: it keeps its place in the queue, and is
     /// checked against these limits when it is polled next.
     pub fn set_default_limits(&mut self, limits: &DefaultLimits) {
-        for name in &mut self.request.names {
-            name.default = Some(Arc::clone(&limits.0));
+        for key_ref in &mut self.request.keys {
+            key_ref.default_plan = Some(Arc::clone(&limits.0));
         }
     }
 
@@ -150,8 +144,8 @@ impl Acquire {
 
     /// Adds the levels of the keys' limits to a refusal, which saves looking them up again.
     #[cfg(feature = "tower")]
-    pub(crate) fn with_figures(mut self, with_figures: bool) -> Self {
-        self.request.with_figures = with_figures;
+    pub(crate) fn with_levels(mut self, with_levels: bool) -> Self {
+        self.request.with_levels = with_levels;
         self
     }
 
@@ -167,7 +161,7 @@ impl Acquire {
     /// # Errors
     /// [`Refused`], with the time at which the request fits.
     pub fn try_now(mut self) -> Result<Permit, Refused> {
-        let result = self.now();
+        let result = self.reserve_now();
         if let Err(refused) = &result {
             self.request.report_denied(refused);
         }
@@ -180,13 +174,13 @@ impl Acquire {
     /// Of several keys, the decision is that of the key with the longest wait.
     pub fn decide(self) -> Decision {
         let longest = self.decisions().reduce(|a, b| if b.wait > a.wait { b } else { a });
-        longest.expect("a request has a key")
+        longest.expect("a request has at least one key")
     }
 
     /// Returns the decision of each key, in the order of the keys.
     #[doc(hidden)]
     pub fn decisions(&self) -> impl Iterator<Item = Decision> + '_ {
-        self.request.names.iter().map(|name| self.request.decide(name))
+        self.request.keys.iter().map(|key_ref| self.request.decide(key_ref))
     }
 
     /// Joins the queue now instead of at the first poll: reserves if the cost fits and no request waits,
@@ -196,22 +190,22 @@ impl Acquire {
     #[inline]
     pub fn arrive(&mut self) -> Option<Result<Permit, AcquireError>> {
         match self.stage {
-            Stage::New => self.newcomer(Waker::noop()),
+            Stage::New => self.start(Waker::noop()),
             _ => None,
         }
         .inspect(|result| self.request.report_failed(result))
     }
 
     #[inline]
-    fn newcomer(&mut self, waker: &Waker) -> Option<Result<Permit, AcquireError>> {
+    fn start(&mut self, waker: &Waker) -> Option<Result<Permit, AcquireError>> {
         self.stage = Stage::Done;
         if let Some(permit) = self.try_fast() {
             return Some(Ok(permit));
         }
-        match Waiting::arrive(&mut self.request, waker) {
+        match QueuedRequest::arrive(&mut self.request, waker) {
             Arrival::Ended(result) => Some(result),
-            Arrival::Queued(waiting) => {
-                self.stage = Stage::Waiting(Box::new(waiting));
+            Arrival::Queued(queued) => {
+                self.stage = Stage::Queued(Box::new(queued));
                 None
             }
         }
@@ -220,11 +214,11 @@ impl Acquire {
     /// Reserves by the fast path, if the request has one key and no options that need the slow one.
     #[inline]
     fn try_fast(&mut self) -> Option<Permit> {
-        let name = self.request.fast_name()?;
-        admission::try_fast(name.find()?, &self.request.cost, name.default.as_ref())
+        let key_ref = self.request.fast_key()?;
+        admission::try_fast(key_ref.find()?, &self.request.cost, key_ref.default_plan.as_ref())
     }
 
-    fn now(&mut self) -> Result<Permit, Refused> {
+    fn reserve_now(&mut self) -> Result<Permit, Refused> {
         if let Some(permit) = self.try_fast() {
             return Ok(permit);
         }
@@ -233,98 +227,39 @@ impl Acquire {
             let entries = request.entries()?;
             let Some(mut scopes) = request.lock(&entries) else { continue };
             let now = scopes.now();
-            match request.judge(&scopes, NEWCOMER) {
+            match request.judge(&scopes, Turn::LAST) {
                 Verdict::Admit => {
-                    let taken = scopes.commit(&request.cost);
+                    let reservations = scopes.commit(&request.cost);
                     drop(scopes);
-                    return Ok(request.granted(taken, None, (now, now)));
+                    return Ok(request.grant(reservations, None, now, now));
                 }
-                Verdict::Wait(blocked) => return Err(scopes.refused(blocked, &request.cost)),
+                Verdict::Wait(blocker) => return Err(scopes.refused(blocker, &request.cost)),
                 Verdict::Fail(AcquireError::Refused(refused)) => return Err(refused),
                 Verdict::Fail(_) => {
-                    return Err(scopes.refused(Blocked::at(0, Denial::Closed), &request.cost));
+                    return Err(scopes.refused(Blocker::at(0, Denial::Closed), &request.cost));
                 }
                 Verdict::Ask => {}
             }
             let asked = request.reservation(&scopes, None);
-            let parts = scopes.parts();
+            let reservations = scopes.remote_reservations();
             drop(scopes);
             let core = request.core();
-            let backend = core.backend.as_ref().expect("only a backend is asked");
+            let backend = core.backend.as_ref().expect(HAS_BACKEND);
             return match core.reserve_here(&asked).unwrap_or_else(|| backend.try_reserve(&asked)) {
-                Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
+                Ok(()) => Ok(request.grant(reservations, Some(asked), now, now)),
                 Err(error) => {
                     let scopes = Scopes::lock(&entries);
-                    Err(scopes.refused(Blocked::elsewhere(0, error), &request.cost))
+                    Err(scopes.refused(Blocker::at_backend(0, error), &request.cost))
                 }
             };
         }
     }
 
-    /// Asks the backend. Returns the result if the answer is known without a wait.
-    fn ask(&mut self, asked: Arc<Reservation>) -> Option<Look> {
-        let core = self.request.core();
-        let Some(answer) = core.reserve_here(&asked) else {
-            let backend = core.backend.as_ref().expect("only a backend is asked");
-            let reserving = backend.reserve(&asked);
-            let until = core.clock.now() + backend.patience();
-            // Only now: if the backend panics, dropping the future gives up the place in the queue.
-            if let Stage::Waiting(waiting) = std::mem::replace(&mut self.stage, Stage::Done) {
-                self.stage = Stage::Asking(Box::new(Asking { waiting, asked, reserving, until }));
-            }
-            return None;
-        };
-        match &mut self.stage {
-            Stage::Waiting(waiting) => Some(waiting.answered(&mut self.request, asked, answer)),
-            _ => None,
-        }
-    }
-
-    /// Polls the backend's answer.
-    fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Look> {
-        let Stage::Asking(asking) = &mut self.stage else {
-            unreachable!("only asked while asking");
-        };
-        let Asking { waiting, asked, reserving, until } = &mut **asking;
-        if let Poll::Ready(answer) = reserving.as_mut().poll(cx) {
-            let look = waiting.answered(&mut self.request, Arc::clone(asked), answer);
-            self.answered();
-            return Poll::Ready(look);
-        }
-        if waiting.is_retired() {
-            // Cancels the question and asks again under the key that replaced the retired one.
-            self.request.arrival = Some(waiting.arrival());
-            self.give_up();
-            return Poll::Ready(Look::Retired);
-        }
-        let until = *until;
-        let Some(error) = waiting.overdue(&self.request, until) else {
-            let deadline = self.request.deadline.map(|deadline| deadline.max(until));
-            std::task::ready!(self.poll_timer(deadline, cx));
-            return self.poll_asking(cx);
-        };
-        self.give_up();
-        Poll::Ready(Look::Ended(Err(error)))
-    }
-
-    fn answered(&mut self) {
-        if let Stage::Asking(asking) = std::mem::replace(&mut self.stage, Stage::Done) {
-            self.stage = Stage::Waiting(asking.waiting);
-        }
-    }
-
-    /// Leaves the queue and cancels a question to the backend.
+    /// Leaves the queue, and cancels a call to the backend.
     fn give_up(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Waiting(mut waiting) => waiting.leave(),
-            Stage::Asking(asking) => {
-                let Asking { mut waiting, asked, reserving, .. } = *asking;
-                drop(reserving);
-                if let Some(backend) = &self.request.core().backend {
-                    backend.end(&asked, Ending::Released);
-                }
-                waiting.leave();
-            }
+            Stage::Queued(mut queued) => queued.leave(),
+            Stage::Asking(call) => call.cancel(&self.request),
             Stage::New | Stage::Done => {}
         }
     }
@@ -338,7 +273,7 @@ impl Acquire {
         if self.timer.as_ref().is_none_or(|(set, _)| *set != time) {
             self.timer = Some((time, self.request.core().clock.sleep_until(time)));
         }
-        let (_, sleep) = self.timer.as_mut().expect("was set above");
+        let (_, sleep) = self.timer.as_mut().expect("the timer was set above");
         std::task::ready!(sleep.as_mut().poll(cx));
         self.timer = None;
         Poll::Ready(())
@@ -353,32 +288,32 @@ impl Future for Acquire {
         // Before the reservation, so that a poll without budget holds nothing.
         let budget = std::task::ready!(coop::poll_proceed(cx));
         loop {
-            let look = match &mut this.stage {
-                Stage::New => match this.newcomer(cx.waker()) {
-                    Some(result) => Look::Ended(result),
+            let progress = match &mut this.stage {
+                Stage::New => match this.start(cx.waker()) {
+                    Some(result) => Progress::Ended(result),
                     None => continue,
                 },
-                Stage::Waiting(waiting) => waiting.look(&mut this.request, cx.waker()),
+                Stage::Queued(queued) => queued.check(&mut this.request, cx.waker()),
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
                 Stage::Done => panic!("`Acquire` polled after completion"),
             };
-            let look = match look {
-                Look::Ask(asked) => match this.ask(asked) {
-                    Some(look) => look,
+            let progress = match progress {
+                Progress::Ask(asked) => match this.ask(asked) {
+                    Some(progress) => progress,
                     None => continue,
                 },
-                look => look,
+                progress => progress,
             };
-            match look {
-                Look::Ended(result) => {
+            match progress {
+                Progress::Ended(result) => {
                     this.stage = Stage::Done;
                     this.request.report_failed(&result);
                     budget.made_progress();
                     return Poll::Ready(result);
                 }
-                Look::Ask(_) => unreachable!("was asked above"),
-                Look::Retired => this.stage = Stage::New,
-                Look::Wait(until) => {
+                Progress::Ask(_) => unreachable!("the backend was asked above"),
+                Progress::Retired => this.stage = Stage::New,
+                Progress::Wait(until) => {
                     let until = until.into_iter().chain(this.request.latest()).min();
                     std::task::ready!(this.poll_timer(until, cx));
                 }
@@ -396,7 +331,7 @@ impl Drop for Acquire {
 
 impl fmt::Debug for Acquire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<_> = self.request.names.iter().map(|name| &name.key).collect();
+        let keys: Vec<_> = self.request.keys.iter().map(|key_ref| &key_ref.key).collect();
         f.debug_struct("Acquire")
             .field("keys", &keys)
             .field("cost", &self.request.cost)
@@ -404,3 +339,5 @@ impl fmt::Debug for Acquire {
             .finish_non_exhaustive()
     }
 }
+
+const HAS_BACKEND: &str = "only a limiter with a backend asks one";

@@ -1,0 +1,119 @@
+use smallvec::SmallVec;
+
+use super::{Adapt, Trace};
+use crate::key::limits::Limits;
+use crate::provider::LimitReading;
+use crate::quota::{Dimension, Limit};
+use crate::timestamp::Timestamp;
+
+/// A limit of the provider that is lower than the key's.
+#[derive(Debug)]
+pub(crate) struct LowerLimit {
+    pub(crate) dimension: Dimension,
+    pub(crate) ours: u64,
+    pub(crate) theirs: u64,
+}
+
+/// Usage of the account by others that the headers of a response show: amounts, by rule.
+type UsageByOthers = SmallVec<[(usize, u64); 1]>;
+
+/// Comparison with the headers of responses.
+impl Adapt {
+    /// Compares the remaining amounts of a response's headers with the expected ones, and charges the
+    /// difference that others must have used. The first response only starts the comparison.
+    pub(crate) fn observe(
+        &mut self,
+        limits: &mut Limits,
+        readings: &[LimitReading],
+        granted_at: Timestamp,
+        now: Timestamp,
+    ) -> (UsageByOthers, Vec<LowerLimit>) {
+        let mut by_others = UsageByOthers::new();
+        match &self.trace {
+            None => {
+                self.trace = Some(Box::new(Trace::new(limits.plan.rules.len(), now)));
+                self.note(limits, now);
+            }
+            Some(_) => {
+                for reading in readings {
+                    let used = self.used_by_others(limits, reading, granted_at, now);
+                    if let Some((rule, amount)) = used {
+                        limits.buckets[rule].charge(&limits.plan.rules[rule], amount, now);
+                        self.note(limits, now);
+                        by_others.push((rule, amount));
+                    }
+                }
+            }
+        }
+        (by_others, self.lower_limits(limits, readings))
+    }
+
+    /// Returns the amount of a reading's limit that others must have used, with the limit's rule.
+    fn used_by_others(
+        &self,
+        limits: &Limits,
+        reading: &LimitReading,
+        granted_at: Timestamp,
+        now: Timestamp,
+    ) -> Option<(usize, u64)> {
+        let index = limits.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))?;
+        let left = remaining(reading)?;
+        let lowest = self.trace.as_deref()?.lowest_since(index, granted_at)?;
+        let (rule, bucket) = (&limits.plan.rules[index], &limits.buckets[index]);
+        let allowed = bucket.slack(rule).saturating_add(reading.granularity);
+        if left.saturating_add(allowed) >= lowest {
+            return None;
+        }
+        // The part of the margin that was allowed for is charged too: requests that overtook this one
+        // have arrived by now, and without that part the provider would refuse requests until the
+        // margin is used up.
+        let unproven = bucket.level(rule, now).held.saturating_add(reading.granularity);
+        Some((index, (lowest - left).saturating_sub(unproven)))
+    }
+
+    /// Returns the provider's limits that are lower than the key's, if none was reported before.
+    fn lower_limits(&mut self, limits: &Limits, readings: &[LimitReading]) -> Vec<LowerLimit> {
+        if self.trace.as_ref().is_none_or(|trace| trace.is_lower_reported) {
+            return Vec::new();
+        }
+        let full = self.full_plan(limits);
+        let lower = |reading: &LimitReading| {
+            let rule = full.rules.iter().find(|rule| is_of(rule.limit(), reading))?;
+            let (dimension, ours) = (reading.dimension.clone(), rule.limit().amount());
+            let theirs = reading.limit.filter(|theirs| *theirs > 0 && *theirs < ours)?;
+            Some(LowerLimit { dimension, ours, theirs })
+        };
+        let lower: Vec<_> = readings.iter().filter_map(lower).collect();
+        if let Some(trace) = &mut self.trace {
+            trace.is_lower_reported = !lower.is_empty();
+        }
+        lower
+    }
+
+    /// Restarts the comparison, if there is one, because the limits have changed.
+    pub(crate) fn restart_trace(&mut self, limits: &Limits, now: Timestamp) {
+        if let Some(trace) = self.trace.as_deref_mut() {
+            trace.restart(limits.plan.rules.len(), now);
+            trace.note(limits, now);
+        }
+    }
+
+    /// Notes the remaining amounts after they decreased, if they are compared with headers.
+    #[inline]
+    pub(crate) fn note(&mut self, limits: &Limits, now: Timestamp) {
+        if let Some(trace) = self.trace.as_deref_mut() {
+            trace.note(limits, now);
+        }
+    }
+}
+
+fn is_of(limit: &Limit, reading: &LimitReading) -> bool {
+    *limit.dimension() == reading.dimension
+        && limit.window() == reading.window
+        && *limit.dimension() != Dimension::Concurrency
+}
+
+/// Returns the remaining amount of a reading, unless the reading contradicts itself.
+fn remaining(reading: &LimitReading) -> Option<u64> {
+    reading.remaining.filter(|left| reading.limit.is_none_or(|limit| *left <= limit))
+}

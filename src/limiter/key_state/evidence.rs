@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use super::KeyState;
+use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
+use crate::key::limits::Limits;
+use crate::provider::LimitReading;
+use crate::timestamp::Timestamp;
+
+/// Evidence of the provider's limits: cool-downs, reductions and response headers.
+impl KeyState {
+    /// Takes the recovery steps that are due. Returns whether that ended the reduction.
+    #[inline]
+    pub(in crate::limiter) fn recover(&mut self) -> bool {
+        let now = self.now();
+        match self {
+            Self { limits, extra: Some(extra), .. } if extra.adapt.is_due(now) => {
+                extra.adapt.recover(limits, now)
+            }
+            _ => false,
+        }
+    }
+
+    /// Changes the evidence, and with it the limits. Wakes all waiting requests, since some may now miss
+    /// their deadlines.
+    pub(in crate::limiter) fn adapt<T>(
+        &mut self,
+        change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
+    ) -> T {
+        let now = self.now();
+        let Self { limits, extra, .. } = self;
+        let extra = extra.get_or_insert_default();
+        let changed = change(&mut extra.adapt, limits, now);
+        extra.adapt.note(limits, now);
+        extra.wakers.wake(extra.queue.request_wakers());
+        changed
+    }
+
+    /// Changes the evidence as [`adapt`](Self::adapt) does, and records the end of the cool-down for
+    /// other processes.
+    pub(in crate::limiter) fn adapt_and_record<T>(
+        &mut self,
+        change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
+    ) -> T {
+        let changed = self.adapt(change);
+        let until = self.cooling_until();
+        if let Some(journal) = self.extra.as_mut().and_then(|extra| extra.journal.as_deref_mut()) {
+            journal.cooling(until);
+        }
+        changed
+    }
+
+    /// Returns the evidence, if the key may have some.
+    pub(in crate::limiter) fn evidence(&self) -> Option<&Adapt> {
+        self.extra.as_ref().map(|extra| &extra.adapt)
+    }
+
+    /// Sets the pace of recovery; `None` ends the reduction.
+    pub(in crate::limiter) fn set_pace(&mut self, pace: Option<Pace>) {
+        let now = self.now();
+        let reduced = self.extra.as_mut().filter(|extra| extra.adapt.is_reduced());
+        let Some(extra) = reduced else { return };
+        match pace {
+            Some(pace) => extra.adapt.set_pace(pace, now),
+            None => self.end_reduction(),
+        }
+        self.wake_all();
+    }
+
+    /// Ends a reduction, as if the key had recovered.
+    pub(super) fn end_reduction(&mut self) {
+        if self.evidence().is_some_and(Adapt::is_reduced) {
+            let full = Arc::clone(self.full_plan());
+            self.follow(full);
+        }
+    }
+
+    /// Compares the remaining amounts of a response's headers with the expected ones. `round` is the
+    /// current round of the list of dirty keys.
+    pub(in crate::limiter) fn observe(
+        &mut self,
+        readings: &[LimitReading],
+        granted_at: Timestamp,
+        round: u64,
+    ) -> Vec<LowerLimit> {
+        let now = self.now();
+        let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
+        let (by_others, lower) = extra.adapt.observe(limits, readings, granted_at, now);
+        if let Some(journal) = &mut extra.journal {
+            for (rule, amount) in by_others {
+                journal.used_by_others(rule, amount, round);
+            }
+        }
+        lower
+    }
+
+    /// Returns the time of the next recovery step, if the key is reduced.
+    pub(in crate::limiter) fn recovers_at(&self) -> Option<Timestamp> {
+        self.evidence()?.recovers_at()
+    }
+
+    /// Returns the end of the last cool-down; the Unix epoch if there was none.
+    pub(in crate::limiter) fn cooling_until(&self) -> Timestamp {
+        self.evidence().map_or(Timestamp::UNIX_EPOCH, |adapt| adapt.cooling_until)
+    }
+
+    /// Returns the capacity of the key, as reported to other programs.
+    pub(in crate::limiter) fn capacity(&self) -> u64 {
+        adapt::capacity(&self.limits)
+    }
+}

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use super::KeyState;
+use crate::key::changes::KeyChanges;
+use crate::key::journal::Journal;
+use crate::key::snapshot::KeySnapshot;
+use crate::plan::Plan;
+use crate::quota::Key;
+use crate::timestamp::Timestamp;
+
+/// Exchange with stores and other processes.
+impl KeyState {
+    /// Records all changes after `since` from now on.
+    pub(in crate::limiter) fn track(&mut self, since: Timestamp) {
+        let (limits, extra) = (&self.limits, self.extra.get_or_insert_default());
+        extra.journal.get_or_insert_with(|| Box::new(Journal::new(limits, since)));
+    }
+
+    /// Returns the changes since the last collection, if there are any.
+    pub(in crate::limiter) fn collect(&mut self, key: &Key) -> Option<KeyChanges> {
+        let is_retired = self.is_retired();
+        let Self { limits, extra, .. } = self;
+        extra.as_mut()?.journal.as_mut()?.collect(key, limits, is_retired)
+    }
+
+    /// Applies changes by other limiters of the same store. Changes of buckets are applied only if the
+    /// buckets are in this process (`is_local`). `renew` makes the plan after a reset, and `round` is the
+    /// current round of the list of dirty keys. Returns the end of the cool-down if it is later than
+    /// before.
+    pub(in crate::limiter) fn apply(
+        &mut self,
+        change: &KeyChanges,
+        renew: impl FnOnce(&Arc<Plan>) -> Arc<Plan>,
+        is_local: bool,
+        round: u64,
+    ) -> Option<Timestamp> {
+        let now = self.now();
+        if change.reset_at.is_some() {
+            self.clear(renew);
+        }
+        let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
+        if let Some(journal) = &mut extra.journal {
+            if let Some(reset_at) = change.reset_at {
+                extra.adapt.cooling_until = journal.apply_reset(limits, reset_at, now);
+            }
+            for bucket in change.buckets.iter().filter(|_| is_local) {
+                journal.apply(limits, bucket, round, now);
+            }
+        }
+        let mut longer = None;
+        match change.cooling_until {
+            Some(Timestamp::UNIX_EPOCH) => extra.adapt.cooling_until = Timestamp::UNIX_EPOCH,
+            Some(until) => {
+                longer = extra.adapt.cool_down_until(limits, until, now).then_some(until);
+            }
+            None => {}
+        }
+        extra.adapt.note(limits, now);
+        if change.cooling_until.is_some() {
+            // Some requests may now miss their deadlines.
+            self.wake_all();
+        }
+        self.notify_change();
+        longer
+    }
+
+    /// Returns the state to keep across a restart, without amounts that other limiters hold: they save
+    /// those themselves.
+    pub(in crate::limiter) fn snapshot(&self, key: &Key) -> KeySnapshot {
+        let journal = self.extra.as_ref().and_then(|extra| extra.journal.as_deref());
+        let by_others = |rule| journal.map_or(0, |journal| journal.held_by_others(rule));
+        let buckets = self.limits.save(by_others, self.now());
+        let cooling_until = Some(self.cooling_until()).filter(|&until| until > self.now());
+        KeySnapshot { key: key.to_string(), buckets, cooling_until }
+    }
+
+    /// Adds the usage of another limiter or of an earlier run. Usage of buckets is added only if the
+    /// buckets are in this process (`is_local`).
+    pub(in crate::limiter) fn absorb(&mut self, snapshot: &KeySnapshot, is_local: bool) {
+        let now = self.now();
+        if is_local {
+            self.limits.absorb(&snapshot.buckets, now);
+        }
+        self.record(|_, _, _| {});
+        if let Some(until) = snapshot.cooling_until {
+            self.adapt(|adapt, limits, now| adapt.cool_down_until(limits, until, now));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+use std::sync::Arc;
+
+use super::{ExtraState, KeyState};
+use crate::plan::Plan;
+use crate::timestamp::Timestamp;
+
+/// Changes of the plan, resets and retirement.
+impl KeyState {
+    #[inline]
+    pub(in crate::limiter) fn plan(&self) -> &Arc<Plan> {
+        &self.limits.plan
+    }
+
+    /// Returns the plan of the key's quota, without a reduction after a refusal.
+    pub(in crate::limiter) fn full_plan(&self) -> &Arc<Plan> {
+        let Self { limits, extra, .. } = self;
+        extra.as_ref().map_or(&limits.plan, |extra| extra.adapt.full_plan(limits))
+    }
+
+    /// Changes to another plan and ends a reduction.
+    pub(in crate::limiter) fn follow(&mut self, plan: Arc<Plan>) {
+        let now = self.now();
+        let Self { limits, extra, .. } = self;
+        let Some(extra) = extra else {
+            *limits = limits.carried(plan, now);
+            return;
+        };
+        extra.adapt.take_reduction();
+        if let Some(journal) = &mut extra.journal {
+            journal.follow(limits, &plan, now);
+        }
+        *limits = limits.carried(plan, extra.adapt.sends_at(now));
+        if let Some(journal) = &extra.journal {
+            journal.hold_for_others(limits);
+        }
+        extra.adapt.restart_trace(limits, now);
+    }
+
+    /// Marks the key as known or unknown. `removed_at` is the last arrival number of the requests that
+    /// wait for a quota that was removed.
+    pub(in crate::limiter) fn set_unknown(&mut self, is_unknown: bool, removed_at: Option<u64>) {
+        if is_unknown || self.extra.is_some() {
+            let extra = self.extra_mut();
+            extra.is_unknown = is_unknown;
+            extra.removed_at = removed_at.unwrap_or(extra.removed_at);
+        }
+    }
+
+    /// Calls a function with the state that the key would have under another plan, without a reduction.
+    pub(in crate::limiter) fn with_plan<T>(
+        &mut self,
+        plan: &Arc<Plan>,
+        read: impl FnOnce(&Self) -> T,
+    ) -> T {
+        if plan.given.is_some() && plan.given == self.limits.plan.given {
+            return read(self);
+        }
+        let limits = self.limits.carried(Arc::clone(plan), self.now());
+        let mut extra = self.extra.take();
+        let reduction = extra.as_mut().and_then(|extra| extra.adapt.take_reduction());
+        let mut other = Self { limits, time: self.time, extra };
+        let value = read(&other);
+        self.extra = other.extra.take();
+        if let Some(extra) = &mut self.extra {
+            extra.adapt.put_reduction(reduction);
+        }
+        value
+    }
+
+    /// Marks the key as retired, because another key's buckets count it now, and wakes all waiters.
+    pub(in crate::limiter) fn retire(&mut self) {
+        self.extra_mut().is_retired = true;
+        self.wake_all();
+    }
+
+    #[inline]
+    pub(in crate::limiter) fn is_retired(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.is_retired)
+    }
+
+    /// Returns whether the key is equivalent to a new one, so that it can be dropped.
+    pub(in crate::limiter) fn is_idle(&self) -> bool {
+        let now = self.now();
+        let is_idle = |extra: &ExtraState| {
+            let is_open = extra.journal.as_ref().is_some_and(|journal| journal.is_open());
+            extra.queue.is_empty() && extra.adapt.is_idle(now) && !is_open
+        };
+        self.extra.as_deref().is_none_or(is_idle) && self.limits.is_fresh(now)
+    }
+
+    /// Resets the usage and ends a cool-down. Reservations in flight stay held, and return nothing of
+    /// their usage when they end. `successor` makes the plan that the key then has.
+    pub(in crate::limiter) fn reset(&mut self, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
+        self.clear(successor);
+        let now = self.now();
+        if let Some(extra) = &mut self.extra {
+            extra.adapt.cooling_until = Timestamp::UNIX_EPOCH;
+            extra.journal.iter_mut().for_each(|journal| journal.reset(now));
+        }
+        self.notify_change();
+    }
+
+    pub(super) fn clear(&mut self, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
+        self.end_reduction();
+        let plan = successor(&self.limits.plan);
+        self.limits.clear(plan);
+    }
+}

@@ -1,0 +1,118 @@
+use super::KeyState;
+use crate::answer::error::Refused;
+use crate::engine::{self, Shortfall, Wait};
+use crate::key::denial::Denial;
+use crate::key::limits::Granted;
+use crate::quota::{Cost, Dimension, Key};
+use crate::timestamp::Timestamp;
+
+/// Admission, reservation and settlement.
+impl KeyState {
+    /// Reserves if no request waits and a quick check shows that the cost fits. Nearly every request
+    /// takes this path. `false` means only that the full check has to decide.
+    #[inline]
+    pub(in crate::limiter) fn try_reserve_fast(&mut self, cost: &Cost, now: Timestamp) -> bool {
+        if self.extra.as_ref().is_some_and(|extra| !extra.allows_fast_path(now))
+            || !self.limits.try_reserve_fast(cost, now)
+        {
+            return false;
+        }
+        if self.extra.is_some() {
+            self.record(|journal, limits, now| journal.reserved(limits, cost, now));
+        }
+        true
+    }
+
+    /// Reserves for a new request if the cost fits and no request waits.
+    pub(in crate::limiter) fn reserve(&mut self, cost: &Cost) -> Result<(), Denial> {
+        self.check(cost)?;
+        self.commit(cost);
+        Ok(())
+    }
+
+    /// Checks whether a new request is admitted, behind all requests that wait.
+    pub(in crate::limiter) fn check(&self, cost: &Cost) -> Result<(), Denial> {
+        if self.limits.plan.refused_dimension(cost, |_| false).is_some() {
+            return Err(Denial::Uncounted);
+        }
+        match self.check_limits(cost, self.now()) {
+            Err(denial) if denial.wait() == Wait::Never => Err(denial),
+            _ if self.waiting() > 0 => Err(Denial::OthersWaiting),
+            result => result,
+        }
+    }
+
+    /// Checks whether the cost fits, regardless of the queue.
+    pub(in crate::limiter) fn check_limits(
+        &self,
+        cost: &Cost,
+        at: Timestamp,
+    ) -> Result<(), Denial> {
+        let short = self.check_buckets(cost, at).map_err(Denial::Short);
+        match (short, self.check_open(at)) {
+            (Err(short), _) if short.wait() == Wait::Never => Err(short),
+            (_, Err(Denial::CoolingDown(Wait::At(until)))) => {
+                let then = self.check_buckets(cost, until).err();
+                Err(Denial::CoolingDown(then.map_or(Wait::At(until), |short| short.wait)))
+            }
+            (short, open) => open.and(short),
+        }
+    }
+
+    /// Checks whether the key admits requests at all: it is known and doesn't cool down.
+    pub(in crate::limiter) fn check_open(&self, at: Timestamp) -> Result<(), Denial> {
+        match &self.extra {
+            Some(extra) if extra.is_unknown => Err(Denial::Unknown),
+            Some(extra) if extra.adapt.cooling_until > at => {
+                Err(Denial::CoolingDown(Wait::At(extra.adapt.cooling_until)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_buckets(&self, cost: &Cost, at: Timestamp) -> Result<(), Shortfall> {
+        let Self { limits, extra, .. } = self;
+        let cost = &*limits.plan.clip_guesses(cost);
+        match extra {
+            Some(extra) => extra.adapt.check(limits, cost, at),
+            None => engine::check(&limits.plan.rules, &limits.buckets, cost, at),
+        }
+    }
+
+    /// Reserves even if the cost doesn't fit.
+    pub(in crate::limiter) fn commit(&mut self, cost: &Cost) {
+        self.limits.commit(cost, self.now());
+        self.record(|journal, limits, now| journal.reserved(limits, cost, now));
+    }
+
+    /// Charges a cost without a reservation, even if it doesn't fit.
+    pub(in crate::limiter) fn charge(&mut self, cost: &Cost) {
+        self.limits.charge(cost, self.now());
+        self.record(|journal, limits, now| journal.charged(limits, cost, now));
+    }
+
+    /// Ends a reservation. `charged` is `None` for a request that was never sent.
+    pub(in crate::limiter) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
+        self.limits.end(granted, charged, self.now());
+        self.record(|journal, limits, now| journal.ended(limits, granted, charged, now));
+        self.notify_change();
+    }
+
+    /// Settles one dimension of a reservation before the request ends.
+    pub(in crate::limiter) fn settle_early(
+        &mut self,
+        granted: Granted<'_>,
+        dimension: &Dimension,
+        charged: &Cost,
+    ) {
+        let settled = self.limits.settle_early(granted, dimension, charged, self.now());
+        self.record(|journal, limits, now| journal.settled_early(limits, &settled, charged, now));
+        self.notify_change();
+    }
+
+    /// Returns the refusal of a request of this cost.
+    #[cold]
+    pub(in crate::limiter) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
+        denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now())
+    }
+}

@@ -1,0 +1,119 @@
+use std::task::Waker;
+
+use super::request::{Request, Verdict};
+use super::scopes::{Blocker, Scopes};
+use crate::answer::error::AcquireError;
+use crate::engine::Wait;
+use crate::key::denial::Denial;
+use crate::key::queue::Turn;
+use crate::timestamp::Timestamp;
+
+/// The place of a request in the queue of the key that blocks it.
+///
+/// A request has one arrival number. If its key admits it when its turn comes, but another key is
+/// short, the request moves to the queue of that key, to the position of its number. That way it holds
+/// up no requests for keys that aren't short.
+///
+/// Two keys that never admit the request at the same time could move it back and forth for ever. So a
+/// request that has moved as often as it has keys also keeps its places in the queues of the keys listed
+/// before the one that blocks it. Those are the narrower keys, such as a tenant before its model: a
+/// tenant that is short delays no other tenant.
+#[derive(Debug)]
+pub(super) struct QueuePlace {
+    pub(super) turn: Turn,
+    /// The index of the key in whose queue the request waits.
+    pub(super) scope: usize,
+    moves: usize,
+}
+
+impl QueuePlace {
+    /// Enters the queue of a key.
+    pub(super) fn enter(
+        request: &mut Request,
+        scopes: &mut Scopes<'_>,
+        scope: usize,
+        waker: &Waker,
+    ) -> Result<Self, AcquireError> {
+        let arrival = request.arrival.take();
+        let (core, locked) = (request.core(), scopes.get_mut(scope));
+        let waiting = locked.waiting();
+        let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
+        // While a request asks a backend, it is the first in the queue.
+        if waiting >= most.max(usize::from(!core.is_local())) {
+            return Err(AcquireError::QueueFull { key: locked.key().clone(), waiting });
+        }
+        let turn = Turn::request(arrival.unwrap_or_else(|| core.next_arrival()));
+        locked.enter(turn, waker);
+        Ok(Self { turn, scope, moves: 0 })
+    }
+
+    /// Judges the request at its turn. Moves it to the queue of another key if only that one is short.
+    pub(super) fn judge(
+        &mut self,
+        request: &Request,
+        scopes: &mut Scopes<'_>,
+        waker: &Waker,
+    ) -> Verdict {
+        let locked = scopes.get(self.scope);
+        if locked.is_quota_removed(self.turn.arrival()) && request.default_plan().is_none() {
+            return Verdict::Fail(AcquireError::Removed { key: locked.key().clone() });
+        }
+        let verdict = request.judge(scopes, self.turn);
+        if let Verdict::Wait(Blocker { queue, .. }) = verdict
+            && queue != self.scope
+            && self.is_first(scopes)
+            && self.denial(request, scopes).is_none()
+        {
+            self.move_to(queue, scopes, waker);
+        }
+        verdict
+    }
+
+    fn is_first(&self, scopes: &Scopes<'_>) -> bool {
+        scopes.get(self.scope).queue().is_some_and(|queue| queue.is_first(self.turn))
+    }
+
+    fn move_to(&mut self, to: usize, scopes: &mut Scopes<'_>, waker: &Waker) {
+        let all = scopes.len();
+        let keeps = |scope: usize| scope < to && self.moves >= all;
+        for scope in (0..all).filter(|&scope| scope != to && !keeps(scope)) {
+            scopes.get_mut(scope).leave(self.turn);
+        }
+        scopes.get_mut(to).enter(self.turn, waker);
+        (self.scope, self.moves) = (to, self.moves + 1);
+    }
+
+    /// Returns the time at which the request has to check its keys again without being woken. Only the
+    /// first request of a queue has one.
+    pub(super) fn due(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Timestamp> {
+        let denial = self.denial(request, scopes).filter(|_| self.is_first(scopes))?;
+        match denial.wait() {
+            Wait::At(time) => Some(time),
+            // Requests in flight may end sooner. If not, the key may have recovered enough by then.
+            Wait::Unknown => scopes.get(self.scope).recovers_at(),
+            Wait::Never => None,
+        }
+    }
+
+    /// Returns the reason why the key in whose queue it waits doesn't admit the request.
+    fn denial(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Denial> {
+        scopes.denial(self.scope, &request.cost, scopes.now(), request.core().is_local())
+    }
+
+    /// Listens to its other keys, since a backend doesn't report which key is short.
+    pub(super) fn listen(&self, scopes: &mut Scopes<'_>, waker: &Waker) {
+        for scope in (0..scopes.len()).filter(|&scope| scope != self.scope) {
+            scopes.get_mut(scope).listen(self.turn, waker);
+        }
+    }
+
+    /// Replaces the wakers of the request in all queues.
+    pub(super) fn update_wakers(&self, scopes: &mut Scopes<'_>, waker: &Waker) {
+        scopes.iter_mut().for_each(|scope| scope.update_wakers(self.turn, waker));
+    }
+
+    /// Leaves all queues.
+    pub(super) fn leave(&self, scopes: &mut Scopes<'_>) {
+        scopes.iter_mut().for_each(|scope| scope.leave(self.turn));
+    }
+}

@@ -1,0 +1,196 @@
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::permit::Permit;
+use super::queue_place::QueuePlace;
+use super::request::{Request, Verdict};
+use super::scopes::{Blocker, Entries, Scopes};
+use crate::answer::error::AcquireError;
+use crate::backend::{Ending, Reservation, ReserveError};
+use crate::engine::Wait;
+use crate::key::denial::Denial;
+use crate::key::queue::Turn;
+use crate::timestamp::Timestamp;
+
+/// A request that waits in a queue.
+pub(super) struct QueuedRequest {
+    entries: Entries,
+    place: QueuePlace,
+    arrived_at: Timestamp,
+    reservation: Option<Arc<Reservation>>,
+    /// The number of changes of its keys when it last asked a backend.
+    changes: u64,
+}
+
+/// The result of an arrival.
+pub(super) enum Arrival {
+    Ended(Result<Permit, AcquireError>),
+    Queued(QueuedRequest),
+}
+
+/// The result of a check of the keys while a request waits.
+pub(super) enum Progress {
+    Ended(Result<Permit, AcquireError>),
+    /// The request has to check its keys again when it is woken, or at this time.
+    Wait(Option<Timestamp>),
+    /// The request has to ask the backend.
+    Ask(Arc<Reservation>),
+    /// A key is retired, so the request has to arrive again with its number.
+    Retired,
+}
+
+impl QueuedRequest {
+    /// Admits a new request if no request waits and its cost fits; otherwise adds it to a queue.
+    pub(super) fn arrive(request: &mut Request, waker: &Waker) -> Arrival {
+        loop {
+            let entries = match request.entries() {
+                Ok(entries) => entries,
+                Err(refused) => return Arrival::Ended(Err(AcquireError::Refused(refused))),
+            };
+            let Some(mut scopes) = request.lock(&entries) else { continue };
+            let arrived_at = scopes.now();
+            request.set_patience(arrived_at);
+            let mut asked = None;
+            let scope = match request.judge(&scopes, Turn::LAST) {
+                Verdict::Admit => {
+                    let reservations = scopes.commit(&request.cost);
+                    drop(scopes);
+                    let permit = request.grant(reservations, None, arrived_at, arrived_at);
+                    return Arrival::Ended(Ok(permit));
+                }
+                Verdict::Fail(error) => return Arrival::Ended(Err(error)),
+                Verdict::Wait(blocker) => blocker.queue,
+                Verdict::Ask => {
+                    let reservation = request.reservation(&scopes, None);
+                    let remote = scopes.remote_reservations();
+                    drop(scopes);
+                    if let Some(Ok(())) = request.core().reserve_here(&reservation) {
+                        let permit =
+                            request.grant(remote, Some(reservation), arrived_at, arrived_at);
+                        return Arrival::Ended(Ok(permit));
+                    }
+                    // Only the first request of a queue may await the backend.
+                    asked = Some(reservation);
+                    scopes = Scopes::lock(&entries);
+                    0
+                }
+            };
+            let place = match QueuePlace::enter(request, &mut scopes, scope, waker) {
+                Ok(place) => place,
+                Err(error) => return Arrival::Ended(Err(error)),
+            };
+            drop(scopes);
+            return Arrival::Queued(Self {
+                entries,
+                place,
+                arrived_at,
+                reservation: asked,
+                changes: 0,
+            });
+        }
+    }
+
+    /// Admits the request if its turn has come and its cost fits. Ends it if waiting cannot succeed.
+    pub(super) fn check(&mut self, request: &mut Request, waker: &Waker) -> Progress {
+        let Self { entries, place, arrived_at, reservation, changes } = self;
+        let Some(mut scopes) = request.lock(entries) else {
+            place.leave(&mut Scopes::lock(entries));
+            request.arrival = Some(place.turn.arrival());
+            return Progress::Retired;
+        };
+        let (now, mut reservations) = (scopes.now(), None);
+        let progress = match place.judge(request, &mut scopes, waker) {
+            Verdict::Admit => {
+                reservations = Some(scopes.commit(&request.cost));
+                None
+            }
+            Verdict::Fail(error) => Some(Progress::Ended(Err(error))),
+            Verdict::Wait(_) => Some(Progress::Wait(place.due(request, &scopes))),
+            Verdict::Ask => {
+                place.listen(&mut scopes, waker);
+                *changes = scopes.changes();
+                let asked = request.reservation(&scopes, reservation.take());
+                *reservation = Some(Arc::clone(&asked));
+                Some(Progress::Ask(asked))
+            }
+        };
+        match &progress {
+            None | Some(Progress::Ended(_)) => place.leave(&mut scopes),
+            Some(_) => place.update_wakers(&mut scopes, waker),
+        }
+        drop(scopes);
+        let grant =
+            |reservations| Progress::Ended(Ok(request.grant(reservations, None, *arrived_at, now)));
+        reservations
+            .map(grant)
+            .or(progress)
+            .expect("the request is admitted, or has other progress")
+    }
+
+    /// Continues with the answer of a backend.
+    pub(super) fn handle_answer(
+        &mut self,
+        request: &mut Request,
+        asked: Arc<Reservation>,
+        answer: Result<(), ReserveError>,
+    ) -> Progress {
+        let Err(error) = answer else { return self.grant_remote(request, asked) };
+        let Self { entries, place, .. } = &*self;
+        let scopes = Scopes::lock(entries);
+        let is_outdated = scopes.changes() != self.changes;
+        let error = if is_outdated { ReserveError::Full(Wait::Unknown) } else { error };
+        let wait_error = request.wait_error(&scopes, Blocker::at_backend(place.scope, error));
+        drop(scopes);
+        match wait_error {
+            Some(error) => {
+                self.leave();
+                // The request isn't repeated, so that other processes needn't wait behind it.
+                if let Some(backend) = &request.core().backend {
+                    backend.end(&asked, Ending::Released);
+                }
+                Progress::Ended(Err(error))
+            }
+            None if is_outdated => Progress::Wait(Some(Timestamp::UNIX_EPOCH)),
+            None => Progress::Wait(match error.wait() {
+                Wait::At(time) => Some(time),
+                Wait::Unknown | Wait::Never => None,
+            }),
+        }
+    }
+
+    fn grant_remote(&mut self, request: &mut Request, asked: Arc<Reservation>) -> Progress {
+        let scopes = Scopes::lock(&self.entries);
+        let (reservations, now) = (scopes.remote_reservations(), scopes.now());
+        drop(scopes);
+        self.leave();
+        Progress::Ended(Ok(request.grant(reservations, Some(asked), self.arrived_at, now)))
+    }
+
+    /// Returns whether one of its keys is retired.
+    pub(super) fn is_retired(&self) -> bool {
+        Scopes::lock(&self.entries).is_retired()
+    }
+
+    /// Returns its arrival number.
+    pub(super) fn arrival(&self) -> u64 {
+        self.place.turn.arrival()
+    }
+
+    /// Returns the error of a request that cannot wait any longer for an answer that was due at `until`.
+    pub(super) fn overdue(&self, request: &Request, until: Timestamp) -> Option<AcquireError> {
+        if request.core().is_closed() {
+            return Some(AcquireError::Closed);
+        }
+        let scopes = Scopes::lock(&self.entries);
+        if scopes.now() < until {
+            return None;
+        }
+        let denial = Denial::Elsewhere(Wait::Unknown);
+        request.wait_error(&scopes, Blocker::at(self.place.scope, denial))
+    }
+
+    /// Leaves its queues, and wakes the next request of each.
+    pub(super) fn leave(&mut self) {
+        self.place.leave(&mut Scopes::lock(&self.entries));
+    }
+}
