@@ -25,8 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let config = tollgate_serve::parse(&config(upstream))?;
         let limiter = config.limiter()?;
         let proxy = Server::bind(config, limiter, Tokens::default()).await?;
-        for (name, rate) in [(format!("{rate}/s"), Some(rate)), ("as fast as it goes".into(), None)]
-        {
+        for (name, rate) in [(format!("{rate}/s"), Some(rate)), ("full speed".into(), None)] {
             println!("{CONNECTIONS} connections, {name}");
             // Three alternating runs, so that other load on the machine affects both.
             let (mut direct, mut proxied) = (Vec::new(), Vec::new());
@@ -34,14 +33,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 direct.extend(load(upstream, "", rate, seconds / 3).await?);
                 proxied.extend(load(proxy.addr(), "/up", rate, seconds / 3).await?);
             }
-            let (direct, proxied) = (told("direct", direct), told("through the proxy", proxied));
+            let (direct, proxied) =
+                (print_latency("direct", direct), print_latency("through the proxy", proxied));
             println!("  added in the median: {:.3} ms\n", (proxied - direct) * 1e3);
         }
         Ok(())
     })
 }
 
-/// The latency of each request, over all connections.
+/// Sends requests over all connections, and returns the latency of each.
 async fn load(
     addr: SocketAddr,
     prefix: &str,
@@ -65,18 +65,18 @@ async fn load(
             let first = start + pause.unwrap_or_default() * number / CONNECTIONS;
             let mut turn = interval_at(first.into(), pause.unwrap_or(Duration::from_secs(1)));
             turn.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            let (mut taken, mut answer) = (Vec::new(), Vec::with_capacity(4_096));
+            let (mut latencies, mut response) = (Vec::new(), Vec::with_capacity(4_096));
             while Instant::now() < start + time {
                 if rate.is_some() {
                     turn.tick().await;
                 }
                 let sent = Instant::now();
                 stream.write_all(request.as_bytes()).await?;
-                read(&mut stream, &mut answer).await?;
-                taken.push(sent.elapsed());
+                read(&mut stream, &mut response).await?;
+                latencies.push(sent.elapsed());
             }
             // The first requests open connections.
-            Ok::<_, std::io::Error>(taken.split_off(taken.len().min(3)))
+            Ok::<_, std::io::Error>(latencies.split_off(latencies.len().min(3)))
         }));
     }
     let mut all = Vec::new();
@@ -87,11 +87,11 @@ async fn load(
 }
 
 /// Prints the percentiles, and returns the median in seconds.
-fn told(name: &str, mut taken: Vec<Duration>) -> f64 {
-    taken.sort_unstable();
-    let of = |part: usize| taken[(taken.len() * part / 1_000).min(taken.len() - 1)];
+fn print_latency(name: &str, mut latencies: Vec<Duration>) -> f64 {
+    latencies.sort_unstable();
+    let of = |part: usize| latencies[(latencies.len() * part / 1_000).min(latencies.len() - 1)];
     let [median, p90, p99] = [500, 900, 990].map(of);
-    let count = taken.len();
+    let count = latencies.len();
     println!("  {name:>17}: median {median:?}, p90 {p90:?}, p99 {p99:?} of {count}");
     median.as_secs_f64()
 }
@@ -104,12 +104,12 @@ async fn upstream() -> std::io::Result<SocketAddr> {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.set_nodelay(true);
             tokio::spawn(async move {
-                let length = ANSWER.len();
+                let length = RESPONSE.len();
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
-                let answer = format!("{head}\r\ncontent-length: {length}\r\n\r\n{ANSWER}");
+                let response = format!("{head}\r\ncontent-length: {length}\r\n\r\n{RESPONSE}");
                 let mut request = Vec::with_capacity(4_096);
                 while read(&mut stream, &mut request).await.is_ok() {
-                    if stream.write_all(answer.as_bytes()).await.is_err() {
+                    if stream.write_all(response.as_bytes()).await.is_err() {
                         break;
                     }
                 }
@@ -135,8 +135,8 @@ async fn read(stream: &mut TcpStream, text: &mut Vec<u8>) -> std::io::Result<()>
 
 fn length(head: &[u8]) -> usize {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
-    let stated = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    stated.and_then(|length| length.trim().parse().ok()).unwrap_or(0)
+    let value = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    value.and_then(|length| length.trim().parse().ok()).unwrap_or(0)
 }
 
 fn config(upstream: SocketAddr) -> String {
@@ -154,4 +154,4 @@ const CONNECTIONS: u32 = 64;
 const BODY: &str =
     r#"{"model": "gpt-4o", "max_tokens": 100, "messages": [{"role": "user", "content": ""#;
 
-const ANSWER: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1763770000,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Paris is the capital of France, and has been for most of its history."},"finish_reason":"stop"}],"usage":{"prompt_tokens":214,"completion_tokens":16,"total_tokens":230}}"#;
+const RESPONSE: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1763770000,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Paris is the capital of France, and has been for most of its history."},"finish_reason":"stop"}],"usage":{"prompt_tokens":214,"completion_tokens":16,"total_tokens":230}}"#;

@@ -2,7 +2,8 @@
 //! program's own work count against the same limits.
 //!
 //! ```sh
-//! cargo run -p tollgate-serve --example serve curl -i -X POST http://127.0.0.1:8080/rate/anybody
+//! cargo run -p tollgate-serve --example serve
+//! curl -i -X POST http://127.0.0.1:8080/rate/user-1
 //! ```
 //!
 //! Clients authenticate with `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN`, as with the command.
@@ -20,7 +21,7 @@ async fn main() -> Result<(), Error> {
 
     // The program's own work queues together with HTTP requests.
     let permit = limiter.acquire("reports", &Cost::new()).await?;
-    println!("a report is made");
+    println!("creating a report");
     drop(permit);
 
     tokio::signal::ctrl_c().await?;

@@ -114,7 +114,7 @@ impl Acceptor {
     fn serve(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
         // Responses are small; Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
-        keep_alive(&stream);
+        enable_keep_alive(&stream);
         let service = self.service.for_connection(stream.peer_addr().ok());
         let activity = service.activity();
         self.reaper.add(&activity);
@@ -131,7 +131,7 @@ impl Acceptor {
 }
 
 /// Enables TCP keep-alive, which detects clients that vanished.
-fn keep_alive(stream: &TcpStream) {
+fn enable_keep_alive(stream: &TcpStream) {
     let _ =
         SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE_IDLE));
 }
@@ -151,7 +151,7 @@ fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
-        // The idle reaper bounds it; a timer for each request costs more.
+        // The idle reaper enforces this timeout; a timer for each request would cost more.
         .header_read_timeout(None)
         .max_buf_size(bounds.head);
     builder

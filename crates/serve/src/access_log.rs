@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, Method};
 use super::config::Log;
 use super::route::Route;
 
-/// The logged classes of statuses; can be changed while the server runs.
+/// The status classes whose responses are logged. They can be changed while the server runs.
 #[derive(Debug)]
 pub(super) struct AccessLog {
     log2xx: AtomicBool,
@@ -36,7 +36,7 @@ impl AccessLog {
     }
 }
 
-/// A log line for a response. It includes no client data except ids: neither key nor query.
+/// A line of the access log. Of the client's data it contains only ids, neither keys nor queries.
 #[derive(Debug)]
 pub(super) struct AccessLogEntry<'a> {
     pub(super) status: u16,
@@ -50,7 +50,7 @@ pub(super) struct AccessLogEntry<'a> {
 impl AccessLogEntry<'_> {
     pub(super) fn log(&self) {
         let (status, route) = (self.status, self.route.path());
-        // A client can invent a method, and could put a secret there.
+        // A client can send any method, even one that contains a secret.
         let known = STANDARD_METHODS.contains(self.method);
         let method = if known { self.method.as_str() } else { "other" };
         let request_id = text(Some(self.request_id));
@@ -66,7 +66,7 @@ impl AccessLogEntry<'_> {
                     latency_ms,
                     request_id,
                     correlation_id,
-                    "answered"
+                    "request finished"
                 )
             };
         }

@@ -128,7 +128,7 @@ impl Activity {
 
 impl OpenRequest {
     /// Records that a frame was handed to the connection.
-    pub(super) fn frame_sent(&self, frame: &mut Option<Arc<FrameState>>) {
+    pub(super) fn record_frame_sent(&self, frame: &mut Option<Arc<FrameState>>) {
         let check = self.0.checks.load(Ordering::Relaxed);
         let frame = frame.get_or_insert_with(|| {
             let frame = Arc::new(FrameState { sent_at: AtomicU64::new(NOT_PENDING) });
@@ -141,7 +141,7 @@ impl OpenRequest {
 
 impl FrameState {
     /// Records that the next frame was polled.
-    pub(super) fn next_polled(&self) {
+    pub(super) fn record_next_polled(&self) {
         self.sent_at.store(NOT_PENDING, Ordering::Relaxed);
     }
 }

@@ -128,7 +128,7 @@ mod tests {
                 tokio::spawn(async move { app.scan(move || gate.lock().recv().is_ok()).await })
             });
             tokio::task::yield_now().await;
-            // A cancelled waiter releases its place.
+            // A cancelled scan leaves the queue.
             scans[5].abort();
             tokio::task::spawn_blocking(|| ()).await.unwrap();
             (0..10).for_each(|_| release.send(()).unwrap());

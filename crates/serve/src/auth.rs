@@ -16,25 +16,29 @@ use super::app::App;
 use super::host::{self, Host};
 use super::problem::Problem;
 
-/// Admits clients: any request if there is no client token. For `Router::route_layer`, like the
-/// functions below.
+/// Returns a layer for the routes of clients, to be added with `Router::route_layer`.
+///
+/// It admits requests with the client token or the admin token. If there is no client token, it admits
+/// requests without a token: all of them if anonymous access is allowed, otherwise only local ones.
 pub(super) fn client(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::Client)
 }
 
-/// Admits clients of the proxy, where `Authorization` belongs to the upstream: they send the token as
-/// `x-tollgate-token`, which is not forwarded.
+/// Returns a layer for the routes of the proxy. It admits the same requests as [`client`], but reads the
+/// token only from `x-tollgate-token`, which is not forwarded: `Authorization` belongs to the upstream.
 pub(super) fn proxied(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::Proxied)
 }
 
-/// Admits requests that read keys: with the admin token, or, if there is none and the server listens on
-/// a loopback address, those that [`client`] admits.
+/// Returns a layer for routes that read keys. It admits requests with the admin token. If there is none
+/// and the server listens on a loopback address, it admits local requests, which need the client token
+/// if there is one.
 pub(super) fn admin_read(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::AdminRead)
 }
 
-/// Admits requests with the admin token; none if there is no admin token.
+/// Returns a layer for routes that change keys. It admits requests with the admin token; if there is
+/// none, it refuses all requests.
 pub(super) fn admin_write(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::AdminWrite)
 }
@@ -111,14 +115,14 @@ impl Auth {
         let client = tokens.client.as_deref();
         let admin = tokens.admin.as_deref();
         let token = token_of(request.headers(), self.rule);
-        let is = |expected: Option<&str>| {
+        let is_token = |expected: Option<&str>| {
             let pair = expected.zip(token);
             pair.is_some_and(|(expected, token)| expected.as_bytes().ct_eq(token).into())
         };
         match (self.rule, admin) {
             (Rule::Client | Rule::Proxied, _) => match client {
-                Some(_) if is(client) => Ok(Identity::Client),
-                _ if is(admin) => Ok(Identity::Admin),
+                Some(_) if is_token(client) => Ok(Identity::Client),
+                _ if is_token(admin) => Ok(Identity::Admin),
                 Some(_) => Err(unauthorized(self.rule)),
                 None => match self.refusal_reason(request) {
                     None => Ok(Identity::Anonymous),
@@ -135,11 +139,13 @@ impl Auth {
                     )),
                 },
             },
-            (Rule::AdminRead | Rule::AdminWrite, Some(_)) => match (is(admin), is(client)) {
-                (true, _) => Ok(Identity::Admin),
-                (false, true) => Err(forbidden("this requires the admin token")),
-                (false, false) => Err(unauthorized(self.rule)),
-            },
+            (Rule::AdminRead | Rule::AdminWrite, Some(_)) => {
+                match (is_token(admin), is_token(client)) {
+                    (true, _) => Ok(Identity::Admin),
+                    (false, true) => Err(forbidden("this requires the admin token")),
+                    (false, false) => Err(unauthorized(self.rule)),
+                }
+            }
             (Rule::AdminRead, None) if is_loopback(self.app.addr.ip()) => {
                 match (self.non_local_reason(request), client) {
                     (Some(NotLocal::Foreign), _) => Err(forbidden(
@@ -152,7 +158,7 @@ impl Auth {
                          available only to direct requests from this machine; set \
                          TOLLGATE_ADMIN_TOKEN on the server",
                     )),
-                    (None, Some(_)) if !is(client) => Err(unauthorized(self.rule)),
+                    (None, Some(_)) if !is_token(client) => Err(unauthorized(self.rule)),
                     (None, Some(_)) => Ok(Identity::Client),
                     (None, None) => Ok(Identity::Anonymous),
                 }
@@ -265,5 +271,6 @@ fn forbidden(detail: &'static str) -> Problem {
 
 const BEARER: &[u8] = b"bearer ";
 
-/// The server's own header: `Authorization` of a proxied request belongs to the upstream.
+/// The server's own header for tokens, because `Authorization` of a proxied request belongs to the
+/// upstream.
 const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");

@@ -10,14 +10,15 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::problem::Problem;
 
-/// Compresses long responses with gzip if the client accepts it. Not for event streams, whose events
-/// must arrive immediately, and not for proxied responses, which pass unchanged.
+/// Returns a layer that compresses long responses with gzip if the client accepts it. It must not be
+/// applied to event streams, whose events must arrive immediately, or to proxied responses, which are
+/// forwarded unchanged.
 pub(super) fn compression() -> CompressionLayer<SizeAbove> {
     CompressionLayer::new().compress_when(SizeAbove::new(MIN_SIZE))
 }
 
-/// Decompresses request bodies (gzip). Size limits apply to the decompressed body: no more of it is
-/// decompressed than is read.
+/// Adds layers that decompress request bodies (gzip). Size limits apply to the decompressed body, which
+/// is decompressed only as far as it is read.
 pub(super) fn decompression<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     // Another crate may enable further encodings.
     let layer = RequestDecompressionLayer::new().no_br().no_deflate().no_zstd();

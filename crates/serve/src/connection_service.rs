@@ -147,7 +147,7 @@ impl Future for ResponseFuture {
         let info = this.info.take().expect("a completed future is not polled again");
         info.log(this.app, response.status().as_u16());
         let headers = response.headers_mut();
-        // Keep an upstream's own id, which its support asks for.
+        // An upstream's own id is kept, because the provider's support asks for it.
         headers.entry(REQUEST_ID).or_insert(info.id);
         if let Some(correlation) = info.correlation {
             headers.insert(CORRELATION_ID, correlation);
@@ -239,9 +239,9 @@ mod tests {
         let panic = b"GET /panic HTTP/1.1\r\nhost: a\r\nx-request-id: r\r\n\r\n";
         let fine = b"GET /fine HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
         stream.write_all(&[&panic[..], &fine[..]].concat()).await.unwrap();
-        let mut answers = String::new();
-        stream.read_to_string(&mut answers).await.unwrap();
-        let at = |text| answers.find(text).unwrap_or_else(|| panic!("{text} in {answers}"));
+        let mut responses = String::new();
+        stream.read_to_string(&mut responses).await.unwrap();
+        let at = |text| responses.find(text).unwrap_or_else(|| panic!("{text} in {responses}"));
         assert!(at("HTTP/1.1 500") < at("HTTP/1.1 200") && at("fine") > 0);
         assert!(at("x-request-id: r\r\n") < at("HTTP/1.1 200"));
         stopping.cancel();

@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
-/// A map whose entries expire at a time, in nanoseconds since the Unix epoch by the limiter's clock.
+/// A map whose entries expire at times of the limiter's clock.
 ///
-/// It has no clock and no lock, and removes no entries by itself: its owner does, in a task that runs
-/// [`run`].
+/// It has no clock and no lock, and does not remove entries by itself: its owner removes them in a task
+/// that runs [`run`].
 #[derive(Debug)]
 pub(super) struct ExpiryMap<K, V> {
     entries: HashMap<K, (Timestamp, V)>,
@@ -48,8 +48,8 @@ impl<K: Copy + Eq + Hash + Ord, V> ExpiryMap<K, V> {
         Some((until, value))
     }
 
-    /// Removes expired entries, and returns them with their expiry times; at most [`BATCH`] at once, so
-    /// that others do not wait long for the lock.
+    /// Removes at most [`BATCH`] expired entries, so that the lock is not held for long. Returns them with
+    /// their expiry times.
     pub(super) fn expire(&mut self, now: Timestamp) -> Vec<(K, Timestamp, V)> {
         let mut expired = Vec::new();
         while expired.len() < BATCH
@@ -61,7 +61,7 @@ impl<K: Copy + Eq + Hash + Ord, V> ExpiryMap<K, V> {
     }
 
     /// Returns the next expiry time.
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
         self.due.first().map(|(until, _)| *until)
     }
 
@@ -72,12 +72,13 @@ impl<K: Copy + Eq + Hash + Ord, V> ExpiryMap<K, V> {
     }
 }
 
-/// Expires entries at their time until `stopped` is cancelled. `expire` ends expired entries and
-/// returns the time of the next; a time that is not in the future if there are more. `nearer` signals
-/// that the next expiry time became earlier.
+/// Expires entries at their times until `stopped` is cancelled.
+///
+/// `expire` ends expired entries and returns the next expiry time, which is not in the future if more
+/// entries have expired already. `earlier` signals that the next expiry time became earlier.
 pub(super) async fn run(
     limiter: &Limiter,
-    nearer: &Notify,
+    earlier: &Notify,
     stopped: &CancellationToken,
     expire: impl Fn(Timestamp) -> Option<Timestamp>,
 ) {
@@ -94,7 +95,7 @@ pub(super) async fn run(
         };
         tokio::select! {
             () = stopped.cancelled() => return,
-            () = nearer.notified() => {}
+            () = earlier.notified() => {}
             () = due => {}
         }
     }
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_entry_leaves_no_trace() {
+    fn removed_entry_is_dropped_from_both_indexes() {
         let mut expiring = ExpiryMap::new();
         for id in 0..1_000 {
             expiring.insert(id, at(7), 7);
@@ -127,7 +128,7 @@ mod tests {
         assert!(
             expiring.expire(at(100)).iter().all(|(id, until, _)| (id % 3, *until) == (0, at(100)))
         );
-        assert_eq!(expiring.next(), Some(at(101)));
+        assert_eq!(expiring.next_expiry(), Some(at(101)));
         assert_eq!((expiring.drain().count(), sizes(&expiring)), (333, (0, 0)));
     }
 
@@ -137,8 +138,8 @@ mod tests {
         assert!(expiring.insert(1, at(30), ()));
         assert!(expiring.insert(2, at(10), ()));
         assert!(!expiring.insert(3, at(20), ()));
-        assert_eq!((expiring.expire(at(9)), expiring.next()), (vec![], Some(at(10))));
+        assert_eq!((expiring.expire(at(9)), expiring.next_expiry()), (vec![], Some(at(10))));
         assert_eq!(expiring.expire(at(20)), [(2, at(10), ()), (3, at(20), ())]);
-        assert_eq!(expiring.next(), Some(at(30)));
+        assert_eq!(expiring.next_expiry(), Some(at(30)));
     }
 }

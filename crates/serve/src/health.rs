@@ -19,14 +19,14 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {
-    let away = |code, detail| {
+    let unready = |code, detail| {
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
         problem.retry_after(1).into_response()
     };
     if app.stopping.is_cancelled() {
-        away("stopping", "the server is stopping")
+        unready("stopping", "the server is stopping")
     } else if app.limiter.state().backend_status().is_some_and(|status| !status.connected) {
-        away("away", "the store of the shared limits is unreachable")
+        unready("away", "the store of the shared limits is unreachable")
     } else {
         "OK".into_response()
     }

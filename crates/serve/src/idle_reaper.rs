@@ -191,11 +191,11 @@ mod tests {
         let (mut reaper, activity) = (reaper(), Arc::new(Activity::default()));
         reaper.add(&activity);
         let (open, mut frame) = (activity.start_request(Version::HTTP_2), None);
-        open.frame_sent(&mut frame);
+        open.record_frame_sent(&mut frame);
         assert_eq!(checks(&mut reaper, &activity), [Close::None; 3]);
-        frame.as_ref().unwrap().next_polled();
+        frame.as_ref().unwrap().record_next_polled();
         assert_eq!(checks(&mut reaper, &activity), [Close::None; 9]);
-        open.frame_sent(&mut frame);
+        open.record_frame_sent(&mut frame);
         assert_eq!(checks(&mut reaper, &activity), [Close::None; 3]);
         assert_eq!(checks(&mut reaper, &activity), [Close::Immediate]);
     }

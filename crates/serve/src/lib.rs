@@ -2,8 +2,8 @@
 //! page.
 //!
 //! A [`Server`] decides for programs in any language whether a request of a key is admitted (`/rate`,
-//! `/v1`), and, as a proxy, forwards requests to the configured upstreams as soon as they fit their
-//! limits. It combines the parts of the library: the [`Limiter`](tollgate::Limiter), the layers of
+//! `/v1`). As a proxy, it forwards requests to the configured upstreams as soon as the limits allow. It
+//! combines the parts of the library: the [`Limiter`](tollgate::Limiter), the layers of
 //! [`middleware`](tollgate::middleware) and the [`config`](tollgate::config).
 //!
 //! | path | purpose |

@@ -17,7 +17,7 @@ pub(super) struct Problem {
     code: &'static str,
     /// A human-readable description of the error and how to fix it.
     detail: Cow<'static, str>,
-    /// In seconds.
+    /// The time until a retry may succeed, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
@@ -33,7 +33,7 @@ impl Problem {
         Self { kind: "about:blank", title, status, code, detail, retry_after: None }
     }
 
-    /// An unexpected failure of the server, such as a panic.
+    /// Returns the document for an unexpected failure of the server, such as a panic.
     pub(super) fn internal() -> Self {
         let detail = "internal server error; see the server's log";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)

@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 use super::config::Bounds;
 use tollgate::middleware::BoxError;
 
-/// Bounds the length and the time of a request body. An empty body costs nothing.
+/// Limits the length of a request body and the time to receive it. An empty body is not wrapped.
 pub(super) fn bounded<B>(body: B, bounds: &Bounds) -> Body
 where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
@@ -23,17 +23,18 @@ where
         return Body::empty();
     }
     let body = Limited::new(body, bounds.body);
-    Body::new(TimeoutBody { body, time: bounds.body_timeout, until: None })
+    Body::new(TimeoutBody { body, timeout: bounds.body_timeout, deadline: None })
 }
 
-/// A body that fails if it is not complete in time, counted from the first poll that is pending.
+/// A body that fails if it is incomplete when the timeout expires. The timeout starts at the first
+/// pending poll.
 #[pin_project]
 struct TimeoutBody<B> {
     #[pin]
     body: Limited<B>,
-    time: Duration,
+    timeout: Duration,
     #[pin]
-    until: Option<Sleep>,
+    deadline: Option<Sleep>,
 }
 
 impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body for TimeoutBody<B> {
@@ -48,11 +49,11 @@ impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body fo
         if let Poll::Ready(frame) = this.body.poll_frame(cx) {
             return Poll::Ready(frame.map(|frame| frame.map_err(Error::new)));
         }
-        if this.until.is_none() {
-            this.until.set(Some(sleep(*this.time)));
+        if this.deadline.is_none() {
+            this.deadline.set(Some(sleep(*this.timeout)));
         }
-        let until = this.until.as_mut().as_pin_mut().expect("the deadline was set above");
-        std::task::ready!(until.poll(cx));
+        let deadline = this.deadline.as_mut().as_pin_mut().expect("the deadline was set above");
+        std::task::ready!(deadline.poll(cx));
         Poll::Ready(Some(Err(Error::new(io::Error::new(io::ErrorKind::TimedOut, TIMED_OUT)))))
     }
 

@@ -35,7 +35,8 @@ impl RequestIds {
         text[..9].copy_from_slice(&self.prefix);
         hex(self.last.fetch_add(1, Ordering::Relaxed), &mut text[9..]);
         let text = Bytes::copy_from_slice(&text);
-        let mut id = HeaderValue::from_maybe_shared(text).expect("digits are a header's value");
+        let mut id = HeaderValue::from_maybe_shared(text)
+            .expect("digits and a hyphen are a valid header value");
         // HPACK should not index a value that never repeats.
         id.set_sensitive(true);
         id

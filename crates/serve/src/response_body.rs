@@ -34,14 +34,14 @@ impl hyper::body::Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let Self { inner, request, frame_state } = self.get_mut();
         if let Some(frame_state) = frame_state {
-            frame_state.next_polled();
+            frame_state.record_next_polled();
         }
         let polled = Pin::new(&mut *inner).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &polled {
             // HTTP/2 may also buffer the last frame until the client opens its flow-control window.
             let is_large = || frame.data_ref().is_some_and(|data| data.len() > MAX_BUFFERED);
             if !inner.is_end_stream() || is_large() {
-                request.frame_sent(frame_state);
+                request.record_frame_sent(frame_state);
             }
         }
         polled

@@ -55,16 +55,16 @@ impl Route {
         TABLE[self.index()].1
     }
 
-    /// Returns true if a route of the server's own starts with this path segment.
+    /// Returns true if one of the server's own routes starts with this path segment.
     pub(super) fn is_reserved(segment: &str) -> bool {
         TABLE.iter().any(|(_, template)| template.split('/').nth(1) == Some(segment))
     }
 }
 
-/// The request for a rate without a key.
+/// The path of a request to `/rate` without a key.
 pub(super) const RATE_WITHOUT_KEY: &str = "/rate/";
 
-/// The return of a grant without its id.
+/// The path of the return of a grant without its id.
 pub(super) const RATE_GRANT_WITHOUT_ID: &str = "/rate/{key}/";
 
 /// The paths of [`Route::UnknownApi`], as the router spells them.
@@ -73,7 +73,7 @@ pub(super) const UNKNOWN_API: &str = "/v1/{*rest}";
 /// The paths of [`Route::Proxy`], as the router spells them.
 pub(super) const PROXY: [&str; 3] = ["/{upstream}", "/{upstream}/", "/{upstream}/{*path}"];
 
-/// Compares segment by segment.
+/// Returns true if the path matches the template, segment by segment.
 fn matches(template: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     for expected in template.split('/') {

@@ -49,13 +49,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on the configured address, within a Tokio runtime. One port serves HTTP/1.1 and
-    /// HTTP/2 without TLS. The limiter must be built from the same configuration.
+    /// Starts a server on the configured address. One port serves HTTP/1.1 and HTTP/2 without TLS. The
+    /// limiter must be built from the same configuration.
     ///
     /// # Errors
     /// Returns a [`ServeError`] if the configuration was loaded without the section `serve`, if
     /// listening on the address fails, or if the address is reachable from other machines and no client
     /// token is set, unless `serve.allow_anonymous` is set.
+    ///
+    /// # Panics
+    /// Panics outside of a Tokio runtime.
     pub async fn bind(
         config: Config,
         limiter: Limiter,
@@ -100,8 +103,8 @@ impl Server {
         response
     }
 
-    /// Reloads the configuration when its files change, until the server ends: quotas, and of `serve`
-    /// the limits of `/rate` and the logged statuses.
+    /// Reloads the configuration whenever its files change, until the server ends. New quotas take effect,
+    /// and, of the section `serve`, new limits of `/rate` and new logged status classes.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be spawned.
@@ -166,7 +169,7 @@ impl Server {
             }
         };
         app.reservations.close(app.limiter.now());
-        // Write what ended since then, too.
+        // Also stores the reservations that have ended since.
         app.limiter.close().await;
         result?;
         match app.limiter.state().unsaved() {

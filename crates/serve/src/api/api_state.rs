@@ -54,7 +54,7 @@ impl Api {
         self.app.serve.bounds.key
     }
 
-    /// Returns the default lifetime of reservations in milliseconds.
+    /// Returns the default lifetime of reservations.
     pub(super) fn ttl(&self) -> Duration {
         self.app.serve.reservation_ttl
     }

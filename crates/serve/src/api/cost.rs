@@ -43,27 +43,27 @@ impl CostFields {
     /// # Errors
     /// Returns an error for too many dimensions or an invalid name.
     pub(super) fn cost(&self) -> Result<Cost, ApiError> {
-        self.over(Cost::new())
+        self.apply_to(Cost::new())
     }
 
     /// Returns `cost` with the stated dimensions replaced.
     ///
     /// # Errors
     /// Returns the errors of [`cost`](Self::cost).
-    pub(super) fn over(&self, mut cost: Cost) -> Result<Cost, ApiError> {
+    pub(super) fn apply_to(&self, mut cost: Cost) -> Result<Cost, ApiError> {
         if self.custom.len() > MAX_CUSTOM {
             return Err(invalid(format!(
                 "cost.custom: {} dimensions; at most {MAX_CUSTOM} are allowed",
                 self.custom.len()
             )));
         }
-        let own = [
+        let built_in = [
             (Dimension::Requests, self.requests),
             (Dimension::Tokens, self.tokens),
             (Dimension::InputTokens, self.input_tokens),
             (Dimension::OutputTokens, self.output_tokens),
         ];
-        for (dimension, amount) in own {
+        for (dimension, amount) in built_in {
             if let Some(amount) = amount {
                 cost.set(&dimension, amount.0);
             }

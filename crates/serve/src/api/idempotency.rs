@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::Problem;
 
-/// The state of [`idempotent`].
+/// The state of the middleware [`idempotent`].
 #[derive(Debug, Clone)]
 pub(super) struct IdempotencyLayer {
     app: Arc<App>,
@@ -31,7 +31,7 @@ impl IdempotencyLayer {
     }
 }
 
-/// The time for which a response should be stored, in nanoseconds: an extension of responses.
+/// The time for which a response should be stored: an extension of responses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeepFor(pub(super) Duration);
 

@@ -41,10 +41,10 @@ impl KeyList {
 }
 
 impl KeyText {
-    /// Returns the key, if it is not empty and has at most `max_length` bytes. `place` names the field in
+    /// Returns the key, if it is not empty and has at most `max_length` bytes. `field` names the field in
     /// errors.
-    pub(super) fn checked(&self, place: &str, max_length: usize) -> Result<&str, ApiError> {
-        check_key(place, &self.0, max_length).map(|()| self.0.as_str())
+    pub(super) fn checked(&self, field: &str, max_length: usize) -> Result<&str, ApiError> {
+        check_key(field, &self.0, max_length).map(|()| self.0.as_str())
     }
 }
 
@@ -82,18 +82,18 @@ impl JsonSchema for KeyList {
 ///
 /// # Errors
 /// Returns an error that names the field.
-pub(super) fn check_key(place: &str, key: &str, max_length: usize) -> Result<(), ApiError> {
+pub(super) fn check_key(field: &str, key: &str, max_length: usize) -> Result<(), ApiError> {
     match key.len() {
-        0 => Err(invalid(format!("{place}: must not be empty"))),
+        0 => Err(invalid(format!("{field}: must not be empty"))),
         length if length > max_length => {
-            let detail = format!("{place}: {length} bytes; at most {max_length} are allowed");
+            let detail = format!("{field}: {length} bytes; at most {max_length} are allowed");
             Err(unprocessable(detail))
         }
         _ => Ok(()),
     }
 }
 
-/// Returns the keys for the middleware's headers, which may name them: the client did.
+/// Returns the keys for the middleware's headers, which may contain them, because the client sent them.
 pub(super) fn public_keys(keys: &[Key]) -> Vec<ScopeKey> {
     keys.iter().cloned().map(ScopeKey::public).collect()
 }

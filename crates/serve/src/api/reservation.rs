@@ -54,7 +54,7 @@ pub(super) struct EndedResponse {
     /// The id.
     #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     id: String,
-    /// The way in which it ended.
+    /// The outcome.
     state: EndedState,
     /// The time of the grant.
     granted_at: Time,
@@ -81,7 +81,7 @@ enum OpenState {
     Open,
 }
 
-/// The way in which a reservation ended.
+/// The outcome of a reservation.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum EndedState {
@@ -136,7 +136,7 @@ pub(super) async fn settle(
     JsonBody(fields): JsonBody<SettleRequest>,
 ) -> Result<Json<EndedResponse>, ApiError> {
     let id = id(&name)?;
-    let charged = |reserved: &_| fields.cost.over(Clone::clone(reserved));
+    let charged = |reserved: &_| fields.cost.apply_to(Clone::clone(reserved));
     let ended = api.reservations.settle::<ApiError>(id, api.now(), charged)?;
     Ok(Json(EndedResponse::new(id, &ended)))
 }

@@ -18,14 +18,14 @@ use tollgate::quota::Cost;
 /// The open and recently ended reservations of clients. Each ends exactly once: it is settled,
 /// released, or, if neither happens in time, it expires and is charged as reserved.
 ///
-/// Permits come from the caller; reservations are local to this instance. All times are nanoseconds
-/// since the Unix epoch by the limiter's clock.
+/// Permits come from the caller; reservations are local to this instance. All times are those of the
+/// limiter's clock.
 pub(crate) struct Reservations {
     table: Mutex<Table>,
     /// One permit for each reservation that is open or waited for.
     admissions: Arc<Semaphore>,
     /// Signals that the next expiry time became earlier.
-    nearer: Notify,
+    earlier: Notify,
     /// Cancelled when all reservations have ended.
     closed: CancellationToken,
 }
@@ -42,7 +42,7 @@ pub(super) struct Reservation {
     pub(super) keys: Arc<[Key]>,
     pub(super) cost: Cost,
     pub(super) granted_at: Timestamp,
-    /// The time from the grant or the last renewal until expiry, in nanoseconds.
+    /// The time from the grant or the last renewal until expiry.
     pub(super) ttl: Duration,
     pub(super) expires_at: Timestamp,
     pub(super) metadata: Option<Metadata>,
@@ -58,7 +58,7 @@ pub(super) struct EndedReservation {
     pub(super) charged: Option<Cost>,
 }
 
-/// The way in which a reservation ends.
+/// The outcome of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Charged the actual cost.
@@ -91,7 +91,7 @@ struct Table {
     ended: HashMap<ReservationId, EndedReservation>,
     /// Ended reservations, approximately in the order of their ends.
     order: VecDeque<(Timestamp, ReservationId)>,
-    /// The time for which ended reservations are remembered, in nanoseconds, and their maximum number.
+    /// The time for which ended reservations are remembered, and their maximum number.
     kept_for: Duration,
     max: usize,
     closed: bool,
@@ -109,8 +109,8 @@ impl Reservations {
         Self::with_capacity(serve.bounds.reservations, serve.reservation_ttl)
     }
 
-    /// Allows at most `max` open reservations; remembers as many ended ones, for `kept_for`
-    /// nanoseconds.
+    /// Creates a table of at most `max` open reservations. It remembers as many ended ones for
+    /// `kept_for`.
     fn with_capacity(max: usize, kept_for: Duration) -> Self {
         let table = Table {
             open: ExpiryMap::new(),
@@ -121,8 +121,8 @@ impl Reservations {
             closed: false,
         };
         let admissions = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        let (nearer, closed) = (Notify::new(), CancellationToken::new());
-        Self { table: Mutex::new(table), admissions, nearer, closed }
+        let (earlier, closed) = (Notify::new(), CancellationToken::new());
+        Self { table: Mutex::new(table), admissions, earlier, closed }
     }
 
     /// Returns permission for another reservation, unless the maximum is reached.
@@ -153,7 +153,7 @@ impl Reservations {
         );
         drop(table);
         if first {
-            self.nearer.notify_one();
+            self.earlier.notify_one();
         }
         Ok(id)
     }
@@ -197,7 +197,7 @@ impl Reservations {
         Ok(ended)
     }
 
-    /// Extends a reservation by `ttl` nanoseconds from now, or by its previous lifetime.
+    /// Extends a reservation by `ttl` from now, or by its previous lifetime.
     ///
     /// # Errors
     /// Returns a [`ReservationError`].
@@ -214,7 +214,7 @@ impl Reservations {
         open.reservation.expires_at = now + open.reservation.ttl;
         let reservation = open.reservation.clone();
         if table.open.insert(id, reservation.expires_at, open) {
-            self.nearer.notify_one();
+            self.earlier.notify_one();
         }
         Ok(reservation)
     }
@@ -239,8 +239,8 @@ impl Reservations {
         }
     }
 
-    /// Ends expired reservations, and forgets those that ended long ago. Returns the time at which
-    /// there is more to do; a time that is not in the future if a batch was not enough.
+    /// Ends expired reservations, and forgets those that ended long ago. Returns the time of the next
+    /// expiry, which is not in the future if one batch was not enough.
     pub(super) fn expire(&self, now: Timestamp) -> Option<Timestamp> {
         let mut table = self.table.lock();
         let due = table.open.expire(now).into_iter();
@@ -254,7 +254,7 @@ impl Reservations {
         next
     }
 
-    /// Ends this reservation if it has expired, even if others are to expire first.
+    /// Ends this reservation if it has expired, without ending others that expired earlier.
     fn expire_one(&self, id: ReservationId, now: Timestamp) {
         let mut table = self.table.lock();
         if table.open.get(id).is_none_or(|open| now < open.reservation.expires_at) {
@@ -266,7 +266,7 @@ impl Reservations {
         drop(expired);
     }
 
-    /// Ends all reservations as reserved, and opens no more.
+    /// Ends all reservations, which are charged as reserved; no more can be opened.
     pub(crate) fn close(&self, now: Timestamp) {
         let mut table = self.table.lock();
         table.closed = true;
@@ -280,7 +280,7 @@ impl Reservations {
 
     /// Ends and forgets reservations at their times until all have ended.
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter) {
-        expiry_map::run(&limiter, &self.nearer, &self.closed, |now| self.expire(now)).await;
+        expiry_map::run(&limiter, &self.earlier, &self.closed, |now| self.expire(now)).await;
     }
 }
 
@@ -340,7 +340,7 @@ impl Table {
     /// Returns the time at which the next reservation expires or is forgotten.
     fn next(&self) -> Option<Timestamp> {
         let old = self.order.front().and_then(|(at, _)| at.checked_add(self.kept_for));
-        [self.open.next(), old].into_iter().flatten().min()
+        [self.open.next_expiry(), old].into_iter().flatten().min()
     }
 
     fn is_old(&self, ended_at: Timestamp, now: Timestamp) -> bool {

@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
-/// A cache of the responses to requests with an idempotency key, which are replayed to retries. Its
-/// size is bounded: each response is kept for a minimum time, and beyond that, if its request asked for
-/// it, until the memory is needed. If all responses are younger, new requests are refused, because a
-/// client may still retry the others.
+/// A cache of the responses to requests with an idempotency key, which are replayed to retries.
+///
+/// Its size is bounded: each response is kept for a minimum time, and then until its own lifetime ends or
+/// the memory is needed. If all responses are younger, new requests are refused, because clients may still
+/// retry the others.
 pub(super) struct ResponseCache {
     entries: Mutex<Entries>,
     /// The minimum time for which a response is kept.
@@ -81,8 +82,7 @@ struct StoredResponse {
 }
 
 impl ResponseCache {
-    /// Creates a cache that keeps responses for at least `min_age` nanoseconds, in about `max_bytes`
-    /// bytes.
+    /// Creates a cache that keeps responses for at least `min_age`, in about `max_bytes` bytes.
     pub(super) fn new(min_age: Duration, max_bytes: usize) -> Self {
         Self { entries: Mutex::default(), min_age, max_bytes }
     }
@@ -129,8 +129,7 @@ impl ResponseCache {
 }
 
 impl PendingRequest {
-    /// Stores the response, for at least the cache's minimum age, and for `ttl` nanoseconds if memory
-    /// permits.
+    /// Stores the response for at least the cache's minimum age, and for `ttl` if memory permits.
     pub(super) fn store(self, response: CachedResponse, now: Timestamp, ttl: Duration) {
         let until = now + self.cache.min_age.max(ttl);
         let mut entries = self.cache.entries.lock();
@@ -157,7 +156,7 @@ impl Drop for PendingRequest {
 
 impl Entries {
     /// Drops the response of this scope if it has expired, and a bounded number of other expired ones,
-    /// so that others do not wait long for the lock.
+    /// so that the lock is not held for long.
     fn drop_expired(&mut self, now: Timestamp, scope: &Digest) {
         let stored = self.entries.get(scope).and_then(|entry| entry.response.as_ref());
         if stored.is_some_and(|stored| stored.until <= now) {

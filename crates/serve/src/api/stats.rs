@@ -50,7 +50,7 @@ pub(super) struct LimitStatsResponse {
     held: u64,
     /// The amount available to a new request.
     available: u64,
-    /// The time at which the limit is completely unused again; not in the future if it is now.
+    /// The time at which the limit is completely unused again; the current time if it is unused now.
     fresh_at: Time,
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn one(
 }
 
 impl KeyStatsResponse {
-    /// The statistics at one point in time.
+    /// Returns the statistics of a key at one time.
     pub(super) fn new(key: &str, stats: &KeyStats, now: Timestamp) -> Self {
         Self {
             key: key.to_owned(),

@@ -24,7 +24,8 @@ impl Section for Serve {
         serve(check, path, fields)
     }
 
-    /// Takes over the limits of `/rate` and which responses are logged; the rest needs a restart.
+    /// Returns the previous section with the new limits of `/rate` and the new logged status classes; all
+    /// other changes need a restart.
     fn followed_from(&self, previous: &Self) -> Self {
         let Log { format, level, .. } = previous.log;
         Self {

@@ -79,7 +79,7 @@ pub struct Bounds {
     /// The number of open reservations.
     pub reservations: usize,
     /// The time for a client to send a request head, and the idle timeout of connections. Connections are
-    /// checked four times within it, so that it may take up to half as long again.
+    /// checked four times within this time, so they may be closed up to half of it later.
     pub head_timeout: Duration,
     /// The time for a client to send a request body, and the longest time without reading any of a
     /// response.

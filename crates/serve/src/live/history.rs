@@ -8,7 +8,7 @@ use tollgate::limiter::Totals;
 /// The decisions in each of the last seconds, computed from the totals of a limiter.
 #[derive(Debug)]
 pub(super) struct History {
-    /// The time of the last observation, in nanoseconds since the Unix epoch.
+    /// The time of the last observation.
     observed_at: Timestamp,
     observed: Totals,
     /// Oldest first; the last second is that of the last observation.

@@ -23,7 +23,7 @@ pub(super) async fn get(State(exporter): State<Arc<MetricsExporter>>) -> Respons
 }
 
 /// The metrics of the limiter (see [`telemetry`](tollgate::telemetry)) and of the server. Decisions are
-/// counted in total only: counting them by key would cost every request.
+/// counted in total only, because counting them by key would slow down every request.
 pub(super) struct MetricsExporter {
     app: Arc<App>,
     state: Arc<LiveState>,
@@ -34,14 +34,14 @@ pub(super) struct MetricsExporter {
 
 impl MetricsExporter {
     pub(super) fn new(app: &Arc<App>, state: &Arc<LiveState>) -> Self {
-        let recorder = exporter().expect("the buckets are not empty").build_recorder();
+        let recorder = prometheus_builder().expect("the buckets are not empty").build_recorder();
         let handle = recorder.handle();
         let recorder = Arc::new(recorder);
         let metrics = Metrics::new().with_recorder(Arc::clone(&recorder)).without_reservations();
         let meter = metrics.install(&app.limiter);
         let (app, state) = (Arc::clone(app), Arc::clone(state));
         let exporter = Self { app, state, meter, recorder, handle };
-        exporter.describe();
+        exporter.register_descriptions();
         exporter
     }
 
@@ -52,7 +52,7 @@ impl MetricsExporter {
         move || handle.run_upkeep()
     }
 
-    /// Renders the metrics; not to be called concurrently.
+    /// Renders the metrics. Must not be called concurrently.
     fn text(&self) -> String {
         self.meter.sample();
         self.sample();
@@ -81,7 +81,7 @@ impl MetricsExporter {
         }
     }
 
-    fn describe(&self) {
+    fn register_descriptions(&self) {
         for (name, description) in [GRANTED, DENIED, WAITED, REQUESTS, DEGRADED] {
             let name = KeyName::from_const_str(name);
             self.recorder.describe_counter(name, Some(Unit::Count), description.into());
@@ -101,7 +101,7 @@ impl MetricsExporter {
     }
 }
 
-fn exporter() -> Result<PrometheusBuilder, BuildError> {
+fn prometheus_builder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Prefix("gen_ai.client.token".into()), &TOKEN_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix(".duration".into()), &DURATION_BUCKETS)

@@ -2,8 +2,8 @@
 //!
 //! A task observes the limiter once a second ([`publish`]): it records a [`History`] of decisions, and
 //! while clients are connected it takes one [`Snapshot`] for all of them, which is sent as a
-//! server-sent event. Requests pay nothing for it: the limiter counts under locks that it holds anyway,
-//! and only [rare events](RecentEvents) have a subscriber.
+//! server-sent event. Requests do no extra work for it: the limiter counts under locks that it holds
+//! anyway, and only [rare events](RecentEvents) have a subscriber.
 //!
 //! The page is read-only, and shows only the busiest keys.
 //!

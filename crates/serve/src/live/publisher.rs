@@ -12,7 +12,7 @@ use tollgate::Timestamp;
 pub(super) async fn publish(app: Arc<App>, state: Arc<LiveState>, upkeep: impl Fn()) {
     let mut observed_at = state.started_at;
     loop {
-        // If that second has already begun, this is in the past.
+        // In the past, if that second has already begun.
         let second = (observed_at - Timestamp::UNIX_EPOCH).as_secs();
         let next = Timestamp::from_unix_secs(second + 1);
         tokio::select! {

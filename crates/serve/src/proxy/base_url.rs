@@ -50,11 +50,11 @@ impl BaseUrl {
         });
         whole.ok_or_else(|| invalid_path("the path is not valid in a URL"))
     }
-}
 
-impl BaseUrl {
-    /// Returns the prefix for `path`: the base's path without what `path` repeats, which is all of it
-    /// if that has an API version, or the version at its end.
+    /// Returns the part of the base path that precedes `path` in the joined URL.
+    ///
+    /// If `path` starts with the whole base path and the base path contains an API version, the prefix is
+    /// empty. If `path` starts with the version at the end of the base path, that version is omitted.
     fn prefix_for(&self, path: &str) -> &str {
         let rest = path.strip_prefix(&self.path);
         let is_whole = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

@@ -63,8 +63,8 @@ impl Service<Request<RequestBody>> for Client {
         let (method, timeout) = (request.method().clone(), self.timeout);
         let sent = self.http.request(request);
         Box::pin(async move {
-            let answered = tokio::time::timeout(timeout, sent).await;
-            answered.map_err(|_| TimedOut(timeout))?.map_err(|error| {
+            let result = tokio::time::timeout(timeout, sent).await;
+            result.map_err(|_| TimedOut(timeout))?.map_err(|error| {
                 match is_resendable(&error, &method) {
                     true => Unsent::new(error).into(),
                     false => error.into(),
@@ -80,7 +80,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Runs a request, and counts how often it is sent.
+/// Runs a request, and returns its result with the number of attempts to send it.
 pub(super) async fn count_attempts<T>(sending: impl Future<Output = T>) -> (T, u32) {
     let counted = async { (sending.await, ATTEMPTS.with(Cell::get)) };
     ATTEMPTS.scope(Cell::new(0), counted).await
@@ -96,7 +96,7 @@ tokio::task_local! {
     static ATTEMPTS: Cell<u32>;
 }
 
-/// The upstream sent no response headers in time.
+/// The error for an upstream that sent no response headers in time.
 #[derive(Debug)]
 pub(super) struct TimedOut(Duration);
 
@@ -123,7 +123,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// Unread bytes of a response that HTTP/2 buffers per stream. The window of the connection is larger
-/// than 8,192 full streams, so that slow clients do not block others.
+/// The unread bytes of a response that HTTP/2 buffers per stream. The window of the connection holds
+/// about 8,192 full streams, so that slow clients do not block others.
 const STREAM_WINDOW: u32 = 256 * 1_024;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;

@@ -29,8 +29,8 @@ impl ErrorFormat {
         }
     }
 
-    /// Returns the response to a request that the limiter refused. If a retry cannot succeed, the SDKs
-    /// of OpenAI and Anthropic are told not to.
+    /// Returns the response to a request that the limiter refused. If a retry cannot succeed, a header
+    /// prevents retries by the SDKs of OpenAI and Anthropic.
     pub(super) fn refusal(self, refusal: Response<Bytes>) -> Response<Body> {
         let mut document: Value = serde_json::from_slice(refusal.body()).unwrap_or_default();
         let retry_after = refusal.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());

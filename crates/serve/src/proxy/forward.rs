@@ -59,7 +59,7 @@ fn target(upstream: &Upstream, path: &str, request: &Request<Body>) -> Result<Ur
     Ok(target)
 }
 
-/// Lists the supported alternatives in a header (RFC 9110, 15.5.6 and 15.5.16).
+/// Adds a header that lists the supported alternatives (RFC 9110, 15.5.6 and 15.5.16).
 fn with_alternatives(mut response: Response<Body>) -> Response<Body> {
     let (name, alternatives) = match response.status() {
         StatusCode::METHOD_NOT_ALLOWED => (ALLOW, ALLOWED_METHODS),
@@ -136,7 +136,7 @@ async fn send(
         Err(problem) => return with_alternatives(upstream.format.problem(problem)),
     };
     let Ok(_waiting) = proxy.app.waiting.try_acquire() else {
-        return upstream.format.problem(busy());
+        return upstream.format.problem(queue_full());
     };
     headers::to_upstream(request.headers_mut(), upstream.base.may_be_http2());
     if classified.is_some() {
@@ -149,12 +149,12 @@ async fn send(
         }
         Ok(response) => to_client_response(response),
         Err(RateLimitError::Limited(error)) => {
-            refused(proxy, upstream, classified.as_ref(), &error)
+            refusal_response(proxy, upstream, classified.as_ref(), &error)
         }
         Err(RateLimitError::Inner(error)) => {
-            upstream.format.problem(failed(&upstream.name, &error))
+            upstream.format.problem(upstream_error(&upstream.name, &error))
         }
-        Err(error) => upstream.format.problem(failed(&upstream.name, &error.into())),
+        Err(error) => upstream.format.problem(upstream_error(&upstream.name, &error.into())),
     };
     if attempts > 1 && !response.status().is_success() {
         headers::prevent_retry(response.headers_mut());
@@ -169,7 +169,7 @@ fn to_client_response(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-fn refused(
+fn refusal_response(
     proxy: &Proxy,
     upstream: &Upstream,
     classified: Option<&Classified>,
@@ -178,7 +178,7 @@ fn refused(
     let limiter = &proxy.app.limiter;
     let classified = classified.expect("only classified requests are limited");
     let mut response = refusal(limiter, classified.keys(), classified.cost(), error);
-    // Another server takes over, or the limits changed.
+    // A retry may reach another server, or find another quota.
     if matches!(error, AcquireError::Closed | AcquireError::Removed { .. }) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
@@ -186,7 +186,7 @@ fn refused(
 }
 
 /// Returns the error for a request that failed or could not be sent.
-fn failed(name: &str, error: &BoxError) -> Problem {
+fn upstream_error(name: &str, error: &BoxError) -> Problem {
     tracing::warn!(
         upstream = name,
         error = %ErrorChain(&**error),
@@ -234,7 +234,7 @@ fn too_many_open_files() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_open_files", detail).retry_after(1)
 }
 
-fn busy() -> Problem {
+fn queue_full() -> Problem {
     let detail = "the wait queue is full (`serve.bounds.waiting`)";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).retry_after(1)
 }

@@ -56,20 +56,20 @@ pub(super) fn request_identity(headers: &mut HeaderMap) {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
-/// Tells the client not to retry: the proxy already did.
+/// Tells the client not to retry, because the proxy has already retried.
 pub(super) fn prevent_retry(headers: &mut HeaderMap) {
     headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
 }
 
-/// Returns true for a request from a browser, which alone sends these headers: the first to `https` and
-/// loopback hosts, the other for navigation.
+/// Returns true for a request from a browser. Only browsers send these headers: the first to `https` and
+/// loopback hosts, the second for navigation.
 pub(super) fn are_from_browser(headers: &HeaderMap) -> bool {
     headers.contains_key(SEC_FETCH_DEST) || headers.contains_key(UPGRADE_INSECURE_REQUESTS)
 }
 
 /// Prevents a response from running as a page of this server's origin.
 pub(super) fn sandbox(headers: &mut HeaderMap) {
-    // All policies apply.
+    // Browsers enforce all policies of a response.
     headers.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }

@@ -12,15 +12,15 @@ use tollgate::provider::{ANTHROPIC, GEMINI, Profile, UnreadableRequest};
 /// Derives the keys that requests to an upstream are charged to.
 #[derive(Debug, Clone)]
 pub(super) struct KeySources {
-    read: Http,
+    classifier: Http,
     /// The model is first, because the provider's own limits belong to it.
     sources: Vec<KeySource>,
-    /// The places of credentials, in the provider's order of precedence, so that adding another
+    /// The locations of credentials, in the provider's order of precedence, so that adding another
     /// credential does not change the key.
     credentials: [Credential; 5],
 }
 
-/// The place of a credential in a request.
+/// The location of a credential in a request.
 #[derive(Debug, Clone, Copy)]
 enum Credential {
     Bearer,
@@ -32,18 +32,18 @@ impl KeySources {
     pub(super) fn new(profile: Profile, sources: &[KeySource]) -> Self {
         let mut sources = sources.to_vec();
         sources.sort_by_key(|source| *source != KeySource::Model);
-        Self { read: Http::new(profile), sources, credentials: credentials(profile) }
+        Self { classifier: Http::new(profile), sources, credentials: credentials(profile) }
     }
 
-    /// Classifies a request, whose headers are still the client's, and returns the reason if its model
+    /// Classifies a request with the client's original headers. Also returns the reason if its model
     /// cannot be determined.
     ///
-    /// A missing header yields the prefix alone: a key that all such requests share.
+    /// All requests without the header of a key source share one key, which is the prefix.
     pub(super) fn classify(
         &self,
         request: &Request<RequestBody>,
     ) -> (Classified, Option<UnreadableRequest>) {
-        let (classified, unreadable) = self.read.classify_strictly(request);
+        let (classified, unreadable) = self.classifier.classify_strictly(request);
         let model = Key::from(classified.keys().first().map_or("", ScopeKey::as_str));
         let keys = self.sources.iter().map(|source| match source {
             KeySource::Model => ScopeKey::public(model.clone()),

@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 
 /// A budget of bytes for request bodies in memory.
 ///
-/// Requests do not wait for it, because bodies may be held for long.
+/// Requests beyond it fail instead of waiting, because other bodies may occupy it for long.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     free: AtomicUsize,
@@ -22,12 +22,12 @@ impl MemoryBudget {
         Arc::new(Self { free: AtomicUsize::new(bytes) })
     }
 
-    fn has(&self, bytes: u64) -> bool {
+    fn has_available(&self, bytes: u64) -> bool {
         let free = self.free.load(Ordering::Relaxed);
         u64::try_from(free).unwrap_or(u64::MAX) >= bytes
     }
 
-    fn take(&self, bytes: usize) -> bool {
+    fn try_take(&self, bytes: usize) -> bool {
         let rest = |free: usize| free.checked_sub(bytes);
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
     }
@@ -45,8 +45,8 @@ impl BudgetPermit {
         Arc::new(Self { budget: Arc::clone(budget), bytes: AtomicUsize::new(0) })
     }
 
-    fn grow(&self, bytes: usize) -> bool {
-        let is_available = self.budget.take(bytes);
+    fn try_grow(&self, bytes: usize) -> bool {
+        let is_available = self.budget.try_take(bytes);
         if is_available {
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -60,8 +60,8 @@ impl Drop for BudgetPermit {
     }
 }
 
-/// A body that takes its bytes from the budget as it arrives, and fails with [`BudgetExceeded`] if the
-/// budget is used up: before the first byte, if its length is known.
+/// A body that takes its bytes from the budget as it arrives. It fails with [`BudgetExceeded`] if the
+/// budget is used up, before the first byte if its length is known.
 pub(super) struct BudgetedBody {
     body: Body,
     permit: Arc<BudgetPermit>,
@@ -81,13 +81,13 @@ impl http_body::Body for BudgetedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if !self.permit.budget.has(self.body.size_hint().lower()) {
+        if !self.permit.budget.has_available(self.body.size_hint().lower()) {
             return Poll::Ready(Some(Err(Error::new(BudgetExceeded))));
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
-            if !self.permit.grow(bytes) {
+            if !self.permit.try_grow(bytes) {
                 return Poll::Ready(Some(Err(Error::new(BudgetExceeded))));
             }
         }
@@ -123,12 +123,12 @@ mod tests {
     fn budget_is_released_with_the_last_permit_clone() {
         let budget = MemoryBudget::new(10);
         let (one, other) = (BudgetPermit::new(&budget), BudgetPermit::new(&budget));
-        assert!(one.grow(4) && one.grow(3) && other.grow(3));
-        assert!(!other.grow(1) && !budget.has(1));
-        let held = Arc::clone(&one);
+        assert!(one.try_grow(4) && one.try_grow(3) && other.try_grow(3));
+        assert!(!other.try_grow(1) && !budget.has_available(1));
+        let clone = Arc::clone(&one);
         drop(one);
-        assert!(!budget.has(1));
-        drop(held);
-        assert!(budget.has(7) && !budget.has(8));
+        assert!(!budget.has_available(1));
+        drop(clone);
+        assert!(budget.has_available(7) && !budget.has_available(8));
     }
 }

@@ -1,5 +1,5 @@
 //! The proxy in front of providers: requests to `/NAME/...` are forwarded to the upstream of that name
-//! as soon as they fit its limits.
+//! as soon as its limits allow.
 //!
 //! | part | handling |
 //! |---|---|
@@ -31,12 +31,12 @@
 //! upstream cannot have read it, or if its method is idempotent (RFC 9110, 9.2.2). Idle connections are
 //! kept for `serve.bounds.upstream_idle`. A failure after more than one attempt has `x-should-retry:
 //! false`, so that clients that know this header, such as the official SDKs of OpenAI and Anthropic, do
-//! not retry on top.
+//! not retry in addition.
 //!
 //! If a base URL ends in an API version (`/v1`, `/v1beta`) and the path starts with the same version,
 //! it is not repeated: `/NAME/v1/models` is sent to `BASE_URL/models`.
 //!
-//! Bodies are not stored, and only read for the cost of a request and the usage of a response.
+//! Bodies are not stored; they are read only for the cost of a request and the usage of a response.
 
 use std::sync::Arc;
 

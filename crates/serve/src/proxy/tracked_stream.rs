@@ -38,7 +38,7 @@ pub(super) struct TrackedStream {
 #[derive(Clone)]
 struct Stage(Arc<AtomicU8>);
 
-/// Nothing was read yet; a failure does not concern reuse.
+/// Nothing was read yet: the connection has not been reused.
 const NEW: u8 = 0;
 /// A response was read after the last write; the connection may become idle.
 const ANSWERED: u8 = 1;

@@ -31,7 +31,7 @@ pub(super) struct Upstream {
     limited: RetryService<Client, FromExtensions, Http>,
 }
 
-/// The classifier of the middleware: requests are classified earlier.
+/// The classifier of the middleware, which returns the earlier classification.
 type FromExtensions = fn(&Request<RequestBody>) -> Classified;
 
 impl Upstream {
@@ -72,8 +72,8 @@ impl Upstream {
         is_charged(request).then(|| self.key_sources.classify(request))
     }
 
-    /// Sends a request as soon as it fits, and retries failures that allow it. Returns the number of
-    /// attempts.
+    /// Sends a request as soon as its limits allow, and retries failures that permit it. Also returns the
+    /// number of attempts.
     pub(super) async fn send(
         &self,
         mut request: Request<RequestBody>,
@@ -111,8 +111,8 @@ impl Upstream {
     }
 }
 
-/// Returns true if the provider's limits may count a request: not for a list of models and such. With a
-/// body, a server may treat any method like a POST.
+/// Returns true if the provider's limits may count a request, unlike a list of models. A server may treat
+/// any method like a POST if there is a body.
 fn is_charged(request: &Request<RequestBody>) -> bool {
     let has_body = request.body().size() != Some(0);
     has_body || !UNCHARGED_METHODS.contains(request.method())

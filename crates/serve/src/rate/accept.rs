@@ -2,7 +2,7 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderValue};
 
 /// Returns true if a client prefers JSON to text by its `Accept` headers (RFC 9110, section 12.5.1).
-/// GoCC responds with text, so text is the default, also if both are accepted equally.
+/// GoCC responds with text, so text is the default, even if both are accepted equally.
 pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter();
     let ranges: Vec<Range<'_>> = values
@@ -22,7 +22,7 @@ struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// Parses a media range; `None` if it is invalid, since it is ignored then.
+    /// Parses a media range. Returns `None` for an invalid one, which is ignored.
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (kind, subkind) = parts.next()?.split_once('/')?;

@@ -7,7 +7,7 @@ use crate::app::App;
 use tollgate::limiter::Limiter;
 
 /// Drops idle keys and expired records of returned grants once a minute until the server stops, so that
-/// a flood of keys leaves nothing behind. Runs on a blocking thread.
+/// a flood of keys does not occupy memory permanently. The work runs on a blocking thread.
 pub(super) async fn run(app: Weak<App>, limiter: Limiter, stopping: CancellationToken) {
     loop {
         let next = limiter.now() + MINUTE;

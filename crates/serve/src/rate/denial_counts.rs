@@ -15,7 +15,7 @@ pub(super) struct DenialCounts {
 #[derive(Debug, Default)]
 struct Counts {
     keys: HashMap<Key, Window>,
-    /// The earliest end of a window; nothing is swept before.
+    /// The earliest end of a window; keys are not removed before it.
     first_ends: Timestamp,
 }
 
@@ -27,7 +27,7 @@ struct Window {
 }
 
 impl DenialCounts {
-    /// Counts one at this time.
+    /// Counts a denied request at this time.
     pub(super) fn count(&self, key: &str, window: Duration, now: Timestamp) {
         let ends = now + window;
         let new = Window { began: now, ends, denied: 0 };

@@ -6,8 +6,8 @@ use crate::request_id::hex;
 use tollgate::Timestamp;
 use tollgate::limiter::Ticket;
 
-/// The id of a grant. It has all that returning the grant needs, so that the server stores nothing for
-/// it.
+/// The id of a grant. It contains everything that is needed to return the grant, so that the server
+/// stores nothing for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct GrantId {
     /// The number of the grant in this process.

@@ -17,16 +17,16 @@ use tollgate::quota::{Cost, Dimension};
 
 /// The grants of `/rate` by id.
 ///
-/// Most grants need no state besides the id that the client has. Grants whose limiter must act at their
-/// end are held:
-/// - with a limit on requests in flight, for `serve.reservation_ttl` from the grant on, whatever the
+/// Most grants need no state besides the id, which the client stores. If the limiter must act at the end
+/// of a grant, its permit is held:
+/// - with a limit on requests in flight, for `serve.reservation_ttl` after the grant, regardless of the
 ///   windows: a client that never returns a grant occupies the limit no longer than that;
-/// - otherwise for the longest window of the key, and at most for that time. They occupy no limit
+/// - otherwise for the longest window of the key, but at most for that time. It occupies no limit
 ///   meanwhile.
 ///
-/// Tokens are charged at the grant. A shared store charges them when a permit ends: there a grant with
-/// tokens ends immediately and cannot be returned, except if it counts as a request in flight; then its
-/// tokens stay held with it.
+/// Tokens are charged at the grant. A shared store charges them when a permit ends. With such a store, a
+/// grant with tokens ends immediately and cannot be returned, unless it counts as a request in flight, in
+/// which case its tokens stay held with it.
 #[derive(Debug)]
 pub(super) struct Grants {
     /// Random per process, so that ids of other processes are rejected.
@@ -36,7 +36,7 @@ pub(super) struct Grants {
     returned: Mutex<ReturnedGrants>,
 }
 
-/// The server holds its maximum number of grants.
+/// The error for a server that holds its maximum number of grants.
 #[derive(Debug)]
 pub(super) struct GrantLimitReached;
 
@@ -56,8 +56,8 @@ impl Grants {
         self.returned.lock().sweep(now);
     }
 
-    /// Turns a permit into an id. Tokens are charged now, even if the grant is returned later: their
-    /// actual number never becomes known.
+    /// Turns a permit into an id. Tokens are charged now, even if the grant is returned later, because
+    /// their actual number is never reported.
     pub(super) fn issue(
         app: &App,
         mut permit: Permit,

@@ -9,14 +9,12 @@ use crate::expiry_map::{self, ExpiryMap};
 use tollgate::Timestamp;
 use tollgate::limiter::{Limiter, Permit};
 
-/// Permits by the numbers of their grants, each until its expiry. A single task ends all of them.
-///
-/// All times are nanoseconds since the Unix epoch by the limiter's clock.
+/// The permits of grants by number, each held until its expiry. A single task ends all of them.
 pub(super) struct HeldPermits {
     table: Mutex<Table>,
     max: usize,
     /// Signals that the next expiry time became earlier.
-    nearer: Notify,
+    earlier: Notify,
 }
 
 struct Table {
@@ -25,10 +23,10 @@ struct Table {
 }
 
 impl HeldPermits {
-    /// Holds at most `max` permits.
+    /// Creates a table of at most `max` permits.
     pub(super) fn new(max: usize) -> Self {
         let table = Table { permits: ExpiryMap::new(), closed: false };
-        Self { table: Mutex::new(table), max, nearer: Notify::new() }
+        Self { table: Mutex::new(table), max, earlier: Notify::new() }
     }
 
     /// Holds a permit until this time.
@@ -48,7 +46,7 @@ impl HeldPermits {
         let first = table.permits.insert(number, until, permit);
         drop(table);
         if first {
-            self.nearer.notify_one();
+            self.earlier.notify_one();
         }
         Ok(())
     }
@@ -62,7 +60,7 @@ impl HeldPermits {
     /// Ends expired permits, and returns the next expiry time.
     fn expire(&self, now: Timestamp) -> Option<Timestamp> {
         let mut table = self.table.lock();
-        let (expired, next) = (table.permits.expire(now), table.permits.next());
+        let (expired, next) = (table.permits.expire(now), table.permits.next_expiry());
         drop(table);
         // Dropped permits keep their charge, and end their request in flight. That wakes waiters, so it
         // is done outside the lock.
@@ -72,7 +70,7 @@ impl HeldPermits {
 
     /// Ends each permit at its time, and all of them when the server stops.
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter, stopping: CancellationToken) {
-        expiry_map::run(&limiter, &self.nearer, &stopping, |now| self.expire(now)).await;
+        expiry_map::run(&limiter, &self.earlier, &stopping, |now| self.expire(now)).await;
         let mut table = self.table.lock();
         table.closed = true;
         let all = table.permits.drain();

@@ -114,7 +114,7 @@ impl LimitTable {
         let is_named = matching.iter().any(|&at| self.keys[at].regex.is_none());
         let limits = Arc::new(if is_named { limits.for_named_keys() } else { limits });
         let mut merged = self.merged.write();
-        // Requests may set any number.
+        // Requests can set arbitrary numbers, so the cache is bounded.
         if merged.len() >= MAX_MERGED {
             merged.clear();
         }

@@ -1,8 +1,8 @@
 //! The rate-limit service, compatible with clients of GoCC.
 //!
 //! A key with a quota has the limits of that quota; any other key has the limits of `serve.keys` merged
-//! over those of `serve`. Most grants need no state: their id has all that returning them needs. Grants
-//! of keys with a limit on requests in flight end when they are returned, or after
+//! over those of `serve`. Most grants need no state: their id contains everything that is needed to
+//! return them. Grants of keys with a limit on requests in flight end when they are returned, or after
 //! `serve.reservation_ttl`. Grants of limits that a cluster shares can be returned within that time
 //! only, and not at all if they charged tokens.
 
@@ -83,7 +83,7 @@ pub(super) fn acquire<B>(
     }
 }
 
-/// Reads and ignores the request body before the response: otherwise the connection could not be
+/// Reads and discards the request body before the response is sent; otherwise the connection could not be
 /// reused.
 pub(super) fn after_body(response: ResponseFuture, mut body: Body) -> ResponseFuture {
     Either::Right(Box::pin(async move {

@@ -5,7 +5,8 @@ use percent_encoding::percent_decode_str;
 /// Decodes a path segment, and trims spaces.
 ///
 /// # Errors
-/// Returns the error text for a segment that is empty, too long, or invalid UTF-8; `empty` is the text for an empty one.
+/// Returns the error text for a segment that is empty, too long, or invalid UTF-8; `empty` is the text
+/// for an empty one.
 pub(super) fn decode<'a>(
     segment: &'a str,
     max_length: usize,

@@ -3,8 +3,8 @@ use tollgate::Timestamp;
 
 /// The grants that were returned, until they expire, so that none is returned twice.
 ///
-/// One bit per grant, in words of 64 consecutive numbers: a client that acquires and returns in turn
-/// needs little memory. The memory of each key is bounded.
+/// Each grant is one bit in a word of 64 consecutive numbers, so that a client that acquires and returns
+/// alternately needs little memory. The memory of each key is bounded.
 #[derive(Debug, Default)]
 pub(super) struct ReturnedGrants {
     keys: HashMap<u64, KeyReturns>,
@@ -38,8 +38,7 @@ struct Generation {
 }
 
 impl ReturnedGrants {
-    /// Records the return of a grant of a key (by hash), which expires at `until`. Times are
-    /// nanoseconds since the Unix epoch.
+    /// Records the return of a grant, which expires at `until`. `key` is a hash of its key.
     pub(super) fn record(
         &mut self,
         key: u64,

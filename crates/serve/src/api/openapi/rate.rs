@@ -62,7 +62,7 @@ pub(super) fn release(schemas: &Schemas) -> Value {
         "schema": {"type": "string", "minLength": 1, "maxLength": 96},
     });
     let operation = Operation::new("rate", "giveBack", "Return a grant")
-        .description("Only the server instance that granted the request can take it back.")
+        .description("Only the server instance that granted the request accepts its return.")
         .parameter(key(schemas.max_key_length))
         .parameter(id)
         .response(200, "The grant was returned.", &[], &[]);

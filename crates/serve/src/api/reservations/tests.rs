@@ -7,7 +7,7 @@ use tollgate::Timestamp;
 use tollgate::limiter::ManualClock;
 use tollgate::quota::{Dimension, Margin, Quota};
 
-/// A step of a test; the first number selects a reservation.
+/// A step of a test; the index selects a reservation.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Reserve {
@@ -33,7 +33,7 @@ struct Model {
     ended: Option<(Outcome, Timestamp)>,
 }
 
-struct World {
+struct Harness {
     clock: ManualClock,
     limiter: Limiter,
     reservations: Reservations,
@@ -48,20 +48,20 @@ proptest! {
     fn each_reservation_ends_once_and_releases_the_permit(
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let mut world = World::new();
-        steps.into_iter().for_each(|step| world.apply(step));
-        world.apply(Step::Expire);
-        let open = world.models.iter().filter(|model| model.ended.is_none()).count() as u64;
-        prop_assert_eq!(world.in_flight(), open);
-        world.close();
-        prop_assert_eq!(world.in_flight(), 0);
-        let tokens = &world.limiter.stats("k").limits[0];
-        prop_assert_eq!((tokens.used, tokens.held), (world.charged, 0));
-        prop_assert_eq!(world.reservations.admissions.available_permits(), MAX);
+        let mut harness = Harness::new();
+        steps.into_iter().for_each(|step| harness.apply(step));
+        harness.apply(Step::Expire);
+        let open = harness.models.iter().filter(|model| model.ended.is_none()).count() as u64;
+        prop_assert_eq!(harness.in_flight(), open);
+        harness.close();
+        prop_assert_eq!(harness.in_flight(), 0);
+        let tokens = &harness.limiter.stats("k").limits[0];
+        prop_assert_eq!((tokens.used, tokens.held), (harness.charged, 0));
+        prop_assert_eq!(harness.reservations.admissions.available_permits(), MAX);
     }
 }
 
-impl World {
+impl Harness {
     fn new() -> Self {
         Self::with_capacity(MAX)
     }
@@ -188,7 +188,7 @@ impl World {
         permit.release();
     }
 
-    /// The number of requests in flight.
+    /// Returns the number of requests in flight.
     fn in_flight(&self) -> u64 {
         let limits = self.limiter.stats("k").limits;
         let in_flight =
@@ -242,59 +242,59 @@ const MAX: usize = 64;
 
 #[test]
 fn simultaneous_expiries_end_in_batches() {
-    let mut world = World::with_capacity(3_000);
-    let then = world.limiter.now();
-    (0..2_500).for_each(|_| world.reserve(1, nanos(10), then));
-    world.apply(Step::Advance(10));
-    let now = world.limiter.now();
-    // It has expired, even if others are to expire first.
-    let held = world.in_flight();
-    world.end(2_499, now, Outcome::Settled, 9);
-    assert_eq!(world.in_flight(), held - 1);
+    let mut harness = Harness::with_capacity(3_000);
+    let then = harness.limiter.now();
+    (0..2_500).for_each(|_| harness.reserve(1, nanos(10), then));
+    harness.apply(Step::Advance(10));
+    let now = harness.limiter.now();
+    // This reservation has expired, although earlier ones have not been ended yet.
+    let held = harness.in_flight();
+    harness.end(2_499, now, Outcome::Settled, 9);
+    assert_eq!(harness.in_flight(), held - 1);
     for left in [1_499, 499] {
-        assert_eq!(world.reservations.expire(now), Some(now));
-        assert_eq!(world.in_flight(), left);
+        assert_eq!(harness.reservations.expire(now), Some(now));
+        assert_eq!(harness.in_flight(), left);
     }
-    assert_eq!((world.reservations.expire(now), world.in_flight()), (None, 0));
-    assert_eq!(world.limiter.stats("k").limits[0].used, 2_500);
+    assert_eq!((harness.reservations.expire(now), harness.in_flight()), (None, 0));
+    assert_eq!(harness.limiter.stats("k").limits[0].used, 2_500);
 }
 
 #[test]
 fn ended_reservations_are_bounded_like_open_ones() {
-    let mut world = World::new();
-    let now = world.limiter.now();
+    let mut harness = Harness::new();
+    let now = harness.limiter.now();
     for _ in 0..MAX + 1 {
-        world.reserve(1, nanos(1), now);
-        world.end(world.models.len() - 1, now, Outcome::Released, 0);
+        harness.reserve(1, nanos(1), now);
+        harness.end(harness.models.len() - 1, now, Outcome::Released, 0);
     }
-    let known = |model: &&Model| world.reservations.get(model.id, now).is_ok();
-    assert_eq!(world.models.iter().filter(known).count(), MAX);
+    let known = |model: &&Model| harness.reservations.get(model.id, now).is_ok();
+    assert_eq!(harness.models.iter().filter(known).count(), MAX);
     assert!(matches!(
-        world.reservations.get(world.models[0].id, now),
+        harness.reservations.get(harness.models[0].id, now),
         Err(ReservationError::Unknown)
     ));
 }
 
 #[test]
 fn ended_reservations_are_forgotten_without_new_requests() {
-    let mut world = World::kept_for(3_000, nanos(60));
-    let then = world.limiter.now();
+    let mut harness = Harness::kept_for(3_000, nanos(60));
+    let then = harness.limiter.now();
     for at in 0..2_500 {
-        world.reserve(1, nanos(10), then);
+        harness.reserve(1, nanos(10), then);
         match at % 3 {
-            0 => world.end(at, then, Outcome::Settled, 1),
-            1 => world.end(at, then, Outcome::Released, 0),
-            // It expires.
+            0 => harness.end(at, then, Outcome::Settled, 1),
+            1 => harness.end(at, then, Outcome::Released, 0),
+            // The reservation expires.
             _ => {}
         }
     }
     let mut last = then;
-    while let Some(next) = world.reservations.expire(last) {
+    while let Some(next) = harness.reservations.expire(last) {
         last = last.max(next);
     }
     assert_eq!(last, then + nanos(10 + 60));
-    let table = world.reservations.table.lock();
+    let table = harness.reservations.table.lock();
     assert_eq!([table.open.len(), table.ended.len(), table.order.len()], [0; 3]);
-    assert_eq!(table.open.next(), None);
-    assert_eq!(world.reservations.admissions.available_permits(), 3_000);
+    assert_eq!(table.open.next_expiry(), None);
+    assert_eq!(harness.reservations.admissions.available_permits(), 3_000);
 }
