@@ -31,7 +31,7 @@ pub(super) async fn publish(app: Arc<App>, state: Arc<LiveState>, upkeep: impl F
     }
 }
 
-/// Returns a snapshot as a server-sent event. Taking it is slow with a million keys, so it runs on a
+/// Returns a snapshot as a server-sent event. A snapshot of a million keys takes long, so it is taken on a
 /// blocking thread.
 async fn event(app: &Arc<App>, state: &Arc<LiveState>) -> Option<Bytes> {
     let (app, state) = (Arc::clone(app), Arc::clone(state));

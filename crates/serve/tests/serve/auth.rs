@@ -17,8 +17,8 @@ fn tokens(client: Option<&str>, admin: Option<&str>) -> Tokens {
     tokens
 }
 
-async fn status(rig: &Rig, path: &str, shown: impl Fn(RequestBuilder) -> RequestBuilder) -> u16 {
-    Reply::of(shown(http1().request(Method::GET, rig.url(path)))).await.status
+async fn status(rig: &Rig, path: &str, prepare: impl Fn(RequestBuilder) -> RequestBuilder) -> u16 {
+    Reply::of(prepare(http1().request(Method::GET, rig.url(path)))).await.status
 }
 
 #[tokio::test]
@@ -35,15 +35,15 @@ async fn without_tokens_only_local_requests_are_admitted() {
         ("localhost.evil.example", 403),
         ("127.0.0.1.evil.example", 403),
     ] {
-        let shown = |request: RequestBuilder| request.header("host", host);
+        let with_host = |request: RequestBuilder| request.header("host", host);
         for path in ["/debug/k", "/rate/k", "/up/v1/models"] {
-            let seen = status(&rig, path, shown).await;
+            let seen = status(&rig, path, with_host).await;
             assert_eq!(seen == 403, expected == 403, "{path} for {host}: {seen}");
         }
     }
     for (site, expected) in [("cross-site", 403), ("same-origin", 200), ("none", 200)] {
-        let shown = |request: RequestBuilder| request.header("sec-fetch-site", site);
-        assert_eq!(status(&rig, "/rate/k", shown).await, expected, "{site}");
+        let from_site = |request: RequestBuilder| request.header("sec-fetch-site", site);
+        assert_eq!(status(&rig, "/rate/k", from_site).await, expected, "{site}");
     }
 }
 
@@ -51,12 +51,12 @@ async fn without_tokens_only_local_requests_are_admitted() {
 #[tokio::test]
 async fn all_routes_require_their_token() {
     let rig = Rig::start(ROUTED, tokens(Some(" hunter2\n"), Some("admin"))).await;
-    let (anybody, client, admin) = ([true, true, true], [false, true, true], [false, false, true]);
+    let (anyone, client, admin) = ([true, true, true], [false, true, true], [false, false, true]);
     for (method, path, accepted) in [
-        (Method::GET, "/", anybody),
-        (Method::GET, "/healthz", anybody),
-        (Method::GET, "/readyz", anybody),
-        (Method::GET, "/openapi.json", anybody),
+        (Method::GET, "/", anyone),
+        (Method::GET, "/healthz", anyone),
+        (Method::GET, "/readyz", anyone),
+        (Method::GET, "/openapi.json", anyone),
         (Method::GET, "/rate/k", client),
         (Method::POST, "/rate/k", client),
         (Method::DELETE, "/rate/k/1", client),
@@ -82,8 +82,8 @@ async fn all_routes_require_their_token() {
         (Method::DELETE, "/v1/quotas/k", admin),
         (Method::POST, "/v1/reset", admin),
     ] {
-        let shown = [None, Some("hunter2"), Some("admin")];
-        for (token, is_accepted) in shown.into_iter().zip(accepted) {
+        let tokens = [None, Some("hunter2"), Some("admin")];
+        for (token, is_accepted) in tokens.into_iter().zip(accepted) {
             let request = http1().request(method.clone(), rig.url(path));
             let request = match token {
                 Some(token) => request.header("x-tollgate-token", token),
@@ -109,7 +109,7 @@ async fn empty_token_counts_as_none() {
 async fn requests_without_the_token_are_refused() {
     let rig = Rig::start(PLAIN, tokens(Some("hunter2"), Some("admin"))).await;
     let bearer = |token: &'static str| move |request: RequestBuilder| request.bearer_auth(token);
-    for (path, shown, expected) in [
+    for (path, token, expected) in [
         ("/rate/k", None, 401),
         ("/rate/k", Some("hunter"), 401),
         ("/rate/k", Some("hunter22"), 401),
@@ -121,14 +121,14 @@ async fn requests_without_the_token_are_refused() {
         ("/healthz", None, 200),
         ("/readyz", None, 200),
     ] {
-        let status = match shown {
+        let status = match token {
             Some(token) => status(&rig, path, bearer(token)).await,
             None => status(&rig, path, |request| request).await,
         };
-        assert_eq!(status, expected, "{path} {shown:?}");
+        assert_eq!(status, expected, "{path} {token:?}");
     }
-    let own = |request: RequestBuilder| request.header("x-tollgate-token", "hunter2");
-    assert_eq!(status(&rig, "/rate/k", own).await, 200);
+    let own_header = |request: RequestBuilder| request.header("x-tollgate-token", "hunter2");
+    assert_eq!(status(&rig, "/rate/k", own_header).await, 200);
     let reply = rig.post("/rate/k").await;
     assert_eq!((reply.status, reply.header("www-authenticate")), (401, "Bearer"));
 }
@@ -157,6 +157,6 @@ async fn public_address_without_a_token_is_refused() {
 
 #[test]
 fn tokens_are_hidden_in_debug() {
-    let shown = format!("{:?}", tokens(Some("hunter2"), Some("swordfish")));
-    assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+    let debug = format!("{:?}", tokens(Some("hunter2"), Some("swordfish")));
+    assert!(!debug.contains("hunter2") && !debug.contains("swordfish"), "{debug}");
 }

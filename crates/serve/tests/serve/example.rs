@@ -13,16 +13,17 @@ const CONFIG: &str = "{quotas: {reports: {rpm: 2}}, serve: {listen: '127.0.0.1:0
 
 #[tokio::test]
 async fn program_and_clients_share_a_limit() {
-    let (server, limiter) = serve::start(CONFIG, Tokens::default()).await.expect("it starts");
-    let permit = limiter.acquire("reports", &Cost::new()).await.expect("the first of two");
+    let (server, limiter) =
+        serve::start(CONFIG, Tokens::default()).await.expect("the server starts");
+    let permit = limiter.acquire("reports", &Cost::new()).await.expect("the limit allows two");
     drop(permit);
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for expected in [200, 429] {
         assert_eq!(
-            wire.request("POST", "/rate/reports").await.expect("an answer").status,
+            wire.request("POST", "/rate/reports").await.expect("a response").status,
             expected
         );
     }
     drop(wire);
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server stops");
 }

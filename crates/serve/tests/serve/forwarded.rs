@@ -84,15 +84,15 @@ async fn request_forwarded_by_a_trusted_proxy_is_local() {
         assert_eq!(status(&rig, "/rate/k", forwarded).await, expected, "{serve}");
         assert_eq!(status(&rig, "/debug", forwarded).await, 401, "{serve}");
         // The admin token is accepted for clients.
-        let shown = |request| forwarded(request).bearer_auth("admin");
-        assert_eq!(status(&rig, "/rate/k", shown).await, 200, "{serve}");
+        let with_token = |request| forwarded(request).bearer_auth("admin");
+        assert_eq!(status(&rig, "/rate/k", with_token).await, 200, "{serve}");
     }
     for (serve, expected) in [("", 403), ("trusted_proxies: ['127.0.0.1'],", 200)] {
         let rig = rig(serve, Some("client"), None).await;
         assert_eq!(status(&rig, "/rate/k", forwarded).await, 401);
-        let shown = |request| forwarded(request).bearer_auth("client");
-        assert_eq!(status(&rig, "/rate/k", shown).await, 200);
-        assert_eq!(status(&rig, "/debug", shown).await, expected, "{serve}");
+        let with_token = |request| forwarded(request).bearer_auth("client");
+        assert_eq!(status(&rig, "/rate/k", with_token).await, 200);
+        assert_eq!(status(&rig, "/debug", with_token).await, expected, "{serve}");
     }
 }
 
@@ -141,7 +141,7 @@ async fn page_of_another_port_is_foreign() {
 #[tokio::test]
 async fn head_with_two_hosts_or_userinfo_is_refused() {
     let rig = rig("", Some("token"), None).await;
-    let ask = async |head: &str| {
+    let send = async |head: &str| {
         let text = format!("{head}x-tollgate-token: token\r\nconnection: close\r\n\r\n");
         raw(rig.addr, text.as_bytes()).await
     };
@@ -154,48 +154,48 @@ async fn head_with_two_hosts_or_userinfo_is_refused() {
         "GET http://localhost@evil.example/rate/k HTTP/1.1\r\nHost: evil.example\r\n",
         "GET http://user:password@localhost/rate/k HTTP/1.1\r\nHost: localhost\r\n",
     ] {
-        let answer = ask(head).await;
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{head}{answer}");
-        assert!(!answer.contains("password"), "{answer}");
+        let response = send(head).await;
+        assert!(response.starts_with("HTTP/1.1 400 "), "{head}{response}");
+        assert!(!response.contains("password"), "{response}");
     }
     let one = "GET /rate/k HTTP/1.1\r\nHost: localhost\r\n";
-    assert!(ask(one).await.starts_with("HTTP/1.1 200 "));
+    assert!(send(one).await.starts_with("HTTP/1.1 200 "));
     let absolute = "GET http://localhost/rate/k HTTP/1.1\r\nHost: localhost\r\n";
-    assert!(ask(absolute).await.starts_with("HTTP/1.1 200 "));
+    assert!(send(absolute).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]
 async fn http2_authority_with_userinfo_is_refused() {
     let rig = rig("", Some("token"), None).await;
-    let ask = async |authority: &str, host: Option<&str>| {
+    let send = async |authority: &str, host: Option<&str>| {
         let stream = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
         let io = hyper_util::rt::TokioIo::new(stream);
         let executor = hyper_util::rt::TokioExecutor::new();
-        let (mut send, connection) =
+        let (mut sender, connection) =
             hyper::client::conn::http2::handshake(executor, io).await.unwrap();
         tokio::spawn(connection);
         let uri = format!("http://{authority}/rate/k");
         let request = axum::http::Request::get(uri).header("x-tollgate-token", "token");
         let request = host.into_iter().fold(request, |request, host| request.header("host", host));
         let request = request.body(String::new()).unwrap();
-        send.send_request(request).await.unwrap().status().as_u16()
+        sender.send_request(request).await.unwrap().status().as_u16()
     };
-    assert_eq!(ask("localhost", None).await, 200);
-    assert_eq!(ask("localhost:80@evil.example", None).await, 400);
-    assert_eq!(ask("user@localhost", None).await, 400);
-    assert_eq!(ask("localhost", Some("LOCALHOST")).await, 200);
-    assert_eq!(ask("localhost", Some("evil.example")).await, 400);
+    assert_eq!(send("localhost", None).await, 200);
+    assert_eq!(send("localhost:80@evil.example", None).await, 400);
+    assert_eq!(send("user@localhost", None).await, 400);
+    assert_eq!(send("localhost", Some("LOCALHOST")).await, 200);
+    assert_eq!(send("localhost", Some("evil.example")).await, 400);
 }
 
 #[tokio::test]
 async fn idempotency_key_is_scoped_to_token() {
     let rig = rig("", Some("client"), Some("admin")).await;
-    let reserve = async |shown: &[(&str, &str)]| {
+    let reserve = async |headers: &[(&str, &str)]| {
         let post = http2().post(rig.url("/v1/reserve")).header("idempotency-key", "k");
-        let post = shown.iter().fold(post, |post, (name, value)| post.header(*name, *value));
+        let post = headers.iter().fold(post, |post, (name, value)| post.header(*name, *value));
         let post = post.header("content-type", "application/json");
         let reply = Reply::of(post.body(r#"{"keys": ["a"]}"#)).await;
-        assert_eq!(reply.status, 201, "{shown:?}: {reply:?}");
+        assert_eq!(reply.status, 201, "{headers:?}: {reply:?}");
         reply.json()["id"].as_str().unwrap().to_owned()
     };
     let client = reserve(&[("authorization", "Bearer client")]).await;
@@ -227,7 +227,7 @@ async fn refusal_body_is_as_documented() {
         ("/v1/stats", None, 401, "unauthorized"),
         ("/v1/stats", Some("client"), 403, "forbidden"),
     ] {
-        let ask = async |accept: &str| {
+        let send = async |accept: &str| {
             let get = http1().get(rig.url(path)).header("accept", accept);
             let get = token.into_iter().fold(get, RequestBuilder::bearer_auth);
             let reply = Reply::of(get).await;
@@ -236,10 +236,10 @@ async fn refusal_body_is_as_documented() {
             assert_eq!(reply.header("cache-control"), "no-store", "{path}");
             reply
         };
-        let problem = ask(json).await;
+        let problem = send(json).await;
         assert_eq!(problem.header("content-type"), "application/problem+json", "{path}");
         assert_eq!(problem.json()["code"], code, "{path}");
-        let any = ask("*/*").await;
+        let any = send("*/*").await;
         match path.starts_with("/v1/") {
             true => assert_eq!(any.body, problem.body, "{path}"),
             false => {
@@ -249,7 +249,7 @@ async fn refusal_body_is_as_documented() {
         }
     }
     for (path, kind) in
-        [("/up/v1/models", "type"), ("/claude/v1/models", "type"), ("/nobody/v1/models", "type")]
+        [("/up/v1/models", "type"), ("/claude/v1/models", "type"), ("/unknown/v1/models", "type")]
     {
         let reply = rig.get(path).await;
         assert_eq!((reply.status, reply.header("www-authenticate")), (401, "Bearer"), "{path}");

@@ -1,4 +1,4 @@
-//! GoCC's own tests, over HTTP, and its exact protocol.
+//! GoCC's own tests over HTTP, and tests of its exact protocol.
 
 use reqwest::Method;
 use tollgate_serve::Tokens;
@@ -8,31 +8,31 @@ use super::rig::{Reply, Rig, http1, http2, until};
 #[tokio::test]
 async fn requests_are_granted_up_to_the_limit() {
     let rig = Rig::new("max_requests: 3").await;
-    assert_eq!(rig.granted(10, "/rate/k").await, 3);
-    rig.pass(999);
+    assert_eq!(rig.count_granted(10, "/rate/k").await, 3);
+    rig.advance_millis(999);
     assert_eq!(rig.post("/rate/k").await.status, 429);
-    rig.pass(1);
-    assert_eq!(rig.granted(10, "/rate/k").await, 3);
+    rig.advance_millis(1);
+    assert_eq!(rig.count_granted(10, "/rate/k").await, 3);
 }
 
 #[tokio::test]
 async fn waiting_requests_queue_up_to_the_bound() {
     let rig = Rig::new("max_requests: 2, max_requests_in_queue: 3").await;
-    assert_eq!(rig.granted(2, "/rate/k?canWait=true").await, 2);
+    assert_eq!(rig.count_granted(2, "/rate/k?canWait=true").await, 2);
     let mut waiters = Vec::new();
     for _ in 0..3 {
-        waiters.push(rig.waiter("k", "/rate/k?canWait=true").await);
+        waiters.push(rig.spawn_waiter("k", "/rate/k?canWait=true").await);
     }
     let denied = rig.post("/rate/k?canWait=true").await;
     assert_eq!((denied.status, denied.body.as_str()), (429, ""));
-    rig.pass(1000);
+    rig.advance_millis(1000);
     until(|| rig.waiting("k") == 1).await;
     let late = waiters.pop().unwrap();
     for waiter in waiters {
         assert_eq!(waiter.await.unwrap().status, 200);
     }
-    assert!(!late.is_finished(), "two a window");
-    rig.pass(1000);
+    assert!(!late.is_finished(), "two per window");
+    rig.advance_millis(1000);
     assert_eq!(late.await.unwrap().status, 200);
 }
 
@@ -41,24 +41,24 @@ async fn thousand_waiting_requests_are_counted_exactly() {
     let rig = Rig::new("max_requests: 1000, max_requests_in_queue: 1000").await;
     let client = http2();
     let url = rig.url("/rate/k?canWait=1");
-    let ask = || tokio::spawn(Reply::of(client.post(&url)));
-    let first: Vec<_> = (0..1000).map(|_| ask()).collect();
+    let send = || tokio::spawn(Reply::of(client.post(&url)));
+    let first: Vec<_> = (0..1000).map(|_| send()).collect();
     for reply in first {
         assert_eq!(reply.await.unwrap().status, 200);
     }
-    let waiters: Vec<_> = (0..900).map(|_| ask()).collect();
+    let waiters: Vec<_> = (0..900).map(|_| send()).collect();
     until(|| rig.waiting("k") == 900).await;
     // Through another client: an HTTP/2 connection has at most a thousand streams.
     let other = http2();
     let more: Vec<_> = (0..105).map(|_| tokio::spawn(Reply::of(other.post(&url)))).collect();
     until(|| more.iter().filter(|reply| reply.is_finished()).count() == 5).await;
     assert_eq!(rig.waiting("k"), 1000);
-    rig.pass(1000);
+    rig.advance_millis(1000);
     let mut statuses = Vec::new();
     for waiter in waiters.into_iter().chain(more) {
         statuses.push(waiter.await.unwrap().status);
     }
-    let count = |status| statuses.iter().filter(|given| **given == status).count();
+    let count = |status| statuses.iter().filter(|actual| **actual == status).count();
     assert_eq!((count(200), count(429)), (1000, 5));
 }
 
@@ -66,13 +66,13 @@ async fn thousand_waiting_requests_are_counted_exactly() {
 async fn waiting_request_is_delayed_until_the_next_window() {
     let rig = Rig::new("max_requests: 1").await;
     assert_eq!(rig.post("/rate/k").await.status, 200);
-    let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
     for _ in 0..2 {
-        rig.pass(499);
+        rig.advance_millis(499);
         assert_eq!(rig.get("/healthz").await.status, 200);
         assert_eq!((rig.waiting("k"), waiter.is_finished()), (1, false));
     }
-    rig.pass(2);
+    rig.advance_millis(2);
     assert_eq!(waiter.await.unwrap().status, 200);
 }
 
@@ -81,15 +81,15 @@ async fn request_sets_own_rate_if_allowed() {
     let rig =
         Rig::new("max_requests: 2, requests_can_set_rate: true, requests_can_mod_queue: true")
             .await;
-    assert_eq!(rig.granted(9, "/rate/k?maxRequests=5").await, 5);
-    assert_eq!(rig.granted(9, "/rate/k").await, 0, "nobody else has that many");
-    assert_eq!(rig.granted(9, "/rate/k?maxRequests=6").await, 1);
-    assert_eq!(rig.granted(9, "/rate/l").await, 2);
+    assert_eq!(rig.count_granted(9, "/rate/k?maxRequests=5").await, 5);
+    assert_eq!(rig.count_granted(9, "/rate/k").await, 0, "the rate applies only to its request");
+    assert_eq!(rig.count_granted(9, "/rate/k?maxRequests=6").await, 1);
+    assert_eq!(rig.count_granted(9, "/rate/l").await, 2);
     assert_eq!(rig.post("/rate/l?canWait=1&maxRequestsInQueue=0").await.status, 429);
-    let waiter = rig.waiter("l", "/rate/l?canWait=1").await;
+    let waiter = rig.spawn_waiter("l", "/rate/l?canWait=1").await;
     assert_eq!(rig.post("/rate/l?canWait=1&maxRequestsInQueue=1").await.status, 429);
-    let second = rig.waiter("l", "/rate/l?canWait=1&maxRequestsInQueue=2").await;
-    rig.pass(1000);
+    let second = rig.spawn_waiter("l", "/rate/l?canWait=1&maxRequestsInQueue=2").await;
+    rig.advance_millis(1000);
     assert_eq!([waiter.await.unwrap().status, second.await.unwrap().status], [200, 200]);
 }
 
@@ -97,9 +97,9 @@ async fn request_sets_own_rate_if_allowed() {
 async fn keys_are_independent() {
     let rig = Rig::new("max_requests: 1").await;
     for key in ["a", "b", "a%2Fb", "%C3%BC", "a.b"] {
-        assert_eq!(rig.granted(2, &format!("/rate/{key}")).await, 1, "{key}");
+        assert_eq!(rig.count_granted(2, &format!("/rate/{key}")).await, 1, "{key}");
     }
-    assert_eq!(rig.post("/rate/%20a%20").await.status, 429, "spaces around a key are none of it");
+    assert_eq!(rig.post("/rate/%20a%20").await.status, 429, "spaces around a key are ignored");
 }
 
 #[tokio::test]
@@ -112,13 +112,13 @@ async fn limits_of_matching_patterns_merge_in_order() {
     )
     .await;
     for (key, most) in [("other", 9), ("my-user", 2), ("user-1", 3), ("user-12", 2)] {
-        assert_eq!(rig.granted(10, &format!("/rate/{key}")).await, most, "{key}");
+        assert_eq!(rig.count_granted(10, &format!("/rate/{key}")).await, most, "{key}");
     }
-    rig.pass(4999);
-    assert_eq!(rig.granted(10, "/rate/user-1").await, 0);
-    rig.pass(1);
-    assert_eq!(rig.granted(10, "/rate/user-1").await, 3);
-    assert_eq!(rig.post("/rate/user-1?canWait=true").await.status, 429, "it has no queue");
+    rig.advance_millis(4999);
+    assert_eq!(rig.count_granted(10, "/rate/user-1").await, 0);
+    rig.advance_millis(1);
+    assert_eq!(rig.count_granted(10, "/rate/user-1").await, 3);
+    assert_eq!(rig.post("/rate/user-1?canWait=true").await.status, 429, "the key has no queue");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn queue_length_is_set_per_key() {
     rig.post("/rate/k").await;
     let mut waiters = Vec::new();
     for _ in 0..3 {
-        waiters.push(rig.waiter("k", "/rate/k?canWait=true").await);
+        waiters.push(rig.spawn_waiter("k", "/rate/k?canWait=true").await);
     }
     assert_eq!(rig.waiting("k"), 3);
     assert_eq!(rig.post("/rate/k?canWait=true").await.status, 429);
@@ -138,17 +138,17 @@ async fn queue_length_is_set_per_key() {
 #[tokio::test]
 async fn head_and_options_consume_no_quota() {
     let rig = Rig::new("max_requests: 1").await;
-    let looked = rig.ask(Method::HEAD, "/rate/k").await;
-    assert_eq!((looked.status, looked.body.as_str()), (405, ""));
-    assert_eq!(rig.granted(2, "/rate/k").await, 1);
+    let head = rig.send(Method::HEAD, "/rate/k").await;
+    assert_eq!((head.status, head.body.as_str()), (405, ""));
+    assert_eq!(rig.count_granted(2, "/rate/k").await, 1);
 }
 
 #[tokio::test]
 async fn key_with_a_quota_uses_the_quota() {
     let text = "quotas: {gpt-4o: {rpm: 4}}\nserve: {listen: '127.0.0.1:0', max_requests: 2}";
     let rig = Rig::start(text, Tokens::default()).await;
-    assert_eq!(rig.granted(9, "/rate/gpt-4o").await, 4);
-    assert_eq!(rig.granted(9, "/rate/other").await, 2);
+    assert_eq!(rig.count_granted(9, "/rate/gpt-4o").await, 4);
+    assert_eq!(rig.count_granted(9, "/rate/other").await, 2);
 }
 
 #[tokio::test]
@@ -172,13 +172,13 @@ async fn text_responses_match_gocc() {
         (Method::POST, "/rate/k?maxRequests=5", 403, "maxRequests query parameter is disabled"),
         (Method::DELETE, "/rate/k/%20", 400, "empty id provided"),
         (Method::DELETE, "/rate/k/", 400, "empty id provided"),
-        (Method::GET, "/debug/nobody", 404, "Key not found"),
+        (Method::GET, "/debug/unknown", 404, "Key not found"),
         (Method::GET, "/healthz", 200, "OK"),
     ] {
-        let reply = rig.ask(method, path).await;
+        let reply = rig.send(method, path).await;
         assert_eq!((reply.status, reply.body.as_str()), (status, body), "{path}");
     }
-    assert_eq!(rig.ask(Method::PUT, "/rate/k").await.status, 405);
+    assert_eq!(rig.send(Method::PUT, "/rate/k").await.status, 405);
     assert_eq!(rig.post(&format!("/rate/{}", "k".repeat(257))).await.status, 400);
 }
 
@@ -186,14 +186,14 @@ async fn text_responses_match_gocc() {
 async fn json_is_sent_if_preferred() {
     let rig = Rig::new("max_requests: 1").await;
     let client = http1();
-    let ask =
+    let send =
         |path: &str| Reply::of(client.post(rig.url(path)).header("accept", "application/json"));
-    let granted = ask("/rate/k").await.json();
+    let granted = send("/rate/k").await.json();
     let id = granted["request_id"].as_str().unwrap();
-    let denied = ask("/rate/k").await;
+    let denied = send("/rate/k").await;
     assert_eq!(denied.header("content-type"), "application/problem+json");
     assert_eq!((denied.status, denied.json()["status"].as_u64()), (429, Some(429)));
-    let wrong = ask("/rate/k?maxRequests=5").await;
+    let wrong = send("/rate/k?maxRequests=5").await;
     assert_eq!((wrong.status, wrong.json()["code"].as_str()), (403, Some("disabled")));
     assert_eq!(rig.delete(&format!("/rate/k/{id}")).await.status, 200);
     assert_eq!(rig.post("/rate/k").await.status, 200);
@@ -214,7 +214,7 @@ async fn debug_lists_a_key_without_a_request_limit() {
     let text = "quotas: {k: {tpm: 100}}\nmargin: {percent: 0}\nserve: {listen: '127.0.0.1:0'}";
     let rig = Rig::start(text, Tokens::default()).await;
     rig.post("/rate/k?tokens=100").await;
-    let waiter = rig.waiter("k", "/rate/k?tokens=1&canWait=true").await;
+    let waiter = rig.spawn_waiter("k", "/rate/k?tokens=1&canWait=true").await;
     let k = rig.get("/debug/k").await.json();
     assert_eq!(
         (k["NumWaiting"].as_u64(), k["Config"]["WindowMillis"].as_u64()),
@@ -226,8 +226,8 @@ async fn debug_lists_a_key_without_a_request_limit() {
 #[tokio::test]
 async fn debug_matches_gocc() {
     let rig = Rig::new("max_requests: 2, max_requests_in_queue: 7, window_millis: 500").await;
-    assert_eq!(rig.granted(5, "/rate/x").await, 2);
-    let waiter = rig.waiter("x", "/rate/x?canWait=true").await;
+    assert_eq!(rig.count_granted(5, "/rate/x").await, 2);
+    let waiter = rig.spawn_waiter("x", "/rate/x?canWait=true").await;
     rig.post("/rate/y").await;
     let x = serde_json::json!({
         "Key": "x",
@@ -239,9 +239,9 @@ async fn debug_matches_gocc() {
     let all = rig.get("/debug").await.json();
     assert_eq!(all["Instances"]["x"], x);
     assert_eq!(all["Instances"]["y"]["NumApprovedThisWindow"], 1);
-    rig.pass(500);
+    rig.advance_millis(500);
     waiter.await.unwrap();
-    rig.pass(1499);
+    rig.advance_millis(1499);
     assert_eq!(rig.get("/debug/x").await.json()["NumApprovedThisWindow"], 0);
     assert_eq!(rig.get("/debug/y").await.status, 404, "idle for three windows");
 }

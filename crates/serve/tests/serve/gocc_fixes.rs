@@ -14,24 +14,24 @@ async fn delete_returns_an_active_grant_once() {
     let path = format!("/rate/k/{}", ids[0]);
     let returned = rig.delete(&path).await;
     assert_eq!((returned.status, returned.body.as_str()), (200, ""));
-    assert_eq!(rig.granted(5, "/rate/k").await, 1);
+    assert_eq!(rig.count_granted(5, "/rate/k").await, 1);
     assert_eq!(rig.delete(&path).await.status, 404, "a second time");
     assert_eq!(rig.delete(&format!("/rate/l/{}", ids[1])).await.status, 404, "of another key");
-    assert_eq!(rig.granted(5, "/rate/k").await, 0);
-    rig.pass(1000);
+    assert_eq!(rig.count_granted(5, "/rate/k").await, 0);
+    rig.advance_millis(1000);
     assert_eq!(
         rig.delete(&format!("/rate/k/{}", ids[1])).await.status,
         404,
         "of an earlier window"
     );
-    assert_eq!(rig.granted(5, "/rate/k").await, 3);
+    assert_eq!(rig.count_granted(5, "/rate/k").await, 3);
 }
 
 #[tokio::test]
 async fn invalid_deletes_return_no_quota() {
     let rig = Rig::new("max_requests: 2").await;
     let id = rig.post("/rate/k").await.body;
-    assert_eq!(rig.granted(5, "/rate/k").await, 1);
+    assert_eq!(rig.count_granted(5, "/rate/k").await, 1);
     for at in 0..1000 {
         let bogus = match at % 3 {
             0 => format!("{at}"),
@@ -44,14 +44,14 @@ async fn invalid_deletes_return_no_quota() {
             assert_eq!(status, 404);
         }
     }
-    assert!(rig.granted(5, "/rate/k").await <= 1);
+    assert!(rig.count_granted(5, "/rate/k").await <= 1);
 }
 
 #[tokio::test]
 async fn returned_grant_wakes_a_waiting_request() {
     let rig = Rig::new("max_requests: 1").await;
     let id = rig.post("/rate/k").await.body;
-    let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
     assert_eq!(rig.delete(&format!("/rate/k/{id}")).await.status, 200);
     assert_eq!(waiter.await.unwrap().status, 200);
 }
@@ -63,15 +63,15 @@ async fn concurrency_is_released_by_return_or_expiry() {
     let rig = Rig::start(text, Default::default()).await;
     let id = rig.post("/rate/k").await.body;
     assert_eq!(rig.post("/rate/k").await.status, 429);
-    let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
     assert_eq!(rig.delete(&format!("/rate/k/{id}")).await.status, 200);
     assert_eq!(rig.delete(&format!("/rate/k/{id}")).await.status, 404);
     let id = waiter.await.unwrap().body;
-    let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
-    rig.pass(4999);
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
+    rig.advance_millis(4999);
     rig.get("/healthz").await;
     assert!(!waiter.is_finished());
-    rig.pass(1);
+    rig.advance_millis(1);
     assert_eq!(waiter.await.unwrap().status, 200);
     assert_eq!(rig.delete(&format!("/rate/k/{id}")).await.status, 404);
 }
@@ -85,12 +85,12 @@ async fn in_flight_grant_is_held_for_the_ttl() {
     for _ in 0..8 {
         ids.push(rig.post("/rate/k").await.body);
     }
-    rig.pass(4999);
+    rig.advance_millis(4999);
     assert_eq!(rig.post("/rate/k").await.status, 429);
-    rig.pass(1);
+    rig.advance_millis(1);
     until(|| rig.limiter.stats("k").limits.iter().all(|limit| limit.held == 0)).await;
     assert_eq!(rig.delete(&format!("/rate/k/{}", ids[0])).await.status, 404);
-    assert_eq!(rig.granted(20, "/rate/k").await, 8);
+    assert_eq!(rig.count_granted(20, "/rate/k").await, 8);
 }
 
 #[tokio::test]
@@ -123,16 +123,16 @@ async fn returned_grant_keeps_tokens_charged() {
 async fn new_request_never_overtakes_waiters() {
     let rig = Rig::new("max_requests: 1").await;
     rig.post("/rate/k").await;
-    let first = rig.waiter("k", "/rate/k?canWait=true").await;
-    let second = rig.waiter("k", "/rate/k?canWait=true").await;
+    let first = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
+    let second = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
     for _ in 0..3 {
         assert_eq!(rig.post("/rate/k").await.status, 429);
     }
-    rig.pass(1000);
+    rig.advance_millis(1000);
     assert_eq!(first.await.unwrap().status, 200);
     assert!(!second.is_finished());
     assert_eq!(rig.post("/rate/k").await.status, 429);
-    rig.pass(1000);
+    rig.advance_millis(1000);
     assert_eq!(second.await.unwrap().status, 200);
 }
 
@@ -143,14 +143,14 @@ async fn disconnected_waiter_frees_queue_entry() {
         rig.post("/rate/k").await;
         let disconnected = tokio::spawn(Reply::of(client.post(rig.url("/rate/k?canWait=true"))));
         until(|| rig.waiting("k") == 1).await;
-        let second = rig.waiter("k", "/rate/k?canWait=true").await;
+        let second = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
         assert_eq!(rig.post("/rate/k?canWait=true").await.status, 429);
         disconnected.abort();
         until(|| rig.waiting("k") == 1).await;
-        let third = rig.waiter("k", "/rate/k?canWait=true").await;
-        rig.pass(1000);
+        let third = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
+        rig.advance_millis(1000);
         assert_eq!(second.await.unwrap().status, 200);
-        rig.pass(1000);
+        rig.advance_millis(1000);
         assert_eq!(third.await.unwrap().status, 200);
     }
 }
@@ -158,14 +158,14 @@ async fn disconnected_waiter_frees_queue_entry() {
 #[tokio::test]
 async fn no_window_admits_more_than_the_limit() {
     let rig = Rig::new("max_requests: 10, window_millis: 100").await;
-    rig.pass(99);
-    assert_eq!(rig.granted(20, "/rate/k").await, 10);
+    rig.advance_millis(99);
+    assert_eq!(rig.count_granted(20, "/rate/k").await, 10);
     for _ in 0..99 {
-        rig.pass(1);
+        rig.advance_millis(1);
         assert_eq!(rig.post("/rate/k").await.status, 429, "across the boundary of two windows");
     }
-    rig.pass(1);
-    assert_eq!(rig.granted(20, "/rate/k").await, 10);
+    rig.advance_millis(1);
+    assert_eq!(rig.count_granted(20, "/rate/k").await, 10);
 }
 
 #[tokio::test]
@@ -174,8 +174,8 @@ async fn timed_out_wait_is_refused() {
     rig.post("/rate/k").await;
     let refused = rig.post("/rate/k?canWait=true&timeout=900ms").await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "1"));
-    let waiter = rig.waiter("k", "/rate/k?canWait=true&timeout=1").await;
-    rig.pass(1000);
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true&timeout=1").await;
+    rig.advance_millis(1000);
     assert_eq!(waiter.await.unwrap().status, 200);
 }
 
@@ -188,11 +188,11 @@ async fn wait_is_bounded_by_max_wait() {
         let refused = rig.post(&format!("/rate/k?canWait=true{timeout}")).await;
         assert_eq!(refused.status, 429, "{timeout}");
     }
-    rig.pass(501);
+    rig.advance_millis(501);
     let refused = rig.post("/rate/k?canWait=true&timeout=100ms").await;
     assert_eq!(refused.status, 429, "a shorter timeout of the request applies");
-    let waiter = rig.waiter("k", "/rate/k?canWait=true&timeout=1h").await;
-    rig.pass(499);
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true&timeout=1h").await;
+    rig.advance_millis(499);
     assert_eq!(waiter.await.unwrap().status, 200);
 }
 

@@ -43,12 +43,12 @@ async fn pipelined(
             tokio::spawn(async move {
                 let (mut read, mut write) = TcpStream::connect(addr).await.unwrap().into_split();
                 let writing = async { write.write_all(requests.as_bytes()).await.unwrap() };
-                let mut answers = Vec::new();
-                let (_, read) = tokio::join!(writing, read.read_to_end(&mut answers));
+                let mut responses = Vec::new();
+                let (_, read) = tokio::join!(writing, read.read_to_end(&mut responses));
                 read.unwrap();
-                let answers = String::from_utf8(answers).unwrap();
-                assert_eq!(answers.matches("HTTP/1.1 ").count(), each);
-                answers.matches("HTTP/1.1 200 OK").count()
+                let responses = String::from_utf8(responses).unwrap();
+                assert_eq!(responses.matches("HTTP/1.1 ").count(), each);
+                responses.matches("HTTP/1.1 200 OK").count()
             })
         })
         .collect();

@@ -57,7 +57,7 @@ async fn two_servers_share_a_concurrency_limit() {
     );
 
     let path = format!("/rate/k/{}", replies[0].body);
-    assert_eq!(pair.delete(1, &path).await, 404, "the other doesn't know it");
+    assert_eq!(pair.delete(1, &path).await, 404, "the grant is unknown to the other server");
     assert_eq!(pair.delete(0, &path).await, 200);
     assert_eq!(pair.post(1, "/rate/k?canWait=true").await.status, 200);
     assert_eq!(pair.delete(0, &path).await, 404, "a second time");
@@ -73,7 +73,11 @@ async fn tokens_are_charged_across_servers() {
     let granted = pair.post(0, "/rate/k?tokens=60").await;
     assert_eq!(granted.status, 200);
     assert_eq!(pair.post(1, "/rate/k?tokens=40").await.status, 200);
-    assert_eq!(pair.delete(0, &format!("/rate/k/{}", granted.body)).await, 404, "they are used");
+    assert_eq!(
+        pair.delete(0, &format!("/rate/k/{}", granted.body)).await,
+        404,
+        "tokens cannot be returned"
+    );
     assert_eq!(pair.post(0, "/rate/k?tokens=1").await.status, 429);
 }
 

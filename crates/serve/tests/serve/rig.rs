@@ -39,24 +39,24 @@ impl Rig {
         format!("http://{}{path}", self.addr)
     }
 
-    pub(crate) async fn ask(&self, method: Method, path: &str) -> Reply {
+    pub(crate) async fn send(&self, method: Method, path: &str) -> Reply {
         Reply::of(self.client.request(method, self.url(path))).await
     }
 
     pub(crate) async fn post(&self, path: &str) -> Reply {
-        self.ask(Method::POST, path).await
+        self.send(Method::POST, path).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
-        self.ask(Method::GET, path).await
+        self.send(Method::GET, path).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Reply {
-        self.ask(Method::DELETE, path).await
+        self.send(Method::DELETE, path).await
     }
 
     /// Sends requests, and returns the number of grants.
-    pub(crate) async fn granted(&self, requests: usize, path: &str) -> usize {
+    pub(crate) async fn count_granted(&self, requests: usize, path: &str) -> usize {
         let mut granted = 0;
         for _ in 0..requests {
             granted += usize::from(self.post(path).await.status == 200);
@@ -64,8 +64,8 @@ impl Rig {
         granted
     }
 
-    /// Sends a request that waits in the queue of a key.
-    pub(crate) async fn waiter(&self, key: &str, path: &str) -> JoinHandle<Reply> {
+    /// Sends a request, and returns its task once the request waits in the queue of a key.
+    pub(crate) async fn spawn_waiter(&self, key: &str, path: &str) -> JoinHandle<Reply> {
         let before = self.waiting(key);
         let request = self.client.post(self.url(path));
         let waiter = tokio::spawn(Reply::of(request));
@@ -77,7 +77,7 @@ impl Rig {
         self.limiter.stats(key).waiting
     }
 
-    pub(crate) fn pass(&self, millis: u64) {
+    pub(crate) fn advance_millis(&self, millis: u64) {
         self.clock.advance(Duration::from_millis(millis));
     }
 }

@@ -45,7 +45,7 @@ async fn shutdown_answers_waiting_requests() {
     rig.post("/rate/k").await;
     let mut waiters = Vec::new();
     for _ in 0..20 {
-        waiters.push(rig.waiter("k", "/rate/k?canWait=true").await);
+        waiters.push(rig.spawn_waiter("k", "/rate/k?canWait=true").await);
     }
     let idle = TcpStream::connect(rig.addr).await.unwrap();
     rig.server.take().unwrap().shutdown().await.unwrap();
@@ -54,7 +54,7 @@ async fn shutdown_answers_waiting_requests() {
         assert_eq!((reply.status, reply.header("retry-after")), (503, "1"));
     }
     drop(idle);
-    assert!(TcpStream::connect(rig.addr).await.is_err(), "nobody listens");
+    assert!(TcpStream::connect(rig.addr).await.is_err(), "the port is closed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,8 +72,8 @@ async fn connections_are_cut_off_at_the_end_of_the_drain() {
 async fn slow_request_head_is_cut_off() {
     let rig = Rig::new("bounds: {head_timeout: 50ms}").await;
     for begun in ["", "P", "PRI * HTTP/2.0\r\n", "POST /rate/k HTTP/1.1\r\nhost"] {
-        let answer = raw(rig.addr, begun.as_bytes()).await;
-        assert!(!answer.contains("200 OK"), "{answer}");
+        let response = raw(rig.addr, begun.as_bytes()).await;
+        assert!(!response.contains("200 OK"), "{response}");
     }
     assert_eq!(rig.post("/rate/k").await.status, 200);
 }
@@ -91,13 +91,13 @@ async fn slow_reader_receives_the_whole_response() {
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(rig.addr).await.unwrap();
     stream.write_all(b"GET /debug HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    let (mut answer, mut piece) = (Vec::new(), vec![0; 200_000]);
-    while !answer.ends_with(b"}}}") {
+    let (mut response, mut buffer) = (Vec::new(), vec![0; 200_000]);
+    while !response.ends_with(b"}}}") {
         // Longer than the idle timeout.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let taken = stream.read(&mut piece).await.unwrap();
-        assert!(taken > 0, "cut off after {} bytes", answer.len());
-        answer.extend_from_slice(&piece[..taken]);
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "cut off after {} bytes", response.len());
+        response.extend_from_slice(&buffer[..read]);
     }
 }
 
@@ -107,11 +107,11 @@ async fn ignored_request_body_is_drained_for_keep_alive() {
     let mut wire = Wire::connect(rig.addr).await.unwrap();
     let head = "POST /rate/k HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n";
     wire.send(format!("{head}expect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
-    let go_on = wire.read_response().await.unwrap();
-    assert_eq!(go_on.status, 100);
+    let interim = wire.read_response().await.unwrap();
+    assert_eq!(interim.status, 100);
     wire.send(b"{}").await.unwrap();
-    let answer = wire.read_response().await.unwrap();
-    assert_eq!((answer.status, header(&answer.head, "connection")), (200, None));
+    let response = wire.read_response().await.unwrap();
+    assert_eq!((response.status, header(&response.head, "connection")), (200, None));
     assert_eq!(wire.request("POST", "/rate/k").await.unwrap().status, 200);
 }
 
@@ -137,22 +137,22 @@ async fn oversized_head_is_refused() {
     let rig = Rig::new("bounds: {head: 8192}").await;
     let head =
         format!("GET /rate/k HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(20_000));
-    let answer = raw(rig.addr, head.as_bytes()).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let response = raw(rig.addr, head.as_bytes()).await;
+    assert!(response.is_empty() || response.starts_with("HTTP/1.1 431"), "{response}");
     assert_eq!(rig.post("/rate/k").await.status, 200);
 }
 
 #[tokio::test]
 async fn malformed_request_ends_only_one_connection() {
     let rig = Rig::new("max_requests: 9").await;
-    for nonsense in [
+    for malformed in [
         "\0\u{1}\u{2}\r\n\r\n",
         "GET\r\n\r\n",
         "GET / HTTP/9.9\r\n\r\n",
         "POST /rate/k HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
     ] {
-        let answer = raw(rig.addr, nonsense.as_bytes()).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+        let response = raw(rig.addr, malformed.as_bytes()).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 4"), "{response}");
     }
     assert_eq!(rig.post("/rate/k").await.status, 200);
 }
@@ -160,11 +160,11 @@ async fn malformed_request_ends_only_one_connection() {
 #[tokio::test]
 async fn waiting_requests_are_bounded_server_wide() {
     let rig = Rig::new("max_requests: 1, bounds: {waiting: 1}").await;
-    assert_eq!(rig.granted(1, "/rate/a").await + rig.granted(1, "/rate/b").await, 2);
-    let waiter = rig.waiter("a", "/rate/a?canWait=true").await;
+    assert_eq!(rig.count_granted(1, "/rate/a").await + rig.count_granted(1, "/rate/b").await, 2);
+    let waiter = rig.spawn_waiter("a", "/rate/a?canWait=true").await;
     let busy = rig.post("/rate/b?canWait=true").await;
     assert_eq!((busy.status, busy.header("retry-after"), rig.waiting("b")), (503, "1", 0));
-    rig.pass(1000);
+    rig.advance_millis(1000);
     assert_eq!(waiter.await.unwrap().status, 200);
     tokio::time::timeout(Duration::from_secs(5), until(|| rig.waiting("a") == 0)).await.unwrap();
 }
@@ -172,10 +172,10 @@ async fn waiting_requests_are_bounded_server_wide() {
 #[tokio::test]
 async fn client_that_does_not_read_is_cut_off() {
     let rig = Rig::new("bounds: {connections: 1, head_timeout: 1h, body_timeout: 50ms}").await;
-    let mut deaf = TcpStream::connect(rig.addr).await.unwrap();
+    let mut client = TcpStream::connect(rig.addr).await.unwrap();
     let flood = tokio::spawn(async move {
         let request = b"GET /rate/k HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
-        while deaf.write_all(&request).await.is_ok() {}
+        while client.write_all(&request).await.is_ok() {}
     });
     flood.await.unwrap();
     assert_eq!(rig.get("/healthz").await.status, 200);
@@ -186,8 +186,8 @@ async fn slow_ignored_body_does_not_delay_the_response() {
     let rig = Rig::new("bounds: {body_timeout: 50ms, head_timeout: 1h}").await;
     let begun =
         b"POST /rate/k HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 10\r\n\r\nab";
-    let answer = raw(rig.addr, begun).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "it isn't needed: {answer}");
+    let response = raw(rig.addr, begun).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "the body is not needed: {response}");
 }
 
 #[tokio::test]

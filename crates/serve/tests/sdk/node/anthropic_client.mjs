@@ -59,7 +59,7 @@ report("retried");
 await expectError(Anthropic.NotFoundError, () => ask(newClient("anthropc")));
 const denied = await expectError(Anthropic.AuthenticationError, () => ask(newClient("denied")));
 assert.equal(denied.error.error.type, "authentication_error");
-const broken = await expectError(Anthropic.InternalServerError, () => ask(newClient("away")));
+const broken = await expectError(Anthropic.InternalServerError, () => ask(newClient("unreachable")));
 assert.equal(broken.status, 502);
 report("errors");
 

@@ -59,7 +59,7 @@ report("refused");
 
 assert.equal((await expectError(ApiError, () => ask(newClient("gemni")))).status, 404);
 assert.equal((await expectError(ApiError, () => ask(newClient("denied")))).status, 400);
-assert.equal((await expectError(ApiError, () => ask(newClient("away")))).status, 502);
+assert.equal((await expectError(ApiError, () => ask(newClient("unreachable")))).status, 502);
 report("errors");
 
 const late = await expectError(Error, () => ask(newClient("slow", { timeout: 300 })));

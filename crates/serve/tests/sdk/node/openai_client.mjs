@@ -93,7 +93,7 @@ const missing = await expectError(OpenAI.NotFoundError, () => chat(newClient("op
 assert.match(missing.message, /no such upstream/);
 const denied = await expectError(OpenAI.AuthenticationError, () => chat(newClient("denied")));
 assert.equal(denied.code, "invalid_api_key");
-const broken = await expectError(OpenAI.InternalServerError, () => chat(newClient("away")));
+const broken = await expectError(OpenAI.InternalServerError, () => chat(newClient("unreachable")));
 assert.deepEqual([broken.status, broken.code], [502, "upstream_unreachable"]);
 report("errors");
 

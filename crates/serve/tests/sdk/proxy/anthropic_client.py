@@ -68,7 +68,7 @@ report("retried")
 expect_error(anthropic.NotFoundError, lambda: ask(new_client("anthropc")))
 denied = expect_error(anthropic.AuthenticationError, lambda: ask(new_client("denied")))
 assert denied.body["error"]["type"] == "authentication_error", denied.body
-broken = expect_error(anthropic.InternalServerError, lambda: ask(new_client("away")))
+broken = expect_error(anthropic.InternalServerError, lambda: ask(new_client("unreachable")))
 assert broken.status_code == 502, broken
 report("errors")
 

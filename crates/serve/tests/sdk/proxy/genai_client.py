@@ -74,7 +74,7 @@ missing = expect_error(errors.ClientError, lambda: ask(new_client("gemni")))
 assert missing.code == 404, missing
 denied = expect_error(errors.ClientError, lambda: ask(new_client("denied")))
 assert denied.code == 400 and "API key" in denied.message, denied
-broken = expect_error(errors.ServerError, lambda: ask(new_client("away")))
+broken = expect_error(errors.ServerError, lambda: ask(new_client("unreachable")))
 assert broken.code == 502, broken
 report("errors")
 

@@ -99,7 +99,7 @@ missing = expect_error(openai.NotFoundError, lambda: chat(new_client("opnai")))
 assert "no such upstream" in missing.message, missing.message
 denied = expect_error(openai.AuthenticationError, lambda: chat(new_client("denied")))
 assert denied.code == "invalid_api_key", denied.body
-broken = expect_error(openai.InternalServerError, lambda: chat(new_client("away")))
+broken = expect_error(openai.InternalServerError, lambda: chat(new_client("unreachable")))
 assert broken.status_code == 502 and broken.code == "upstream_unreachable", broken.body
 report("errors")
 

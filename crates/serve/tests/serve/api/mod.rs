@@ -28,7 +28,7 @@ struct Rig {
     client: reqwest::Client,
 }
 
-/// A response.
+/// A response with a JSON body; `Null` if it has none.
 #[derive(Debug, Clone, PartialEq)]
 struct Response {
     status: u16,
@@ -65,7 +65,7 @@ impl Rig {
     }
 
     async fn send(&self, method: &str, path: &str, body: &Value) -> Response {
-        send(with(self.request(method, path).bearer_auth(ADMIN), body)).await
+        send(with_json(self.request(method, path).bearer_auth(ADMIN), body)).await
     }
 
     async fn post(&self, path: &str, body: Value) -> Response {
@@ -77,17 +77,17 @@ impl Rig {
     }
 
     /// Sends a request with an idempotency key.
-    async fn keyed(&self, key: &str, path: &str, body: Value) -> Response {
+    async fn post_with_key(&self, key: &str, path: &str, body: Value) -> Response {
         let request = self.request("POST", path).bearer_auth(ADMIN);
-        send(with(request.header("idempotency-key", key), &body)).await
+        send(with_json(request.header("idempotency-key", key), &body)).await
     }
 
     async fn reserve(&self, body: Value) -> Response {
         self.post("/v1/reserve", body).await
     }
 
-    /// Reserves one request of a key, and returns the id.
-    async fn reserved(&self, key: &str) -> String {
+    /// Reserves one request of a key, and returns the id of the reservation.
+    async fn open_reservation(&self, key: &str) -> String {
         let response = self.reserve(json!({"keys": [key]})).await;
         assert_eq!(response.status, 201, "{response:?}");
         response.body["id"].as_str().unwrap().to_owned()
@@ -102,7 +102,7 @@ impl Rig {
     }
 
     /// Waits until this number of requests wait for a key.
-    async fn until_waiting(&self, key: &str, requests: usize) {
+    async fn wait_until_waiting(&self, key: &str, requests: usize) {
         while self.limiter.stats(key).waiting != requests {
             tokio::task::yield_now().await;
         }
@@ -122,15 +122,16 @@ impl Rig {
 }
 
 impl Response {
+    /// Asserts the status.
     #[track_caller]
-    fn is(&self, status: u16) -> &Self {
+    fn assert_status(&self, status: u16) -> &Self {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
 
     /// Asserts a problem document with this status and code, and returns its detail.
     #[track_caller]
-    fn fails(&self, status: u16, code: &str) -> &str {
+    fn assert_problem(&self, status: u16, code: &str) -> &str {
         assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json");
         assert_eq!(self.body["status"], status);
@@ -143,7 +144,7 @@ impl Response {
     }
 }
 
-fn with(request: reqwest::RequestBuilder, body: &Value) -> reqwest::RequestBuilder {
+fn with_json(request: reqwest::RequestBuilder, body: &Value) -> reqwest::RequestBuilder {
     match body {
         Value::Null => request,
         body => request.header("content-type", "application/json").body(body.to_string()),

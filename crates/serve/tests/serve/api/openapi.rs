@@ -15,7 +15,7 @@ use tollgate_testing::full::full_or;
 async fn document_lists_paths_and_key_length() {
     let rig = Rig::start("serve: {bounds: {key: 99}}").await;
     let response = rig.get("/openapi.json").await;
-    assert_eq!(response.is(200).header("content-type"), "application/json");
+    assert_eq!(response.assert_status(200).header("content-type"), "application/json");
     assert_eq!(response.body["openapi"], "3.1.0");
     assert_eq!(response.body["paths"].as_object().unwrap().len(), 19);
     assert_eq!(response.body["components"]["schemas"]["Key"]["maxLength"], 99);
@@ -26,7 +26,7 @@ async fn document_lists_paths_and_key_length() {
 async fn documented_methods_match_the_router() {
     let rig = Rig::start("").await;
     let document = rig.get("/openapi.json").await;
-    for (path, operations) in document.is(200).body["paths"].as_object().unwrap() {
+    for (path, operations) in document.assert_status(200).body["paths"].as_object().unwrap() {
         let operations = operations.as_object().unwrap();
         let path = path.replace("{key}", "k").replace("{name}", "k").replace("{id}", "0");
         for method in operations.keys() {
@@ -95,7 +95,7 @@ impl Schemathesis {
             .kill_on_drop(true)
             .output()
             .await
-            .expect("it starts");
+            .expect("schemathesis starts");
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{out}\n{err}");
         // At least one check ran.
@@ -109,14 +109,14 @@ fn install() -> Result<PathBuf, String> {
     let (python, stamp) = (environment.join("bin/python"), environment.join("installed.txt"));
     let program = environment.join("bin/schemathesis");
     let requirements = folder_of_tests().join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements).map_err(|error| error.to_string())?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    let expected = fs::read_to_string(&requirements).map_err(|error| error.to_string())?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == expected) {
         return Ok(program);
     }
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
     run(Command::new(&python).args(pip).arg(&requirements))?;
-    fs::write(&stamp, wanted).map_err(|error| error.to_string())?;
+    fs::write(&stamp, expected).map_err(|error| error.to_string())?;
     Ok(program)
 }
 

@@ -9,22 +9,22 @@ async fn quota_is_set_read_changed_and_deleted() {
         {"dimension": "tokens", "limit": 9, "window": "1h", "algorithm": "token_bucket", "burst": 2},
     ]});
     let put = rig.send("PUT", "/v1/quotas/a", &quota).await;
-    assert_eq!(put.is(201).body, json!({"name": "a", "origin": "set", "quota": quota}));
-    assert_eq!(rig.get("/v1/quotas/a").await.is(200).body, put.body);
+    assert_eq!(put.assert_status(201).body, json!({"name": "a", "origin": "set", "quota": quota}));
+    assert_eq!(rig.get("/v1/quotas/a").await.assert_status(200).body, put.body);
     assert_eq!(rig.limiter.stats("a").limits.len(), 2);
-    rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 6})).await.is(200);
+    rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 6})).await.assert_status(200);
     assert_eq!(rig.limiter.stats("a").limits[0].limit, 6);
     let all = rig.get("/v1/quotas").await;
     assert_eq!(
-        all.is(200).body,
+        all.assert_status(200).body,
         json!({"quotas": [
             {"name": "a", "origin": "set", "quota": {"rpm": 6}},
             {"name": "b", "origin": "configured", "quota": {"rpm": 3}},
         ]})
     );
-    rig.send("DELETE", "/v1/quotas/a", &Value::Null).await.is(204);
-    rig.send("DELETE", "/v1/quotas/a", &Value::Null).await.fails(404, "unknown_quota");
-    rig.get("/v1/quotas/a").await.fails(404, "unknown_quota");
+    rig.send("DELETE", "/v1/quotas/a", &Value::Null).await.assert_status(204);
+    rig.send("DELETE", "/v1/quotas/a", &Value::Null).await.assert_problem(404, "unknown_quota");
+    rig.get("/v1/quotas/a").await.assert_problem(404, "unknown_quota");
     assert!(rig.limiter.stats("a").limits.is_empty());
 }
 
@@ -38,10 +38,10 @@ async fn quota_names_hold_slashes_globs_and_expressions() {
         ("%C3%A9", "é", "é"),
     ] {
         let path = format!("/v1/quotas/{path}");
-        rig.send("PUT", &path, &json!({"rpm": 7})).await.is(201);
-        assert_eq!(rig.get(&path).await.is(200).body["name"], name);
+        rig.send("PUT", &path, &json!({"rpm": 7})).await.assert_status(201);
+        assert_eq!(rig.get(&path).await.assert_status(200).body["name"], name);
         assert_eq!(rig.limiter.stats(key).limits[0].limit, 7, "{key}");
-        rig.send("DELETE", &path, &Value::Null).await.is(204);
+        rig.send("DELETE", &path, &Value::Null).await.assert_status(204);
     }
 }
 
@@ -57,46 +57,46 @@ async fn quota_errors_match_configuration_errors() {
         (json!([1]), "quotas.a: must be a map of"),
     ] {
         let response = rig.send("PUT", "/v1/quotas/a", &body).await;
-        let detail = response.fails(422, "invalid");
+        let detail = response.assert_problem(422, "invalid");
         assert!(detail.contains(expected), "{detail} should contain {expected}");
     }
     for twice in ["{\"rpm\": 5, \"rpm\": 6}", "{\"limits\": [{\"limit\": 5, \"limit\": 6}]}"] {
         let put = rig.request("PUT", "/v1/quotas/a").bearer_auth(ADMIN);
         let response = send(put.header("content-type", "application/json").body(twice)).await;
-        let detail = response.fails(400, "bad_request");
+        let detail = response.assert_problem(400, "bad_request");
         assert!(detail.contains("duplicate field `"), "{detail}");
     }
     let long = rig.send("PUT", "/v1/quotas/123456789", &json!({})).await;
-    assert!(long.fails(422, "invalid").contains("9 bytes"));
+    assert!(long.assert_problem(422, "invalid").contains("9 bytes"));
     assert_eq!(rig.get("/v1/quotas").await.body, json!({"quotas": []}));
 }
 
 #[tokio::test]
 async fn raised_quota_admits_waiting_requests() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
-    rig.reserved("a").await;
+    rig.open_reservation("a").await;
     let (granted, ()) =
         tokio::join!(rig.reserve(json!({"keys": ["a"], "wait_ms": 60_000})), async {
-            rig.until_waiting("a", 1).await;
-            rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 2})).await.is(200);
+            rig.wait_until_waiting("a", 1).await;
+            rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 2})).await.assert_status(200);
         });
-    granted.is(201);
+    granted.assert_status(201);
 }
 
 #[tokio::test]
 async fn reset_clears_usage_of_one_key_or_all_keys() {
     let rig = Rig::start("quotas: {a: {rpm: 5}, b: {rpm: 5}}").await;
     for key in ["a", "b"] {
-        let id = rig.reserved(key).await;
-        rig.settle(&id, json!({})).await.is(200);
+        let id = rig.open_reservation(key).await;
+        rig.settle(&id, json!({})).await.assert_status(200);
     }
-    rig.post("/v1/reset", json!({"key": "a"})).await.is(204);
+    rig.post("/v1/reset", json!({"key": "a"})).await.assert_status(204);
     assert_eq!((rig.used("a"), rig.used("b")), (0, 1));
-    rig.post("/v1/reset", json!({"all": true})).await.is(204);
+    rig.post("/v1/reset", json!({"all": true})).await.assert_status(204);
     assert_eq!(rig.used("b"), 0);
-    rig.post("/v1/reset", json!({"all": false})).await.fails(400, "invalid");
-    rig.post("/v1/reset", json!({"key": ""})).await.fails(400, "invalid");
+    rig.post("/v1/reset", json!({"all": false})).await.assert_problem(400, "invalid");
+    rig.post("/v1/reset", json!({"key": ""})).await.assert_problem(400, "invalid");
     for body in [json!({}), json!({"key": "a", "all": true}), json!({"keys": ["a"]})] {
-        rig.post("/v1/reset", body).await.fails(400, "bad_request");
+        rig.post("/v1/reset", body).await.assert_problem(400, "bad_request");
     }
 }

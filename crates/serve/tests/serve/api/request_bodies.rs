@@ -22,7 +22,7 @@ async fn malformed_body_error_names_the_field() {
         (json!([]), "expected"),
     ] {
         let response = rig.reserve(body).await;
-        let detail = response.fails(400, "bad_request");
+        let detail = response.assert_problem(400, "bad_request");
         assert!(detail.contains(expected), "{detail} should contain {expected}");
     }
 }
@@ -60,12 +60,12 @@ async fn oversized_value_error_names_the_field() {
         let response = rig.reserve(body).await;
         // A JSON schema cannot express lengths in bytes.
         let status = if expected.contains("bytes") { 422 } else { 400 };
-        let detail = response.fails(status, "invalid");
+        let detail = response.assert_problem(status, "invalid");
         assert!(detail.contains(expected), "{detail} should contain {expected}");
     }
-    rig.reserve(json!({"keys": ["a"], "metadata": metadata(248)})).await.is(201);
-    rig.get("/v1/stats/123456789").await.fails(422, "invalid");
-    rig.post("/v1/decide", json!({"keys": []})).await.fails(400, "invalid");
+    rig.reserve(json!({"keys": ["a"], "metadata": metadata(248)})).await.assert_status(201);
+    rig.get("/v1/stats/123456789").await.assert_problem(422, "invalid");
+    rig.post("/v1/decide", json!({"keys": []})).await.assert_problem(400, "invalid");
 }
 
 #[tokio::test]
@@ -75,31 +75,33 @@ async fn body_must_be_json_within_the_size_limit() {
     let json = |path: &str| request(path).header("content-type", "application/json; charset=utf-8");
     for kind in ["text/plain", "application/jsonx", "application/x-www-form-urlencoded"] {
         let form = request("/v1/reserve").header("content-type", kind).body("{\"keys\":[\"a\"]}");
-        send(form).await.fails(415, "unsupported_media_type");
+        send(form).await.assert_problem(415, "unsupported_media_type");
     }
-    send(request("/v1/reserve").body("{}")).await.fails(415, "unsupported_media_type");
-    send(json("/v1/reserve").body("{\"keys\":[\"a\"]}")).await.is(201);
+    send(request("/v1/reserve").body("{}")).await.assert_problem(415, "unsupported_media_type");
+    send(json("/v1/reserve").body("{\"keys\":[\"a\"]}")).await.assert_status(201);
     for body in ["", "{", "{\"keys\":[\"a\"]} {}", "{\"keys\":[\"a\"],\"keys\":[]}", "\u{0}"] {
-        send(json("/v1/reserve").body(body)).await.fails(400, "bad_request");
+        send(json("/v1/reserve").body(body)).await.assert_problem(400, "bad_request");
     }
     let deep = "[".repeat(100_000);
-    send(json("/v1/reserve").body(format!("{{\"keys\":{deep}"))).await.fails(400, "bad_request");
+    send(json("/v1/reserve").body(format!("{{\"keys\":{deep}")))
+        .await
+        .assert_problem(400, "bad_request");
     let long = " ".repeat(256 * 1_024 + 1);
-    send(json("/v1/reserve").body(long.clone())).await.fails(413, "body_too_large");
+    send(json("/v1/reserve").body(long.clone())).await.assert_problem(413, "body_too_large");
     let keyed = json("/v1/reserve").header("idempotency-key", "k").body(long);
-    send(keyed).await.fails(413, "body_too_large");
+    send(keyed).await.assert_problem(413, "body_too_large");
 }
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems() {
     let rig = Rig::start("").await;
     let wrong = rig.send("PUT", "/v1/reserve", &Value::Null).await;
-    wrong.fails(405, "method_not_allowed");
+    wrong.assert_problem(405, "method_not_allowed");
     assert_eq!(wrong.header("allow"), "POST");
     let wrong = rig.send("POST", "/v1/quotas/a", &Value::Null).await;
-    wrong.fails(405, "method_not_allowed");
-    rig.get("/v1/nothing").await.fails(404, "unknown_path");
-    rig.get("/v1/stats/%ff").await.fails(400, "bad_request");
-    rig.get("/v1/stats?limit=0").await.fails(400, "bad_request");
-    rig.get("/v1/quotas?before=a").await.fails(400, "bad_request");
+    wrong.assert_problem(405, "method_not_allowed");
+    rig.get("/v1/nothing").await.assert_problem(404, "unknown_path");
+    rig.get("/v1/stats/%ff").await.assert_problem(400, "bad_request");
+    rig.get("/v1/stats?limit=0").await.assert_problem(400, "bad_request");
+    rig.get("/v1/quotas?before=a").await.assert_problem(400, "bad_request");
 }

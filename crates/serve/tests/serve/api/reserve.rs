@@ -10,7 +10,7 @@ async fn reserve_response_has_all_fields() {
     let cost = json!({"requests": 2, "tokens": 300, "custom": {"images": 4}});
     let request = json!({"keys": ["a"], "cost": cost, "metadata": {"user": "u-7"}, "ttl_ms": 5000});
     let response = rig.reserve(request).await;
-    let id = response.is(201).body["id"].as_str().unwrap().to_owned();
+    let id = response.assert_status(201).body["id"].as_str().unwrap().to_owned();
     assert_eq!(
         response.body,
         json!({
@@ -43,7 +43,7 @@ async fn cost_without_a_limit_is_refused() {
         ("b", json!({"tokens": 3}), "tokens"),
     ] {
         let refused = rig.reserve(json!({"keys": [key], "cost": cost})).await;
-        let detail = refused.fails(422, "missing_limit");
+        let detail = refused.assert_problem(422, "missing_limit");
         let start = format!("{key}: no limit counts {dimension}; add such a limit");
         assert!(detail.starts_with(&start), "{detail}");
         assert_eq!(rig.used(key), 0);
@@ -54,10 +54,10 @@ async fn cost_without_a_limit_is_refused() {
 async fn keys_are_charged_all_or_none() {
     let rig = Rig::start("quotas: {tenant: {rpm: 5}, model: {rpm: 2}}").await;
     let both = json!({"keys": ["tenant", "model"]});
-    rig.reserve(both.clone()).await.is(201);
-    rig.reserve(both.clone()).await.is(201);
+    rig.reserve(both.clone()).await.assert_status(201);
+    rig.reserve(both.clone()).await.assert_status(201);
     let refused = rig.reserve(both).await;
-    let detail = refused.fails(429, "rpm_exceeded");
+    let detail = refused.assert_problem(429, "rpm_exceeded");
     assert!(
         detail.starts_with(
             "model: requests per minute exceeded (needs 1, limit 2); retry in 60.000 s"
@@ -70,15 +70,15 @@ async fn keys_are_charged_all_or_none() {
 #[tokio::test]
 async fn refusal_has_retry_after() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
-    rig.reserved("a").await;
+    rig.open_reservation("a").await;
     rig.advance(20);
     let refused = rig.reserve(json!({"keys": ["a"]})).await;
-    refused.fails(429, "rpm_exceeded");
+    refused.assert_problem(429, "rpm_exceeded");
     assert_eq!(refused.header("retry-after"), "40");
     assert_eq!((&refused.body["key"], &refused.body["retry_after"]), (&json!("a"), &json!(40)));
     assert!(refused.header("ratelimit").contains("r=0;t=40"), "{refused:?}");
     rig.advance(40);
-    rig.reserved("a").await;
+    rig.open_reservation("a").await;
 }
 
 #[tokio::test]
@@ -86,53 +86,53 @@ async fn impossible_request_is_refused_without_retry_after() {
     let rig = Rig::start("quotas: {a: {tpm: 100}}, unknown_key: refuse").await;
     let request = json!({"keys": ["a"], "cost": {"tokens": 101}, "wait_ms": 3_600_000});
     let refused = rig.reserve(request).await;
-    let detail = refused.fails(429, "exceeds_capacity");
+    let detail = refused.assert_problem(429, "exceeds_capacity");
     assert!(detail.contains("needs 101 tokens, the limit allows at most 100; make"), "{detail}");
     assert!(refused.headers.get("retry-after").is_none());
     let unknown = rig.reserve(json!({"keys": ["b"], "wait_ms": 5})).await;
-    assert!(unknown.fails(429, "unknown_model").contains("set a quota"));
+    assert!(unknown.assert_problem(429, "unknown_model").contains("set a quota"));
 }
 
 #[tokio::test]
 async fn waiting_requests_are_granted_in_order() {
     let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
-    rig.reserved("a").await;
+    rig.open_reservation("a").await;
     let request =
         |n: u32| json!({"keys": ["a"], "wait_ms": 600_000, "metadata": {"n": n.to_string()}});
     let (first, second, third) = tokio::join!(
         rig.reserve(request(1)),
         async {
-            rig.until_waiting("a", 1).await;
+            rig.wait_until_waiting("a", 1).await;
             rig.reserve(request(2)).await
         },
         async {
-            rig.until_waiting("a", 2).await;
+            rig.wait_until_waiting("a", 2).await;
             let refused = rig.reserve(json!({"keys": ["a"]})).await;
             for left in [1, 0] {
                 rig.advance(60);
-                rig.until_waiting("a", left).await;
+                rig.wait_until_waiting("a", left).await;
             }
             refused
         }
     );
-    third.fails(429, "rpm_exceeded");
-    assert_eq!(first.is(201).body["granted_at"], "2026-01-01T00:01:00.000000000Z");
-    assert_eq!(second.is(201).body["granted_at"], "2026-01-01T00:02:00.000000000Z");
+    third.assert_problem(429, "rpm_exceeded");
+    assert_eq!(first.assert_status(201).body["granted_at"], "2026-01-01T00:01:00.000000000Z");
+    assert_eq!(second.assert_status(201).body["granted_at"], "2026-01-01T00:02:00.000000000Z");
 }
 
 #[tokio::test]
 async fn wait_is_bounded_by_the_servers_max_wait() {
     let rig = Rig::start("quotas: {a: {concurrency: 1}}, waiting: {max_wait: 5s}").await;
-    let held = rig.reserved("a").await;
+    let held = rig.open_reservation("a").await;
     let request = json!({"keys": ["a"], "wait_ms": 600_000});
     let (refused, ()) = tokio::join!(rig.reserve(request), async {
-        rig.until_waiting("a", 1).await;
+        rig.wait_until_waiting("a", 1).await;
         rig.advance(5);
     });
-    refused.fails(429, "concurrency_exceeded");
+    refused.assert_problem(429, "concurrency_exceeded");
     assert_eq!(refused.header("retry-after"), "1");
-    rig.release(&held).await.is(200);
-    rig.reserved("a").await;
+    rig.release(&held).await.assert_status(200);
+    rig.open_reservation("a").await;
 }
 
 #[tokio::test]
@@ -141,22 +141,25 @@ async fn full_queue_and_full_server_are_refused() {
         "quotas: {a: {rpm: 1}}, waiting: {max_waiting: 1}, serve: {bounds: {reservations: 3}}",
     )
     .await;
-    rig.reserved("a").await;
+    rig.open_reservation("a").await;
     let waits = json!({"keys": ["a"], "wait_ms": 60_000});
     let (granted, ()) = tokio::join!(rig.reserve(waits.clone()), async {
-        rig.until_waiting("a", 1).await;
+        rig.wait_until_waiting("a", 1).await;
         let full = rig.reserve(waits.clone()).await;
-        assert!(full.fails(429, "queue_full").contains("the wait queue is full with 1 requests"));
+        assert!(
+            full.assert_problem(429, "queue_full")
+                .contains("the wait queue is full with 1 requests")
+        );
         // Two reservations are open or waited for.
-        rig.reserved("b").await;
+        rig.open_reservation("b").await;
         let refused = rig.reserve(json!({"keys": ["b"]})).await;
-        refused.fails(503, "too_many_reservations");
+        refused.assert_problem(503, "too_many_reservations");
         assert_eq!(refused.header("retry-after"), "1");
         rig.advance(60);
     });
     // The first two have expired by now.
-    granted.is(201);
-    rig.reserved("b").await;
+    granted.assert_status(201);
+    rig.open_reservation("b").await;
 }
 
 #[tokio::test]
@@ -165,16 +168,16 @@ async fn waiting_requests_are_bounded() {
         "quotas: {a: {concurrency: 1}}, serve: {bounds: {waiting: 1}, reservation_ttl: 1h}",
     )
     .await;
-    let held = rig.reserved("a").await;
+    let held = rig.open_reservation("a").await;
     let waits = json!({"keys": ["a"], "wait_ms": 60_000});
     let (granted, ()) = tokio::join!(rig.reserve(waits.clone()), async {
-        rig.until_waiting("a", 1).await;
-        rig.reserve(waits.clone()).await.fails(503, "too_many_waiting");
-        rig.reserve(json!({"keys": ["a"]})).await.fails(429, "concurrency_exceeded");
-        rig.until_waiting("a", 1).await;
-        rig.release(&held).await.is(200);
+        rig.wait_until_waiting("a", 1).await;
+        rig.reserve(waits.clone()).await.assert_problem(503, "too_many_waiting");
+        rig.reserve(json!({"keys": ["a"]})).await.assert_problem(429, "concurrency_exceeded");
+        rig.wait_until_waiting("a", 1).await;
+        rig.release(&held).await.assert_status(200);
     });
-    granted.is(201);
+    granted.assert_status(201);
 }
 
 #[tokio::test]
@@ -183,9 +186,9 @@ async fn request_without_wait_behind_waiters_is_refused() {
     let request = |tokens: u64, wait: u64| json!({"keys": ["a"], "cost": {"tokens": tokens}, "wait_ms": wait});
     let held = rig.reserve(request(50, 0)).await;
     let (granted, ()) = tokio::join!(rig.reserve(request(80, 60_000)), async {
-        rig.until_waiting("a", 1).await;
-        rig.reserve(request(10, 0)).await.fails(429, "others_waiting");
-        rig.release(held.is(201).body["id"].as_str().unwrap()).await.is(200);
+        rig.wait_until_waiting("a", 1).await;
+        rig.reserve(request(10, 0)).await.assert_problem(429, "others_waiting");
+        rig.release(held.assert_status(201).body["id"].as_str().unwrap()).await.assert_status(200);
     });
-    granted.is(201);
+    granted.assert_status(201);
 }

@@ -10,16 +10,16 @@ use super::Rig;
 #[tokio::test]
 async fn shutdown_refuses_waiters_and_charges_open_reservations() {
     let rig = Rig::start("quotas: {a: {tpm: 100, concurrency: 1}}").await;
-    rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 30}})).await.is(201);
+    rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 30}})).await.assert_status(201);
     assert_eq!(rig.held("a"), 31);
     let waits = rig.request("POST", "/v1/reserve").header("content-type", "application/json");
     let waits = waits.body(json!({"keys": ["a"], "wait_ms": 600_000}).to_string());
     let waits = tokio::spawn(super::send(waits));
-    rig.until_waiting("a", 1).await;
+    rig.wait_until_waiting("a", 1).await;
     let Rig { server, limiter, .. } = rig;
     server.shutdown().await.unwrap();
     let response = waits.await.unwrap();
-    response.fails(503, "closed");
+    response.assert_problem(503, "closed");
     assert_eq!(response.header("retry-after"), "1");
     let limits = limiter.stats("a").limits;
     assert!(limits.iter().all(|limit| limit.held == 0), "{limits:?}");

@@ -6,10 +6,10 @@ use super::Rig;
 async fn stats_match_the_limiter() {
     let rig = Rig::start("quotas: {a: {rpm: 10, tpm: 1000, concurrency: 2}}").await;
     let response = rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 300}})).await;
-    let id = response.is(201).body["id"].as_str().unwrap();
+    let id = response.assert_status(201).body["id"].as_str().unwrap();
     let fresh = "2026-01-01T00:00:00.000000000Z";
     let response = rig.get("/v1/stats/a").await;
-    let limits = response.is(200).body["limits"].as_array().unwrap();
+    let limits = response.assert_status(200).body["limits"].as_array().unwrap();
     assert_eq!((&response.body["key"], &response.body["waiting"]), (&json!("a"), &json!(0)));
     assert!(response.body.get("cooling_until").is_none());
     let summary = |limit: &Value| {
@@ -19,14 +19,17 @@ async fn stats_match_the_limiter() {
     assert_eq!(summary(&limits[0]), ("requests".to_owned(), Some(60_000), [1, 0, 9]));
     assert_eq!(summary(&limits[1]), ("tokens".to_owned(), Some(60_000), [0, 300, 700]));
     assert_eq!(summary(&limits[2]), ("concurrency".to_owned(), None, [0, 1, 1]));
-    rig.release(id).await.is(200);
+    rig.release(id).await.assert_status(200);
     let response = rig.get("/v1/stats/a").await;
     // The limit is completely unused by now.
     assert!(response.body["limits"][1]["fresh_at"].as_str().unwrap() <= fresh, "{response:?}");
     assert_eq!(response.body["limits"][1]["limit"], 1000);
     assert_eq!(response.body["limits"][1]["original"], 1000);
     let unknown = rig.get("/v1/stats/unknown%2Fkey").await;
-    assert_eq!(unknown.is(200).body, json!({"key": "unknown/key", "limits": [], "waiting": 0}));
+    assert_eq!(
+        unknown.assert_status(200).body,
+        json!({"key": "unknown/key", "limits": [], "waiting": 0})
+    );
 }
 
 #[tokio::test]
@@ -35,13 +38,13 @@ async fn stats_include_cool_down_and_reduction() {
     let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
     rig.limiter.feedback().rate_limited("a", &refusal);
     let response = rig.get("/v1/stats/a").await;
-    assert_eq!(response.is(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
+    assert_eq!(response.assert_status(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
     assert_eq!(
         (&response.body["limits"][0]["limit"], &response.body["limits"][0]["original"]),
         (&json!(5), &json!(10))
     );
     let refused = rig.reserve(json!({"keys": ["a"]})).await;
-    refused.fails(429, "cooling_down");
+    refused.assert_problem(429, "cooling_down");
     assert_eq!(refused.header("retry-after"), "7");
 }
 
@@ -49,13 +52,13 @@ async fn stats_include_cool_down_and_reduction() {
 async fn keys_are_listed_in_sorted_pages() {
     let rig = Rig::start("quotas: {b: {rpm: 1}, d: {rpm: 1}, 'x*': {rpm: 1}}").await;
     for key in ["c", "a", "xy"] {
-        rig.reserved(key).await;
+        rig.open_reservation(key).await;
     }
     let mut seen = Vec::new();
     let mut path = "/v1/stats?limit=2".to_owned();
     loop {
         let page = rig.get(&path).await;
-        let keys = page.is(200).body["keys"].as_array().unwrap().clone();
+        let keys = page.assert_status(200).body["keys"].as_array().unwrap().clone();
         assert!(keys.len() <= 2);
         seen.extend(keys.iter().map(|key| key["key"].as_str().unwrap().to_owned()));
         let Some(next) = page.body["next"].as_str() else { break };
@@ -72,16 +75,16 @@ async fn decision_consumes_no_quota_and_names_the_binding_key() {
     let request = json!({"keys": ["tenant", "model"]});
     let response = rig.post("/v1/decide", request.clone()).await;
     assert_eq!(
-        (&response.is(200).body["allowed"], &response.body["code"]),
+        (&response.assert_status(200).body["allowed"], &response.body["code"]),
         (&json!(true), &json!("ok"))
     );
     assert_eq!(response.body["keys"][1]["limits"][0]["available"], 1);
     assert!(response.header("ratelimit").contains("r=5"), "{response:?}");
     assert_eq!(rig.used("tenant"), 0);
-    rig.reserved("model").await;
+    rig.open_reservation("model").await;
     rig.advance(20);
     let response = rig.post("/v1/decide", request).await;
-    assert_eq!(response.is(200).body["allowed"], false);
+    assert_eq!(response.assert_status(200).body["allowed"], false);
     assert_eq!(response.body["code"], "rpm_exceeded");
     assert_eq!(response.body["key"], "model");
     assert_eq!((&response.body["need"], &response.body["limit"]), (&json!(1), &json!(1)));

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{ADMIN, Rig, send, with};
+use super::{ADMIN, Rig, send, with_json};
 
 #[tokio::test]
 async fn api_routes_require_their_token() {
@@ -8,7 +8,7 @@ async fn api_routes_require_their_token() {
     let send = async |method: &str, path: &str, token: Option<&str>| {
         let request = rig.request(method, path);
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        send(with(request, &json!({"keys": ["a"]}))).await
+        send(with_json(request, &json!({"keys": ["a"]}))).await
     };
     let id = "0".repeat(32);
     let of_client = [
@@ -20,8 +20,8 @@ async fn api_routes_require_their_token() {
         ("POST", format!("/v1/reservations/{id}/renew")),
     ];
     for (method, path) in &of_client {
-        send(method, path, None).await.fails(401, "unauthorized");
-        send(method, path, Some("guess")).await.fails(401, "unauthorized");
+        send(method, path, None).await.assert_problem(401, "unauthorized");
+        send(method, path, Some("guess")).await.assert_problem(401, "unauthorized");
         assert_ne!(send(method, path, Some("client")).await.status, 401);
         assert_ne!(send(method, path, Some(ADMIN)).await.status, 401);
     }
@@ -35,12 +35,12 @@ async fn api_routes_require_their_token() {
         ("POST", "/v1/reset"),
     ];
     for (method, path) in of_admin {
-        send(method, path, None).await.fails(401, "unauthorized");
-        send(method, path, Some("client")).await.fails(403, "forbidden");
+        send(method, path, None).await.assert_problem(401, "unauthorized");
+        send(method, path, Some("client")).await.assert_problem(403, "forbidden");
         let status = send(method, path, Some(ADMIN)).await.status;
         assert!(![401, 403].contains(&status), "{method} {path}: {status}");
     }
-    send("GET", "/openapi.json", None).await.is(200);
+    send("GET", "/openapi.json", None).await.assert_status(200);
 }
 
 #[tokio::test]
@@ -49,11 +49,11 @@ async fn stored_responses_are_separate_by_token() {
     let send = async |token: Option<&str>| {
         let request = rig.request("POST", "/v1/reserve").header("idempotency-key", "k");
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        send(with(request, &json!({"keys": ["a"]}))).await
+        send(with_json(request, &json!({"keys": ["a"]}))).await
     };
     let first = send(Some("client")).await;
-    assert_eq!(send(Some("client")).await.body, first.is(201).body);
-    assert_ne!(send(Some(ADMIN)).await.is(201).body, first.body);
-    send(None).await.fails(401, "unauthorized");
+    assert_eq!(send(Some("client")).await.body, first.assert_status(201).body);
+    assert_ne!(send(Some(ADMIN)).await.assert_status(201).body, first.body);
+    send(None).await.assert_problem(401, "unauthorized");
     assert_eq!(rig.get("/v1/nothing").await.body.get("id"), None::<&Value>);
 }

@@ -92,7 +92,7 @@ fn load(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_matches_the_limiter_under_load() {
     let (rig, browser) = (Rig::start(QUOTAS).await, Chromium::start().await);
-    browser.look(1280, "light").await;
+    browser.set_viewport(1280, "light").await;
     browser.open(&rig.url("/")).await;
     browser.until("document.getElementById('state').dataset.state === 'live'").await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -115,7 +115,7 @@ async fn page_matches_the_limiter_under_load() {
     let shown = shown.as_array().unwrap();
     assert_eq!(shown.len(), 6);
     let debug: Value =
-        serde_json::from_str(&rig.ask("/debug").await.text().await.unwrap()).unwrap();
+        serde_json::from_str(&rig.get("/debug").await.text().await.unwrap()).unwrap();
     for row in shown {
         let key = row[0].as_str().unwrap();
         assert_eq!(*row, expected_row(&rig, key));
@@ -146,7 +146,7 @@ async fn page_fits_all_widths_schemes_and_key_counts() {
         ("1000", "unknown_key: {rpm: 60}", 1000),
     ] {
         let rig = Rig::start(quotas).await;
-        browser.look(1280, "light").await;
+        browser.set_viewport(1280, "light").await;
         browser.open(&rig.url("/")).await;
         browser.until("document.getElementById('state').dataset.state === 'live'").await;
         for second in 0..40_u64 {
@@ -175,7 +175,7 @@ async fn page_fits_all_widths_schemes_and_key_counts() {
         for (width, scheme) in
             [(1280, "light"), (1280, "dark"), (768, "light"), (360, "light"), (360, "dark")]
         {
-            browser.look(width, scheme).await;
+            browser.set_viewport(width, scheme).await;
             wait_for_update(&rig, &browser).await;
             let wide = "return [document.documentElement.scrollWidth, innerWidth]";
             assert_eq!(browser.run(wide).await, json!([width, width]), "{name} keys, {width} px");
@@ -192,7 +192,7 @@ async fn page_is_usable_by_keyboard() {
         drop(rig.limiter.try_acquire(&format!("user-{number:03}"), &Cost::new()));
     }
     let browser = Chromium::start().await;
-    browser.look(1280, "light").await;
+    browser.set_viewport(1280, "light").await;
     browser.open(&rig.url("/")).await;
     browser.until("document.querySelectorAll('#rows > [role=row]').length === 50").await;
     let focus = "return document.activeElement.id || document.activeElement.className";
@@ -236,9 +236,9 @@ async fn page_asks_for_a_token_once_per_tab() {
     let mut tokens = Tokens::default();
     tokens.admin = Some("let-me-look".to_owned());
     tokens.client = Some("a-client".to_owned());
-    let rig = Rig::guarded(QUOTAS, tokens).await;
+    let rig = Rig::start_with_tokens(QUOTAS, tokens).await;
     for path in ["/live/events", "/metrics"] {
-        assert_eq!(rig.ask(path).await.status(), 401, "{path}");
+        assert_eq!(rig.get(path).await.status(), 401, "{path}");
     }
     let browser = Chromium::start().await;
     browser.open(&rig.url("/")).await;

@@ -74,7 +74,7 @@ impl Chromium {
     }
 
     /// Sets the width of the window in CSS pixels, and the color scheme (`light` or `dark`).
-    pub(super) async fn look(&self, width: u32, scheme: &str) {
+    pub(super) async fn set_viewport(&self, width: u32, scheme: &str) {
         let metrics = json!({
             "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500,
         });

@@ -134,13 +134,13 @@ async fn event_streams_are_bounded() {
     for _ in 0..100 {
         all.push(rig.events().await);
     }
-    let refused = rig.ask("/live/events").await;
+    let refused = rig.get("/live/events").await;
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()["content-type"], "application/problem+json");
     assert_eq!(refused.headers()["retry-after"], "5");
     all.pop();
     // A disconnected client is detected at the next write.
-    while rig.ask("/live/events").await.status() != 200 {
+    while rig.get("/live/events").await.status() != 200 {
         rig.clock.advance(Duration::from_secs(1));
     }
 }

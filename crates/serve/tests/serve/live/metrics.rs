@@ -4,7 +4,7 @@ use super::Rig;
 use tollgate_testing::metrics_page::MetricsPage;
 
 pub(super) async fn scrape(rig: &Rig) -> MetricsPage {
-    let page = rig.ask("/metrics").await;
+    let page = rig.get("/metrics").await;
     assert_eq!(page.headers()["content-type"], "text/plain; version=0.0.4");
     MetricsPage::parse(&page.text().await.unwrap())
 }
@@ -37,7 +37,7 @@ async fn counters_under_load_are_monotonic_and_exact() {
 async fn requests_are_counted_by_route_and_status_class() {
     let rig = Rig::start("quotas: {chat: {rpm: 3}}").await;
     for path in ["/", "/healthz", "/healthz", "/nowhere"] {
-        rig.ask(path).await;
+        rig.get(path).await;
     }
     let page = scrape(&rig).await;
     let requests = |route, status| {

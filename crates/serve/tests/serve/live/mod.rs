@@ -33,11 +33,11 @@ struct Events {
 impl Rig {
     /// Starts a server; the section `serve` is added to the configuration.
     async fn start(yaml: &str) -> Self {
-        Self::guarded(yaml, Tokens::default()).await
+        Self::start_with_tokens(yaml, Tokens::default()).await
     }
 
     /// Starts a server with tokens.
-    async fn guarded(yaml: &str, tokens: Tokens) -> Self {
+    async fn start_with_tokens(yaml: &str, tokens: Tokens) -> Self {
         let config =
             tollgate_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
         let clock = ManualClock::new();
@@ -55,12 +55,12 @@ impl Rig {
         format!("http://{}{path}", self.server.addr())
     }
 
-    async fn ask(&self, path: &str) -> reqwest::Response {
+    async fn get(&self, path: &str) -> reqwest::Response {
         self.client.get(self.url(path)).send().await.unwrap()
     }
 
     async fn events(&self) -> Events {
-        let response = self.ask("/live/events").await;
+        let response = self.get("/live/events").await;
         assert_eq!(response.status(), 200);
         Events { response, read: String::new() }
     }

@@ -61,7 +61,7 @@ async fn unreachable_store_is_shown() {
     assert_eq!(page.sum("tollgate_cluster_degraded_total", &[]), 1.0);
 
     let browser = Chromium::start().await;
-    browser.look(1280, "light").await;
+    browser.set_viewport(1280, "light").await;
     browser.open(&rig.url("/")).await;
     browser.until("!document.getElementById('side').hidden").await;
     let facts = "return document.getElementById('cluster-facts').textContent";
@@ -70,15 +70,15 @@ async fn unreachable_store_is_shown() {
     let row = "return document.getElementById('upstream-rows').textContent";
     assert_eq!(browser.run(row).await, "openai101290 ms");
     for width in [1280, 768] {
-        browser.look(width, "light").await;
+        browser.set_viewport(width, "light").await;
         let table = "const table = document.querySelector('#upstreams .wide');
             return table.scrollWidth <= table.clientWidth";
         assert_eq!(browser.run(table).await, true, "the table fits at {width} px");
     }
     browser.screenshot("cluster-768-light").await;
-    browser.look(1280, "light").await;
+    browser.set_viewport(1280, "light").await;
     browser.screenshot("cluster-1280-light").await;
-    browser.look(360, "dark").await;
+    browser.set_viewport(360, "dark").await;
     browser.screenshot("cluster-360-dark").await;
     assert_eq!(browser.log().await, Vec::<String>::new());
 }

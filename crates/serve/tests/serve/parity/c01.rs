@@ -9,7 +9,7 @@ async fn c01_grant_is_requested_by_post_or_get() {
     let rig = Rig::new("max_requests: 2").await;
     let mut ids = Vec::new();
     for method in [Method::POST, Method::GET] {
-        let reply = rig.ask(method, "/rate/k").await;
+        let reply = rig.send(method, "/rate/k").await;
         assert_eq!(
             (reply.status, reply.header("content-type")),
             (200, "text/plain; charset=UTF-8")

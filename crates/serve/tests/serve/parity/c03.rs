@@ -6,7 +6,7 @@ use crate::rig::Rig;
 async fn c03_grant_is_returned_by_owner() {
     let rig = Rig::new("max_requests: 1").await;
     let id = rig.post("/rate/k").await.body;
-    let waiter = rig.waiter("k", "/rate/k?canWait=true").await;
+    let waiter = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
     for bogus in ["1", "x", "1-1-1-1-1"] {
         assert_eq!(rig.delete(&format!("/rate/k/{bogus}")).await.status, 404);
     }

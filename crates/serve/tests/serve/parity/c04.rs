@@ -8,13 +8,13 @@ async fn c04_waiting_requests_are_granted_in_order() {
     rig.post("/rate/k").await;
     let mut waiters = Vec::new();
     for _ in 0..4 {
-        waiters.push(rig.waiter("k", "/rate/k?canWait=true").await);
+        waiters.push(rig.spawn_waiter("k", "/rate/k?canWait=true").await);
     }
     // The second client disconnects; the others move up.
     waiters.remove(1).abort();
     crate::rig::until(|| rig.waiting("k") == 3).await;
     while !waiters.is_empty() {
-        rig.pass(1000);
+        rig.advance_millis(1000);
         assert_eq!(waiters.remove(0).await.unwrap().status, 200);
         assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
         assert_eq!(rig.post("/rate/k").await.status, 429);

@@ -5,7 +5,7 @@ use crate::rig::Rig;
 #[tokio::test]
 async fn c05_debug_has_exactly_the_fields_of_gocc() {
     let rig = Rig::new("max_requests: 1").await;
-    rig.granted(3, "/rate/k").await;
+    rig.count_granted(3, "/rate/k").await;
     let one = rig.get("/debug/k").await.json();
     let names = |value: &serde_json::Value| {
         value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")

@@ -10,8 +10,8 @@ async fn c08_matching_entries_merge_in_order() {
         {key_pattern: user-abc, key_pattern_is_regex: false, max_requests_per_window: 1, window_millis: 0}]",
     )
     .await;
-    assert_eq!(rig.granted(9, "/rate/user-1").await, 4);
-    assert_eq!(rig.granted(9, "/rate/user-abc").await, 1);
+    assert_eq!(rig.count_granted(9, "/rate/user-1").await, 4);
+    assert_eq!(rig.count_granted(9, "/rate/user-abc").await, 1);
     let config = rig.get("/debug/user-abc").await.json()["Config"].clone();
     let merged = serde_json::json!({
         "WindowMillis": 1000, "MaxRequestsPerWindow": 1, "MaxRequestsInQueue": 1,
@@ -26,6 +26,6 @@ async fn c08_zero_limit_is_unset_and_zero_queue_disables_waiting() {
     let expected = "serve.keys[0].max_requests_per_window: must be at least 1, not 0";
     assert!(error.contains(expected), "{error}");
     let rig = Rig::new("max_requests: 1, keys: [{key_pattern: k, max_requests_in_queue: 0}]").await;
-    assert_eq!(rig.granted(1, "/rate/k?canWait=true").await, 1);
+    assert_eq!(rig.count_granted(1, "/rate/k?canWait=true").await, 1);
     assert_eq!(rig.post("/rate/k?canWait=true").await.status, 429);
 }

@@ -1,4 +1,4 @@
-//! c13: every instance can serve every key, and an instance may die.
+//! c13: every instance can serve every key, and an instance may fail.
 
 use tollgate::Limiter;
 use tollgate::config::Config;

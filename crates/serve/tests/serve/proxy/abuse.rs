@@ -70,10 +70,10 @@ async fn connect_and_trace_are_refused_without_logging_targets() {
     for method in ["CONNECT", "TRACE"] {
         let fields = "host: localhost\r\nconnection: close\r\n";
         let head = format!("{method} /up/v1/models?key=sk-secret HTTP/1.1\r\n{fields}\r\n");
-        let answer = raw(proxy.addr(), head).await;
-        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
-        assert!(answer.contains("allow: GET, ") && answer.contains("no_method"), "{answer}");
-        assert!(!answer.contains("sk-secret"), "{answer}");
+        let response = raw(proxy.addr(), head).await;
+        assert!(response.starts_with("HTTP/1.1 405 "), "{response}");
+        assert!(response.contains("allow: GET, ") && response.contains("no_method"), "{response}");
+        assert!(!response.contains("sk-secret"), "{response}");
     }
     assert!(up.is_idle());
     let log = log.text();
@@ -124,7 +124,7 @@ async fn encoded_request_body_is_refused() {
 #[tokio::test]
 async fn extra_credential_does_not_change_the_key() {
     let mut up = Upstream::start().await;
-    let made_up = |post: RequestBuilder, n: usize, but: &str| {
+    let with_made_up_keys = |post: RequestBuilder, n: usize, but: &str| {
         let all = [
             ("authorization", format!("Bearer sk-{n}")),
             ("api-key", format!("sk-{n}")),
@@ -145,8 +145,8 @@ async fn extra_credential_does_not_change_the_key() {
         let proxy = Proxy::with(&upstreams, "mode: reject\nscopes: [api_key]", quotas).await;
         for n in 0..3 {
             let post = http().post(proxy.url(&format!("/up/v1/messages{query}{n}"))).body("{}");
-            let own = if value.is_empty() { post } else { post.header(name, value) };
-            let sent = tokio::spawn(made_up(own, n, name).send());
+            let real = if value.is_empty() { post } else { post.header(name, value) };
+            let sent = tokio::spawn(with_made_up_keys(real, n, name).send());
             if n == 0 {
                 up.request().await.answer("200 OK", "", "{}").await;
             }
@@ -172,8 +172,11 @@ async fn responses_to_browsers_are_sandboxed() {
         let response = sent.await.unwrap().unwrap();
         let headers = response.headers();
         let policies: Vec<_> = headers.get_all("content-security-policy").iter().collect();
-        let own = "default-src *";
-        assert_eq!(policies, if is_browser { vec![own, "sandbox"] } else { vec![own] });
+        let upstream_policy = "default-src *";
+        assert_eq!(
+            policies,
+            if is_browser { vec![upstream_policy, "sandbox"] } else { vec![upstream_policy] }
+        );
         let sniffing = headers.get("x-content-type-options").map(|value| value.as_bytes());
         assert_eq!(sniffing, is_browser.then_some(&b"nosniff"[..]));
         assert_eq!(response.text().await.unwrap(), "<script>1</script>");

@@ -18,8 +18,8 @@ fn closed_port() -> (TcpSocket, SocketAddr) {
 #[tokio::test]
 async fn failed_connection_releases_the_reservation() {
     let mut up = Upstream::start().await;
-    let (_held, away) = closed_port();
-    let two = [("away", away, "openai"), ("up", up.addr, "openai")];
+    let (_socket, closed) = closed_port();
+    let two = [("closed", closed, "openai"), ("up", up.addr, "openai")];
     let proxy = Proxy::with(
         &two,
         "mode: reject",
@@ -27,7 +27,7 @@ async fn failed_connection_releases_the_reservation() {
     )
     .await;
     for _ in 0..3 {
-        let post = http().post(proxy.url("/away/v1/chat/completions"));
+        let post = http().post(proxy.url("/closed/v1/chat/completions"));
         let response = post.body(chat("gpt-4o")).send().await.unwrap();
         assert_eq!(response.status(), 502);
         assert_eq!(response.headers()["content-type"], "application/problem+json");
@@ -173,9 +173,9 @@ async fn request_that_was_read_is_resent_if_idempotent() {
 
 #[tokio::test]
 async fn failure_after_several_attempts_prevents_retries() {
-    let (_held, away) = closed_port();
+    let (_socket, closed) = closed_port();
     let mut up = Upstream::start().await;
-    let two = [("up", up.addr, "openai"), ("away", away, "openai")];
+    let two = [("up", up.addr, "openai"), ("closed", closed, "openai")];
     for (attempts, field) in [(1, None), (2, Some("false"))] {
         let proxy = Proxy::with(&two, "", &format!("retry: {{attempts: {attempts}}}")).await;
         let sent = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -186,7 +186,7 @@ async fn failure_after_several_attempts_prevents_retries() {
         let response = sent.await.unwrap().unwrap();
         assert_eq!(response.status(), 500);
         assert_eq!(response.headers()["x-should-retry"], field.unwrap_or("true"));
-        let post = http().post(proxy.url("/away/v1/chat/completions")).body(chat("gpt-4o"));
+        let post = http().post(proxy.url("/closed/v1/chat/completions")).body(chat("gpt-4o"));
         let response = post.send().await.unwrap();
         assert_eq!(response.status(), 502);
         let should_retry =

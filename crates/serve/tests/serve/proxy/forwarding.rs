@@ -34,7 +34,7 @@ async fn echo(request: Request) -> Response<Body> {
 
 async fn start_echo() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let addr = listener.local_addr().expect("it is bound");
+    let addr = listener.local_addr().expect("a local address");
     let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
     let app = Router::new().fallback(echo);
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -85,9 +85,9 @@ async fn trailers_are_forwarded_if_accepted() {
     assert_eq!(request.field("te"), Some("trailers"));
     let fields = "transfer-encoding: chunked\r\ntrailer: x-sum\r\nconnection: close\r\n";
     request.write(format!("HTTP/1.1 200 OK\r\n{fields}\r\n2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n")).await;
-    let answer = client.await.unwrap();
-    assert!(answer.contains("trailer: x-sum\r\n"), "{answer}");
-    assert!(answer.ends_with("\r\n2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n"), "{answer}");
+    let response = client.await.unwrap();
+    assert!(response.contains("trailer: x-sum\r\n"), "{response}");
+    assert!(response.ends_with("\r\n2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n"), "{response}");
 }
 
 #[tokio::test]
@@ -126,6 +126,6 @@ async fn head_response_keeps_content_length() {
     assert_eq!(request.line(), "HEAD /v1/models HTTP/1.1");
     request.write("HTTP/1.1 200 OK\r\ncontent-length: 1234\r\nconnection: close\r\n\r\n").await;
     drop(request);
-    let answer = client.await.unwrap();
-    assert_eq!(super::rig::field(&answer, "content-length"), Some("1234"));
+    let response = client.await.unwrap();
+    assert_eq!(super::rig::field(&response, "content-length"), Some("1234"));
 }

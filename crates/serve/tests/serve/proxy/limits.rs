@@ -17,7 +17,7 @@ async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
 async fn enforcing_provider_refuses_no_request_under_load() {
     let settings = Settings::default().with_rpm(600).with_tpm(60_000);
     let server = provider(settings).await;
-    let proxy = Proxy::to(server.addr(), LIKE_THE_PROVIDER).await;
+    let proxy = Proxy::to(server.addr(), PROVIDER_LIMITS).await;
     // 588 immediately, and the rest as the limit refills.
     let client = http();
     let send = |_| {
@@ -81,7 +81,7 @@ async fn api_key_is_found_everywhere_and_hashed() {
     }
     let keys = proxy.limiter.state().keys();
     let [key] = &keys[..] else { panic!("{keys:?}") };
-    let hash = key.strip_prefix("api_key:").expect("its name");
+    let hash = key.strip_prefix("api_key:").expect("a key of the scope");
     assert!(hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{key}");
     assert!(!format!("{:?}", proxy.server).contains("sk-secret"));
 }
@@ -225,7 +225,7 @@ async fn stream_settles_with_reported_usage() {
     assert_eq!((&limits[0].dimension, limits[0].used), (&Dimension::OutputTokens, 77));
 }
 
-const LIKE_THE_PROVIDER: &str = "providers: [openai]\nquotas: {gpt-4o: {rpm: 600, tpm: 60000}}";
+const PROVIDER_LIMITS: &str = "providers: [openai]\nquotas: {gpt-4o: {rpm: 600, tpm: 60000}}";
 
 #[tokio::test]
 async fn waiting_request_at_shutdown_gets_retry_after() {

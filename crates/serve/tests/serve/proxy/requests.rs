@@ -48,14 +48,15 @@ async fn hop_by_hop_and_own_headers_are_removed() {
     let fields = "connection: x-up\r\nx-up: 1\r\nkeep-alive: timeout=9\r\nproxy-authenticate: Basic\r\n\
         set-cookie: a=1\r\nset-cookie: b=2\r\nx-request-id: req_1\r\nx-ratelimit-limit-requests: 9\r\n";
     request.answer("203 Fine", fields, "body").await;
-    let answer = client.await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 203 Fine\r\n"), "{answer}");
-    assert!(answer.ends_with("\r\n\r\nbody"), "{answer}");
-    let cookies: Vec<&str> = answer.lines().filter(|line| line.starts_with("set-cookie")).collect();
+    let response = client.await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 203 Fine\r\n"), "{response}");
+    assert!(response.ends_with("\r\n\r\nbody"), "{response}");
+    let cookies: Vec<&str> =
+        response.lines().filter(|line| line.starts_with("set-cookie")).collect();
     assert_eq!(cookies, ["set-cookie: a=1", "set-cookie: b=2"]);
-    assert_eq!(field(&answer, "x-ratelimit-limit-requests"), Some("9"));
-    for gone in ["x-up", "keep-alive", "proxy-authenticate", "transfer-encoding"] {
-        assert_eq!(field(&answer, gone), None, "{answer}");
+    assert_eq!(field(&response, "x-ratelimit-limit-requests"), Some("9"));
+    for name in ["x-up", "keep-alive", "proxy-authenticate", "transfer-encoding"] {
+        assert_eq!(field(&response, name), None, "{response}");
     }
 }
 
@@ -93,9 +94,9 @@ async fn request_cannot_choose_upstream_host() {
     }
     for path in ["/up/../x", "/up/v1/%2e%2e/%2E%2e/x", "/up/..%2fx"] {
         let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        let answer = raw(proxy.addr(), head).await;
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{path}: {answer}");
-        assert!(answer.contains("invalid_path"), "{answer}");
+        let response = raw(proxy.addr(), head).await;
+        assert!(response.starts_with("HTTP/1.1 400 "), "{path}: {response}");
+        assert!(response.contains("invalid_path"), "{response}");
     }
     assert!(up.is_idle() && evil.is_idle());
 }
@@ -108,7 +109,7 @@ async fn redirect_is_forwarded_not_followed() {
     let location = format!("http://{}/v1", other.addr);
     let fields = format!("location: {location}\r\n");
     up.request().await.answer("307 Temporary Redirect", &fields, "").await;
-    let response = sent.await.unwrap().expect("an answer");
+    let response = sent.await.unwrap().expect("a response");
     assert_eq!(response.status(), 307);
     assert_eq!(response.headers()["location"], location);
     assert!(other.is_idle());
@@ -130,9 +131,9 @@ async fn expect_continue_is_answered_and_not_forwarded() {
     let request = up.request().await;
     assert_eq!((request.field("expect"), &*request.body), (None, &b"{}"[..]));
     request.answer("200 OK", "", "{}").await;
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let mut response = String::new();
+    client.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }
 
 #[tokio::test]
@@ -145,8 +146,11 @@ async fn websocket_is_refused_and_other_upgrades_ignored() {
              connection: upgrade, close\r\n\r\n"
         )
     };
-    let answer = raw(proxy.addr(), head("WebSocket")).await;
-    assert!(answer.starts_with("HTTP/1.1 501 ") && answer.contains("no_websocket"), "{answer}");
+    let response = raw(proxy.addr(), head("WebSocket")).await;
+    assert!(
+        response.starts_with("HTTP/1.1 501 ") && response.contains("no_websocket"),
+        "{response}"
+    );
     assert!(up.is_idle());
     let (addr, text) = (proxy.addr(), head("h2c"));
     let client = tokio::spawn(async move { raw(addr, text).await });
@@ -199,8 +203,8 @@ async fn slow_request_body_times_out() {
     let proxy = Proxy::serving(up.addr, "bounds: {body_timeout: 20ms}", "").await;
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\
         connection: close\r\n\r\n{";
-    let answer = raw(proxy.addr(), head).await;
-    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("slow_body"), "{answer}");
+    let response = raw(proxy.addr(), head).await;
+    assert!(response.starts_with("HTTP/1.1 408 ") && response.contains("slow_body"), "{response}");
     assert!(up.is_idle());
 }
 
@@ -244,7 +248,7 @@ async fn server_token_is_not_forwarded() {
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     tokens.client = Some("let-me-in".to_owned());
-    let proxy = Proxy::guarded(config, limiter, tokens).await;
+    let proxy = Proxy::start_with_tokens(config, limiter, tokens).await;
     for chat in [
         proxy.chat("gpt-4o"),
         proxy.chat("gpt-4o").header("authorization", "Bearer let-me-in"),

@@ -46,16 +46,20 @@ impl Proxy {
             text += &format!("    {name}: {{base_url: 'http://{addr}', provider: {provider}}}\n");
         }
         let config = tollgate_serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let limiter = tollgate_serve::limiter(&config).expect("it is made");
+        let limiter = tollgate_serve::limiter(&config).expect("a limiter");
         Self::start(config, limiter).await
     }
 
     async fn start(config: Config, limiter: Limiter) -> Self {
-        Self::guarded(config, limiter, Tokens::default()).await
+        Self::start_with_tokens(config, limiter, Tokens::default()).await
     }
 
     /// Starts a proxy with tokens.
-    pub(super) async fn guarded(config: Config, limiter: Limiter, tokens: Tokens) -> Self {
+    pub(super) async fn start_with_tokens(
+        config: Config,
+        limiter: Limiter,
+        tokens: Tokens,
+    ) -> Self {
         let server = Server::bind(config, limiter.clone(), tokens).await;
         Self { server: server.expect("a free port"), limiter }
     }

@@ -41,6 +41,6 @@ async fn two_proxies_share_limits_over_redis() {
     assert!(passed >= 40, "{passed}");
     for (half, of) in [(0, "first"), (1, "second")] {
         let own = statuses.iter().skip(half).step_by(2);
-        assert!(own.filter(|&&status| status == 200).count() > 0, "the {of} has its share");
+        assert!(own.filter(|&&status| status == 200).count() > 0, "the {of} proxy gets a share");
     }
 }

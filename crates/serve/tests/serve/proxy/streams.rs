@@ -57,19 +57,19 @@ async fn disconnected_client_leaves_the_proxy_queue() {
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {concurrency: 1}}").await;
     let first = tokio::spawn(proxy.chat("gpt-4o").send());
     let request = up.request().await;
-    let gone = tokio::spawn(proxy.chat("gpt-4o").header("x-who", "gone").send());
+    let disconnected = tokio::spawn(proxy.chat("gpt-4o").header("x-client", "first").send());
     while proxy.limiter.stats("gpt-4o").waiting < 1 {
         tokio::task::yield_now().await;
     }
-    gone.abort();
+    disconnected.abort();
     while proxy.limiter.stats("gpt-4o").waiting > 0 {
         tokio::task::yield_now().await;
     }
-    let last = tokio::spawn(proxy.chat("gpt-4o").header("x-who", "last").send());
+    let last = tokio::spawn(proxy.chat("gpt-4o").header("x-client", "last").send());
     request.answer("200 OK", "", "{}").await;
     first.await.unwrap().unwrap().text().await.unwrap();
     let request = up.request().await;
-    assert_eq!(request.field("x-who"), Some("last"));
+    assert_eq!(request.field("x-client"), Some("last"));
     request.answer("200 OK", "", "{}").await;
     assert_eq!(last.await.unwrap().unwrap().status(), 200);
     assert!(up.is_idle());
@@ -91,8 +91,8 @@ async fn broken_upstream_stream_breaks_the_response() {
     request.begin_chunks().await;
     request.chunk("data: 1\n\n").await;
     drop(request);
-    let answer = client.await.unwrap();
-    assert!(answer.ends_with("9\r\ndata: 1\n\n\r\n"), "the last chunk is missing: {answer:?}");
+    let text = client.await.unwrap();
+    assert!(text.ends_with("9\r\ndata: 1\n\n\r\n"), "the last chunk is present: {text:?}");
 
     // A response with a content length, too.
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());

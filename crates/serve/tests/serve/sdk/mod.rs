@@ -34,8 +34,8 @@ async fn official_sdks_and_tollgate_read_the_same_usage() {
     join_all(sdks.into_iter().take(full_or(3, 1)).map(check)).await;
 }
 
-/// Runs a script, and compares its output with the recorded traffic. A token count comes from the
-/// response to the request `counted`.
+/// Runs a script, and compares its output with the recorded traffic. The counted tokens must match the
+/// usage of the case `counted`.
 async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     let (open, full, paced) = (serve(open()).await, serve(full()).await, serve(paced()).await);
     let recorder = Recorder::start(open.addr()).await;
@@ -84,7 +84,7 @@ fn compare(report: &Value, exchange: &Exchange, profile: Profile) {
 }
 
 fn usage(report: &Value) -> Option<Usage> {
-    let count = |name: &str| report[name].as_u64().expect("a count");
+    let count = |name: &str| report[name].as_u64().expect("a number of tokens");
     report.is_object().then(|| Usage {
         input: count("input"),
         output: count("output"),
@@ -93,7 +93,7 @@ fn usage(report: &Value) -> Option<Usage> {
     })
 }
 
-/// Without limits; each response takes a while.
+/// Limits that the scripts do not reach; each response takes 20 to 40 ms.
 fn open() -> Settings {
     Settings::default()
         .with_rpm(1_000)

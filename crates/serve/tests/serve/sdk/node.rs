@@ -40,12 +40,12 @@ fn install() -> Result<PathBuf, String> {
         fs::copy(file.path(), folder.join(file.file_name())).map_err(to_text)?;
     }
     let stamp = folder.join("installed.json");
-    let wanted = fs::read_to_string(folder.join("package-lock.json")).map_err(to_text)?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    let expected = fs::read_to_string(folder.join("package-lock.json")).map_err(to_text)?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == expected) {
         return Ok(folder);
     }
     let clean = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     run(Command::new("npm").args(clean).current_dir(&folder))?;
-    fs::write(&stamp, wanted).map_err(to_text)?;
+    fs::write(&stamp, expected).map_err(to_text)?;
     Ok(folder)
 }

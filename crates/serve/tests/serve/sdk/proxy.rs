@@ -36,26 +36,26 @@ const GENAI: &[&str] =
 #[tokio::test]
 async fn python_sdks_work_through_the_proxy() {
     let Some(python) = Python::with_sdks() else { return };
-    let run = async |script: &str, wanted: &[&str]| {
+    let run = async |script: &str, expected: &[&str]| {
         let setup = Setup::start().await;
         let reports = python.run(script, &setup.env()).await;
-        setup.check(script, &reports, wanted).await;
+        setup.check(script, &reports, expected).await;
     };
     let sdks = [
         ("proxy/openai_client.py", OPENAI),
         ("proxy/anthropic_client.py", ANTHROPIC),
         ("proxy/genai_client.py", GENAI),
     ];
-    join_all(sdks[..full_or(3, 1)].iter().map(|(script, wanted)| run(script, wanted))).await;
+    join_all(sdks[..full_or(3, 1)].iter().map(|(script, expected)| run(script, expected))).await;
 }
 
 #[tokio::test]
 async fn node_sdks_work_through_the_proxy() {
     let Some(node) = Node::with_sdks() else { return };
-    let run = async |script: &str, wanted: &[&str]| {
+    let run = async |script: &str, expected: &[&str]| {
         let setup = Setup::start().await;
         let reports = node.run(script, &setup.env()).await;
-        setup.check(script, &reports, wanted).await;
+        setup.check(script, &reports, expected).await;
     };
     // Google's SDK does not retry.
     let genai: Vec<&str> = GENAI.iter().copied().filter(|&case| case != "retried").collect();
@@ -64,7 +64,7 @@ async fn node_sdks_work_through_the_proxy() {
         ("openai_client.mjs", OPENAI),
         ("genai_client.mjs", &genai),
     ];
-    join_all(sdks[..full_or(3, 1)].iter().map(|(script, wanted)| run(script, wanted))).await;
+    join_all(sdks[..full_or(3, 1)].iter().map(|(script, expected)| run(script, expected))).await;
 }
 
 /// Each SDK would retry a failed request twice, and so does the proxy: nine attempts together.
@@ -112,7 +112,7 @@ serve:
 struct Setup {
     open: tollgate_simulate::SimulatedServer,
     _others: [tollgate_simulate::SimulatedServer; 2],
-    _away: TcpSocket,
+    _unreachable: TcpSocket,
     proxy: tollgate_serve::Server,
     limiter: Limiter,
 }
@@ -126,8 +126,8 @@ impl Setup {
         let hour = Duration::from_secs(3_600);
         let slow = provider(twelve.with_latency(hour, hour)).await;
         // Held to reserve a closed port.
-        let away = TcpSocket::new_v4().expect("a socket");
-        away.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let unreachable = TcpSocket::new_v4().expect("a socket");
+        unreachable.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let to = |addr: SocketAddr, provider: &str| {
             format!("{{base_url: 'http://{addr}', provider: {provider}}}")
         };
@@ -151,21 +151,21 @@ serve:
     gemini: {}
     denied: {}
     slow: {}
-    away: {}
+    unreachable: {}
 ",
             to(open.addr(), "openai"),
             to(open.addr(), "anthropic"),
             to(open.addr(), "gemini"),
             to(denied.addr(), "openai"),
             to(slow.addr(), "openai"),
-            to(away.local_addr().expect("a bound listener"), "openai"),
+            to(unreachable.local_addr().expect("a bound listener"), "openai"),
         );
         let config = tollgate_serve::parse(&config).expect("a valid configuration");
         let limiter = config.limiter().expect("a limiter");
         let tokens = tollgate_serve::Tokens::default();
         let proxy = tollgate_serve::Server::bind(config, limiter.clone(), tokens).await;
         let proxy = proxy.expect("a free port");
-        Self { open, _others: [denied, slow], _away: away, proxy, limiter }
+        Self { open, _others: [denied, slow], _unreachable: unreachable, proxy, limiter }
     }
 
     fn env(&self) -> [(&'static str, String); 1] {
@@ -174,10 +174,10 @@ serve:
 
     /// Asserts that all cases ran, the provider refused none, cancelled requests hold no quota, and
     /// that SDK, provider and limiter agree on the usage of tool calls and their follow-ups.
-    async fn check(&self, script: &str, reports: &[Value], wanted: &[&str]) {
+    async fn check(&self, script: &str, reports: &[Value], expected: &[&str]) {
         let cases: Vec<&str> =
             reports.iter().filter_map(|report| report["case"].as_str()).collect();
-        assert_eq!(cases, wanted, "{script}");
+        assert_eq!(cases, expected, "{script}");
         let counted = self.open.stats().total;
         assert!(counted.admitted >= 5 && counted.refused == 0, "{script}: {counted:?}");
         let held = || {

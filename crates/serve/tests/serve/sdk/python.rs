@@ -40,13 +40,13 @@ fn install() -> Result<PathBuf, String> {
     let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-venv");
     let (python, stamp) = (environment.join("bin/python"), environment.join("installed.txt"));
     let requirements = scripts().join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements).map_err(|error| error.to_string())?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    let expected = fs::read_to_string(&requirements).map_err(|error| error.to_string())?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == expected) {
         return Ok(python);
     }
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
     run(Command::new(&python).args(pip).arg(&requirements))?;
-    fs::write(&stamp, wanted).map_err(|error| error.to_string())?;
+    fs::write(&stamp, expected).map_err(|error| error.to_string())?;
     Ok(python)
 }

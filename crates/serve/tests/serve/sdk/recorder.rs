@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     addr: SocketAddr,
-    passed: Arc<Mutex<Vec<Exchange>>>,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
 }
 
 /// A recorded response, as far as it was read.
@@ -31,20 +31,20 @@ pub(crate) struct Exchange {
 struct Shared {
     to: SocketAddr,
     client: reqwest::Client,
-    passed: Arc<Mutex<Vec<Exchange>>>,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
 }
 
 impl Recorder {
     pub(crate) async fn start(to: SocketAddr) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(any).await.expect("a free port");
-        let addr = listener.local_addr().expect("it is bound");
+        let addr = listener.local_addr().expect("a local address");
         let client = tollgate_testing::http::client();
-        let passed = Arc::default();
-        let shared = Shared { to, client, passed: Arc::clone(&passed) };
-        let app = Router::new().fallback(pass).with_state(shared);
+        let exchanges = Arc::default();
+        let shared = Shared { to, client, exchanges: Arc::clone(&exchanges) };
+        let app = Router::new().fallback(forward).with_state(shared);
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { addr, passed }
+        Self { addr, exchanges }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -53,35 +53,35 @@ impl Recorder {
 
     /// Returns the recorded exchanges in order.
     pub(crate) fn exchanges(&self) -> Vec<Exchange> {
-        self.passed.lock().clone()
+        self.exchanges.lock().clone()
     }
 }
 
 /// Forwards and records the frames of a body.
-async fn pass(State(shared): State<Shared>, request: Request) -> Response<Body> {
+async fn forward(State(shared): State<Shared>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a request");
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
     let request = shared.client.request(head.method, format!("http://{}{path}", shared.to));
-    let answer = request.body(body).send().await.expect("an answer");
+    let received = request.body(body).send().await.expect("a response");
 
-    let content_type = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let (status, content_type) = (answer.status().as_u16(), content_type.map(str::to_owned));
+    let content_type = received.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let (status, content_type) = (received.status().as_u16(), content_type.map(str::to_owned));
     let number = {
-        let mut passed = shared.passed.lock();
-        passed.push(Exchange { status, content_type, body: Vec::new() });
-        passed.len() - 1
+        let mut exchanges = shared.exchanges.lock();
+        exchanges.push(Exchange { status, content_type, body: Vec::new() });
+        exchanges.len() - 1
     };
     let mut response = Response::builder().status(status);
-    for (name, value) in answer.headers() {
+    for (name, value) in received.headers() {
         if ![CONTENT_LENGTH, TRANSFER_ENCODING].contains(name) {
             response = response.header(name, value);
         }
     }
-    let passed = shared.passed;
-    let frames = answer.bytes_stream().inspect(move |frame| {
+    let exchanges = shared.exchanges;
+    let frames = received.bytes_stream().inspect(move |frame| {
         if let Ok(frame) = frame {
-            passed.lock()[number].body.extend_from_slice(frame);
+            exchanges.lock()[number].body.extend_from_slice(frame);
         }
     });
     response.body(Body::from_stream(frames)).expect("a response")

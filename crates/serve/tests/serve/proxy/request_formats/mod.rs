@@ -41,7 +41,7 @@ struct RecordedRequest {
 impl Recorder {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let addr = listener.local_addr().expect("it is bound");
+        let addr = listener.local_addr().expect("a local address");
         let recorded = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&recorded);
         let app = Router::new().fallback(async move |request: Request| {
@@ -89,14 +89,14 @@ async fn request_without_a_determinable_model_is_refused() {
     let mut wrong = Vec::new();
     for (request, field) in &requests {
         let proxy = limited(&upstream, request.provider, "").await;
-        let (status, answer) = send(proxy.addr(), request).await;
+        let (status, response) = send(proxy.addr(), request).await;
         let recorded = upstream.take().len();
         let is_refused = match *field {
             "content-encoding" => status == 415,
             _ => status == 400,
         };
-        if !is_refused || recorded > 0 || !answer.contains(field) {
-            wrong.push(format!("{status}, {recorded} recorded: {}\n  {answer}", request.text()));
+        if !is_refused || recorded > 0 || !response.contains(field) {
+            wrong.push(format!("{status}, {recorded} recorded: {}\n  {response}", request.text()));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), requests.len(), wrong.join("\n"));
@@ -117,11 +117,11 @@ async fn requests_of_all_dialects_are_forwarded_unchanged() {
 
 /// Returns the difference between a request and its forwarded form.
 async fn changed(upstream: &Recorder, proxy: &Proxy, request: &TestRequest) -> Option<String> {
-    let (status, answer) = send(proxy.addr(), request).await;
+    let (status, response) = send(proxy.addr(), request).await;
     let target = if request.path.is_empty() { "/".to_owned() } else { request.path.clone() };
     let (method, body) = (request.method.to_owned(), Bytes::from(request.body.clone()));
     let is_same = upstream.take() == [RecordedRequest { method, target, body }];
-    (status != 200 || !is_same).then(|| format!("{status}: {}\n  {answer}", request.text()))
+    (status != 200 || !is_same).then(|| format!("{status}: {}\n  {response}", request.text()))
 }
 
 #[tokio::test]
@@ -182,12 +182,12 @@ async fn refusal_has_the_providers_error_format() {
     for (provider, kind) in [("openai", "invalid_request_error"), ("gemini", "INVALID_ARGUMENT")] {
         let proxy = limited(&upstream, provider, "").await;
         let request = chat(r#"{"model": "secret-a", "model": "secret-b"}"#);
-        let (status, answer) = send(proxy.addr(), &request).await;
+        let (status, response) = send(proxy.addr(), &request).await;
         assert_eq!(status, 400);
         for part in ["unreadable_request", "`model`: ", "more than once", "serve.unread", kind] {
-            assert!(answer.contains(part), "{part}: {answer}");
+            assert!(response.contains(part), "{part}: {response}");
         }
-        assert!(!answer.contains("secret"), "{answer}");
+        assert!(!response.contains("secret"), "{response}");
     }
 }
 

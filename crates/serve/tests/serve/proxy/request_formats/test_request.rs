@@ -34,15 +34,15 @@ impl TestRequest {
 
 /// Sends a request, and returns the status and the body of the response.
 pub(super) async fn send(addr: SocketAddr, request: &TestRequest) -> (u16, String) {
-    let mut stream = TcpStream::connect(addr).await.expect("it listens");
-    stream.write_all(&request.write()).await.expect("it is read");
-    let mut answer = Vec::new();
+    let mut stream = TcpStream::connect(addr).await.expect("a listening proxy");
+    stream.write_all(&request.write()).await.expect("the proxy reads the request");
+    let mut response = Vec::new();
     // A server that refuses a request may close the connection before reading all of it.
-    let _ = stream.read_to_end(&mut answer).await;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let status = answer.get(9..12).and_then(|status| status.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.unwrap_or_else(|| panic!("{answer:?}: {}", request.text())), body.to_owned())
+    let _ = stream.read_to_end(&mut response).await;
+    let response = String::from_utf8_lossy(&response).into_owned();
+    let status = response.get(9..12).and_then(|status| status.parse().ok());
+    let body = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status.unwrap_or_else(|| panic!("{response:?}: {}", request.text())), body.to_owned())
 }
 
 pub(super) fn test_request(
@@ -99,8 +99,8 @@ pub(super) fn utf32(text: &str, mark: bool, big: bool) -> Vec<u8> {
 pub(super) fn gzip(text: &str) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(text.as_bytes()).expect("it is in memory");
-    encoder.finish().expect("it is in memory")
+    encoder.write_all(text.as_bytes()).expect("writes to memory succeed");
+    encoder.finish().expect("writes to memory succeed")
 }
 
 pub(super) const JSON: &str = "content-type: application/json\r\n";
