@@ -88,7 +88,7 @@ pub(super) async fn decide(
     State(api): State<Arc<Api>>,
     JsonBody(fields): JsonBody<DecideRequest>,
 ) -> Result<(HeaderMap, Json<DecisionResponse>), ApiError> {
-    let (keys, cost) = (fields.keys.checked(api.max_key_length())?, fields.cost.cost()?);
+    let (keys, cost) = (fields.keys.validate(api.max_key_length())?, fields.cost.cost()?);
     let decisions: Vec<Decision> = api.limiter().acquire_all(&keys, &cost).decisions().collect();
     // The first key wins a tie.
     let longest = decisions.iter().reduce(|a, b| if b.wait > a.wait { b } else { a });

@@ -22,7 +22,7 @@ impl KeyList {
     ///
     /// # Errors
     /// Returns an error that names the invalid key.
-    pub(super) fn checked(self, max_length: usize) -> Result<Vec<Key>, ApiError> {
+    pub(super) fn validate(self, max_length: usize) -> Result<Vec<Key>, ApiError> {
         let Self(keys) = self;
         match keys.len() {
             0 => {
@@ -34,7 +34,7 @@ impl KeyList {
             }
         }
         for (at, key) in keys.iter().enumerate() {
-            key.checked(&format!("keys[{at}]"), max_length)?;
+            key.validate(&format!("keys[{at}]"), max_length)?;
         }
         Ok(keys.into_iter().map(|KeyText(key)| key.into()).collect())
     }
@@ -43,7 +43,7 @@ impl KeyList {
 impl KeyText {
     /// Returns the key, if it is not empty and has at most `max_length` bytes. `field` names the field in
     /// errors.
-    pub(super) fn checked(&self, field: &str, max_length: usize) -> Result<&str, ApiError> {
+    pub(super) fn validate(&self, field: &str, max_length: usize) -> Result<&str, ApiError> {
         check_key(field, &self.0, max_length).map(|()| self.0.as_str())
     }
 }

@@ -14,7 +14,7 @@ use tollgate::middleware::respond::refusal;
 use tollgate::quota::Cost;
 
 /// Returns the response to a refused reservation: that of the middleware, with a `detail`.
-pub(super) fn refused(
+pub(super) fn refusal_error(
     api: &Api,
     keys: &[Key],
     cost: &Cost,

@@ -94,7 +94,7 @@ struct Table {
     /// The time for which ended reservations are remembered, and their maximum number.
     kept_for: Duration,
     max: usize,
-    closed: bool,
+    is_closed: bool,
 }
 
 struct Open {
@@ -118,7 +118,7 @@ impl Reservations {
             order: VecDeque::new(),
             kept_for,
             max,
-            closed: false,
+            is_closed: false,
         };
         let admissions = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let (earlier, closed) = (Notify::new(), CancellationToken::new());
@@ -143,7 +143,7 @@ impl Reservations {
     ) -> Result<ReservationId, Permit> {
         let Some(id) = ReservationId::random() else { return Err(permit) };
         let mut table = self.table.lock();
-        if table.closed {
+        if table.is_closed {
             return Err(permit);
         }
         let first = table.open.insert(
@@ -269,7 +269,7 @@ impl Reservations {
     /// Ends all reservations, which are charged as reserved; no more can be opened.
     pub(crate) fn close(&self, now: Timestamp) {
         let mut table = self.table.lock();
-        table.closed = true;
+        table.is_closed = true;
         let open = table.open.drain();
         let expired: Vec<_> =
             open.map(|(id, open)| table.end_as_reserved(id, open, Outcome::Closed, now)).collect();

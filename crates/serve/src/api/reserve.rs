@@ -17,7 +17,7 @@ use super::error::{ApiError, invalid, stopping, unavailable, unprocessable};
 use super::extract::JsonBody;
 use super::idempotency::{HasIdempotencyKey, KeepFor};
 use super::keys::{KeyList, public_keys};
-use super::refusal::refused;
+use super::refusal::refusal_error;
 use super::reservation::OpenResponse;
 use super::reservation_body::ReservationBody;
 use super::reservations::{Reservation, ReservationPermit};
@@ -69,7 +69,7 @@ pub(super) async fn reserve(
     keyed: HasIdempotencyKey,
     JsonBody(fields): JsonBody<ReserveRequest>,
 ) -> Result<Response, ApiError> {
-    let request = fields.validated(&api)?;
+    let request = fields.validate(&api)?;
     let admission = api.reservations.try_admit().ok_or_else(too_many_reservations)?;
     let permit = acquire(&api, &request).await?;
     open(&api, keyed, permit, admission, request)
@@ -90,7 +90,7 @@ async fn acquire(api: &Api, request: &ValidatedRequest) -> Result<Permit, ApiErr
             acquire.await
         }
     };
-    result.map_err(|error| refused(api, &request.keys, &request.cost, request.wait, &error))
+    result.map_err(|error| refusal_error(api, &request.keys, &request.cost, request.wait, &error))
 }
 
 /// Opens a reservation and returns the response. If the client disconnects before it receives the
@@ -130,11 +130,11 @@ fn open(
 }
 
 impl ReserveRequest {
-    fn validated(self, api: &Api) -> Result<ValidatedRequest, ApiError> {
+    fn validate(self, api: &Api) -> Result<ValidatedRequest, ApiError> {
         let wait = Duration::from_millis(self.wait_ms.0);
         let max_wait = api.app.config.waiting.max_wait;
         Ok(ValidatedRequest {
-            keys: self.keys.checked(api.max_key_length())?,
+            keys: self.keys.validate(api.max_key_length())?,
             cost: self.cost.cost()?,
             wait: max_wait.map_or(wait, |max_wait| wait.min(max_wait)),
             ttl: self.ttl_ms.map_or_else(|| api.ttl(), |ttl| Duration::from_millis(ttl.0)),

@@ -28,7 +28,7 @@ pub(super) async fn reset(
 ) -> Result<StatusCode, ApiError> {
     match fields {
         ResetRequest::Key(key) => {
-            let key = key.checked("key", api.max_key_length())?;
+            let key = key.validate("key", api.max_key_length())?;
             api.limiter().reset(key);
         }
         ResetRequest::All(true) => api.limiter().reset_all(),

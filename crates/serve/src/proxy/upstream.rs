@@ -25,7 +25,7 @@ pub(super) struct Upstream {
     key_sources: KeySources,
     client: Client,
     /// True if the middleware retries transient failures.
-    retries: bool,
+    has_retries: bool,
     /// The maximum length of a body that is kept for another attempt, in bytes.
     max_kept: u64,
     limited: RetryService<Client, FromExtensions, Http>,
@@ -58,7 +58,7 @@ impl Upstream {
             key_sources: KeySources::new(upstream.profile, &serve.scopes),
             client: client.clone(),
             max_kept: serve.bounds.buffered as u64 / MAX_KEPT_DIVISOR,
-            retries: config.retry.attempts.get() > 1,
+            has_retries: config.retry.attempts.get() > 1,
             limited: layer.layer(client.clone()),
         })
     }
@@ -85,7 +85,7 @@ impl Upstream {
         }
         // The middleware's retries need no other copy, and a long body is released once it is sent.
         let is_short = request.body().size_hint().upper().is_some_and(|most| most <= self.max_kept);
-        let keep = is_short && !(is_limited && self.retries);
+        let keep = is_short && !(is_limited && self.has_retries);
         let kept = if keep { request.replay() } else { None };
         count_attempts(async {
             match (self.send_once(request, is_limited).await, kept) {

@@ -19,13 +19,13 @@ pub(super) struct HeldPermits {
 
 struct Table {
     permits: ExpiryMap<u64, Permit>,
-    closed: bool,
+    is_closed: bool,
 }
 
 impl HeldPermits {
     /// Creates a table of at most `max` permits.
     pub(super) fn new(max: usize) -> Self {
-        let table = Table { permits: ExpiryMap::new(), closed: false };
+        let table = Table { permits: ExpiryMap::new(), is_closed: false };
         Self { table: Mutex::new(table), max, earlier: Notify::new() }
     }
 
@@ -40,7 +40,7 @@ impl HeldPermits {
         permit: Permit,
     ) -> Result<(), Permit> {
         let mut table = self.table.lock();
-        if table.closed || table.permits.len() >= self.max {
+        if table.is_closed || table.permits.len() >= self.max {
             return Err(permit);
         }
         let first = table.permits.insert(number, until, permit);
@@ -72,7 +72,7 @@ impl HeldPermits {
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter, stopping: CancellationToken) {
         expiry_map::run(&limiter, &self.earlier, &stopping, |now| self.expire(now)).await;
         let mut table = self.table.lock();
-        table.closed = true;
+        table.is_closed = true;
         let all = table.permits.drain();
         drop(table);
         drop(all);

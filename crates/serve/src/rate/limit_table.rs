@@ -61,8 +61,8 @@ impl LimitTable {
             regexes,
             merged: RwLock::default(),
             allowed: AllowedParameters {
-                rate: serve.requests_can_set_rate,
-                queue: serve.requests_can_mod_queue,
+                can_set_rate: serve.requests_can_set_rate,
+                can_set_queue: serve.requests_can_mod_queue,
             },
         }
     }

@@ -18,8 +18,8 @@ pub(super) struct RateQuery {
 /// The parameters that the configuration allows requests to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AllowedParameters {
-    pub(super) rate: bool,
-    pub(super) queue: bool,
+    pub(super) can_set_rate: bool,
+    pub(super) can_set_queue: bool,
 }
 
 /// The status and text of an error. The texts are part of GoCC's protocol.
@@ -35,17 +35,22 @@ impl RateQuery {
             Ok(Query(pairs)) => pairs,
             Err(_) => return Err(bad("failed to parse the query")),
         };
-        let given = |name: &str| {
+        let value_of = |name: &str| {
             let pair = pairs.iter().find(|(known, _)| known == name);
             pair.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
         };
-        let can_wait = given("canWait").map(parse_bool);
+        let can_wait = value_of("canWait").map(parse_bool);
         let can_wait = can_wait.unwrap_or(Some(false)).ok_or(bad(BAD_WAIT))?;
-        let max_requests = number(given("maxRequests"), allowed.rate, BAD_RATE, RATE_DISABLED)?;
-        let max_in_queue =
-            number(given("maxRequestsInQueue"), allowed.queue, BAD_QUEUE, QUEUE_DISABLED)?;
-        let tokens = given("tokens").map(|value| value.parse().map_err(|_| bad(BAD_TOKENS)));
-        let timeout = given("timeout").map(|value| timeout(value).ok_or(bad(BAD_TIMEOUT)));
+        let max_requests =
+            number(value_of("maxRequests"), allowed.can_set_rate, BAD_RATE, RATE_DISABLED)?;
+        let max_in_queue = number(
+            value_of("maxRequestsInQueue"),
+            allowed.can_set_queue,
+            BAD_QUEUE,
+            QUEUE_DISABLED,
+        )?;
+        let tokens = value_of("tokens").map(|value| value.parse().map_err(|_| bad(BAD_TOKENS)));
+        let timeout = value_of("timeout").map(|value| timeout(value).ok_or(bad(BAD_TIMEOUT)));
         Ok(Self {
             can_wait,
             max_requests: within(max_requests, 1, RATE_OUT_OF_BOUNDS)?,
@@ -67,14 +72,14 @@ fn parse_bool(text: &str) -> Option<bool> {
 
 /// Parses a decimal number like Go's `strconv.ParseInt` with 32 bits; -1 means not set, as in GoCC.
 fn number(
-    given: Option<&str>,
-    allowed: bool,
+    value: Option<&str>,
+    is_allowed: bool,
     unreadable: &'static str,
     disabled: &'static str,
 ) -> Result<Option<i32>, QueryError> {
-    let number = given.map(|value| value.parse().map_err(|_| bad(unreadable))).transpose()?;
+    let number = value.map(|value| value.parse().map_err(|_| bad(unreadable))).transpose()?;
     match number.filter(|&number| number != -1) {
-        Some(_) if !allowed => Err((StatusCode::FORBIDDEN, disabled)),
+        Some(_) if !is_allowed => Err((StatusCode::FORBIDDEN, disabled)),
         number => Ok(number),
     }
 }
@@ -113,8 +118,8 @@ const MAX: i32 = 1_000_000_000;
 mod tests {
     use super::*;
 
-    const ALL: AllowedParameters = AllowedParameters { rate: true, queue: true };
-    const NONE: AllowedParameters = AllowedParameters { rate: false, queue: false };
+    const ALL: AllowedParameters = AllowedParameters { can_set_rate: true, can_set_queue: true };
+    const NONE: AllowedParameters = AllowedParameters { can_set_rate: false, can_set_queue: false };
 
     fn parse(query: &str, allowed: AllowedParameters) -> Result<RateQuery, (u16, &'static str)> {
         let uri = format!("/rate/k{query}").parse().unwrap();
