@@ -4,7 +4,7 @@ use std::iter::successors;
 
 /// Formats an error and its causes on one line, separated by `: `.
 ///
-/// A cause whose text the error before it already ends with is left out, since many errors include the
+/// Omits a cause if the text of the error before it already ends with it, since many errors include the
 /// text of their source.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorChain<'a>(pub &'a (dyn Error + 'static));

@@ -268,12 +268,12 @@ impl Bucket {
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: Timestamp) -> bool {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.fits(s, cost, now),
-            _ => self.fits_otherwise(rule, cost, now),
+            _ => self.fits_slow_path(rule, cost, now),
         }
     }
 
     #[inline(never)]
-    fn fits_otherwise(&self, rule: &Rule, cost: u64, now: Timestamp) -> bool {
+    fn fits_slow_path(&self, rule: &Rule, cost: u64, now: Timestamp) -> bool {
         cost <= rule.capacity() && self.check(rule, cost, now).is_ok()
     }
 
@@ -294,12 +294,12 @@ impl Bucket {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if !rule.holds() => b.take(s, amount, now),
             (State::Token(b), _) => b.hold(amount),
-            _ => self.reserve_otherwise(rule, amount, now),
+            _ => self.reserve_slow_path(rule, amount, now),
         }
     }
 
     #[inline(never)]
-    fn reserve_otherwise(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
+    fn reserve_slow_path(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
         if rule.holds() {
             self.hold(amount);
         } else {

@@ -9,8 +9,8 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::buffered_body::{BufferedBody, Buffering};
-use super::peek::stated_size;
+use super::buffered_body::{BodyBuffer, BufferedBody};
+use super::peek::content_length;
 
 /// Buffers request bodies, so that the inner [`RateLimitLayer`](super::RateLimitLayer) can read the
 /// model and estimate the cost. It is for bodies that aren't in memory: streams, `axum::body::Body`,
@@ -78,7 +78,7 @@ pin_project! {
     where
         B: Body,
     {
-        Buffering { parts: Option<http::request::Parts>, body: Buffering<B> },
+        Buffering { parts: Option<http::request::Parts>, body: BodyBuffer<B> },
         // The body has been read; the inner service is not ready yet.
         Readying { request: Option<Request<BufferedBody<B>>> },
         Called { #[pin] future: F },
@@ -130,8 +130,8 @@ where
         let inner = self.inner.clone();
         self.inner = inner.clone();
         let (parts, body) = request.into_parts();
-        let stated = stated_size(&parts.headers);
-        let body = Buffering::new(body, self.bound, stated);
+        let content_length = content_length(&parts.headers);
+        let body = BodyBuffer::new(body, self.bound, content_length);
         BufferBodyFuture { stage: Stage::Buffering { parts: Some(parts), body }, inner }
     }
 }

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-use super::peek::{PeekBody, stated_size};
+use super::peek::{PeekBody, content_length};
 
 /// A request body that [`BufferBodyLayer`](super::BufferBodyLayer) has buffered, completely or up to
 /// its bound.
@@ -20,25 +20,25 @@ pub struct BufferedBody<B: Body> {
     next: Option<Result<Frame<Bytes>, B::Error>>,
     rest: Option<B>,
     whole: bool,
-    stated: Option<u64>,
+    content_length: Option<u64>,
 }
 
 /// A body that is being read into a [`BufferedBody`].
-pub(super) struct Buffering<B: Body> {
+pub(super) struct BodyBuffer<B: Body> {
     /// The first frame; moved into `joined` when a second frame arrives.
     first: Bytes,
     joined: BytesMut,
     rest: Option<B>,
     bound: usize,
-    stated: Option<u64>,
+    content_length: Option<u64>,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
-    /// Buffers up to `bound` bytes of `body`, or none if its size hint or the `stated` content length
+impl<B: Body<Data = Bytes> + Unpin> BodyBuffer<B> {
+    /// Buffers up to `bound` bytes of `body`, or none if its size hint or the `content_length`
     /// exceeds `bound`.
-    pub(super) fn new(body: B, bound: usize, stated: Option<u64>) -> Self {
+    pub(super) fn new(body: B, bound: usize, content_length: Option<u64>) -> Self {
         let (first, joined) = (Bytes::new(), BytesMut::new());
-        Self { first, joined, rest: Some(body), bound, stated }
+        Self { first, joined, rest: Some(body), bound, content_length }
     }
 
     /// Polls for the buffered body. Must not be polled again after it has returned `Ready`.
@@ -72,7 +72,7 @@ impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
     fn is_too_long(&self) -> bool {
         let lower = self.rest.as_ref().map_or(0, |body| body.size_hint().lower());
         let bound = u64::try_from(self.bound).unwrap_or(u64::MAX);
-        self.len() == 0 && lower.max(self.stated.unwrap_or(0)) > bound
+        self.len() == 0 && lower.max(self.content_length.unwrap_or(0)) > bound
     }
 
     fn len(&self) -> usize {
@@ -99,7 +99,7 @@ impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
         let first = std::mem::take(&mut self.first);
         let ahead = if joined.is_empty() { first } else { joined.freeze() };
         let rest = self.rest.take();
-        BufferedBody { ahead, next, rest, whole, stated: self.stated }
+        BufferedBody { ahead, next, rest, whole, content_length: self.content_length }
     }
 }
 
@@ -111,8 +111,8 @@ impl<B: Body<Data = Bytes> + Unpin> BufferedBody<B> {
     /// # Cancel safety
     /// Dropping the future drops the buffered bytes and the body.
     pub async fn read(body: B, headers: &HeaderMap, bound: usize) -> Self {
-        let mut buffering = Buffering::new(body, bound, stated_size(headers));
-        poll_fn(|cx| buffering.poll_buffered(cx)).await
+        let mut buffer = BodyBuffer::new(body, bound, content_length(headers));
+        poll_fn(|cx| buffer.poll_buffered(cx)).await
     }
 }
 
@@ -173,7 +173,7 @@ impl<B: Body<Data = Bytes>> PeekBody for BufferedBody<B> {
     /// Returns the exact size by the size hint or the `content-length`, otherwise the lower bound.
     fn size(&self) -> Option<u64> {
         let remaining = self.remaining();
-        remaining.exact().or(self.stated).or(Some(remaining.lower()))
+        remaining.exact().or(self.content_length).or(Some(remaining.lower()))
     }
 
     fn has_trailers(&self) -> bool {
@@ -188,7 +188,7 @@ impl<B: Body<Data = Bytes>> PeekBody for BufferedBody<B> {
             next: None,
             rest: None,
             whole,
-            stated: self.stated,
+            content_length: self.content_length,
         })
     }
 }
@@ -227,7 +227,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {
 impl<B: Body> From<String> for BufferedBody<B> {
     /// Creates a body that is completely in memory.
     fn from(text: String) -> Self {
-        Self { ahead: text.into(), next: None, rest: None, whole: true, stated: None }
+        Self { ahead: text.into(), next: None, rest: None, whole: true, content_length: None }
     }
 }
 

@@ -41,7 +41,7 @@ pin_project! {
         // The inner service was called. Nearly every future starts in this state.
         Sent { #[pin] future: F },
         // The request waits in the queue; the readiness of the called service was released.
-        Waiting { waiting: Option<Box<Waiting<S, Request>>> },
+        Waiting { waiting: Option<Box<QueuedRequest<S, Request>>> },
         // The request was admitted; a clone of the inner service is not ready yet.
         Readying { unsent: Option<Box<(S, Request)>> },
         // The limiter refused the request.
@@ -50,7 +50,7 @@ pin_project! {
 }
 
 /// A request in the queue. It is boxed to keep the future of an immediately admitted request small.
-struct Waiting<S, Request> {
+struct QueuedRequest<S, Request> {
     acquire: Acquire,
     inner: S,
     request: Request,
@@ -60,8 +60,8 @@ struct Waiting<S, Request> {
     record: Option<Box<Record>>,
 }
 
-/// The result of a request's arrival, where the limiter didn't refuse it.
-pub(super) enum Arrived {
+/// The outcome for a request that arrived at the limiter and wasn't refused.
+pub(super) enum Arrival {
     Granted(Permit),
     /// Boxed, since nearly every request is granted immediately.
     Queued(Box<Acquire>),
@@ -92,9 +92,9 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         Self { guard: Some(guard), state, shared }
     }
 
-    /// Continues a request that has arrived; `inner` is not ready yet.
-    pub(super) fn arrived(
-        arrived: Arrived,
+    /// Continues a request after its arrival; `inner` is not ready yet.
+    pub(super) fn from_arrival(
+        arrival: Arrival,
         inner: S,
         request: Request,
         mut classified: Classified,
@@ -102,16 +102,17 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
     ) -> Self {
         let arrived_at = classified.journey.as_ref().map(|_| shared.limiter.now());
         let record = Record::start(&shared.limiter, &classified);
-        match arrived {
-            Arrived::Granted(permit) => {
+        match arrival {
+            Arrival::Granted(permit) => {
                 let guard =
                     Some(ResponseGuard::new(permit, &mut classified, record, arrived_at, &shared));
                 let state = State::Readying { unsent: Some(Box::new((inner, request))) };
                 Self { state, guard, shared }
             }
-            Arrived::Queued(acquire) => {
+            Arrival::Queued(acquire) => {
                 let (acquire, arrived) = (*acquire, arrived_at);
-                let waiting = Waiting { acquire, inner, request, classified, arrived, record };
+                let waiting =
+                    QueuedRequest { acquire, inner, request, classified, arrived, record };
                 let state = State::Waiting { waiting: Some(Box::new(waiting)) };
                 Self { state, guard: None, shared }
             }
@@ -149,7 +150,8 @@ where
             None => {
                 *inner = inner.clone();
                 let inner = inner.clone();
-                let waiting = Waiting { acquire, inner, request, classified, arrived, record };
+                let waiting =
+                    QueuedRequest { acquire, inner, request, classified, arrived, record };
                 State::Waiting { waiting: Some(Box::new(waiting)) }
             }
         };
@@ -165,7 +167,7 @@ where
 {
     /// Polls for the observed response, without boxing the inner service's error.
     #[inline]
-    pub(super) fn poll_ended(
+    pub(super) fn poll_observed(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<O::Observed, Failure<S::Error>>> {
@@ -241,7 +243,7 @@ where
     }
 }
 
-impl<S, Request> Waiting<S, Request> {
+impl<S, Request> QueuedRequest<S, Request> {
     /// Returns the next state of a request that was admitted or refused.
     fn ended<F, C, O>(
         self,
@@ -302,7 +304,7 @@ where
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_ended(cx).map_err(RateLimitError::from)
+        self.poll_observed(cx).map_err(RateLimitError::from)
     }
 }
 

@@ -28,7 +28,7 @@ pub trait PeekBody {
 }
 
 /// Returns the `content-length`, if the headers contain a valid one.
-pub(super) fn stated_size(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

@@ -13,7 +13,7 @@ use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 /// It is large, since it holds the scanner in place: create it when the response arrives, and avoid
 /// moves.
 pub struct Reading {
-    body: Body,
+    body: BodyState,
     guard: ResponseGuard,
     /// `true` until the first usage in the body has settled the dimensions that settle early.
     settles_early: bool,
@@ -23,7 +23,7 @@ pub struct Reading {
 
 /// The state of reading a body.
 #[expect(clippy::large_enum_variant, reason = "not boxed, so that a response needs no allocation")]
-enum Body {
+enum BodyState {
     /// A successful response, scanned for its usage or an error.
     Success(Profile, Scanner),
     /// A refusal, with the beginning of its body.
@@ -43,22 +43,22 @@ impl Reading {
             () if is_refusal(status) => {
                 let refusal = Refusal::new(&guard, profile, status, headers);
                 match is_plain(headers) {
-                    true => Body::Refusal(Box::new(refusal)),
+                    true => BodyState::Refusal(Box::new(refusal)),
                     // The body is compressed: only the head can be read.
                     false => {
                         refusal.end(&guard);
-                        Body::Unread
+                        BodyState::Unread
                     }
                 }
             }
             () if status.as_u16() < 400 && is_plain(headers) => {
-                Body::Success(profile, Scanner::of(profile, headers))
+                BodyState::Success(profile, Scanner::of(profile, headers))
             }
             () => {
                 if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
                     guard.on_unread_body(encoding);
                 }
-                Body::Unread
+                BodyState::Unread
             }
         };
         let settles_early = profile.settled_early().next().is_some();
@@ -68,7 +68,7 @@ impl Reading {
     /// Reads the next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.body {
-            Body::Success(profile, scanner) => {
+            BodyState::Success(profile, scanner) => {
                 scanner.feed(bytes);
                 if self.settles_early
                     && let Some(usage) = scanner.usage()
@@ -77,12 +77,12 @@ impl Reading {
                     self.settles_early = false;
                 }
             }
-            Body::Refusal(refusal) => {
+            BodyState::Refusal(refusal) => {
                 if refusal.bytes(bytes) {
                     self.finish();
                 }
             }
-            Body::Unread => {}
+            BodyState::Unread => {}
         }
     }
 
@@ -105,13 +105,13 @@ impl Reading {
     /// Finishes reading. A refusal holds the key before the reservation ends, since the end of the
     /// reservation may admit the next request.
     fn finish(&mut self) -> Option<Box<ApiError>> {
-        match std::mem::replace(&mut self.body, Body::Unread) {
-            Body::Success(profile, scanner) => self.on_success(profile, scanner.finish()),
-            Body::Refusal(refusal) => {
+        match std::mem::replace(&mut self.body, BodyState::Unread) {
+            BodyState::Success(profile, scanner) => self.on_success(profile, scanner.finish()),
+            BodyState::Refusal(refusal) => {
                 refusal.end(&self.guard);
                 None
             }
-            Body::Unread => None,
+            BodyState::Unread => None,
         }
     }
 

@@ -8,7 +8,7 @@ use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
 use super::http::Http;
 use super::observe::Observe;
-use super::peek::{PeekBody, stated_size};
+use super::peek::{PeekBody, content_length};
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging, Verdict};
 use super::unsent::is_unsent;
@@ -46,7 +46,7 @@ impl Classify<Request> for Http {
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
         let path = request.url().path();
         let Some(body) = request.body() else { return self.read(path, Some(&[]), None, key) };
-        let size = body.size().or_else(|| stated_size(request.headers()));
+        let size = body.size().or_else(|| content_length(request.headers()));
         body.peek(|bytes| self.read(path, bytes, size, key))
     }
 }
@@ -96,7 +96,8 @@ impl Judge<Response> for Http {
     }
 }
 
-/// The future of judging a `reqwest::Response`, as [`Judging`] is of an `http::Response`.
+/// A future that reads a `reqwest::Response` ahead until the retry verdict is known, as [`Judging`] does
+/// with an `http::Response`.
 #[derive(Debug)]
 pub struct ReqwestJudging {
     judging: Judging<Body>,

@@ -6,7 +6,7 @@ use tower_service::Service;
 
 use super::classify::{Classified, Classify};
 use super::error::{BoxError, Failure, RateLimitError};
-use super::future::{Arrived, ResponseFuture};
+use super::future::{Arrival, ResponseFuture};
 use super::http::Http;
 use super::observe::Observe;
 use super::record::Record;
@@ -162,11 +162,11 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         &self,
         classified: &Classified,
         deadline: Option<Timestamp>,
-    ) -> Result<Arrived, AcquireError> {
+    ) -> Result<Arrival, AcquireError> {
         let mut acquire = self.acquire(classified, deadline);
         match acquire.arrive() {
-            Some(granted) => granted.map(Arrived::Granted),
-            None => Ok(Arrived::Queued(Box::new(acquire))),
+            Some(granted) => granted.map(Arrival::Granted),
+            None => Ok(Arrival::Queued(Box::new(acquire))),
         }
     }
 
@@ -174,7 +174,7 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
     /// the inner service.
     pub(super) fn send_queued<Request>(
         &self,
-        arrived: Arrived,
+        arrival: Arrival,
         request: Request,
         classified: Classified,
     ) -> ResponseFuture<S, Request, C, O>
@@ -182,7 +182,7 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         S: Service<Request>,
     {
         let (inner, shared) = (self.inner.clone(), Arc::clone(&self.shared));
-        ResponseFuture::arrived(arrived, inner, request, classified, shared)
+        ResponseFuture::from_arrival(arrival, inner, request, classified, shared)
     }
 
     pub(super) fn judge(&self) -> &O {

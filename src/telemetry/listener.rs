@@ -25,16 +25,16 @@ impl Listener {
     pub(super) fn on_event(&self, event: &Event) {
         match event {
             Event::Granted { key, .. } => self.count(&GRANTED, key),
-            Event::Denied { key, dimension, .. } => self.denied(key, dimension.as_ref()),
-            Event::Waited { key, duration, .. } => self.waited(key, *duration),
+            Event::Denied { key, dimension, .. } => self.record_denial(key, dimension.as_ref()),
+            Event::Waited { key, duration, .. } => self.record_wait(key, *duration),
             Event::Settled { key, charged: None, .. } => self.count(&RELEASED, key),
             Event::Settled { key, reserved, charged: Some(charged) } => {
-                self.settled(self.names.of(key), reserved, charged);
+                self.record_settlement(self.names.of(key), reserved, charged);
             }
             Event::CoolingDown { key, .. } => self.count(&COOLING_DOWN, key),
             Event::Reduced { key, .. } => self.count(&REDUCED, key),
             Event::Recovered { key, .. } => self.count(&RECOVERED, key),
-            Event::Exchanged(exchange) => self.exchanged(exchange),
+            Event::Exchanged(exchange) => self.record_exchange(exchange),
             _ => {}
         }
     }
@@ -43,16 +43,16 @@ impl Listener {
         self.sink.count(metric, &[self.names.of(key)], 1);
     }
 
-    fn denied(&self, key: &str, dimension: Option<&Dimension>) {
+    fn record_denial(&self, key: &str, dimension: Option<&Dimension>) {
         let dimension = dimension.map_or(NONE, |dimension| self.dimensions.of(dimension.as_str()));
         self.sink.count(&DENIED, &[self.names.of(key), dimension], 1);
     }
 
-    fn waited(&self, key: &str, duration: Duration) {
+    fn record_wait(&self, key: &str, duration: Duration) {
         self.sink.record(&WAIT, &[self.names.of(key)], duration.as_secs_f64());
     }
 
-    fn settled(&self, key: SharedString, reserved: &Cost, charged: &Cost) {
+    fn record_settlement(&self, key: SharedString, reserved: &Cost, charged: &Cost) {
         for dimension in [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens] {
             let (reserved, charged) = (reserved.amount(&dimension), charged.amount(&dimension));
             if (reserved, charged) != (0, 0) {
@@ -72,10 +72,10 @@ impl Listener {
         self.sink.count(&SETTLED, &[key], 1);
     }
 
-    fn exchanged(&self, exchange: &Exchange) {
+    fn record_exchange(&self, exchange: &Exchange) {
         let Exchange { model, provider, operation, error, usage, duration, .. } = exchange;
         let model = match self.names.of(model) {
-            // The request is limited by another key than the model, such as an account.
+            // A key other than the model limits the request, such as an account.
             name if name == OTHER => self.names.of(&exchange.key),
             name => name,
         };

@@ -45,7 +45,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut future = self.project().inner;
-        Poll::Ready(match ready!(future.as_mut().poll_ended(cx)) {
+        Poll::Ready(match ready!(future.as_mut().poll_observed(cx)) {
             Ok(response) => Ok(response),
             Err(Failure::Inner(error)) => Err(error),
             Err(Failure::Limited(refused)) => {

@@ -22,7 +22,7 @@
 //!
 //! | aspect | behavior |
 //! |---|---|
-//! | key | one per [`Scope`]: header, path, route, address, extension or closure. A request is admitted by all scopes, or no scope is charged |
+//! | key | one per [`Scope`]: header, path, route, address, extension or closure. A request is admitted if all scopes admit it; otherwise no scope is charged |
 //! | cost | one request; tokens as returned by [`cost`](RespondLayer::cost). Bodies aren't read |
 //! | wait | none, or up to [`max_wait`](RespondLayer::max_wait). `poll_ready` never waits for quota |
 //! | charge | the reserved cost, unless [`charge`](RespondLayer::charge) or an [`ActualCost`](crate::middleware::ActualCost) in the response's extensions states the actual one |

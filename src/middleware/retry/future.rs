@@ -6,7 +6,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::judge::Judge;
-use super::remaining::{Next, Remaining};
+use super::remaining_retries::{NextStep, RemainingRetries};
 use super::replay::Replay;
 use crate::limiter::Sleep;
 use crate::middleware::{BoxError, Classify, RateLimitError, ResponseFuture};
@@ -26,7 +26,7 @@ pin_project! {
         #[pin]
         stage: Stage<S, Request, C, O>,
         // `None` for a request that can't be retried.
-        remaining: Option<Box<Remaining<S, Request, C, O>>>,
+        remaining: Option<Box<RemainingRetries<S, Request, C, O>>>,
     }
 }
 
@@ -54,7 +54,7 @@ where
 {
     pub(super) fn new(
         first: ResponseFuture<S, Request, C, O>,
-        remaining: Option<Box<Remaining<S, Request, C, O>>>,
+        remaining: Option<Box<RemainingRetries<S, Request, C, O>>>,
     ) -> Self {
         Self { stage: Stage::Sending { future: first }, remaining }
     }
@@ -89,8 +89,10 @@ where
                 }
             };
             match next {
-                Next::Stage(stage) => this.stage.set(stage),
-                Next::Finished(result) => return Poll::Ready(result.map_err(RateLimitError::from)),
+                NextStep::Stage(stage) => this.stage.set(stage),
+                NextStep::Finished(result) => {
+                    return Poll::Ready(result.map_err(RateLimitError::from));
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use tower_service::Service;
 
 use super::future::RetryFuture;
 use super::judge::Judge;
-use super::remaining::Remaining;
+use super::remaining_retries::RemainingRetries;
 use super::replay::Replay;
 use crate::middleware::{BoxError, Classify, RateLimitError, RateLimitService};
 
@@ -46,7 +46,7 @@ where
         let (classified, ask_deadline) = self.limited.classify(&request);
         let deadline = self.limited.deadline(&classified, ask_deadline);
         let (service, journey) = (self.limited.clone(), classified.journey.clone());
-        let remaining = Remaining::new(service, copy, self.retries, deadline, journey);
+        let remaining = RemainingRetries::new(service, copy, self.retries, deadline, journey);
         let first = self.limited.send_classified(request, classified, deadline);
         RetryFuture::new(first, Some(Box::new(remaining)))
     }

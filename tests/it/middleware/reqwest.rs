@@ -173,8 +173,8 @@ mod simulated {
 
     const BURST: Duration = Duration::from_secs(1);
 
-    /// Starts a server with 30 requests per second and a token limit that binds equally: a burst of
-    /// 30, then 30 per second.
+    /// Starts a server that admits a burst of 30 requests and then 30 per second, by its limits of
+    /// requests and of tokens alike.
     async fn server() -> (SimulatedServer, String) {
         let settings = Settings::default()
             .with_rpm(1_800)

@@ -13,7 +13,7 @@ use crate::middleware::{Classify, Journey, RateLimitService};
 use crate::timestamp::Timestamp;
 
 /// The remaining retries of a request.
-pub(super) struct Remaining<S, Request, C, O>
+pub(super) struct RemainingRetries<S, Request, C, O>
 where
     S: Service<Request>,
     O: Judge<S::Response>,
@@ -35,7 +35,7 @@ where
 
 /// The next step after a stage has completed.
 #[expect(clippy::large_enum_variant, reason = "moved once, not stored")]
-pub(super) enum Next<S, Request, C, O>
+pub(super) enum NextStep<S, Request, C, O>
 where
     S: Service<Request>,
     O: Judge<S::Response>,
@@ -44,7 +44,7 @@ where
     Finished(Result<O::Observed, Failure<S::Error>>),
 }
 
-impl<S, Request, C, O> Remaining<S, Request, C, O>
+impl<S, Request, C, O> RemainingRetries<S, Request, C, O>
 where
     S: Service<Request>,
     O: Judge<S::Response>,
@@ -69,7 +69,7 @@ where
     }
 }
 
-impl<S, Request, C, O> Remaining<S, Request, C, O>
+impl<S, Request, C, O> RemainingRetries<S, Request, C, O>
 where
     S: Service<Request> + Clone,
     S::Error: 'static,
@@ -81,17 +81,17 @@ where
     pub(super) fn on_result(
         &mut self,
         result: GuardedResponse<S, Request>,
-    ) -> Next<S, Request, C, O> {
+    ) -> NextStep<S, Request, C, O> {
         let judge = self.service.judge();
         match result {
             Ok((response, guard)) if self.request.is_some() => {
                 self.last = None;
                 match judge.judge(response, guard, self.deadline) {
-                    Judged::Judging(judging) => Next::Stage(Stage::Judging { judging }),
-                    Judged::Passed(response) => Next::Finished(Ok(response)),
+                    Judged::Judging(judging) => NextStep::Stage(Stage::Judging { judging }),
+                    Judged::Passed(response) => NextStep::Finished(Ok(response)),
                 }
             }
-            Ok((response, guard)) => Next::Finished(Ok(judge.observe(response, guard))),
+            Ok((response, guard)) => NextStep::Finished(Ok(judge.observe(response, guard))),
             Err(Failure::Inner(error)) if self.request.is_some() && judge.is_retryable(&error) => {
                 self.finish_attempt(Err(error), Verdict::Retry(None))
             }
@@ -102,7 +102,7 @@ where
                 }
                 self.give_up()
             }
-            Err(failure) => Next::Finished(Err(failure)),
+            Err(failure) => NextStep::Finished(Err(failure)),
         }
     }
 
@@ -111,14 +111,14 @@ where
         &mut self,
         result: Result<O::Observed, S::Error>,
         verdict: Verdict,
-    ) -> Next<S, Request, C, O> {
+    ) -> NextStep<S, Request, C, O> {
         let Verdict::Retry(delay) = verdict else { return finished(result) };
         let Some(stage) = self.pause(delay) else { return finished(result) };
         let last = self.last.insert(result);
         if let Ok(response) = last {
             self.service.judge().before_retry(response);
         }
-        Next::Stage(stage)
+        NextStep::Stage(stage)
     }
 
     fn pause(&mut self, delay: Option<Duration>) -> Option<Stage<S, Request, C, O>> {
@@ -135,9 +135,9 @@ where
 
     /// Sends the next attempt after a pause, or returns the last result if the limiter was closed
     /// meanwhile.
-    pub(super) fn on_pause_end(&mut self) -> Next<S, Request, C, O> {
+    pub(super) fn on_pause_end(&mut self) -> NextStep<S, Request, C, O> {
         match self.resend() {
-            Some(stage) => Next::Stage(stage),
+            Some(stage) => NextStep::Stage(stage),
             None => self.give_up(),
         }
     }
@@ -159,17 +159,17 @@ where
     }
 
     /// Returns the result of the last attempt to the caller.
-    fn give_up(&mut self) -> Next<S, Request, C, O> {
+    fn give_up(&mut self) -> NextStep<S, Request, C, O> {
         finished(self.last.take().expect(HAS_LAST))
     }
 }
 
-fn finished<S, Request, C, O>(result: Result<O::Observed, S::Error>) -> Next<S, Request, C, O>
+fn finished<S, Request, C, O>(result: Result<O::Observed, S::Error>) -> NextStep<S, Request, C, O>
 where
     S: Service<Request>,
     O: Judge<S::Response>,
 {
-    Next::Finished(result.map_err(Failure::Inner))
+    NextStep::Finished(result.map_err(Failure::Inner))
 }
 
 const HAS_LAST: &str = "the last result is stored before a retry";
