@@ -44,18 +44,18 @@ mod concurrency;
 mod fixed_window;
 mod grid_window;
 mod packed;
+#[cfg(feature = "redis")]
+mod parameters;
 mod rule;
 mod sliding_window;
-#[cfg(feature = "redis")]
-mod terms;
 mod timeline;
 mod token_bucket;
 mod wait;
 
 pub use admission::{charge, check, commit, fits, release, reserve, settle};
 pub use bucket::{Bucket, Level, Saved};
-pub use rule::Rule;
 #[cfg(feature = "redis")]
-pub(crate) use terms::Terms;
+pub(crate) use parameters::Parameters;
+pub use rule::Rule;
 pub use timeline::Timeline;
 pub use wait::{Shortfall, Wait};

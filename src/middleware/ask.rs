@@ -2,7 +2,7 @@ use super::scope_key::ScopeKey;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// Overrides for one request: its key, its cost, its deadline. Insert it into the extensions of an
+/// The overrides of one request's key, cost and deadline. Insert it into the extensions of an
 /// `http::Request`.
 ///
 /// ```

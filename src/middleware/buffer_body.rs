@@ -12,17 +12,17 @@ use tower_service::Service;
 use super::buffered_body::{BodyBuffer, BufferedBody};
 use super::peek::content_length;
 
-/// Buffers request bodies, so that the inner [`RateLimitLayer`](super::RateLimitLayer) can read the
-/// model and estimate the cost. It is for bodies that aren't in memory: streams, `axum::body::Body`,
-/// `hyper::body::Incoming` and boxed bodies (use `Box::pin` for a body that isn't `Unpin`).
+/// A layer that buffers request bodies, so that the inner [`RateLimitLayer`](super::RateLimitLayer) can
+/// read the model and estimate the cost. Use it for bodies that aren't in memory: streams,
+/// `axum::body::Body`, `hyper::body::Incoming` and boxed bodies (`Box::pin` a body that isn't `Unpin`).
 ///
 /// A body up to the bound is read completely. A longer body, or one that fails, is forwarded: first
 /// the bytes that were read, then the remaining frames as they arrive. Its cost is estimated from its
 /// size, or from the lower bound of its size if the size is unknown.
 ///
-/// Each request holds at most twice the bound (a buffer grows by doubling) plus one frame, and
-/// nothing if the body states a length above the bound. The layer limits neither the length of a body
-/// nor the time that it takes: a request is queued for admission only after its body has been read.
+/// Each request needs at most twice the bound of memory (a buffer grows by doubling) plus one frame, and
+/// none if the body states a length above the bound. The layer limits neither the length of a body nor
+/// the time that it takes. A request is queued for admission only after its body has been read.
 ///
 /// ```
 /// use tollgate::middleware::{BufferBodyLayer, RateLimitLayer};

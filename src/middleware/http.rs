@@ -13,8 +13,8 @@ use super::unsent::is_unsent;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
 
-/// Classifies HTTP requests and observes HTTP responses in a provider's format. The key is the model
-/// that the request names.
+/// The [`Classify`] and [`Observe`] of HTTP requests and responses in a provider's format. The key is the
+/// model that the request names.
 #[derive(Debug, Clone, Copy)]
 pub struct Http {
     profile: Profile,

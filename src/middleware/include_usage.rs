@@ -10,9 +10,9 @@ use tower_service::Service;
 
 use super::peek::PeekBody;
 
-/// Requests usage in streamed responses: adds `"stream_options": {"include_usage": true}` to chat and
-/// text completions in OpenAI's format with `"stream": true`, unless the request sets `include_usage`
-/// itself. Add it outside a [`RateLimitLayer`](super::RateLimitLayer), which then settles with the
+/// A layer that requests usage in streamed responses. It adds `"stream_options": {"include_usage": true}`
+/// to chat and text completions in OpenAI's format with `"stream": true`, unless the request sets
+/// `include_usage` itself. Add it outside a [`RateLimitLayer`](super::RateLimitLayer), which then settles with the
 /// actual usage instead of the reserved cost.
 ///
 /// The caller receives one more chunk before `[DONE]`, with `"choices": []` and the usage; code that

@@ -14,8 +14,8 @@ use super::typical_cost::TypicalCost;
 use crate::limiter::Limiter;
 use crate::provider::{COMPATIBLE, Profile};
 
-/// Applies a [`Limiter`] to the requests of a service. See the [module](super) for the order of
-/// events.
+/// A layer that applies a [`Limiter`] to the requests of a service. See the [module](super) for the steps
+/// of a request.
 ///
 /// All state is in the limiter, so that all services that one layer creates share the limits.
 ///

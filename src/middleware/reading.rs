@@ -7,8 +7,8 @@ use super::refusal::Refusal;
 use super::response_guard::ResponseGuard;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 
-/// Reads the body of a response for its usage or, if the provider refused the request, for the delay
-/// until a retry. Dropping it ends the reservation.
+/// A reader of a response body, for its usage or, if the provider refused the request, for the delay until
+/// a retry. Dropping it ends the reservation.
 ///
 /// It is large, since it holds the scanner in place: create it when the response arrives, and avoid
 /// moves.

@@ -17,8 +17,8 @@ use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, Usage};
 use crate::timestamp::Timestamp;
 
-/// Guards the reservation of a request from its admission to the end of its response. Dropping it
-/// releases the reservation if the request was not sent, and settles it otherwise.
+/// A guard of a request's reservation, from its admission to the end of its response. Dropping it releases
+/// the reservation if the request was not sent, and settles it otherwise.
 pub struct ResponseGuard {
     permit: Option<Permit>,
     /// Set once a response may outlive the service's future, which holds the limiter until then.

@@ -7,7 +7,7 @@ use ::metrics::SharedString;
 use super::label_set::{LabelSet, OTHER};
 use crate::limiter::WeakLimiter;
 
-/// Returns the label of a key.
+/// A function that returns the label of a key, or `None` for the default label.
 pub(super) type NameFn = Arc<dyn Fn(&str) -> Option<Key> + Send + Sync>;
 
 /// The labels of the keys of a limiter: the names of their quotas.

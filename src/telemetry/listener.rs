@@ -12,7 +12,7 @@ use super::sink::Sink;
 use crate::limiter::{Event, Exchange};
 use crate::quota::{Cost, Dimension, Usage};
 
-/// Converts the events of a limiter to metrics.
+/// A listener that records the events of a limiter as metrics.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) sink: Sink,

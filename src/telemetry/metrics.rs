@@ -11,7 +11,7 @@ use super::meter::Meter;
 use super::sink::Sink;
 use crate::limiter::Limiter;
 
-/// Reports the metrics of a limiter to a recorder. The [module](super) lists them.
+/// The metrics of a limiter, and the recorder that receives them. The [module](super) lists them.
 #[derive(Clone)]
 pub struct Metrics {
     sink: Sink,

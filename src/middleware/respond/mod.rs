@@ -40,14 +40,15 @@
 //! RateLimit: "peer-rpm";r=59;t=59, "service-rpm";r=5999;t=60, "service-concurrency";r=499
 //! ```
 //!
-//! - `q` is the limit and `w` its window, where that is a whole number of seconds.
-//! - `r` is the remaining amount, and `t` the effective window in seconds over which a client should
-//!   spread it: until the limit is unused again, and at least as long as the limit takes to refill `r`.
-//! - `qu` is the unit: absent for requests, `concurrent-requests`, and otherwise the name of the
-//!   dimension (`tokens`), which the draft's registry doesn't contain.
+//! - `q` is the limit, and `w` its window if that is a whole number of seconds.
+//! - `r` is the remaining amount, and `t` the effective window: the seconds over which a client should
+//!   spread that amount. It lasts until the limit is unused again, and at least as long as the limit takes
+//!   to refill `r`.
+//! - `qu` is the unit: absent for requests, `concurrent-requests` for requests in flight, and otherwise the
+//!   name of the dimension (`tokens`), which the draft's registry doesn't contain.
 //! - Partition keys (`pk`) aren't sent, since they could be secrets.
 //!
-//! The key of a scope is `name:value`, with header names in lower case. Quotas match it by glob
+//! The key of a scope is `name:value`, with header names in lower case. Globs of quotas match it
 //! (`x-api-key:*`). A key without a quota isn't limited, which the limiter logs once; with
 //! `UnknownKey::Refuse` it is refused. Use [`Margin::NONE`](crate::quota::Margin::NONE) for the limiter
 //! of a server: a margin makes waits longer than the limits require.

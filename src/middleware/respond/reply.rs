@@ -11,7 +11,8 @@ use super::policies::PolicyCache;
 use crate::middleware::{ActualCost, Observe, ResponseGuard};
 use crate::quota::Cost;
 
-/// Adds the rate-limit header fields to the responses of the inner service.
+/// The [`Observe`] of server mode, which adds the rate-limit header fields to the responses of the inner
+/// service.
 #[derive(Clone, Default)]
 pub struct Reply {
     charge: Option<Arc<ChargeFn>>,

@@ -3,7 +3,7 @@ use smallvec::SmallVec;
 
 use super::call::{Amounts, Call, LeaseRequest, MAX_AMOUNT, Operation, Part};
 use super::text::{ScriptText, TEXT};
-use crate::engine::{Rule, Terms};
+use crate::engine::{Parameters, Rule};
 use crate::quota::Grid;
 use crate::timestamp::Timestamp;
 
@@ -101,29 +101,31 @@ impl Encoder {
     }
 
     fn rule(&mut self, rule: &Rule, amount: u64, expected: u64) {
-        let terms = rule.terms();
+        let parameters = rule.parameters();
         let head = [
             tag(rule),
-            kind(terms),
+            kind(parameters),
             u64::from(rule.holds()),
             amount.min(MAX_AMOUNT),
             rule.needed(amount).min(MAX_AMOUNT),
         ];
         self.extend(head);
-        match terms {
-            Terms::Token { burst, per_nano, per_token, margin } => {
+        match parameters {
+            Parameters::Token { burst, per_nano, per_token, margin } => {
                 self.push(burst.min(MAX_AMOUNT));
                 self.token(per_nano, per_token, margin);
             }
-            Terms::Sliding { limit, span } => self.extend([limit.min(MAX_AMOUNT), micros(span)]),
-            Terms::Fixed { limit, window, margin } => {
+            Parameters::Sliding { limit, span } => {
+                self.extend([limit.min(MAX_AMOUNT), micros(span)])
+            }
+            Parameters::Fixed { limit, window, margin } => {
                 self.extend([limit.min(MAX_AMOUNT), micros(window), micros(margin)]);
             }
-            Terms::Grid { limit, margin, grid } => {
+            Parameters::Grid { limit, margin, grid } => {
                 self.extend([limit.min(MAX_AMOUNT), micros(margin)]);
                 self.grid(grid, expected);
             }
-            Terms::Concurrency { limit } => self.extend([limit.min(MAX_AMOUNT), 0, 0, 0, 0]),
+            Parameters::Concurrency { limit } => self.extend([limit.min(MAX_AMOUNT), 0, 0, 0, 0]),
         }
     }
 
@@ -183,13 +185,13 @@ fn tag(rule: &Rule) -> u64 {
     hash >> 12
 }
 
-const fn kind(terms: Terms<'_>) -> u64 {
-    match terms {
-        Terms::Token { .. } => 1,
-        Terms::Concurrency { .. } => 2,
-        Terms::Sliding { .. } => 3,
-        Terms::Fixed { .. } => 4,
-        Terms::Grid { .. } => 5,
+const fn kind(parameters: Parameters<'_>) -> u64 {
+    match parameters {
+        Parameters::Token { .. } => 1,
+        Parameters::Concurrency { .. } => 2,
+        Parameters::Sliding { .. } => 3,
+        Parameters::Fixed { .. } => 4,
+        Parameters::Grid { .. } => 5,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::quota::Grid;
 /// The parameters of a [`Rule`]'s algorithm, for shared limits, whose buckets are in a store. Times are in
 /// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Terms<'a> {
+pub(crate) enum Parameters<'a> {
     /// A token has `per_token` units, of which `per_nano` refill per nanosecond. `margin` units are left
     /// unused.
     Token {
@@ -35,20 +35,20 @@ pub(crate) enum Terms<'a> {
 
 impl Rule {
     /// Returns the parameters of the algorithm.
-    pub(crate) fn terms(&self) -> Terms<'_> {
+    pub(crate) fn parameters(&self) -> Parameters<'_> {
         match &self.spec {
             Spec::Token(spec) => {
                 let (per_nano, per_token, margin) = spec.rate();
-                Terms::Token { burst: spec.burst(), per_nano, per_token, margin }
+                Parameters::Token { burst: spec.burst(), per_nano, per_token, margin }
             }
-            Spec::Sliding(spec) => Terms::Sliding { limit: spec.limit, span: spec.span },
+            Spec::Sliding(spec) => Parameters::Sliding { limit: spec.limit, span: spec.span },
             Spec::Fixed(spec) => {
-                Terms::Fixed { limit: spec.limit, window: spec.window, margin: spec.margin }
+                Parameters::Fixed { limit: spec.limit, window: spec.window, margin: spec.margin }
             }
             Spec::Grid(spec) => {
-                Terms::Grid { limit: spec.limit, margin: spec.margin, grid: &spec.grid }
+                Parameters::Grid { limit: spec.limit, margin: spec.margin, grid: &spec.grid }
             }
-            Spec::Concurrency(spec) => Terms::Concurrency { limit: spec.limit },
+            Spec::Concurrency(spec) => Parameters::Concurrency { limit: spec.limit },
         }
     }
 }
