@@ -96,8 +96,8 @@
 //! | `axum` | `middleware::respond`: rate limiting for an axum service's own endpoints |
 //! | `yaml` | `config` and `Limiter::from_config`; `store::Yaml`: state in a YAML file |
 //! | `sqlite` | `store::Sqlite`: state in a SQLite database that processes share |
-//! | `redis` | `cluster::Shared`: limits that machines share; `cluster::Redis`: the bus over Redis |
-//! | `nats` | `cluster::Nats`: the bus over NATS |
+//! | `redis` | `cluster::Shared`: limits that machines share; `cluster::RedisBus`: the bus over Redis |
+//! | `nats` | `cluster::NatsBus`: the bus over NATS |
 //! | `metrics` | `telemetry`: counters, gauges and histograms through the `metrics` facade |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact token counts for OpenAI's models |
 //! | `full` | all of the above |

@@ -164,6 +164,6 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.trim())
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|window| window == what)
+fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
+    text.windows(pattern.len()).position(|window| window == pattern)
 }
