@@ -24,9 +24,9 @@ async fn call(addr: SocketAddr, method: &str, path: &str, body: &str) -> (String
         body.len()
     );
     stream.write_all(request.as_bytes()).await.expect("the request is sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("the answer is read");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.expect("the response is read");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a head and a body");
     (head.to_owned(), body.to_owned())
 }
 
