@@ -1,8 +1,8 @@
 use crate::limiter::Boot;
 use crate::timestamp::{Timestamp, nanos};
 
-/// The time of the machine's boot by a clock. It relates times that two clocks of one machine have
-/// recorded, even if a clock was set in between.
+/// The time at which the machine was booted, as shown by a clock. Relates times of two clocks of one
+/// machine, even if a clock was set between the two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ClockOrigin {
     /// The id of the boot, if known.
@@ -20,8 +20,8 @@ impl ClockOrigin {
         })
     }
 
-    /// Returns by how much this clock is ahead of `other`; 0 if unknown, and for differences that
-    /// stem from reading two clocks in sequence.
+    /// Returns the nanoseconds by which this clock is ahead of `other`. Returns 0 if unknown, and for
+    /// small differences, which result from reading two clocks in sequence.
     pub(super) fn ahead_of(&self, other: &Self) -> i64 {
         if self.boot.is_none() || self.boot != other.boot {
             return 0;
@@ -36,16 +36,16 @@ impl ClockOrigin {
         shifted(at, self.ahead_of(other)).min(now)
     }
 
-    /// Converts the end of a cool-down, recorded at `noted` by the clock of `other`. The remaining
+    /// Converts the end of a cool-down, recorded at `recorded_at` by the clock of `other`. The remaining
     /// cool-down is never longer than it was when recorded.
     pub(super) fn read_until(
         &self,
         until: Timestamp,
-        noted: Timestamp,
+        recorded_at: Timestamp,
         other: &Self,
         now: Timestamp,
     ) -> Timestamp {
-        let longest = now + (until - noted);
+        let longest = now + (until - recorded_at);
         shifted(until, self.ahead_of(other)).min(longest)
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Returns a time moved by a number of nanoseconds.
+/// Returns a time shifted by a number of nanoseconds.
 pub(super) fn shifted(time: Timestamp, nanos: i64) -> Timestamp {
     Timestamp::from_nanos(time.as_nanos().saturating_add_signed(nanos))
 }

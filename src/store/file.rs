@@ -10,8 +10,9 @@ use crate::timestamp::Timestamp;
 
 /// Reads the state in a file of [`Yaml`] or [`Sqlite`], detected by its content.
 ///
-/// Times are adjusted to `now`, and for a changed clock if
-/// `boot` is known. Changes no file, and works while another process has the file open.
+/// Times of usage in the future are clamped to `now`. If `boot` is known, times are also corrected for changes
+/// of the clock since they were written. No file is changed, and another process may have the file
+/// open.
 ///
 /// # Errors
 /// Returns [`StoreError`] if the file is missing or is not a tollgate file.
@@ -26,8 +27,8 @@ pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, St
 /// content.
 ///
 /// # Errors
-/// Returns [`StoreError`] as [`peek`], if the file can't be written, and for YAML while another
-/// process has it open.
+/// Returns [`StoreError`] in the cases of [`peek`], and if the file can't be written. A YAML file
+/// can't be written while another process has it open.
 pub fn reset(
     path: &Path,
     key: Option<&str>,
@@ -43,7 +44,7 @@ pub fn reset(
 /// Returns the kind of a tollgate file; for an empty or missing file, the kind that its name
 /// implies.
 fn kind(path: &Path) -> Result<FileKind, StoreError> {
-    match FileKind::of(path)?.or_else(|| FileKind::named(path)) {
+    match FileKind::detect(path)?.or_else(|| FileKind::from_extension(path)) {
         Some(kind @ (FileKind::GoYaml | FileKind::GoSqlite)) => Err(StoreError::new(
             path,
             format!("is a {kind} file; import it into another file with `tollgate migrate`"),

@@ -5,8 +5,8 @@
 //! limiter to a store: it writes changes at every flush interval and when the limiter closes, and
 //! reads those of other processes. After `kill -9`, changes since the last flush are lost.
 //!
-//! Sharing is not exact: processes that share a database learn of each other's usage at the next
-//! flush, and together may exceed a limit by what they admit until then. Queued requests are not
+//! Sharing is not exact: processes that share a database read each other's usage at the next flush,
+//! and together may exceed a limit by the amounts that they admit until then. Queued requests are not
 //! saved. Amounts held at the end of a run count as used, and concurrency slots become free. Stores
 //! don't coordinate several machines; see [`cluster`](crate::cluster) for that.
 //!
@@ -19,11 +19,11 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("state.db");
 //! let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpd(10_000)).build()?;
-//! let keeping = Persistence::start(&limiter, Sqlite::new(path), Duration::from_secs(1))?;
+//! let persistence = Persistence::start(&limiter, Sqlite::new(path), Duration::from_secs(1))?;
 //!
 //! drop(limiter.try_acquire("gpt-4o", &Cost::new())?);
-//! keeping.flush_now()?; // or wait a second
-//! assert_eq!(keeping.status().trouble, None);
+//! persistence.flush_now()?; // or wait a second
+//! assert_eq!(persistence.status().trouble, None);
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

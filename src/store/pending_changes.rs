@@ -44,9 +44,9 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
     }
     kept.cooling_until = change.cooling_until.or(kept.cooling_until);
     for bucket in change.buckets {
-        let same =
+        let is_same =
             |b: &&mut BucketChanges| b.dimension == bucket.dimension && b.window == bucket.window;
-        match kept.buckets.iter_mut().find(same) {
+        match kept.buckets.iter_mut().find(is_same) {
             None => kept.buckets.push(bucket),
             Some(kept) => {
                 (kept.held, kept.refill) = (bucket.held, bucket.refill);
@@ -59,8 +59,8 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
     }
 }
 
-/// Merges close entries of the last two windows, and all older ones into one, which only counts for
-/// totals.
+/// Merges close entries of the last two windows, and merges all older entries into one, which counts
+/// only for totals.
 fn compact(taken: &mut Vec<(Timestamp, i64)>, window: u64) {
     merge_close_entries(taken, window / PARTS_PER_WINDOW);
     let newest = taken.last().map_or(Timestamp::UNIX_EPOCH, |entry| entry.0);
@@ -86,9 +86,9 @@ fn merge_close_entries(entries: &mut Vec<(Timestamp, i64)>, step: u64) {
     entries.retain(|&(_, amount)| amount != 0);
 }
 
-/// The number of entries per bucket above which they are merged, and the number of parts into which
-/// a window is split then.
+/// The maximum number of entries per bucket; above it, entries are merged.
 const MAX_ENTRIES: usize = 1_024;
+/// The number of parts of a window within which entries are merged.
 const PARTS_PER_WINDOW: u64 = 256;
 
 #[cfg(test)]

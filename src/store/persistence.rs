@@ -25,15 +25,15 @@ use crate::timestamp::Timestamp;
 ///
 /// If the store can't be written, the limiter continues in memory, and its changes are written as
 /// soon as the store works again. [`status`](Self::status) reports the problem, and a warning is
-/// logged once per kind of problem. Dropping this handle has no effect: the limiter is persisted
-/// for its lifetime.
+/// logged when a problem begins or its reason changes. Dropping this handle has no effect: the limiter
+/// is persisted for its lifetime.
 #[derive(Debug, Clone)]
 pub struct Persistence(Arc<PersistenceWorker>);
 
 impl Persistence {
     /// Opens the store, restores its state into the limiter, and persists the limiter from now on.
-    /// Earlier usage is not persisted, so call this before the first request. A limiter has one
-    /// store.
+    /// Usage before this call is not persisted, so call it before the first request, and only once
+    /// per limiter.
     ///
     /// Quotas that were set or learned in an earlier run are restored; the limiter's own quotas of
     /// the same name take precedence.
@@ -77,7 +77,7 @@ impl Persistence {
             StoreError::new(Path::new("store"), format!("failed to start its thread ({error})"))
         })?;
         limiter.state().attach(Arc::<PersistenceWorker>::clone(&persistence.0));
-        // The first flush reads what other processes hold.
+        // The first flush reads the amounts that other processes hold.
         let _ = persistence.flush_now();
         Ok(persistence)
     }
@@ -91,7 +91,7 @@ impl Persistence {
         self.0.flush()
     }
 
-    /// Returns the time, counts and errors of the flushes.
+    /// Returns the time of the last flush, the number of flushes and failures, and the last error.
     pub fn status(&self) -> StoreStatus {
         self.0.status.lock().clone()
     }
@@ -135,11 +135,11 @@ impl PersistenceWorker {
             }
             let waiting = std::mem::take(&mut calls.waiting);
             drop(calls);
-            let begun = self.limiter.now();
+            let started_at = self.limiter.now();
             let _ = self.flush();
-            // The interval counts from start to start, with a minimum pause for slow disks.
-            let took = self.limiter.now() - begun;
-            pause = flush.saturating_sub(took).max(flush / 4);
+            // The interval is measured from start to start, with a minimum pause for slow disks.
+            let elapsed = self.limiter.now() - started_at;
+            pause = flush.saturating_sub(elapsed).max(flush / 4);
             // The receiver may have been dropped.
             waiting.into_iter().for_each(|waiting| {
                 let _ = waiting.send(());
@@ -154,7 +154,7 @@ impl PersistenceWorker {
         };
         let now = limiter.now();
         let result = persisted.flush(&limiter, now);
-        self.status.lock().note(&result, now, persisted.pending.keys());
+        self.status.lock().record(&result, now, persisted.pending.keys());
         drop(persisted);
         result
     }
@@ -162,7 +162,7 @@ impl PersistenceWorker {
 
 impl PersistedState {
     fn flush(&mut self, limiter: &Limiter, now: Timestamp) -> Result<(), StoreError> {
-        // The clock may have stopped while the machine slept.
+        // The clock may have stopped while the machine was suspended.
         self.store.set_boot(limiter.state().boot());
         self.pending.add(limiter.state().collect_changes());
         let version = limiter.quotas().version();
@@ -202,7 +202,7 @@ impl Attached for PersistenceWorker {
             None => Ok(()),
         };
         let mut status = self.status.lock();
-        status.note(&result, now, persisted.pending.keys());
+        status.record(&result, now, persisted.pending.keys());
         if status.pending_keys > 0 {
             let keys = status.pending_keys;
             tracing::error!(
@@ -220,7 +220,7 @@ impl Attached for PersistenceWorker {
 
 impl fmt::Debug for PersistenceWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("PersistenceWorker").finish_non_exhaustive()
     }
 }
 

@@ -11,15 +11,15 @@ pub(super) fn outstanding(
     window: u64,
     until: Timestamp,
 ) -> Option<(Timestamp, u64)> {
-    let left = |missing: u64, nanos: u64| {
-        let back = u128::from(refill) * u128::from(nanos) / u128::from(window.max(1));
-        missing.saturating_sub(u64::try_from(back).unwrap_or(u64::MAX))
+    let remaining = |missing: u64, nanos: u64| {
+        let refilled = u128::from(refill) * u128::from(nanos) / u128::from(window.max(1));
+        missing.saturating_sub(u64::try_from(refilled).unwrap_or(u64::MAX))
     };
     let sum = |(last, missing): (Timestamp, u64), &(at, amount): &(Timestamp, u64)| {
-        (at, left(missing, at.nanos_since(last)).saturating_add(amount))
+        (at, remaining(missing, at.nanos_since(last)).saturating_add(amount))
     };
     let (last, missing) = taken.iter().fold((Timestamp::UNIX_EPOCH, 0), sum);
-    (left(missing, until.nanos_since(last)) > 0).then_some((last, missing))
+    (remaining(missing, until.nanos_since(last)) > 0).then_some((last, missing))
 }
 
 #[cfg(test)]
@@ -37,10 +37,10 @@ mod tests {
         assert_eq!(outstanding(&[], 5), None);
         assert_eq!(outstanding(&[(0, 10)], 99), Some((0, 10)));
         assert_eq!(outstanding(&[(0, 10)], 100), None);
-        // Each amount refills by itself; together they leave the bucket just as empty.
+        // Several amounts refill one after another.
         assert_eq!(outstanding(&[(0, 10), (50, 5), (100, 5)], 199), Some((100, 10)));
         assert_eq!(outstanding(&[(0, 10), (50, 5), (100, 5)], 200), None);
-        // Everything had refilled before the next use.
+        // The bucket had refilled before the next use.
         assert_eq!(outstanding(&[(0, 10), (1_000, 3)], 1_001), Some((1_000, 3)));
         assert_eq!(outstanding(&[(0, u64::MAX), (1, u64::MAX)], 2), Some((1, u64::MAX)));
     }

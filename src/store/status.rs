@@ -19,7 +19,7 @@ pub struct StoreStatus {
 
 impl StoreStatus {
     /// Records the result of a flush, and logs changes.
-    pub(super) fn note(
+    pub(super) fn record(
         &mut self,
         result: &Result<(), StoreError>,
         now: Timestamp,
@@ -30,8 +30,8 @@ impl StoreStatus {
             Ok(()) => {
                 self.kept_at = Some(now);
                 self.flushes += 1;
-                if let Some(past) = self.trouble.take() {
-                    tracing::info!(file = %past.path.display(), "saving state works again");
+                if let Some(resolved) = self.trouble.take() {
+                    tracing::info!(file = %resolved.path.display(), "saving state works again");
                 }
             }
             Err(error) => {

@@ -6,25 +6,25 @@ use super::state::State;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use crate::timestamp::Timestamp;
 
-/// A store of a limiter's state across restarts. Every call may block on disk I/O.
+/// A store that keeps a limiter's state across restarts. Every call may block on disk I/O.
 pub trait Store: Debug + Send + 'static {
     /// Sets the machine's uptime, if the limiter's clock knows it. Called before the store is
-    /// opened and before each sync. Stores use it to detect that a clock was set between two runs,
-    /// or stopped while the machine slept.
+    /// opened and before each sync. Stores use it to detect that the clock was set between two runs,
+    /// or stopped while the machine was suspended.
     fn set_boot(&mut self, _boot: Option<Boot>) {}
 
     /// Sets the flush interval. Called before the store is opened.
     fn set_flush(&mut self, _flush: Duration) {}
 
-    /// Opens the store and registers the limiter with it, so that its changes become visible to
-    /// others that share the store. Returns the stored state, with times adjusted to `now`.
+    /// Opens the store and registers the limiter with it, so that its changes become visible to other
+    /// limiters that share the store. Returns the stored state, in which times of usage are at most `now`.
     ///
     /// # Errors
     /// Returns [`StoreError`] with the path; the store is unchanged.
     fn open(&mut self, now: Timestamp) -> Result<State, StoreError>;
 
-    /// Writes changes, and the quotas if given. Returns the changes of others that share the store
-    /// since the last call.
+    /// Writes changes, and the quotas if given. Returns the changes since the last call that other
+    /// limiters have written to the store.
     ///
     /// # Errors
     /// Returns [`StoreError`] with the path. No change was written; the caller keeps them for the

@@ -62,28 +62,28 @@ fn quotas(db: &Connection) -> rusqlite::Result<Vec<(String, [i64; 3])>> {
 
 fn models(db: &Connection) -> rusqlite::Result<BTreeMap<String, ModelUsage>> {
     let mut models: BTreeMap<String, ModelUsage> = BTreeMap::new();
-    each(db, "SELECT model, ts, 1 FROM requests", |model, at, _| {
+    for_each_row(db, "SELECT model, ts, 1 FROM requests", |model, at, _| {
         models.entry(model).or_default().requests.push(at);
     })?;
-    each(db, "SELECT model, ts, count FROM tokens", |model, at, count| {
+    for_each_row(db, "SELECT model, ts, count FROM tokens", |model, at, count| {
         models.entry(model).or_default().tokens.push((at, count));
     })?;
-    each(db, "SELECT model, day_start, day_count FROM daily", |model, at, count| {
+    for_each_row(db, "SELECT model, day_start, day_count FROM daily", |model, at, count| {
         models.entry(model).or_default().day = Some((at, count));
     })?;
     Ok(models)
 }
 
-/// Calls `act` with the model, time and amount of each row.
-fn each(
+/// Calls `visit` with the model, time and amount of each row.
+fn for_each_row(
     db: &Connection,
     sql: &str,
-    mut act: impl FnMut(String, i128, i64),
+    mut visit: impl FnMut(String, i128, i64),
 ) -> rusqlite::Result<()> {
     let mut rows = db.prepare(sql)?;
     let mut rows = rows.query([])?;
     while let Some(row) = rows.next()? {
-        act(row.get(0)?, i128::from(row.get::<_, i64>(1)?), row.get(2)?);
+        visit(row.get(0)?, i128::from(row.get::<_, i64>(1)?), row.get(2)?);
     }
     Ok(())
 }

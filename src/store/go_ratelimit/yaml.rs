@@ -8,7 +8,7 @@ use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
 use crate::timestamp::Timestamp;
 
-/// Returns whether a text is a go-ratelimit file, judged by its sections.
+/// Returns whether a text is a go-ratelimit file, based on its sections.
 pub(in crate::store) fn is_file(text: &str) -> bool {
     let ours: Result<Sections, _> = serde_yaml::from_str(text);
     ours.is_ok_and(|ours| ours.version.is_none() && (ours.quotas.is_some() || ours.state.is_some()))

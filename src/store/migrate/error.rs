@@ -18,7 +18,7 @@ pub enum MigrateError {
         /// The source.
         path: PathBuf,
     },
-    /// The destination has a format of another program, which is read-only.
+    /// The destination is a file of another program, which can only be read.
     ReadOnlyFormat {
         /// The destination.
         path: PathBuf,

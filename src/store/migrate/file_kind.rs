@@ -23,9 +23,10 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Detects the kind of a file by its content; `None` for an empty or missing file. A file of an
-    /// unknown program counts as tollgate's of the same format, whose reader reports what is wrong.
-    pub(in crate::store) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
+    /// Detects the kind of a file by its content. Returns `None` for an empty or missing file. A file
+    /// of an unknown program counts as tollgate's file of the same format, whose reader reports the
+    /// problem.
+    pub(in crate::store) fn detect(path: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));
         let mut file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -45,8 +46,8 @@ impl FileKind {
         Ok(Some(if theirs { Self::GoYaml } else { Self::Yaml }))
     }
 
-    /// Returns the kind that a file name implies.
-    pub(in crate::store) fn named(path: &Path) -> Option<Self> {
+    /// Returns the kind that the extension of a file name implies.
+    pub(in crate::store) fn from_extension(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Some(Self::Yaml),
             "db" | "sqlite" | "sqlite3" => Some(Self::Sqlite),

@@ -5,8 +5,8 @@ use crate::quota::Dimension;
 use crate::store::State;
 use crate::timestamp::Timestamp;
 
-/// Converts amounts held by requests in flight to usage at the last use of the state, or at
-/// `written` if the state has no usage, since the ends of these requests will not be known.
+/// Converts amounts held by requests in flight to usage at the time of the last usage in the state, or
+/// at `written` if there is none, since the actual usage of these requests will not be known.
 pub(super) fn charge_held(state: &mut State, written: Timestamp) {
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
     let last = buckets.filter_map(|bucket| bucket.saved.taken.last()).map(|(at, _)| *at).max();
@@ -24,7 +24,7 @@ pub(super) fn charge_held(state: &mut State, written: Timestamp) {
     state.keys.retain(|key| !key.buckets.is_empty() || key.cooling_until.is_some());
 }
 
-/// Returns the changes that `stored` lacks compared to `source`.
+/// Returns the changes that `stored` lacks in comparison with `source`.
 pub(super) fn missing(source: &State, stored: &State) -> Vec<KeyChanges> {
     let all = source.keys.iter().map(|key| {
         let same = stored.keys.iter().find(|other| other.key == key.key);
@@ -37,12 +37,12 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
     let mut changes = KeyChanges::new(key.key.as_str());
     let until = stored.and_then(|stored| stored.cooling_until);
     changes.cooling_until =
-        key.cooling_until.filter(|mine| until.is_none_or(|until| *mine > until));
+        key.cooling_until.filter(|imported| until.is_none_or(|until| *imported > until));
     for bucket in &key.buckets {
-        let is_same_file = |other: &&BucketSnapshot| {
+        let is_same_bucket = |other: &&BucketSnapshot| {
             other.dimension == bucket.dimension && other.window == bucket.window
         };
-        let same = stored.and_then(|stored| stored.buckets.iter().find(is_same_file));
+        let same = stored.and_then(|stored| stored.buckets.iter().find(is_same_bucket));
         let imported = imported(bucket, same);
         if !imported.is_empty() {
             let (dimension, window) = (bucket.dimension.clone(), bucket.window);
@@ -53,18 +53,18 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
     changes
 }
 
-/// Returns the entries that raise the usage in each grain of the window to that of `bucket`.
+/// Returns the entries to add so that each grain of the window has at least the usage of `bucket`.
 fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(Timestamp, i64)> {
     let stored = stored.map(grain_totals).unwrap_or_default();
     let more = grain_totals(bucket).into_iter().filter_map(|(grain, (at, amount))| {
-        let there = stored.get(&grain).map_or(0, |(_, amount)| *amount);
-        let more = i64::try_from(amount.saturating_sub(there)).unwrap_or(i64::MAX);
+        let present = stored.get(&grain).map_or(0, |(_, amount)| *amount);
+        let more = i64::try_from(amount.saturating_sub(present)).unwrap_or(i64::MAX);
         (more > 0).then_some((at, more))
     });
     more.collect()
 }
 
-/// Returns the last time and the total of each grain. Stores merge entries within one.
+/// Returns the last time and the total of each grain, within which stores merge entries.
 fn grain_totals(bucket: &BucketSnapshot) -> BTreeMap<u64, (Timestamp, u64)> {
     let grain = (bucket.window.as_nanos() / GRAINS_PER_WINDOW).max(1);
     let mut grain_totals: BTreeMap<u64, (Timestamp, u64)> = BTreeMap::new();

@@ -24,19 +24,20 @@ pub struct MigrateOptions {
     pub dry_run: bool,
 }
 
-/// Copies the state in the file `source` into the file `destination`, at time `now`,
-/// and adjusted for a changed clock if `boot` is known. The source stays
-/// unchanged.
+/// Copies the state in the file `source` into the file `destination`. The source stays unchanged.
 ///
-/// The source is a file of tollgate or go-ratelimit, YAML or SQLite, whatever its name. The
+/// `now` is the current time, to which times of usage in the future are clamped. If `boot` is known, times are
+/// also corrected for changes of the clock since they were written.
+///
+/// The source is a YAML or SQLite file of tollgate or go-ratelimit, detected by its content. The
 /// destination is a YAML or SQLite file of tollgate. If it does not exist, it is created in the
-/// format that its name implies: `.yaml`, `.yml`, `.db`, `.sqlite` or `.sqlite3`.
+/// format that its extension implies: `.yaml`, `.yml`, `.db`, `.sqlite` or `.sqlite3`.
 ///
-/// Quotas and keys of the destination are kept. A quota of the source replaces one of the same
-/// name, which the summary lists. Of usage of a bucket at about the same time (within 1/256 of its
-/// window), the larger amount is kept, so that a second migration changes nothing. Amounts that the
-/// source holds for requests in flight count as used at its last use (or at the file's modification
-/// time if it has no usage); expired entries are left out.
+/// Quotas and keys of the destination are kept. A quota of the source replaces a quota of the same
+/// name, and the summary lists its name. If both files have usage of a bucket at about the same time
+/// (within 1/256 of its window), the larger amount is kept, so that a second migration changes
+/// nothing. Amounts that the source holds for requests in flight count as used at the time of its last
+/// usage, or at the file's modification time if it has no usage. Expired entries are left out.
 ///
 /// # Errors
 /// Returns [`MigrateError`]; the destination is then unchanged.
@@ -62,24 +63,24 @@ pub fn migrate(
     if is_same_file(source, destination) {
         return Err(MigrateError::SameFile { path: source.to_owned() });
     }
-    let from = FileKind::of(source)?;
+    let from = FileKind::detect(source)?;
     let from = from.ok_or_else(|| MigrateError::EmptySource { path: source.to_owned() })?;
     let to = destination_kind(destination)?;
     let mut imported = read(from, source, now, boot)?;
     missing::charge_held(&mut imported.state, written_at(source).unwrap_or(now).min(now));
     let mut summary = MigrateSummary::new(from, to, &imported, options.dry_run);
     if options.dry_run {
-        let stored = stored(to, destination, now, boot)?;
+        let stored = read_destination(to, destination, now, boot)?;
         summary.compare(&imported.state, &stored);
         return Ok(summary);
     }
-    let is_new = FileKind::of(destination)?.is_none();
+    let is_new = FileKind::detect(destination)?.is_none();
     let mut store = store(to, destination);
     store.set_boot(boot);
     let stored = store.open(now)?;
     summary.compare(&imported.state, &stored);
     let changes = missing::missing(&imported.state, &stored);
-    // A store that receives quotas writes a new file even if there are none.
+    // Pass quotas for a new file even if there are none, so that the store writes it.
     let quotas = all_quotas(&imported.state, &stored);
     let quotas = (quotas != stored.quotas || is_new).then_some(quotas);
     store.sync(&changes, quotas.as_deref(), now)?;
@@ -87,12 +88,12 @@ pub fn migrate(
     Ok(summary)
 }
 
-/// Returns when a file was last written.
+/// Returns the time at which a file was last written.
 fn written_at(path: &Path) -> Option<Timestamp> {
     Some(fs::metadata(path).ok()?.modified().ok()?.into())
 }
 
-/// Returns whether two paths lead to the same file.
+/// Returns whether two paths refer to the same file.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((file_id(a), file_id(b)), (Some(a), Some(b)) if a == b)
 }
@@ -110,7 +111,7 @@ fn file_id(path: &Path) -> Option<std::path::PathBuf> {
 }
 
 fn destination_kind(path: &Path) -> Result<FileKind, MigrateError> {
-    match FileKind::of(path)?.or_else(|| FileKind::named(path)) {
+    match FileKind::detect(path)?.or_else(|| FileKind::from_extension(path)) {
         Some(kind @ (FileKind::Yaml | FileKind::Sqlite)) => Ok(kind),
         Some(kind) => Err(MigrateError::ReadOnlyFormat { path: path.to_owned(), kind }),
         None => Err(MigrateError::UnknownFileType { path: path.to_owned() }),
@@ -123,10 +124,10 @@ fn read(
     now: Timestamp,
     boot: Option<Boot>,
 ) -> Result<ImportedState, StoreError> {
-    let ours = |state| ImportedState { state, ..ImportedState::default() };
+    let own = |state| ImportedState { state, ..ImportedState::default() };
     match kind {
-        FileKind::Yaml => Yaml::peek(path, now, boot).map(ours),
-        FileKind::Sqlite => Sqlite::peek(path, now, boot).map(ours),
+        FileKind::Yaml => Yaml::peek(path, now, boot).map(own),
+        FileKind::Sqlite => Sqlite::peek(path, now, boot).map(own),
         FileKind::GoYaml => {
             let text = fs::read_to_string(path);
             let text =
@@ -138,13 +139,13 @@ fn read(
 }
 
 /// Reads the state of a destination without changing it.
-fn stored(
+fn read_destination(
     kind: FileKind,
     path: &Path,
     now: Timestamp,
     boot: Option<Boot>,
 ) -> Result<State, StoreError> {
-    match FileKind::of(path)? {
+    match FileKind::detect(path)? {
         Some(_) => read(kind, path, now, boot).map(|imported| imported.state),
         None => Ok(State::default()),
     }
@@ -160,8 +161,8 @@ fn store(kind: FileKind, path: &Path) -> Box<dyn Store> {
 /// Returns the quotas of both states, sorted by name.
 fn all_quotas(source: &State, stored: &State) -> Vec<NamedQuota> {
     let mut quotas = source.quotas.clone();
-    let named = |name: &str| source.quotas.iter().any(|quota| quota.name == name);
-    quotas.extend(stored.quotas.iter().filter(|quota| !named(&quota.name)).cloned());
+    let is_replaced = |name: &str| source.quotas.iter().any(|quota| quota.name == name);
+    quotas.extend(stored.quotas.iter().filter(|quota| !is_replaced(&quota.name)).cloned());
     quotas.sort_by(|a, b| a.name.cmp(&b.name));
     quotas
 }

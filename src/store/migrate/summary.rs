@@ -17,13 +17,14 @@ pub struct MigrateSummary {
     pub to: FileKind,
     /// The number of quotas in the source.
     pub quotas: usize,
-    /// Names of the destination's quotas that were replaced.
+    /// The names of the destination's quotas that were replaced.
     pub replaced_quotas: Vec<String>,
     /// The number of keys with usage in the source.
     pub keys: usize,
-    /// The number of entries in the source: amounts of a key's dimension and window at one time.
+    /// The number of entries in the source; each is an amount of one key, dimension and window at one
+    /// time.
     pub entries: usize,
-    /// The number of keys whose usage the destination did not have in full.
+    /// The number of keys with usage that the destination lacked.
     pub new_keys: usize,
     /// Entries that were skipped or adjusted.
     pub skipped: SkippedEntries,
@@ -77,8 +78,8 @@ impl MigrateSummary {
 
 impl fmt::Display for MigrateSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let would = if self.dry_run { " (dry run: nothing was written)" } else { "" };
-        writeln!(f, "{} to {}{would}", self.from, self.to)?;
+        let note = if self.dry_run { " (dry run: nothing was written)" } else { "" };
+        writeln!(f, "{} to {}{note}", self.from, self.to)?;
         let (quotas, keys, entries) = (self.quotas, self.keys, self.entries);
         write!(
             f,

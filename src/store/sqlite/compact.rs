@@ -10,13 +10,13 @@ use crate::store::clock_origin::{signed, stored};
 use crate::store::refilling::outstanding;
 use crate::timestamp::Timestamp;
 
-/// Returns how long usage of a window is kept, in nanoseconds: as long as it may count, which on a
-/// calendar may exceed the nominal length (a month of 31 days, a day of 25 hours).
+/// Returns the time for which usage of a window is kept, in nanoseconds. On a calendar, usage may count
+/// for longer than the nominal window: a month of 31 days, a day of 25 hours.
 pub(super) const fn kept_for(window: u64) -> u64 {
     window.saturating_add(window / 16).saturating_add(60_000_000_000)
 }
 
-/// Keeps the file small.
+/// Compaction, which keeps the file small.
 impl OwnerTransaction<'_> {
     /// Deletes expired usage, and merges entries of about the same time.
     pub(super) fn compact(&self) -> Result<(), DatabaseError> {
@@ -28,8 +28,8 @@ impl OwnerTransaction<'_> {
         Ok(self.tx.execute_batch("PRAGMA incremental_vacuum")?)
     }
 
-    /// Clamps times in the future, by this clock, to now; otherwise each opening would clamp them
-    /// again.
+    /// Clamps times in the future, by this clock, to now, and stores the result. Otherwise, each opening
+    /// would clamp them to a later time.
     pub(super) fn clamp_future_times(&self) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
             let now = stored(self.now).saturating_sub(self.origin.ahead_of(clock));
@@ -89,7 +89,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Returns when an amount was first taken from a bucket at or after `after`; now, if none was.
+    /// Returns the time of the first usage of a bucket at or after `after`, or the current time if there
+    /// is none.
     fn next_usage(&self, bucket: i64, after: Timestamp) -> Result<Timestamp, DatabaseError> {
         let mut rows = self.tx.prepare_cached("SELECT at, clock FROM usage WHERE bucket = ?1")?;
         let mut rows = rows.query([bucket])?;
@@ -108,19 +109,19 @@ impl OwnerTransaction<'_> {
         window: u64,
         next: Timestamp,
     ) -> Result<(), DatabaseError> {
-        let left = outstanding(&net_usage(past.taken, window).taken, refill, window, next);
+        let remaining = outstanding(&net_usage(past.taken, window).taken, refill, window, next);
         past.seqs.sort_unstable();
         // Keep the first sequence number: an owner that has read part of these entries must not
         // read the merged one.
         let [first, merged @ ..] = &past.seqs[..] else { return Ok(()) };
-        if left.is_some() && merged.is_empty() {
+        if remaining.is_some() && merged.is_empty() {
             return Ok(());
         }
         let mut delete = self.tx.prepare_cached("DELETE FROM usage WHERE seq = ?1")?;
         for seq in merged {
             delete.execute([seq])?;
         }
-        let Some((at, amount)) = left else {
+        let Some((at, amount)) = remaining else {
             delete.execute([first])?;
             return Ok(());
         };
@@ -147,8 +148,9 @@ impl OwnerTransaction<'_> {
 
     /// Merges the entries of a bucket within each `step`, at the latest of their times.
     ///
-    /// Entries that an owner has read are never merged with others that it hasn't: it would read
-    /// the sum again, or not at all. Entries that some owner hasn't read are merged per owner.
+    /// An entry that an owner has read is never merged with one that it hasn't read, since that owner
+    /// would read the sum again, or not at all. Entries that some owner hasn't read are merged per
+    /// writer.
     fn merge_bucket(&self, bucket: i64, step: u64, seen: &[i64]) -> Result<(), DatabaseError> {
         let sql = "SELECT seq, owner, clock, at, amount FROM usage WHERE bucket = ?1 ORDER BY seq";
         let mut rows = self.tx.prepare_cached(sql)?;
@@ -193,9 +195,9 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Deletes rows that no other row refers to.
+    /// Deletes rows that are no longer referenced or needed.
     fn prune_unreferenced(&self) -> Result<(), DatabaseError> {
-        let past = stored(self.now - FORGET_AFTER);
+        let past = stored(self.now - DELETE_AFTER);
         let sql = "DELETE FROM buckets WHERE touched < ?1 \
                    AND NOT EXISTS (SELECT 1 FROM usage WHERE bucket = id) \
                    AND id NOT IN (SELECT bucket FROM held) \
@@ -229,9 +231,9 @@ struct MergedEntries {
 /// The owner id of usage that every owner has read.
 pub(super) const NO_OWNER: i64 = 0;
 
-/// The number of parts of a window that are merged into one entry each, which prolongs the window
-/// by less than 0.5 %.
+/// The number of parts of a window, each of which is merged into one entry. Merging prolongs the
+/// window by less than 0.5 %.
 const PARTS_PER_WINDOW: u64 = 256;
 
 /// The time after which an unused key is deleted with its totals.
-const FORGET_AFTER: Duration = Duration::from_secs(31 * 86_400);
+const DELETE_AFTER: Duration = Duration::from_secs(31 * 86_400);

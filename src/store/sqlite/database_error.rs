@@ -16,9 +16,9 @@ pub(super) enum DatabaseError {
 #[derive(Debug)]
 pub(super) enum DatabaseProblem {
     Io(io::Error),
-    Folder(io::Error),
-    IsFolder,
-    NoDatabase,
+    Directory(io::Error),
+    IsDirectory,
+    NotADatabase,
     GoRatelimit,
     Foreign,
     Newer(i32),
@@ -63,7 +63,7 @@ fn explain(code: ErrorCode, error: &rusqlite::Error, f: &mut fmt::Formatter<'_>)
     match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => f.write_str(BUSY),
         ErrorCode::DatabaseCorrupt => f.write_str(CORRUPT),
-        ErrorCode::NotADatabase => write!(f, "{}", DatabaseProblem::NoDatabase),
+        ErrorCode::NotADatabase => write!(f, "{}", DatabaseProblem::NotADatabase),
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
             write!(f, "{}", DatabaseProblem::ReadOnly)
         }
@@ -80,9 +80,9 @@ impl fmt::Display for DatabaseProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "cannot be read ({error})"),
-            Self::Folder(error) => write!(f, "cannot create its directory ({error})"),
-            Self::IsFolder => f.write_str("is a directory, not a database file"),
-            Self::NoDatabase => f.write_str(NO_DATABASE),
+            Self::Directory(error) => write!(f, "cannot create its directory ({error})"),
+            Self::IsDirectory => f.write_str("is a directory, not a database file"),
+            Self::NotADatabase => f.write_str(NOT_A_DATABASE),
             Self::GoRatelimit => f.write_str(
                 "is a go-ratelimit database; import it into another file with `tollgate migrate`",
             ),
@@ -109,5 +109,5 @@ impl fmt::Display for DatabaseProblem {
 
 const BUSY: &str = "locked by another process for more than 5 s; stop that process";
 const CORRUPT: &str = "corrupt, and left unchanged; move it aside to start fresh";
-const NO_DATABASE: &str =
+const NOT_A_DATABASE: &str =
     "not a SQLite database, and left unchanged; move it aside, or choose another file";

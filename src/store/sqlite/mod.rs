@@ -10,9 +10,9 @@
 //! changes that were not synced, and never corrupts the file. A file that is corrupt, or belongs to
 //! another program, is left unchanged.
 //!
-//! This module does not decide about requests (the limiter does), nor when to write
-//! ([`Persistence`](super::Persistence) does), and it does not share quotas exactly: other
-//! processes learn of usage at the next sync. It does not work on network file systems.
+//! The limiter decides about requests, and [`Persistence`](super::Persistence) about the time of
+//! writes. Limits are not shared exactly: other processes read usage at the next sync. The database
+//! must not be on a network file system.
 //!
 //! ```
 //! use std::time::Duration;
@@ -28,7 +28,7 @@
 //! };
 //! let limiter = start()?;
 //! drop(limiter.try_acquire("gpt-4o", &Cost::new())?);
-//! drop(limiter); // writes down what it did last
+//! drop(limiter); // writes the last changes
 //!
 //! let limiter = start()?; // the next run, or another process
 //! assert!(limiter.try_acquire("gpt-4o", &Cost::new()).is_err(), "the day is used up");
@@ -92,9 +92,9 @@ impl Sqlite {
         Self { path: path.into(), boot: None, flush: SECOND, session: None }
     }
 
-    /// Reads the state of the database at `path`, with the amounts that open processes hold. Times
-    /// are adjusted to `now`, and for a changed clock if `boot`
-    /// is known. Does not register as an owner, and creates and changes no file.
+    /// Reads the state of the database at `path`, with the amounts that open processes hold. Times of
+    /// usage in the future are clamped to `now`. If `boot` is known, times are also corrected for changes of the
+    /// clock since they were written. Does not register as an owner, and creates and changes no file.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the file is missing or is not a tollgate database.
@@ -114,7 +114,8 @@ impl Sqlite {
     /// open reset their usage too.
     ///
     /// # Errors
-    /// Returns [`StoreError`] as [`peek`](Self::peek), or if the database can't be written.
+    /// Returns [`StoreError`] in the cases of [`peek`](Self::peek), and if the database can't be
+    /// written.
     pub fn reset(
         path: &Path,
         key: Option<&str>,
@@ -124,7 +125,7 @@ impl Sqlite {
         let reset = || {
             schema::peek(path)?;
             Self::owner_tx(path, now, boot, |owner_tx| match key {
-                Some(key) => owner_tx.reset_from_outside(key),
+                Some(key) => owner_tx.reset_now(key),
                 None => owner_tx.reset_all(),
             })
         };
@@ -135,8 +136,8 @@ impl Sqlite {
     /// the call changes nothing.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the database can't be written, or is not tollgate's; it is then
-    /// unchanged.
+    /// Returns [`StoreError`] if the file can't be written or is not a tollgate database; the file is
+    /// then unchanged.
     pub fn replace(
         path: &Path,
         state: &State,

@@ -35,9 +35,9 @@ impl OwnerTransaction<'_> {
         let sql = "SELECT bucket, clock, at, amount FROM buried WHERE owner = ?1";
         let mut rows = self.tx.prepare(sql)?;
         let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, time(row, 2)?, row.get(3)?));
-        let buried: Vec<(i64, i64, Timestamp, i64)> =
+        let charged: Vec<(i64, i64, Timestamp, i64)> =
             rows.query_map([self.owner], row)?.collect::<Result<_, _>>()?;
-        for (bucket, clock, at, amount) in buried {
+        for (bucket, clock, at, amount) in charged {
             let at = self.read(at, clock);
             self.add_usage(bucket, self.owner, at, amount.saturating_neg())?;
         }
@@ -50,8 +50,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Declares owners dead whose process has ended or that have been silent too long: their held
-    /// amounts count as used when they were last seen.
+    /// Declares owners dead if their process has ended or their last heartbeat is too old. Their held
+    /// amounts then count as used at the last heartbeat.
     pub(super) fn reap_dead_processes(&mut self) -> Result<(), DatabaseError> {
         let sql = "SELECT id, process, clock, dead_after, seen_at, buried_at FROM owners \
                    WHERE id <> ?1";
@@ -68,16 +68,17 @@ impl OwnerTransaction<'_> {
         let boot = &self.clock_of(other.clock).boot;
         let is_of_another_boot =
             boot.is_some() && self.origin.boot.is_some() && *boot != self.origin.boot;
-        let gone = is_of_another_boot || other.process.as_deref().is_some_and(process::has_ended);
+        let has_ended =
+            is_of_another_boot || other.process.as_deref().is_some_and(process::has_ended);
         let seen = shifted(other.seen_at, self.origin.ahead_of(self.clock_of(other.clock)));
-        let is_quiet = self.now.abs_diff(seen) > other.dead_after;
-        if other.buried_at.is_none() && (gone || is_quiet) {
-            self.charge_held(other.id, seen.min(self.now), !gone)?;
+        let is_overdue = self.now.abs_diff(seen) > other.dead_after;
+        if other.buried_at.is_none() && (has_ended || is_overdue) {
+            self.charge_held(other.id, seen.min(self.now), !has_ended)?;
             let sql = "UPDATE owners SET buried_at = ?2 WHERE id = ?1";
             self.tx.execute(sql, params![other.id, stored(self.now)])?;
         }
-        let is_forgotten = other.buried_at.is_some_and(|at| self.now.abs_diff(at) > RESUME_WITHIN);
-        if gone || is_forgotten {
+        let is_too_old = other.buried_at.is_some_and(|at| self.now.abs_diff(at) > RESUME_WITHIN);
+        if has_ended || is_too_old {
             self.delete_owner(other.id)?;
         }
         Ok(())
@@ -109,7 +110,7 @@ impl OwnerTransaction<'_> {
                 self.tx.execute(sql, row)?;
             }
         }
-        // A new sequence number makes other owners read that the amounts are not held any more.
+        // A new sequence number makes other owners read that the amounts are no longer held.
         self.next();
         self.tx.execute("DELETE FROM held WHERE owner = ?1", [owner])?;
         Ok(())
@@ -151,6 +152,6 @@ impl OtherOwner {
     }
 }
 
-/// The time during which a dead owner may resume: long enough for a laptop that
-/// sleeps over a holiday.
+/// The time during which a dead owner may resume: long enough for a laptop that is suspended over a
+/// holiday.
 const RESUME_WITHIN: Duration = Duration::from_secs(31 * 86_400);

@@ -7,7 +7,7 @@ pub(super) fn current() -> Option<String> {
     Some(format!("{} {} {started}", namespace()?, std::process::id()))
 }
 
-/// Returns whether a process is known to have ended; `false` for one of another PID namespace.
+/// Returns whether a process is known to have ended; `false` for a process of another PID namespace.
 pub(super) fn has_ended(process: &str) -> bool {
     let mut parts = process.split(' ');
     let (Some(space), Some(number), Some(started)) = (parts.next(), parts.next(), parts.next())

@@ -16,7 +16,7 @@ impl OwnerTransaction<'_> {
         quotas: &[NamedQuota],
         known: &mut BTreeMap<String, String>,
     ) -> Result<(), DatabaseError> {
-        let mut now = BTreeMap::new();
+        let mut current = BTreeMap::new();
         for quota in quotas {
             let Some(text) = quota_text::write(&quota.quota) else {
                 return Err(DatabaseProblem::Quota(quota.name.clone()).into());
@@ -28,12 +28,12 @@ impl OwnerTransaction<'_> {
                            VALUES (?1, ?2, ?3, ?4)";
                 self.tx.execute(sql, params![quota.name, origin, text, self.owner])?;
             }
-            now.insert(quota.name.clone(), row);
+            current.insert(quota.name.clone(), row);
         }
-        for gone in known.keys().filter(|name| !now.contains_key(*name)) {
-            self.tx.execute("DELETE FROM quotas WHERE name = ?1", [gone])?;
+        for removed in known.keys().filter(|name| !current.contains_key(*name)) {
+            self.tx.execute("DELETE FROM quotas WHERE name = ?1", [removed])?;
         }
-        *known = now;
+        *known = current;
         Ok(())
     }
 

@@ -9,11 +9,11 @@ use super::owner_transaction::{OwnerTransaction, time};
 use crate::limiter::{BucketChanges, KeyChanges};
 use crate::timestamp::Timestamp;
 
-/// Reading the changes of other owners.
+/// Reads of the changes of other owners.
 impl OwnerTransaction<'_> {
     /// Returns the changes of other owners since sequence number `seen`, sorted by key, with times
-    /// by this clock. `others_held` holds the amounts that others held at the last call, and is
-    /// updated.
+    /// by this clock. `others_held` contains the amounts that other owners held at the last call, and
+    /// is updated.
     pub(super) fn read_changes(
         &self,
         seen: i64,
@@ -47,12 +47,12 @@ impl OwnerTransaction<'_> {
 
     fn read_usage(
         &self,
-        which: &str,
+        filter: &str,
         params: impl Params,
     ) -> Result<BTreeMap<BucketId, Vec<(Timestamp, i64)>>, DatabaseError> {
         let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
                    FROM usage JOIN buckets ON id = bucket WHERE";
-        let mut rows = self.tx.prepare_cached(&format!("{sql} {which}"))?;
+        let mut rows = self.tx.prepare_cached(&format!("{sql} {filter}"))?;
         let mut rows = rows.query(params)?;
         let mut taken: BTreeMap<BucketId, Vec<(Timestamp, i64)>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
@@ -89,8 +89,9 @@ impl OwnerTransaction<'_> {
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query(params![seen, self.owner])?;
         while let Some(row) = rows.next()? {
-            let (until, noted) = (time(row, 1)?, time(row, 2)?);
-            let until = self.origin.read_until(until, noted, self.clock_of(row.get(3)?), self.now);
+            let (until, recorded_at) = (time(row, 1)?, time(row, 2)?);
+            let until =
+                self.origin.read_until(until, recorded_at, self.clock_of(row.get(3)?), self.now);
             let key: String = row.get(0)?;
             entry(keys, key.into()).cooling_until = Some(until);
         }
@@ -98,12 +99,12 @@ impl OwnerTransaction<'_> {
     }
 }
 
-/// Returns the amounts that all owners but one hold.
-pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<BucketId, u64>, DatabaseError> {
+/// Returns the amounts that all owners except `except` hold.
+pub(super) fn held(db: &Connection, except: i64) -> Result<BTreeMap<BucketId, u64>, DatabaseError> {
     let sql = "SELECT amount, key, dimension, window_ns FROM held JOIN buckets ON id = bucket \
                WHERE owner <> ?1";
     let mut rows = db.prepare_cached(sql)?;
-    let mut rows = rows.query([but])?;
+    let mut rows = rows.query([except])?;
     let mut held: BTreeMap<BucketId, u64> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let total = held.entry(BucketId::read(row, 1)?).or_default();
@@ -116,6 +117,7 @@ fn entry(keys: &mut BTreeMap<Key, KeyChanges>, key: Key) -> &mut KeyChanges {
     keys.entry(key.clone()).or_insert_with(|| KeyChanges::new(key))
 }
 
-/// Filters: usage of others that this owner has not read, and all usage of a key.
+/// A filter for usage of other owners that this owner has not read.
 const BY_OTHERS: &str = "seq > ?1 AND owner <> ?2";
+/// A filter for all usage of a key.
 const BY_KEY: &str = "key = ?1";

@@ -15,22 +15,22 @@ use crate::store::State;
 use crate::store::clock_origin::signed;
 use crate::timestamp::Timestamp;
 
-/// Changes made from outside a session.
+/// Changes without a session.
 impl OwnerTransaction<'_> {
-    /// Resets the usage of a key now: all its entries are earlier.
-    pub(super) fn reset_from_outside(&mut self, key: &str) -> Result<(), DatabaseError> {
-        self.forget_before(key, Timestamp::MAX)?;
-        self.note_reset(key, self.now)
+    /// Deletes all usage of a key, and records the reset for the owners.
+    pub(super) fn reset_now(&mut self, key: &str) -> Result<(), DatabaseError> {
+        self.delete_before(key, Timestamp::MAX)?;
+        self.record_reset(key, self.now)
     }
 
     /// Resets all keys.
     pub(super) fn reset_all(&mut self) -> Result<(), DatabaseError> {
         let mut keys = self.tx.prepare("SELECT key FROM buckets UNION SELECT key FROM cooling")?;
         let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        keys.iter().try_for_each(|key| self.reset_from_outside(key))
+        keys.iter().try_for_each(|key| self.reset_now(key))
     }
 
-    /// Replaces everything by this state.
+    /// Replaces all stored state.
     pub(super) fn replace_all(&mut self, state: &State) -> Result<(), DatabaseError> {
         self.reset_all()?;
         self.tx.execute("UPDATE buckets SET total = 0", [])?;
@@ -55,7 +55,7 @@ impl OwnerTransaction<'_> {
                 self.add_usage(bucket, NO_OWNER, self.now, signed(saved.held))?;
             }
         }
-        key.cooling_until.map_or(Ok(()), |until| self.cool(&key.key, until))
+        key.cooling_until.map_or(Ok(()), |until| self.record_cool_down(&key.key, until))
     }
 }
 
@@ -65,9 +65,9 @@ pub(super) fn add_held(db: &Connection, state: &mut State) -> Result<(), Databas
     let mut keys: BTreeMap<Key, KeySnapshot> = by_key.collect();
     for (name, amount) in held(db, NO_OWNER)? {
         let buckets = &mut entry(&mut keys, name.key).buckets;
-        let same =
+        let is_same =
             |b: &&mut BucketSnapshot| b.dimension == name.dimension && b.window == name.window;
-        match buckets.iter_mut().find(same) {
+        match buckets.iter_mut().find(is_same) {
             Some(bucket) => bucket.saved.held = amount,
             None => {
                 let saved = Saved { taken: Vec::new(), held: amount };

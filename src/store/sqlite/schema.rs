@@ -6,10 +6,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::database_error::{DatabaseError, DatabaseProblem};
 
-/// Opens the database for writing, and creates it if it is missing. A file is written only after it
-/// is known to be tollgate's.
+/// Opens the database for writing, and creates it if it is missing. Nothing is written before the
+/// file is known to be a tollgate database.
 pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
-    make_folder(path)?;
+    create_directory(path)?;
     check_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -70,15 +70,17 @@ pub(in crate::store) fn immutable_uri(path: &Path) -> Option<String> {
     Some(format!("file:{path}?immutable=1"))
 }
 
-fn make_folder(path: &Path) -> Result<(), DatabaseError> {
+fn create_directory(path: &Path) -> Result<(), DatabaseError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), fs::create_dir_all).map_err(|error| DatabaseProblem::Folder(error).into())
+    folder
+        .map_or(Ok(()), fs::create_dir_all)
+        .map_err(|error| DatabaseProblem::Directory(error).into())
 }
 
 /// Rejects files that are not databases before SQLite opens them.
 fn check_file(path: &Path) -> Result<(), DatabaseError> {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsFolder.into()),
+        Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsDirectory.into()),
         Ok(metadata) if metadata.len() == 0 => return Ok(()),
         // SQLite would read the missing part of a page as zeros.
         Ok(metadata) if metadata.len() % MIN_PAGE_SIZE != 0 && immutable_uri(path).is_some() => {
@@ -92,9 +94,9 @@ fn check_file(path: &Path) -> Result<(), DatabaseError> {
     let mut file = fs::File::open(path).map_err(DatabaseProblem::Io)?;
     match io::Read::read_exact(&mut file, &mut start) {
         Ok(()) if start == *MAGIC => Ok(()),
-        Ok(()) => Err(DatabaseProblem::NoDatabase.into()),
+        Ok(()) => Err(DatabaseProblem::NotADatabase.into()),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Err(DatabaseProblem::NoDatabase.into())
+            Err(DatabaseProblem::NotADatabase.into())
         }
         Err(error) => Err(DatabaseProblem::Io(error).into()),
     }
@@ -103,7 +105,7 @@ fn check_file(path: &Path) -> Result<(), DatabaseError> {
 /// Returns the problem with a file whose size is not a multiple of the page size.
 fn truncated(path: &Path) -> DatabaseError {
     let is_ours = fs::read(path).is_ok_and(|bytes| bytes.starts_with(MAGIC));
-    if is_ours { DatabaseProblem::Corrupt.into() } else { DatabaseProblem::NoDatabase.into() }
+    if is_ours { DatabaseProblem::Corrupt.into() } else { DatabaseProblem::NotADatabase.into() }
 }
 
 /// Returns the schema version outside a transaction; reads in one, since another process may be
@@ -166,7 +168,8 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
-/// Migrates the schema to this version; of several concurrent processes, one does.
+/// Migrates the schema to this version. If several processes do so concurrently, one of them makes
+/// the changes.
 fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let from = version(&tx)?;

@@ -19,13 +19,14 @@ use crate::timestamp::Timestamp;
 pub(super) struct Session {
     db: Connection,
     pub(super) origin: ClockOrigin,
-    /// The silence after which other processes consider this owner dead.
+    /// The time without a heartbeat after which other processes declare this owner dead.
     dead_after: Duration,
     owner: i64,
     state: SessionState,
 }
 
-/// The owner's knowledge of the database, which a failed transaction leaves unchanged.
+/// The state of the database as last read and written by the owner. A failed transaction leaves it
+/// unchanged.
 #[derive(Debug, Clone, Default)]
 struct SessionState {
     /// The last sequence number that the owner has read.
@@ -58,7 +59,7 @@ impl Session {
         owner_tx.join(dead_after)?;
         owner_tx.compact()?;
         owner_tx.end()?;
-        // The zero heartbeat makes the next sync due immediately: it reads what others hold.
+        // With the heartbeat at 0, the next sync is due immediately, and reads held amounts of others.
         let state = SessionState {
             seen: owner_tx.seq,
             heartbeat_at: Timestamp::UNIX_EPOCH,
@@ -152,23 +153,23 @@ mod tests {
         keys.map(change).collect()
     }
 
-    /// Checks that a sync fails with `reason` after the `fault` pragma, and succeeds after `fixed`.
-    fn check_failure(error: &str, fixed: &str, reason: &str) {
+    /// Asserts that a sync fails with `reason` after the pragma `fault`, and succeeds after `repair`.
+    fn assert_failure(fault: &str, repair: &str, reason: &str) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
         let (mut session, _) =
             Session::join(&path, ClockOrigin::default(), Duration::from_nanos(1 << 60), NOW)
                 .unwrap();
         session.sync(&changes(0..100), None, NOW).unwrap();
-        session.db.execute_batch(error).unwrap();
+        session.db.execute_batch(fault).unwrap();
         for _ in 0..2 {
             let error = session.sync(&changes(100..5_000), None, NOW).unwrap_err().at(&path);
             assert!(error.to_string().ends_with(reason), "{error}");
             assert!(error.to_string().contains("state.db: "), "{error}");
         }
         let kept = load::state(&session.db, &ClockOrigin::default(), NOW).unwrap();
-        assert_eq!(kept.keys.len(), 100, "nothing of what failed");
-        session.db.execute_batch(fixed).unwrap();
+        assert_eq!(kept.keys.len(), 100, "a failed sync stores no change");
+        session.db.execute_batch(repair).unwrap();
         session.sync(&changes(100..5_000), None, NOW).unwrap();
         let kept = load::state(&session.db, &ClockOrigin::default(), NOW).unwrap();
         assert_eq!(kept.keys.len(), 5_000);
@@ -179,13 +180,13 @@ mod tests {
 
     #[test]
     fn full_disk_is_reported_and_writes_resume() {
-        let (full, room) = ("PRAGMA max_page_count = 30", "PRAGMA max_page_count = 1000000");
-        check_failure(full, room, "the disk is full; free some space");
+        let (full, enough) = ("PRAGMA max_page_count = 30", "PRAGMA max_page_count = 1000000");
+        assert_failure(full, enough, "the disk is full; free some space");
     }
 
     #[test]
     fn read_only_database_is_reported_and_writes_resume() {
         let reason = "cannot be written; check the permissions of the file and its directory";
-        check_failure("PRAGMA query_only = 1", "PRAGMA query_only = 0", reason);
+        assert_failure("PRAGMA query_only = 1", "PRAGMA query_only = 0", reason);
     }
 }

@@ -9,7 +9,7 @@ use crate::limiter::KeyChanges;
 use crate::store::clock_origin::{signed, stored};
 use crate::timestamp::Timestamp;
 
-/// Writing the changes of the owner.
+/// Writes of the owner's changes.
 impl OwnerTransaction<'_> {
     /// Writes changes; `held` contains the amounts that the owner held at the last sync, and is
     /// updated.
@@ -25,7 +25,7 @@ impl OwnerTransaction<'_> {
             // 0 ends a cool-down, which the reset has done already.
             if let Some(until) = change.cooling_until.filter(|until| *until > Timestamp::UNIX_EPOCH)
             {
-                self.cool(&change.key, until)?;
+                self.record_cool_down(&change.key, until)?;
             }
             let since = self.reset_at(&change.key)?;
             for bucket in &change.buckets {
@@ -85,11 +85,11 @@ impl OwnerTransaction<'_> {
         let sql = "DELETE FROM usage WHERE owner = ?2 AND bucket IN \
                    (SELECT id FROM buckets WHERE key = ?1)";
         self.tx.prepare_cached(sql)?.execute(params![key, self.owner])?;
-        self.forget_before(key, at)?;
-        self.note_reset(key, at)
+        self.delete_before(key, at)?;
+        self.record_reset(key, at)
     }
 
-    pub(super) fn forget_before(&self, key: &str, time: Timestamp) -> Result<(), DatabaseError> {
+    pub(super) fn delete_before(&self, key: &str, time: Timestamp) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
             let time = stored(time).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "buried"] {
@@ -106,7 +106,7 @@ impl OwnerTransaction<'_> {
     }
 
     /// Records a reset for the other owners.
-    pub(super) fn note_reset(&mut self, key: &str, at: Timestamp) -> Result<(), DatabaseError> {
+    pub(super) fn record_reset(&mut self, key: &str, at: Timestamp) -> Result<(), DatabaseError> {
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO resets (key, at, clock, owner, seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -124,12 +124,16 @@ impl OwnerTransaction<'_> {
     }
 
     /// Records the end of a cool-down, unless a later one is recorded.
-    pub(super) fn cool(&mut self, key: &str, until: Timestamp) -> Result<(), DatabaseError> {
+    pub(super) fn record_cool_down(
+        &mut self,
+        key: &str,
+        until: Timestamp,
+    ) -> Result<(), DatabaseError> {
         let sql = "SELECT until, noted_at, clock FROM cooling WHERE key = ?1";
         let row = |row: &Row<'_>| Ok((time(row, 0)?, time(row, 1)?, row.get(2)?));
         let known = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;
-        let known = known.map_or(Timestamp::UNIX_EPOCH, |(until, noted, clock)| {
-            self.origin.read_until(until, noted, self.clock_of(clock), self.now)
+        let known = known.map_or(Timestamp::UNIX_EPOCH, |(until, recorded_at, clock)| {
+            self.origin.read_until(until, recorded_at, self.clock_of(clock), self.now)
         });
         if known >= until {
             return Ok(());

@@ -44,13 +44,13 @@ impl BucketUsage {
     /// Applies changes.
     pub(super) fn merge(&mut self, changes: &BucketChanges) {
         let grain = self.grain();
-        let (given_back, taken): (Vec<_>, Vec<_>) =
+        let (refunds, taken): (Vec<_>, Vec<_>) =
             changes.taken.iter().partition(|(_, amount)| *amount < 0);
         let taken = taken.into_iter().map(|(at, amount)| (at, amount.unsigned_abs()));
         self.taken.extend(taken.filter(|(_, amount)| *amount > 0));
         self.taken.sort_unstable_by_key(|(at, _)| *at);
         self.taken = merge_entries(&self.taken, grain);
-        for (at, amount) in given_back {
+        for (at, amount) in refunds {
             self.subtract(at, amount.unsigned_abs());
         }
         self.held = changes.held;
@@ -69,15 +69,16 @@ impl BucketUsage {
         }
     }
 
-    /// Deletes usage that no window of this length counts any more, and that has refilled.
+    /// Deletes usage that is older than the window, except usage of a continuously refilled bucket that
+    /// has not refilled yet.
     pub(super) fn prune(&mut self, now: Timestamp) {
         let retention = retention(self.window);
         let past = self.taken.partition_point(|(at, _)| *at + retention <= now);
 
         let next = self.taken.get(past).map_or(now, |entry| entry.0);
-        let left = outstanding(&self.taken[..past], self.refill, self.window.as_nanos(), next)
+        let remaining = outstanding(&self.taken[..past], self.refill, self.window.as_nanos(), next)
             .filter(|_| self.refill > 0);
-        self.taken.splice(..past, left);
+        self.taken.splice(..past, remaining);
     }
 
     /// Maps every time; entries that get the same time are merged.
@@ -92,8 +93,8 @@ impl BucketUsage {
         BucketSnapshot { refill: self.refill, ..snapshot }
     }
 
-    /// Subtracts an amount from usage at about `at`, which a limiter rounds to 1/64 of a window:
-    /// first from the last entry before it, then from the next one after it. A refund without
+    /// Subtracts an amount from usage at about `at`, since a limiter rounds times to 1/64 of a window:
+    /// first from the entries before it, latest first, then from the entries after it. A refund without
     /// matching usage is ignored: the usage was at another time, or has expired.
     fn subtract(&mut self, at: Timestamp, mut amount: u64) {
         let about = self.window.as_duration() / TOLERANCE_DIVISOR;
@@ -128,19 +129,19 @@ impl From<&BucketSnapshot> for BucketUsage {
 /// Merges the entries within each grain, at the latest of their times. `entries` is sorted by time.
 fn merge_entries(entries: &[(Timestamp, u64)], grain: u64) -> Vec<(Timestamp, u64)> {
     let grain = grain.max(1);
-    let mut merge_entries: Vec<(Timestamp, u64)> = Vec::with_capacity(entries.len());
+    let mut merged: Vec<(Timestamp, u64)> = Vec::with_capacity(entries.len());
     for &(at, amount) in entries {
-        match merge_entries.last_mut() {
+        match merged.last_mut() {
             Some(last) if last.0.as_nanos() / grain == at.as_nanos() / grain => {
                 *last = (at, last.1.saturating_add(amount));
             }
-            _ => merge_entries.push((at, amount)),
+            _ => merged.push((at, amount)),
         }
     }
-    merge_entries
+    merged
 }
 
-/// Returns how long an entry may count. A day with a clock change has 25 hours, a month up to 31
+/// Returns the time for which an entry may count. A day with a clock change has 25 hours, a month up to 31
 /// days and one hour, and margins prolong windows by at most a second.
 fn retention(window: Window) -> Duration {
     let window = window.as_duration();
@@ -208,13 +209,13 @@ mod tests {
     #[test]
     fn refund_matches_a_merged_entry() {
         let part = MINUTE / u64::from(TOLERANCE_DIVISOR);
-        for (taken, given_back) in [(10, 20), (20, 10), (0, part), (part, 0)] {
+        for (taken, refunded) in [(10, 20), (20, 10), (0, part), (part, 0)] {
             let mut bucket = bucket();
             bucket.merge(&changes(&[(taken, 500)], 0));
-            bucket.merge(&changes(&[(given_back, -200)], 0));
-            assert_eq!(bucket.taken, [(at(taken), 300)], "{given_back}");
+            bucket.merge(&changes(&[(refunded, -200)], 0));
+            assert_eq!(bucket.taken, [(at(taken), 300)], "{refunded}");
             bucket.merge(&changes(&[(taken + 2 * part, -200)], 0));
-            assert_eq!(bucket.taken, [(at(taken), 300)], "that was never taken");
+            assert_eq!(bucket.taken, [(at(taken), 300)], "a refund without matching usage");
         }
     }
 

@@ -43,18 +43,25 @@ impl Document {
     }
 
     /// Returns the text of the file.
-    pub(super) fn print(&self) -> Result<String, serde_yaml::Error> {
+    pub(super) fn to_text(&self) -> Result<String, serde_yaml::Error> {
         Ok(format!("{TITLE}{}{END}\n", serde_yaml::to_string(self)?))
     }
 
-    /// Adjusts times to the clock of `origin`, which shows `now`, and deletes expired usage.
+    /// Converts times from the clock of the writer to the clock of `origin`, which shows `now`, and
+    /// deletes expired usage.
     pub(super) fn retime(&mut self, origin: &ClockOrigin, now: Timestamp) {
         let then = self.boot.as_ref().map(BootTime::origin).unwrap_or_default();
-        self.move_times(&then, origin, now);
+        self.convert_times(&then, origin, now);
     }
 
-    /// Adjusts times of one clock to another.
-    pub(super) fn move_times(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: Timestamp) {
+    /// Converts times from the clock of `then` to the clock of `origin`, which shows `now`, and deletes
+    /// expired usage.
+    pub(super) fn convert_times(
+        &mut self,
+        then: &ClockOrigin,
+        origin: &ClockOrigin,
+        now: Timestamp,
+    ) {
         self.keys.values_mut().for_each(|key| key.retime(then, origin, now));
         self.prune(now);
     }
@@ -82,12 +89,12 @@ impl Document {
     }
 
     /// Resets the usage of a key, or of all keys.
-    pub(super) fn forget(&mut self, only: Option<&str>) {
+    pub(super) fn reset(&mut self, only: Option<&str>) {
         self.keys.retain(|key, _| only.is_some_and(|only| only != key));
     }
 
-    /// Records the time of the write, by the clock of `origin`.
-    pub(super) fn stamp(&mut self, origin: &ClockOrigin, now: Timestamp) {
+    /// Sets the time of the write, by the clock of `origin`.
+    pub(super) fn set_written(&mut self, origin: &ClockOrigin, now: Timestamp) {
         self.written_at = Time(now);
         self.boot = BootTime::of(origin);
     }
@@ -99,8 +106,11 @@ impl Document {
     }
 
     pub(super) fn from_state(state: &State, now: Timestamp) -> Self {
-        let mut keys: BTreeMap<String, KeyUsage> =
-            state.keys.iter().map(|key| (key.key.clone(), KeyUsage::of(key, now))).collect();
+        let mut keys: BTreeMap<String, KeyUsage> = state
+            .keys
+            .iter()
+            .map(|key| (key.key.clone(), KeyUsage::from_snapshot(key, now)))
+            .collect();
         keys.retain(|_, key| !key.is_empty());
         Self { quotas: stored_quotas(&state.quotas), keys, ..Self::default() }
     }
@@ -129,7 +139,7 @@ struct Head {
 /// Checks that a text is a complete tollgate file of this version.
 fn check(path: &Path, text: &str) -> Result<(), StoreError> {
     let head: Head =
-        serde_yaml::from_str(text).map_err(|error| invalid(path, &not_state(&error)))?;
+        serde_yaml::from_str(text).map_err(|error| invalid(path, &not_a_state(&error)))?;
     match head.version {
         Some(VERSION) => {}
         Some(version) => {
@@ -153,9 +163,10 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
 }
 
 /// Formats an error without the content, since a file of another program may contain secrets.
-fn not_state(error: &serde_yaml::Error) -> String {
-    let place = |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
-    format!("not a tollgate state file{}", error.location().map(place).unwrap_or_default())
+fn not_a_state(error: &serde_yaml::Error) -> String {
+    let position =
+        |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
+    format!("not a tollgate state file{}", error.location().map(position).unwrap_or_default())
 }
 
 fn invalid(path: &Path, reason: &str) -> StoreError {

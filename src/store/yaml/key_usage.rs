@@ -21,8 +21,8 @@ pub(super) struct KeyUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CoolDown {
-    /// The time at which it was recorded: if the clock has changed since, the remaining cool-down
-    /// is at most as long as it was then.
+    /// The time at which the cool-down was recorded. If the clock has changed since, the remaining
+    /// cool-down is at most as long as it was then.
     pub(super) noted_at: Time,
     pub(super) until: Time,
 }
@@ -30,7 +30,7 @@ pub(super) struct CoolDown {
 impl KeyUsage {
     pub(super) fn merge(&mut self, changes: &KeyChanges, now: Timestamp) {
         if changes.reset_at.is_some() {
-            self.forget();
+            self.reset();
         }
         match changes.cooling_until {
             Some(Timestamp::UNIX_EPOCH) => self.cooling = None,
@@ -44,8 +44,8 @@ impl KeyUsage {
         }
     }
 
-    /// Deletes usage; held amounts stay.
-    fn forget(&mut self) {
+    /// Deletes usage and the cool-down; held amounts stay.
+    fn reset(&mut self) {
         self.cooling = None;
         self.buckets.iter_mut().for_each(|bucket| bucket.taken.clear());
     }
@@ -81,7 +81,7 @@ impl KeyUsage {
         snapshot
     }
 
-    pub(super) fn of(snapshot: &KeySnapshot, now: Timestamp) -> Self {
+    pub(super) fn from_snapshot(snapshot: &KeySnapshot, now: Timestamp) -> Self {
         let until = snapshot.cooling_until.map(Time);
         let cooling = until.map(|until| CoolDown { noted_at: Time(now), until });
         let mut buckets: Vec<BucketUsage> =

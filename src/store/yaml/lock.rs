@@ -18,7 +18,7 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Locks the state file at this path, which must not be a link.
-    pub(super) fn take(state: &Path) -> Result<Self, StoreError> {
+    pub(super) fn acquire(state: &Path) -> Result<Self, StoreError> {
         let path = lock_path(state);
         let failed = |error: io::Error| {
             StoreError::new(state, format!("cannot lock {}: {error}", path.display()))
@@ -27,7 +27,7 @@ impl Lock {
         let mut file = opened.map_err(failed)?;
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => {
-                // Informational; the lock holds without it.
+                // The PID is informational; the lock is valid without it.
                 let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                 Ok(Self { _file: file })
             }

@@ -62,8 +62,8 @@ use crate::timestamp::Timestamp;
 /// ```
 ///
 /// Times are in UTC, with nanoseconds. Entries within 1/256 of a window are merged, at the latest
-/// of their times. Entries that no window counts any more are left out, as are those of a token
-/// bucket that have refilled. The last line is YAML's end-of-document marker: a file without it is
+/// of their times. Entries that have left their window, or that have refilled in a token bucket, are
+/// left out. The last line is YAML's end-of-document marker: a file without it is
 /// truncated, and is refused.
 ///
 /// Every write contains the whole state, which suits up to some hundreds of keys; for more, or for
@@ -108,8 +108,9 @@ impl Yaml {
         Self { path: path.into(), boot: None, open: None }
     }
 
-    /// Reads the state in a file, with times adjusted to `now`,
-    /// and for a changed clock if `boot` is known. Works while another process has the file open.
+    /// Reads the state in a file, which another process may have open. Times of usage in the future are
+    /// clamped to `now`. If `boot` is known, times are also corrected for changes of the clock since they were
+    /// written.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the file is missing or can't be parsed.
@@ -122,8 +123,8 @@ impl Yaml {
     /// Resets the usage of a key, or of all keys in the file.
     ///
     /// # Errors
-    /// Returns [`StoreError`] as [`peek`](Self::peek), if the file can't be written, and while
-    /// another process has it open, which would write its own state again.
+    /// Returns [`StoreError`] in the cases of [`peek`](Self::peek), if the file can't be written, and
+    /// while another process has it open, since that process would overwrite the change.
     pub fn reset(
         path: &Path,
         key: Option<&str>,
@@ -134,15 +135,15 @@ impl Yaml {
         let mut open = OpenFile::new(path, boot, now)?;
         let mut document = open.document.clone();
         document.retime(&open.origin, now);
-        document.forget(key);
+        document.reset(key);
         open.write_if_changed(document, now)
     }
 
     /// Replaces the state in the file; `now` is the time of the write.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the file can't be written, contains anything but a state, or is
-    /// open in another process.
+    /// Returns [`StoreError`] if the file can't be written, is not a state file, or is open in another
+    /// process.
     pub fn replace(
         path: &Path,
         state: &State,
@@ -151,7 +152,7 @@ impl Yaml {
     ) -> Result<(), StoreError> {
         let mut open = OpenFile::new(path, boot, now)?;
         let mut document = Document::from_state(state, now);
-        document.stamp(&open.origin, now);
+        document.set_written(&open.origin, now);
         open.write(document)
     }
 
@@ -170,7 +171,7 @@ impl Store for Yaml {
         // Release an earlier lock first.
         self.open = None;
         let mut open = OpenFile::new(&self.path, self.boot, now)?;
-        // The lock is ours, so other holders are gone.
+        // This process has the lock, so the process that wrote held amounts has ended.
         open.document.retime(&open.origin, now);
         open.document.charge_held(now);
         Ok(self.open.insert(open).document.state())
@@ -189,7 +190,7 @@ impl Store for Yaml {
         if !changes.is_empty() || quotas.is_some() || has_moved {
             let mut document = open.document.clone();
             if has_moved {
-                document.move_times(&open.origin, &origin, now);
+                document.convert_times(&open.origin, &origin, now);
             }
             document.merge(changes, quotas, now);
             let before = std::mem::replace(&mut open.origin, origin);
@@ -224,7 +225,7 @@ impl OpenFile {
     fn new(path: &Path, boot: Option<Boot>, now: Timestamp) -> Result<Self, StoreError> {
         let target = file::target(path)?;
         file::create_directory(&target)?;
-        let lock = Lock::take(&target)?;
+        let lock = Lock::acquire(&target)?;
         file::remove_temporary(&target);
         let document = Document::read(path, &file::read_or_empty(&target)?)?;
         let (exists, origin) = (target.exists(), ClockOrigin::new(boot, now));
@@ -239,14 +240,14 @@ impl OpenFile {
         if self.exists && document == self.document {
             return Ok(());
         }
-        document.stamp(&self.origin, now);
+        document.set_written(&self.origin, now);
         self.write(document)
     }
 
     /// Writes a document. If that fails, `document` still equals the content of the file.
     fn write(&mut self, document: Document) -> Result<(), StoreError> {
         let text =
-            document.print().map_err(|error| StoreError::new(&self.target, error.to_string()))?;
+            document.to_text().map_err(|error| StoreError::new(&self.target, error.to_string()))?;
         file::replace(&self.target, &text)?;
         (self.document, self.exists) = (document, true);
         Ok(())

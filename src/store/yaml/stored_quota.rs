@@ -82,7 +82,7 @@ impl From<StoredLimit> for LimitFields {
         let zone = limit.calendar().map(|calendar| calendar.zone().to_owned());
         let window = match limit.calendar() {
             Some(calendar) => calendar.period().as_str().to_owned(),
-            None => text::spell(limit.window()),
+            None => text::format_window(limit.window()),
         };
         Self {
             dimension: limit.dimension().clone(),
@@ -108,7 +108,7 @@ impl TryFrom<LimitFields> for StoredLimit {
                 Limit::on_calendar(fields.dimension.clone(), fields.limit, &calendar)
             }
             None => {
-                let window = text::read(&fields.window)?;
+                let window = text::parse_window(&fields.window)?;
                 Limit::new(fields.dimension.clone(), fields.limit, window)
             }
         };

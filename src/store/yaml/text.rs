@@ -116,25 +116,25 @@ pub(super) mod window {
         window: &Window,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&spell(*window))
+        serializer.serialize_str(&format_window(*window))
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Window, D::Error> {
-        read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        parse_window(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
 /// Formats the length of a window.
-pub(super) fn spell(window: Window) -> String {
+pub(super) fn format_window(window: Window) -> String {
     // Windows are at most 366 days, which fits.
     let nanos = i64::try_from(window.as_nanos()).unwrap_or(i64::MAX);
     format!("{:#}", SignedDuration::from_nanos(nanos))
 }
 
 /// Parses the length of a window.
-pub(super) fn read(text: &str) -> Result<Window, String> {
+pub(super) fn parse_window(text: &str) -> Result<Window, String> {
     let length = text.parse::<SignedDuration>().ok().and_then(|length| length.try_into().ok());
     let length = length
         .ok_or_else(|| format!("invalid duration `{text}`; expected one such as 1m or 24h"))?;
