@@ -1,4 +1,4 @@
-/// The result of [`Config::apply`](super::Config::apply): the paths of the values that changed.
+/// The result of [`Config::apply`](super::Config::apply): the paths of changed values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {

@@ -13,8 +13,8 @@ impl Config {
     /// providers, the policy for unknown keys, the reduction, and the length of queues. Other changes
     /// need a restart. Usage is kept, and waiting requests are checked again.
     ///
-    /// Quotas that a program has set, or that were learned from responses, stay, unless the quota of
-    /// that name differs from the one in `previous`.
+    /// A quota that a program has set, or that was learned from responses, is replaced only if this
+    /// configuration has a quota of the same name that differs from the one in `previous`.
     pub fn apply(&self, previous: &Self, limiter: &Limiter) -> Applied {
         let mut applied = Applied::default();
         self.apply_providers(previous, limiter, &mut applied);
@@ -24,8 +24,8 @@ impl Config {
         applied
     }
 
-    /// Returns the configuration that is in effect in a limiter after [`apply`](Self::apply): without the
-    /// changes that need a restart.
+    /// Returns the configuration in effect after [`apply`](Self::apply), without the changes that need a
+    /// restart.
     pub(super) fn in_effect(&self, previous: &Self) -> Self {
         let added = self.providers_added(previous);
         Self {
@@ -83,14 +83,14 @@ impl Config {
                 applied.changed.push(path(configured));
             }
         }
-        let gone = |quota: &&ConfiguredQuota| !now.contains_key(&quota.keys.name());
-        let gone: Vec<_> = previous.quotas.iter().filter(gone).collect();
-        if !gone.is_empty() {
+        let is_removed = |quota: &&ConfiguredQuota| !now.contains_key(&quota.keys.name());
+        let removed: Vec<_> = previous.quotas.iter().filter(is_removed).collect();
+        if !removed.is_empty() {
             let listed = limiter.quotas().list().into_iter();
-            let set: HashMap<_, _> = listed.map(|quota| (quota.name, quota.origin)).collect();
-            for configured in gone {
+            let origins: HashMap<_, _> = listed.map(|quota| (quota.name, quota.origin)).collect();
+            for configured in removed {
                 let name = configured.keys.name();
-                if set.get(&name) == Some(&QuotaOrigin::Configured) {
+                if origins.get(&name) == Some(&QuotaOrigin::Configured) {
                     limiter.quotas().remove(&name);
                 }
                 applied.changed.push(path(configured));
@@ -99,8 +99,8 @@ impl Config {
     }
 
     fn apply_policies(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
-        let followed = self.sections.followed_from(&previous.sections);
-        applied.changed.extend(followed.differing(&previous.sections).map(str::to_owned));
+        let in_effect = self.sections.followed_from(&previous.sections);
+        applied.changed.extend(in_effect.differing(&previous.sections).map(str::to_owned));
         if self.unknown_key != previous.unknown_key {
             limiter.quotas().set_unknown_key(self.unknown_key.clone());
             applied.changed.push("unknown_key".to_owned());
@@ -112,7 +112,7 @@ impl Config {
         if self.reduction != previous.reduction {
             match limiter.feedback().set_reduction(&self.reduction) {
                 Ok(()) => applied.changed.push("reduction".to_owned()),
-                // The file was checked against the same bounds.
+                // Unexpected: the file was checked against the same bounds.
                 Err(error) => tracing::warn!(%error, "reduction: kept unchanged"),
             }
         }

@@ -8,8 +8,8 @@ use crate::cluster::{Shared, SharedError};
 use crate::limiter::Backend;
 
 impl Config {
-    /// Returns the shared limits of the section `cluster`, for a [builder](Self::builder), or `None` if
-    /// there is no such section. They are closed together with the limiter.
+    /// Connects to the shared limits of the section `cluster`, for a [builder](Self::builder). Returns
+    /// `None` if there is no such section. The shared limits are closed together with the limiter.
     ///
     /// ```
     /// # #[cfg(feature = "redis")]
@@ -32,8 +32,8 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// [`OpenError`] if this program is built without the feature `redis`, or the system can't start a
-    /// thread. An unreachable server is not an error: it is contacted again until it responds.
+    /// Returns [`OpenError`] if this program is built without the feature `redis`, or the system can't
+    /// start a thread. An unreachable server is not an error: connecting is retried until it responds.
     pub fn backend(&self) -> Result<Option<Arc<dyn Backend>>, OpenError> {
         self.cluster.as_ref().map(ClusterConfig::backend).transpose()
     }
@@ -53,7 +53,7 @@ impl ClusterConfig {
     /// Connects to the shared limits, for a [builder](Config::builder).
     ///
     /// # Errors
-    /// [`SharedError`] if the system can't start a thread.
+    /// Returns [`SharedError`] if the system can't start a thread.
     #[cfg(feature = "redis")]
     pub fn connect(&self) -> Result<Arc<Shared>, SharedError> {
         let builder = Shared::builder(self.redis.expose(), &self.account)

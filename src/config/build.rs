@@ -3,8 +3,8 @@ use crate::limiter::{Builder, Limiter};
 use crate::middleware::{Http, RateLimitLayer, Retries};
 
 impl Config {
-    /// Returns a builder of a limiter with these providers, quotas and policies, and with its buckets in
-    /// this process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) add the
+    /// Returns a builder of a limiter with these providers, quotas and policies, which keeps its buckets
+    /// in this process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) add the
     /// store, the bus and the cluster; [`limiter`](Self::limiter) adds all of them.
     pub fn builder(&self) -> Builder {
         let mut builder = Limiter::builder()
@@ -22,7 +22,7 @@ impl Config {
         builder
     }
 
-    /// Returns a layer around a client, with the `waiting.max_wait` and `retry.attempts` of the
+    /// Returns a layer for a client, with the `waiting.max_wait` and `retry.attempts` of the
     /// configuration.
     pub fn layer(&self, limiter: &Limiter) -> RateLimitLayer<Http, Http, Retries> {
         let layer = RateLimitLayer::new(limiter.clone()).retry(self.retry.attempts.get() - 1);

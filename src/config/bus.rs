@@ -11,13 +11,13 @@ use crate::cluster::{self, Agent};
 use crate::limiter::Limiter;
 
 impl Config {
-    /// Joins a limiter to the bus of this configuration, if there is one. The limiter announces refusals of
-    /// its provider, and applies those that others announce, until it is dropped.
+    /// Joins a limiter to the bus of this configuration, if there is one. Until it is dropped, the limiter
+    /// announces refusals of its provider, and applies those that other agents announce.
     ///
     /// # Errors
-    /// [`OpenError`] if this program is built without the feature that the bus needs, or the system can't
-    /// start a thread. An unreachable server is not an error: the limiter works without it until it
-    /// responds.
+    /// Returns [`OpenError`] if this program is built without the feature that the bus needs, or the
+    /// system can't start a thread. An unreachable server is not an error: the limiter works without the
+    /// bus until the server responds.
     pub fn join(&self, limiter: &Limiter) -> Result<Option<Agent>, OpenError> {
         self.bus.as_ref().map(|bus| bus.join(limiter)).transpose()
     }
@@ -27,7 +27,7 @@ impl BusConfig {
     /// Joins a limiter to this bus.
     ///
     /// # Errors
-    /// As [`Config::join`].
+    /// Returns [`OpenError`] in the cases of [`Config::join`].
     pub fn join(&self, limiter: &Limiter) -> Result<Agent, OpenError> {
         let id = self.agent_id.clone().unwrap_or_else(unique_name);
         let bus = self.server.connect()?;
@@ -50,10 +50,10 @@ impl BusServer {
     }
 }
 
-/// Returns a unique name: the host name, for readability, the process ID, and a random number, since
+/// Returns a unique name: the host name and the process ID, for readability, and a random number, since
 /// containers can share both.
 fn unique_name() -> String {
-    // The system seeds every `RandomState`.
+    // Every `RandomState` has a random seed.
     let random = RandomState::new().build_hasher().finish();
     format!("{}-{}-{random:016x}", host(), process::id())
 }
@@ -64,12 +64,12 @@ fn host() -> String {
     let from_environment =
         || ["HOSTNAME", "COMPUTERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let name = from_file.or_else(from_environment).unwrap_or_default();
-    let plain = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
-    let name: String = name.trim().chars().filter(plain).take(MAX_HOST_LENGTH).collect();
+    let is_allowed = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
+    let name: String = name.trim().chars().filter(is_allowed).take(MAX_HOST_LENGTH).collect();
     if name.is_empty() { "host".to_owned() } else { name }
 }
 
-/// The longest label in DNS, in bytes.
+/// The maximum length of a DNS label, in bytes.
 const MAX_HOST_LENGTH: usize = 63;
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use crate::quota::{Margin, Share};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The providers. The first one applies to keys that no provider names.
+    /// The providers. The first one applies to keys that don't name a provider.
     pub providers: Vec<Profile>,
     /// The quotas, in file order.
     pub quotas: Vec<ConfiguredQuota>,
@@ -63,8 +63,8 @@ impl Config {
     /// Parses a configuration in YAML. Relative paths in it are not resolved.
     ///
     /// # Errors
-    /// [`ConfigError`] with the line, the column and the path of each invalid value. Messages name the
-    /// text `config`.
+    /// Returns [`ConfigError`] with the line, the column and the path of each invalid value. Messages use
+    /// `config` as the file name.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::parse_with(text, &Sections::new())
     }
@@ -72,15 +72,16 @@ impl Config {
     /// Parses a configuration in YAML that may also have these sections.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// Returns [`ConfigError`] in the cases of [`parse`](Self::parse).
     pub fn parse_with(text: &str, sections: &Sections) -> Result<Self, ConfigError> {
         let mut layers = Layers::new(sections.clone());
-        layers.text(text, &Source::File("config".into()));
+        layers.add_text(text, &Source::File("config".into()));
         layers.load(Path::new("")).map(|loaded| loaded.config)
     }
 
     /// Returns the value of a section, or its default if the configuration doesn't have the section.
-    /// `None` if the section was not [registered](super::section::Sections) when the configuration was read.
+    /// Returns `None` if the section was not [registered](super::section::Sections) when the configuration
+    /// was read.
     pub fn section<S: Section>(&self) -> Option<&S> {
         self.sections.get(S::NAME)?.downcast_ref()
     }

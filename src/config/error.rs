@@ -10,7 +10,7 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
-/// One problem of a configuration. Text that could be a secret is left out.
+/// One problem of a configuration. Possible secrets are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -23,7 +23,7 @@ pub struct Problem {
 }
 
 impl ConfigError {
-    /// Creates an error of problems, which are sorted by their position in the file.
+    /// Creates an error from problems, and sorts them by position in the file.
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.origin.position());
         Self { problems }
@@ -37,7 +37,7 @@ impl Problem {
 }
 
 impl fmt::Display for ConfigError {
-    /// Formats each problem on a line of its own.
+    /// Formats each problem on a separate line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.problems.iter().enumerate() {
             write!(f, "{}{problem}", if at == 0 { "" } else { "\n" })?;

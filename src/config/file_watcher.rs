@@ -11,8 +11,8 @@ use super::WatchedFile;
 
 /// A thread that polls a file, and reports its content after a change.
 ///
-/// Dropping the watcher stops the thread. The drop waits for a call in progress, except within the call
-/// itself: the thread then ends when the call returns.
+/// Dropping the watcher stops the thread, and waits for a running callback to return. If the callback
+/// itself drops the watcher, the thread ends when the callback returns.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -41,15 +41,15 @@ pub struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// An interval with which a change is reported within a second: it takes two polls, half a second, and
-    /// the time to read the file.
+    /// The interval with which a change is reported within a second: after two polls, which take half a
+    /// second, and the time to read the file.
     pub const INTERVAL: Duration = Duration::from_millis(250);
 
     /// Starts a thread that polls the file once per `interval`, at least 10 ms, and calls `on_change` with
-    /// the result of [`poll`](WatchedFile::poll). The thread ends if the call panics.
+    /// each change that [`poll`](WatchedFile::poll) returns. The thread ends if `on_change` panics.
     ///
     /// # Errors
-    /// The system can't start a thread.
+    /// Returns an error if the system can't start a thread.
     pub fn start(
         file: WatchedFile,
         interval: Duration,
@@ -61,7 +61,7 @@ impl FileWatcher {
         let polled = Arc::clone(&file);
         let watching = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                // Locked until the change is reported, so that it can't overtake a later read.
+                // Keep the lock until the change is reported, so that a later read is reported later.
                 let mut file = polled.lock();
                 if let Some(content) = file.poll() {
                     on_change(content);
@@ -83,7 +83,7 @@ impl Drop for FileWatcher {
         self.stop = None;
         let thread = self.thread.take();
         if let Some(thread) = thread.filter(|own| own.thread().id() != thread::current().id()) {
-            // The panic hook has reported a panic of the call.
+            // The panic hook has already reported a panic of the callback.
             let _ = thread.join();
         }
     }
@@ -95,5 +95,5 @@ impl fmt::Debug for FileWatcher {
     }
 }
 
-/// Shorter intervals would keep a processor busy.
+/// The minimum interval, which avoids constant polling.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);

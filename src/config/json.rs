@@ -12,9 +12,10 @@ use super::value::ConfiguredQuota;
 use crate::quota::{Dimension, Limit, Quota, Window};
 
 impl ConfiguredQuota {
-    /// Parses the quota of this name from JSON with the fields of `quotas` in the file, and the same
-    /// errors. The name is that in the limiter: a key, a glob, or `regex:` and a regular expression.
-    /// Therefore the field `regex` is not allowed.
+    /// Parses a quota from JSON, with the same fields and errors as in `quotas` of the file.
+    ///
+    /// `name` is the name of the quota in the limiter: a key, a glob, or `regex:` and a regular
+    /// expression. It replaces the field `regex`, which is not allowed.
     ///
     /// ```
     /// use serde_json::json;
@@ -29,7 +30,7 @@ impl ConfiguredQuota {
     /// ```
     ///
     /// # Errors
-    /// [`ConfigError`] with the path of each invalid value.
+    /// Returns [`ConfigError`] with the path of each invalid value.
     pub fn parse_json(name: &str, fields: &Value) -> Result<Self, ConfigError> {
         let origin = Origin::File { file: "request".into(), position: None };
         let (pattern, is_regex) = name.strip_prefix(REGEX).map_or((name, false), |p| (p, true));
@@ -45,7 +46,7 @@ impl ConfiguredQuota {
                 fields.insert("regex".to_owned(), true.into());
             }
         }
-        let tree = Node::of_json(&json!({"quotas": {pattern: fields}}), &origin);
+        let tree = Node::from_json(&json!({"quotas": {pattern: fields}}), &origin);
         let reading = read(&tree, |tree| Document::read(tree, &Sections::new()));
         let mut problems = reading.problems;
         let found = reading.value.and_then(|document| {
@@ -64,12 +65,12 @@ impl ConfiguredQuota {
     /// milliseconds.
     pub fn to_json(&self) -> Value {
         let fields = QuotaFields::from(&self.quota);
-        serde_json::to_value(fields).expect("texts and numbers are JSON")
+        serde_json::to_value(fields).expect("strings and numbers serialize to JSON")
     }
 }
 
-/// Returns the schema of the quotas that [`ConfiguredQuota::parse_json`] reads. It still has the field
-/// `regex`.
+/// Returns the schema of the quotas that [`ConfiguredQuota::parse_json`] reads. Unlike the parser, it
+/// allows the field `regex`.
 pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     generator.subschema_for::<QuotaFields>()
 }
@@ -91,8 +92,8 @@ impl From<&Quota> for QuotaFields {
 impl QuotaFields {
     /// Returns the short form that is equivalent to a limit, if there is one.
     fn short_form_of(&mut self, limit: &Limit) -> Option<&mut Option<u64>> {
-        let counted = limit.algorithm().is_some() || limit.calendar().is_some();
-        if counted || limit.has_debt() {
+        let is_custom = limit.algorithm().is_some() || limit.calendar().is_some();
+        if is_custom || limit.has_debt() {
             return None;
         }
         Some(match (limit.dimension(), limit.window()) {
@@ -136,33 +137,36 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn same(name: &str, fields: &Value) {
+    fn assert_round_trip(name: &str, fields: &Value) {
         let quota = ConfiguredQuota::parse_json(name, fields).unwrap();
         assert_eq!(quota.keys.name(), name);
         assert_eq!(&quota.to_json(), fields);
     }
 
     #[test]
-    fn quota_as_json_parses_to_same_quota() {
-        same("gpt-4o", &json!({"rpm": 500, "tpm": 30000, "rpd": 9, "tpd": 8, "concurrency": 3}));
-        same("claude-*", &json!({"itpm": 5, "otpm": 6, "shared": true}));
-        same("regex:user-.*", &json!({"rpm": 1}));
-        same("a", &json!({}));
-        same("b", &json!({"rpm": 1, "margin": {"percent": 0, "lag": "50ms"}}));
+    fn quota_as_json_parses_to_the_same_quota() {
+        assert_round_trip(
+            "gpt-4o",
+            &json!({"rpm": 500, "tpm": 30000, "rpd": 9, "tpd": 8, "concurrency": 3}),
+        );
+        assert_round_trip("claude-*", &json!({"itpm": 5, "otpm": 6, "shared": true}));
+        assert_round_trip("regex:user-.*", &json!({"rpm": 1}));
+        assert_round_trip("a", &json!({}));
+        assert_round_trip("b", &json!({"rpm": 1, "margin": {"percent": 0, "lag": "50ms"}}));
         let day = json!({"dimension": "requests", "limit": 9, "window": "day", "zone": "UTC"});
         let bucket = json!({"dimension": "images", "limit": 5, "window": "90s", "burst": 2,
             "algorithm": "token_bucket", "debt": true});
-        same("a/b", &json!({"limits": [day, bucket]}));
+        assert_round_trip("a/b", &json!({"limits": [day, bucket]}));
         let minute = json!({"dimension": "tokens", "limit": 5, "window": "1m",
             "algorithm": "fixed_window"});
-        same(
+        assert_round_trip(
             "a",
             &json!({"limits": [minute, {"dimension": "concurrency", "limit": 2, "debt": true}]}),
         );
     }
 
     #[test]
-    fn invalid_json_has_errors_of_file() {
+    fn invalid_json_has_the_errors_of_the_file() {
         let problem = |name: &str, fields: Value| {
             let error = ConfiguredQuota::parse_json(name, &fields).unwrap_err();
             let problem = &error.problems[0];

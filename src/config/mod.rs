@@ -30,21 +30,21 @@
 //! From the lowest to the highest: the built-in quotas of the providers, the file, the environment, the
 //! flags of a command. `TOLLGATE_STORE__FLUSH=2s` sets `store.flush`; `TOLLGATE_QUOTAS='{gpt-4o: {rpm:
 //! 5}}'` replaces all `quotas` of the file. Empty variables are ignored, and so are variables whose first
-//! part is not the name of a section. The file is the one that was given, else the one that
-//! `TOLLGATE_CONFIG` names, else `$XDG_CONFIG_HOME/tollgate/config.yaml` (`~/.config/...`) if it exists.
+//! part is not the name of a section. The path of the file is the one that was given, else
+//! the value of `TOLLGATE_CONFIG`, else `$XDG_CONFIG_HOME/tollgate/config.yaml` (`~/.config/...`) if it exists.
 //!
 //! # The file
 //!
 //! One document of YAML 1.2 in UTF-8, up to 8 MiB. `no` and `1_000` are strings; anchors and aliases are
 //! supported, merge keys (`<<`) and tags are not. An empty section (`quotas:`) counts as missing. An empty
-//! file is refused, since it may still be being written, and so is a configuration that limits nothing,
-//! both at the start and after a change. Passwords in URLs are never displayed.
+//! file is refused, since another program may be writing it. A configuration that doesn't limit anything is
+//! refused too. Both apply at startup and after a change. Passwords in URLs are never displayed.
 //!
 #![doc = include_str!("reference.md")]
 //!
 //! # Forms of a limit
 //!
-//! From the text to its bucket a limit has four forms:
+//! A limit has four forms between the text of the file and its bucket:
 //!
 //! 1. a node of the YAML tree, untyped, with its position;
 //! 2. `LimitFields`, the typed fields, from which the schema is generated;

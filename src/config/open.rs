@@ -18,7 +18,7 @@ use crate::store::{Persistence, StoreError, Yaml};
 
 impl Limiter {
     /// Creates a limiter from a configuration file, with its store, its bus and its cluster. Usage of earlier
-    /// runs is restored from the store, and a change of the file applies within a second. The environment
+    /// runs is restored from the store. Changes of the file apply within a second. The environment
     /// (`TOLLGATE_*`) takes precedence over the file.
     ///
     /// ```
@@ -34,8 +34,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// [`OpenError`] for an invalid file, a store that can't be opened, and a configuration that doesn't
-    /// limit anything.
+    /// Returns [`OpenError`] for an invalid file, a store that can't be opened, and a configuration that
+    /// doesn't limit anything.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let loaded = load(&LoadOptions::from_environment().with_path(path.as_ref()))?;
         loaded.limiter()
@@ -47,7 +47,7 @@ impl Loaded {
     /// changes of the file.
     ///
     /// # Errors
-    /// As [`Config::limiter`].
+    /// Returns [`OpenError`] in the cases of [`Config::limiter`].
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.config.limiter()?;
         let reloading = Reloader::start(self, &limiter).map_err(OpenError::Watch)?;
@@ -63,9 +63,9 @@ impl Config {
     /// With both a store and a cluster, the store keeps quotas and cool-downs, and the cluster keeps usage.
     ///
     /// # Errors
-    /// [`OpenError`] for a store that can't be opened, for a missing feature of this build, and for a
-    /// configuration that doesn't limit anything. An unreachable server is not an error: it is contacted
-    /// again until it responds.
+    /// Returns [`OpenError`] for a store that can't be opened, for a missing feature of this build, and
+    /// for a configuration that doesn't limit anything. An unreachable server is not an error: connecting
+    /// is retried until it responds.
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.open(self.builder())?;
         match self.is_unlimited(&limiter) {
@@ -79,7 +79,7 @@ impl Config {
     /// limiter without any limits.
     ///
     /// # Errors
-    /// As [`limiter`](Self::limiter), but for [`OpenError::NoLimits`].
+    /// Returns [`OpenError`] in the cases of [`limiter`](Self::limiter), except [`OpenError::NoLimits`].
     pub fn open(&self, builder: Builder) -> Result<Limiter, OpenError> {
         let limiter = match self.backend()? {
             Some(backend) => builder.backend(backend).build()?,
@@ -102,7 +102,7 @@ impl Config {
     /// Attaches the store of this configuration to a limiter, if there is one.
     ///
     /// # Errors
-    /// [`OpenError`] for a store that can't be opened. The limiter then stays without a store.
+    /// Returns [`OpenError`] if the store can't be opened. The limiter then has no store.
     pub fn keep(&self, limiter: &Limiter) -> Result<Option<Persistence>, OpenError> {
         self.store.as_ref().map(|storage| storage.keep(limiter)).transpose()
     }
@@ -112,7 +112,7 @@ impl StoreConfig {
     /// Attaches this store to a limiter.
     ///
     /// # Errors
-    /// As [`Config::keep`].
+    /// Returns [`OpenError`] in the cases of [`Config::keep`].
     pub fn keep(&self, limiter: &Limiter) -> Result<Persistence, OpenError> {
         Ok(match &self.file {
             StoreFile::Yaml(path) => Persistence::start(limiter, Yaml::new(path), self.flush)?,

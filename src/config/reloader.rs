@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 use super::config::Config;
 use super::error::{ConfigError, Problem};
 use super::file_watcher::FileWatcher;
-use super::load::{LoadOptions, Loaded, LoadedFile, MAX_FILE_SIZE, ReadFile, load_read};
+use super::load::{LoadOptions, Loaded, LoadedFile, MAX_FILE_SIZE, ReadFile, load_files};
 use super::open::NO_LIMITS;
 use super::tree::{FieldPath, Origin};
 use super::watched_file::WatchedFile;
 use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 
-/// Applies changes of a configuration file to a limiter within a second, on a thread of its own, until it
-/// is dropped. An invalid file changes nothing; it is reported in a warning and in the
+/// Applies changes of a configuration file to a limiter within a second, on a dedicated thread, until it
+/// is dropped. An invalid file has no effect, and is reported in a warning and in the
 /// [`status`](Self::status).
 ///
 /// Values of the environment and of flags stay as they were when the configuration was loaded. A reloader
@@ -77,11 +77,11 @@ pub struct ReloadStatus {
 }
 
 impl Reloader {
-    /// Watches the file that a configuration was loaded from. Without a file, or with a pipe, nothing is
-    /// watched.
+    /// Watches the file that a configuration was loaded from. If there is no file, or if it is a pipe,
+    /// nothing is watched.
     ///
     /// # Errors
-    /// The system can't start a thread.
+    /// Returns an error if the system can't start a thread.
     pub fn start(loaded: &Loaded, limiter: &Limiter) -> io::Result<Self> {
         Self::start_with(loaded, limiter, |config| config, |_| ())
     }
@@ -111,7 +111,7 @@ impl Reloader {
     /// ```
     ///
     /// # Errors
-    /// The system can't start a thread.
+    /// Returns an error if the system can't start a thread.
     pub fn start_with(
         loaded: &Loaded,
         limiter: &Limiter,
@@ -128,7 +128,7 @@ impl Reloader {
         };
         let status = Arc::new(Mutex::new(status));
         let files = loaded.files.each_ref().map(Option::as_ref).map(|file| {
-            // A file can be missing for a moment; the content of a pipe can't be read again.
+            // Watch a missing file too, since it may return; the content of a pipe can't be read again.
             let is_file = |path: &Path| path.metadata().map_or(true, |found| found.is_file());
             file.filter(|file| is_file(&file.path))
         });
@@ -155,13 +155,13 @@ impl Reloader {
             }
         };
         let mut watchers = [None, None];
-        for (which, (path, file)) in paths.into_iter().zip(files).enumerate() {
+        for (index, (path, file)) in paths.into_iter().zip(files).enumerate() {
             let Some((path, file)) = path.zip(file) else { continue };
             let (state, on_change) = (Arc::clone(&state), Arc::clone(&on_change));
             let watched = WatchedFile::with_content(path, MAX_FILE_SIZE, file.content.clone());
-            watchers[which] =
+            watchers[index] =
                 Some(FileWatcher::start(watched, FileWatcher::INTERVAL, move |content| {
-                    let status = state.lock().take(which, content);
+                    let status = state.lock().apply_file(index, content);
                     if let Some(status) = status {
                         on_change.lock()(&status);
                     }
@@ -172,14 +172,14 @@ impl Reloader {
         Ok(Self { watchers, status, reload })
     }
 
-    /// Reads the files now, whether they have changed or not, and applies them. Blocks on disk I/O. Must
-    /// not be called by the functions that were given to [`start_with`](Self::start_with): it would
-    /// deadlock.
+    /// Reads the files now, whether they have changed or not, and applies them. Blocks on disk I/O.
+    ///
+    /// The callbacks of [`start_with`](Self::start_with) must not call this, since it would deadlock.
     pub fn reload(&self) -> ReloadOutcome {
         let Some(reload) = &self.reload else { return ReloadOutcome::NoFile };
-        // The locks keep the watchers from applying content that was read earlier.
+        // The locks prevent the watchers from applying content that was read earlier.
         let mut files = self.watchers.each_ref().map(|watch| watch.as_ref().map(FileWatcher::file));
-        reload(files.each_mut().map(|file| file.as_mut().map(|file| file.now())))
+        reload(files.each_mut().map(|file| file.as_mut().map(|file| file.read_now())))
     }
 
     /// Returns the current status.
@@ -216,17 +216,18 @@ struct ReloadState<A> {
 }
 
 impl<A: FnMut(Config) -> Config> ReloadState<A> {
-    /// Applies new content of one of the files. Returns `None` if the limiter was dropped.
-    fn take(&mut self, which: usize, content: io::Result<Vec<u8>>) -> Option<ReloadStatus> {
+    /// Applies new content of the file at index `file` of `paths`. Returns `None` if the limiter was
+    /// dropped.
+    fn apply_file(&mut self, file: usize, content: io::Result<Vec<u8>>) -> Option<ReloadStatus> {
         let limiter = self.limiter.upgrade()?;
-        let path = self.paths[which].clone()?;
-        let file = path.display();
+        let path = self.paths[file].clone()?;
         let mut contents = [None, None];
-        contents[which] = Some(content);
+        contents[file] = Some(content);
+        let file = path.display();
         match self.load(contents, &limiter) {
             Ok(config) => {
                 self.apply(config, &limiter);
-                let status = self.count();
+                let status = self.count_reload();
                 tracing::info!(
                     %file,
                     changed = %status.changed.join(", "),
@@ -248,7 +249,11 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
         match self.load(contents, &limiter) {
             Ok(config) => {
                 let is_new = self.apply(config, &limiter);
-                if is_new { ReloadOutcome::Changed(self.count()) } else { ReloadOutcome::Unchanged }
+                if is_new {
+                    ReloadOutcome::Changed(self.count_reload())
+                } else {
+                    ReloadOutcome::Unchanged
+                }
             }
             Err(error) => {
                 self.status.lock().refused = Some(error.clone());
@@ -259,7 +264,7 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
 
     /// Applies a configuration. Returns `true` if it differs from the one in effect.
     fn apply(&mut self, config: Config, limiter: &Limiter) -> bool {
-        // Without the lock, since listeners of quota changes may call `status`.
+        // Not under the lock, since listeners of quota changes may call `status`.
         let applied = config.apply(&self.in_effect, limiter);
         self.in_effect = config.in_effect(&self.in_effect);
         let mut status = self.status.lock();
@@ -273,24 +278,25 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
         !status.changed.is_empty() || !status.needs_restart.is_empty()
     }
 
-    fn count(&self) -> ReloadStatus {
+    /// Counts a reload, and returns the new status.
+    fn count_reload(&self) -> ReloadStatus {
         let mut status = self.status.lock();
         status.reloads += 1;
         status.clone()
     }
 
-    /// Loads the configuration from the files, with these contents where they are given. A configuration
-    /// that limits nothing is refused as it is at the start: the file may be truncated.
+    /// Loads the configuration from the files; `contents` replaces the contents of files that were already
+    /// read. A configuration that doesn't limit anything is refused, since the file may be truncated.
     fn load(&mut self, contents: Contents, limiter: &Limiter) -> Result<Config, ConfigError> {
-        let mut read = self.paths.each_ref().map(|path| path.as_deref().map(ReadFile::now));
+        let mut read = self.paths.each_ref().map(|path| path.as_deref().map(ReadFile::open));
         for (read, content) in read.iter_mut().zip(contents) {
             if let (Some(read), Some(content)) = (read, content) {
                 read.content = content;
             }
         }
-        let config = (self.adjust)(load_read(&self.options, read)?.config);
-        let limited = !self.in_effect.is_unlimited(limiter);
-        if limited && config.is_unlimited(limiter) {
+        let config = (self.adjust)(load_files(&self.options, read)?.config);
+        let was_limited = !self.in_effect.is_unlimited(limiter);
+        if was_limited && config.is_unlimited(limiter) {
             let file = self.paths.iter().flatten().next().map_or(Path::new(""), PathBuf::as_path);
             let file = file.display().to_string().into();
             let origin = Origin::File { file, position: None };

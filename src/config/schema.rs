@@ -4,11 +4,10 @@ use serde_json::{Value, json};
 use super::fields::Fields;
 use super::section::Sections;
 
-/// Returns the JSON Schema (draft 2020-12) of a configuration file, with which editors complete and check
-/// it.
+/// Returns the JSON Schema (draft 2020-12) of a configuration file, for completion and checks in editors.
 ///
-/// It is generated from the types that read the file. It covers only some of the rules for combinations
-/// of fields.
+/// The schema is generated from the types that the file is read into. It covers only some of the rules for
+/// combinations of fields.
 pub fn schema() -> Value {
     schema_with(&Sections::new())
 }

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 /// A file that is polled for changes of its content.
 ///
-/// Changes are detected by content alone, and the path is resolved at each poll. So edits in place, files
-/// renamed over it, and links replaced anywhere on the path (`..data` of a Kubernetes ConfigMap) are all
-/// detected, and a file that was only touched is not. [`FileWatcher`](super::FileWatcher) polls
+/// A change is a difference in content, and the path is resolved at each poll. This detects edits in place,
+/// files renamed over the path, and links replaced anywhere on it (`..data` of a Kubernetes ConfigMap), and
+/// ignores a file that was only touched. [`FileWatcher`](super::FileWatcher) polls
 /// periodically.
 ///
-/// Content is reported once two polls in a row read the same, so a file that is being written, or is
-/// missing between two renames, is skipped. A writer that pauses for longer exposes a partial or empty
-/// file; the receiver must refuse that, and gets the complete file later.
+/// Content is reported when two polls in a row read the same, so that a file that is being written, or is
+/// missing between two renames, is skipped. If a writer pauses for longer, a partial or empty file is
+/// reported. The receiver must refuse it, and receives the complete file later.
 ///
-/// Notifications such as inotify don't report writes of other machines (NFS) or across some container
-/// file systems. They watch a file rather than its path, so each link and folder on the path would need a
-/// watch of its own, and they need a dependency per platform. Opening and reading a small file takes about
-/// 10 µs.
+/// Notifications such as inotify are not used: they don't report writes of other machines (NFS) or across
+/// some container file systems. They watch a file rather than its path, so each link and directory on the
+/// path would need a separate watch, and each platform would need a dependency. Opening and reading a small
+/// file takes about 10 µs.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -68,7 +68,7 @@ impl WatchedFile {
     }
 
     /// Reads the file now. Later polls report changes from the result.
-    pub(super) fn now(&mut self) -> io::Result<Vec<u8>> {
+    pub(super) fn read_now(&mut self) -> io::Result<Vec<u8>> {
         let now = read(&self.path, self.limit);
         (self.reported, self.pending) = (Snapshot::of_read(&now), None);
         now

@@ -47,7 +47,7 @@ impl Check<'_> {
             return Some(known.clone());
         }
         let names = known.each_ref().map(Dimension::as_str);
-        // A misspelt name would be a custom dimension that no request is ever charged in.
+        // A misspelt name would create a custom dimension that no request has a cost in.
         let problem = match nearest(name, &names) {
             Some(near) => format!("unknown dimension {} (did you mean `{near}`?)", quote(name)),
             None if name.trim().is_empty() => "must not be empty".to_owned(),
@@ -57,7 +57,7 @@ impl Check<'_> {
         None
     }
 
-    /// Returns a limit of requests in flight, which has no other fields.
+    /// Returns a limit on requests in flight, and reports fields that it does not support.
     fn in_flight(&mut self, path: &FieldPath, fields: &LimitFields) -> Option<Limit> {
         let others = [
             ("window", fields.window.is_some()),
@@ -101,7 +101,7 @@ impl Check<'_> {
         calendar.map_err(unknown).ok()
     }
 
-    /// Reports a burst of 0, and one of another algorithm than a token bucket.
+    /// Reports a burst of 0, and a burst of an algorithm other than the token bucket.
     fn burst(&mut self, path: &FieldPath, fields: &LimitFields) {
         let Some(burst) = fields.burst else { return };
         if !matches!(fields.algorithm, None | Some(Algorithm::TokenBucket)) {

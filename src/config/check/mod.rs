@@ -25,9 +25,9 @@ use crate::quota::{Margin, Share};
 #[derive(Debug)]
 pub struct Check<'a> {
     tree: &'a Node,
-    /// The values that could not be read, which was reported already.
+    /// The paths of values that could not be read; their problems are already reported.
     removed: &'a [FieldPath],
-    /// The folder that relative paths start from.
+    /// The directory to which relative paths are relative.
     folder: &'a Path,
     providers: Vec<Profile>,
     problems: Vec<Problem>,
@@ -38,8 +38,8 @@ impl<'a> Check<'a> {
         Self { tree, removed, folder, providers: Vec::new(), problems: Vec::new() }
     }
 
-    /// The configuration that these fields describe, without the values of registered sections. It is
-    /// usable only if there are no problems.
+    /// Returns the configuration of these fields, without the values of registered sections. It is valid
+    /// only if no problem was reported.
     pub(super) fn config(&mut self, fields: &Fields) -> Config {
         let fields = fields.clone().effective();
         self.providers = self.profiles(fields.providers.as_deref().unwrap_or_default());
@@ -72,29 +72,29 @@ impl<'a> Check<'a> {
         self.problems
     }
 
-    /// The providers that the configuration names, built-in and custom.
+    /// Returns the providers of the configuration, built-in and custom.
     pub fn providers(&self) -> &[Profile] {
         &self.providers
     }
 
-    /// Reports a problem of the value at this path. It is ignored if a part of the value was removed
-    /// because it could not be read, which was reported already.
+    /// Reports a problem of the value at this path. The problem is ignored if a part of the value could
+    /// not be read, since that is already reported.
     pub fn report(&mut self, path: &FieldPath, message: impl Into<String>) {
-        if !self.removed.iter().any(|gone| path.contains(gone)) {
+        if !self.removed.iter().any(|removed| path.contains(removed)) {
             let origin = self.tree.origin_of(path).clone();
             self.problems.push(Problem::new(origin, path, message));
         }
     }
 
-    /// Returns the path of the item that was read as the `at`th of a list. Items that could not be read
-    /// are missing from the list that was read.
-    pub fn item(&self, list: &FieldPath, at: usize) -> FieldPath {
+    /// Returns the path of the item at index `index` of a list that was read. The list lacks items that
+    /// could not be read, so the index in the file may be larger.
+    pub fn item(&self, list: &FieldPath, index: usize) -> FieldPath {
         let items = (0..).map(|item| list.item(item));
         let mut kept = items.filter(|item| !self.removed.contains(item));
-        kept.nth(at).unwrap_or_else(|| list.clone())
+        kept.nth(index).unwrap_or_else(|| list.clone())
     }
 
-    /// Reports a problem of the name of the entry at this path.
+    /// Reports a problem of the name of the map entry at this path.
     pub fn report_name(&mut self, path: &FieldPath, message: impl Into<String>) {
         let origin = self.tree.name_origin(path).unwrap_or(&self.tree.origin).clone();
         self.problems.push(Problem::new(origin, path, message));
@@ -124,16 +124,16 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Reports a length of time that is shorter than `least` or longer than `most`.
+    /// Reports a duration that is shorter than `least` or longer than `most`.
     pub fn require_range(
         &mut self,
         path: &FieldPath,
-        time: Duration,
+        duration: Duration,
         least: Duration,
         most: Duration,
     ) {
-        if !(least..=most).contains(&time) {
-            self.report(path, format!("must be from {least:?} to {most:?}, not {time:?}"));
+        if !(least..=most).contains(&duration) {
+            self.report(path, format!("must be from {least:?} to {most:?}, not {duration:?}"));
         }
     }
 
@@ -156,6 +156,8 @@ impl<'a> Check<'a> {
     }
 }
 
+/// The maximum of `retry.attempts`.
 const MAX_ATTEMPTS: u32 = 100;
 
+/// The maximum of `margin.lag`.
 const MAX_LAG: Duration = Duration::from_secs(3_600);

@@ -49,7 +49,7 @@ impl Check<'_> {
     pub(super) fn quota(&mut self, path: &FieldPath, fields: &QuotaFields) -> Quota {
         let mut quota = Quota::new();
         for (name, amount) in fields.short_forms() {
-            quota = with_short(quota, name, amount.unwrap_or(0));
+            quota = with_short_form(quota, name, amount.unwrap_or(0));
         }
         if fields.limits.len() > MAX_LIMITS {
             self.report(&path.key("limits"), format!("must have at most {MAX_LIMITS} limits"));
@@ -63,11 +63,11 @@ impl Check<'_> {
         for (at, fields) in fields.limits.iter().enumerate() {
             let path = self.item(&path.key("limits"), at);
             let Some(limit) = self.limit(&path, fields) else { continue };
-            let this = (limit.dimension().to_string(), limit.window().as_nanos());
-            if seen.contains(&this) {
+            let identity = (limit.dimension().to_string(), limit.window().as_nanos());
+            if seen.contains(&identity) {
                 self.report(&path, "duplicate limit of this dimension and window; remove one");
             }
-            seen.push(this);
+            seen.push(identity);
             quota = quota.limit(limit);
         }
         if let Some(name) = fields.algorithm {
@@ -89,11 +89,11 @@ impl Check<'_> {
 /// Compiles a regular expression of bounded size.
 ///
 /// # Errors
-/// The reason why the pattern is not valid.
+/// Returns the reason if the pattern is invalid.
 #[cfg(feature = "regex")]
 pub fn regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
-        // The last line is the reason; the lines before it point at the place.
+        // The last line is the reason; the lines before it show the position.
         let error = error.to_string();
         let reason = error.lines().last().unwrap_or_default().trim();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
@@ -104,17 +104,17 @@ pub fn regex(pattern: &str) -> Result<Regex, String> {
 /// Compiles a regular expression of bounded size.
 ///
 /// # Errors
-/// Always, since the feature `regex` is missing.
+/// Always returns an error, since the feature `regex` is missing.
 #[cfg(not(feature = "regex"))]
 pub fn regex(_: &str) -> Result<Regex, String> {
     let what = "a regular expression".to_owned();
     Err(MissingFeature { what, feature: "regex" }.to_string())
 }
 
-/// Every request checks each of them.
+/// The maximum number of limits of a quota, each of which every request checks.
 const MAX_LIMITS: usize = 64;
 
-fn with_short(quota: Quota, name: &str, amount: u64) -> Quota {
+fn with_short_form(quota: Quota, name: &str, amount: u64) -> Quota {
     match name {
         "rpm" => quota.rpm(amount),
         "tpm" => quota.tpm(amount),

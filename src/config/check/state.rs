@@ -33,7 +33,7 @@ impl Check<'_> {
         Some(StoreConfig { file, flush })
     }
 
-    /// Resolves a path of the file, which is relative to the folder of the file.
+    /// Resolves a path of the file, which is relative to the directory of the file.
     fn path(&mut self, field: &FieldPath, path: &Path) -> Option<PathBuf> {
         let problem = if path.as_os_str().is_empty() {
             "must be the path of a file"
@@ -94,7 +94,7 @@ impl Check<'_> {
         })
     }
 
-    /// Checks the URL of shared limits. One of Sentinels also names the master.
+    /// Checks the URL of shared limits. A URL of Sentinels must also name the master.
     fn shared_url(&mut self, field: &FieldPath, url: &SecretUrl) {
         self.scheme(field, url, SHARED);
         if url.scheme() == "redis-sentinel" && url.path().trim_matches('/').is_empty() {
@@ -114,5 +114,5 @@ impl Check<'_> {
     }
 }
 
-/// Every message and the name of every key contain it.
+/// The maximum length of a name in bytes. Every bus message and every Redis key contains it.
 const MAX_NAME_LENGTH: usize = 128;

@@ -3,7 +3,7 @@ use crate::config::SecretUrl;
 use crate::config::tree::FieldPath;
 
 impl Check<'_> {
-    /// Reports a URL with another scheme than these.
+    /// Reports a URL whose scheme is none of these.
     pub fn scheme(&mut self, path: &FieldPath, url: &SecretUrl, schemes: &[&str]) {
         if !schemes.contains(&url.scheme()) {
             let allowed = schemes.join(", ");

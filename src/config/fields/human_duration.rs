@@ -25,7 +25,7 @@ pub struct HumanDuration(
 /// ```
 ///
 /// # Errors
-/// The reason why the text is not a duration, and the allowed syntax.
+/// Returns a message with the allowed syntax if the text is not a duration.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     HumanDuration::parse(text).map(|HumanDuration(length)| length)
 }
@@ -110,7 +110,7 @@ impl JsonSchema for HumanDuration {
 
 const EXPECTED: &str = "a duration with units (ms, s, m, h, d, w), such as 500ms, 60s or 1h30m";
 
-/// In milliseconds; from the longest to the shortest.
+/// The units in milliseconds, from the longest to the shortest.
 const UNITS: [(&str, u64); 6] = [
     ("w", 7 * 86_400_000),
     ("d", 86_400_000),

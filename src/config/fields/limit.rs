@@ -22,7 +22,7 @@ pub(in crate::config) struct LimitFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) window: Option<WindowText>,
 
-    /// The algorithm. Default: that of the provider, else `sliding_window`.
+    /// The algorithm. Default: the provider's algorithm, else `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,
 
@@ -42,7 +42,7 @@ pub(in crate::config) struct LimitFields {
     pub(in crate::config) debt: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(super) fn is_false(value: &bool) -> bool {
     !value
 }

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 use super::human_duration::HumanDuration;
 use crate::quota::Margin;
 
-/// Capacity that is left unused because requests reach the provider later than they were admitted.
+/// Capacity that is left unused because requests reach the provider later than they are admitted.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Margin")]
 pub(in crate::config) struct MarginFields {
-    /// The least part of a token bucket's burst that is left unused, in percent from 0 to 99. Default: 2.
+    /// The minimum part of a token bucket's burst that is left unused, in percent from 0 to 99. Default: 2.
     #[schemars(range(min = 0, max = 99))]
     pub(in crate::config) percent: u8,
-    /// The longest expected delay between admission and arrival, at most 1h. Windows are longer by it.
-    /// Default: 500ms.
+    /// The longest expected delay between admission and arrival at the provider, at most 1h, by which
+    /// windows are prolonged. Default: 500ms.
     pub(in crate::config) lag: HumanDuration,
 }
 

@@ -1,5 +1,5 @@
-//! The fields of a configuration file, as the file states them. Their doc comments are the descriptions
-//! of the schema. Single values are checked here, combinations of values in `Check`.
+//! The fields of a configuration file. Their doc comments become descriptions in the schema. Single values
+//! are checked here, combinations of values in `Check`.
 
 mod bus;
 mod cluster;
@@ -44,8 +44,8 @@ pub(super) use window::WindowText;
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "tollgate configuration", inline)]
 pub(super) struct Fields {
-    /// The providers: names of built-in profiles, or custom ones. The first one applies to keys that no
-    /// provider names.
+    /// The providers: names of built-in profiles, or custom ones. The first one applies to keys that
+    /// don't name a provider.
     #[schemars(extend("examples" = [["openai", "anthropic"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) providers: Option<Vec<TextOrMap<ProviderName, ProviderFields>>>,
@@ -73,8 +73,8 @@ pub(super) struct Fields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retry: Option<RetryFields>,
 
-    /// Capacity that is left unused because requests reach the provider later than they were admitted.
-    /// A quota can have its own.
+    /// Capacity that is left unused because requests reach the provider later than they are admitted. A
+    /// quota can have its own margin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) margin: Option<MarginFields>,
 
@@ -113,7 +113,7 @@ impl Fields {
         "cluster",
     ];
 
-    /// Returns the fields with the defaults of the missing ones.
+    /// Returns the fields with defaults for missing ones.
     pub(super) fn effective(mut self) -> Self {
         let allow = || TextOrMap::Text(UnknownKeyName::Allow);
         self.unknown_key.get_or_insert_with(allow);

@@ -19,7 +19,7 @@ pub(in crate::config) struct ProviderFields {
     /// The name of the provider.
     #[schemars(length(min = 1), example = &"my-vllm")]
     pub(in crate::config) name: String,
-    /// The built-in profile whose rules apply. Default: the one of the same name, else `compatible`.
+    /// The built-in profile whose rules apply. Default: the profile of the same name, else `compatible`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) like: Option<ProviderName>,
     /// The base URL (http, https).

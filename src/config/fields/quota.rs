@@ -35,7 +35,7 @@ pub(in crate::config) struct QuotaFields {
     /// Other limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::config) limits: Vec<LimitFields>,
-    /// The algorithm of the limits that have none of their own. Default: that of the provider, else
+    /// The algorithm of limits without their own algorithm. Default: the provider's algorithm, else
     /// `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,
@@ -43,12 +43,12 @@ pub(in crate::config) struct QuotaFields {
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) share: Option<f64>,
-    /// The margin of these limits, in place of `margin` of the file. `{percent: 0, lag: 0s}` for limits
-    /// that protect a server of your own.
+    /// The margin of these limits, in place of `margin` of the file. Use `{percent: 0, lag: 0s}` for
+    /// limits that protect your own server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) margin: Option<MarginFields>,
-    /// Shares one set of buckets among all keys that match, such as the models of a family with one
-    /// pool. Default: false: each key has its own.
+    /// Shares one set of buckets among all matching keys, such as a family of models with one pool.
+    /// Default: false: each key has its own buckets.
     #[serde(skip_serializing_if = "is_false")]
     pub(in crate::config) shared: bool,
     /// Treats the name as a regular expression that must match the whole key. Default: false.

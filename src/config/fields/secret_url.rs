@@ -40,7 +40,7 @@ impl SecretUrl {
     /// Parses a URL.
     ///
     /// # Errors
-    /// The reason, which doesn't quote the text.
+    /// Returns the reason, without the text.
     fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = text.split_once("://").ok_or(INVALID_URL)?;
         if !SEVERAL_HOSTS.contains(&scheme) {

@@ -14,17 +14,17 @@ use super::human_duration::HumanDuration;
     {"required": ["yaml"], "properties": {"yaml": {"type": "string"}}},
 ]))]
 pub(in crate::config) struct StoreFields {
-    /// The path of a SQLite database, which several processes may share. Relative to the folder of this
-    /// file.
+    /// The path of a SQLite database, which several processes may share. Relative to the directory of
+    /// this file.
     #[schemars(with = "Option<String>", length(min = 1), example = &"state.db")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) sqlite: Option<PathBuf>,
-    /// The path of a YAML file, for one process. Relative to the folder of this file.
+    /// The path of a YAML file, for one process. Relative to the directory of this file.
     #[schemars(with = "Option<String>", length(min = 1), example = &"state.yaml")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) yaml: Option<PathBuf>,
-    /// The interval between writes of changes, which bounds what is lost when the process is killed. From
-    /// 10ms to 1h. Default: 1s.
+    /// The interval between writes, which limits the changes that are lost when the process is killed.
+    /// From 10ms to 1h. Default: 1s.
     pub(in crate::config) flush: HumanDuration,
 }
 

@@ -7,8 +7,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value in a short form, a string, or in a long form, a map. The kind of the value selects the form,
-/// so an error names the problem within it, unlike that of an untagged enum of serde.
+/// A value with a short form, a string, and a long form, a map. Unlike in an untagged enum of serde, the
+/// kind of the value selects the form, so that errors state the problem within that form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextOrMap<T, M> {
     /// The short form.

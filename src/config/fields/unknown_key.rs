@@ -10,6 +10,6 @@ pub(in crate::config) enum UnknownKeyName {
     Allow,
     /// The request is refused.
     Refuse,
-    /// One request at a time, until the headers of a response state the limits.
+    /// One request is admitted at a time, until the headers of a response state the limits.
     Learn,
 }

@@ -8,11 +8,12 @@ use super::human_duration::HumanDuration;
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Waiting")]
 pub(in crate::config) struct WaitingFields {
-    /// The maximum number of requests that wait for one key; another one is refused. Default: 10000.
+    /// The maximum number of requests that wait for one key; further requests are refused. Default:
+    /// 10000.
     #[schemars(range(max = u32::MAX))]
     pub(in crate::config) max_waiting: u32,
-    /// The longest wait of a request; one that would have to wait longer is refused immediately.
-    /// Default: unbounded.
+    /// The maximum time that a request waits; a request that would have to wait longer is refused
+    /// immediately. Default: unbounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) max_wait: Option<HumanDuration>,
 }

@@ -24,7 +24,7 @@ impl EffectiveValues {
         Self(values)
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let cells: Vec<(String, String)> = self
             .0
             .iter()
@@ -41,7 +41,7 @@ impl EffectiveValues {
         lines.collect()
     }
 
-    pub(super) fn json(&self) -> Json {
+    pub(super) fn to_json(&self) -> Json {
         let entry = |effective: &EffectiveValue| {
             let EffectiveValue { path, value, origin } = effective;
             json!({"path": path.to_string(), "value": value, "origin": origin})
@@ -50,7 +50,7 @@ impl EffectiveValues {
     }
 }
 
-/// Adds the values below `path`, as the sources state them.
+/// Adds the values below `path`, with the origins that `stated` contains.
 fn collect(
     path: &FieldPath,
     value: &Json,
@@ -83,7 +83,7 @@ fn collect(
     }
 }
 
-/// Adds the default quotas of the providers that the file doesn't replace.
+/// Adds the default quotas of the providers, except those that the file replaces.
 fn add_profiles(config: &Config, values: &mut Vec<EffectiveValue>) {
     for provider in &config.providers {
         for built_in in provider.quotas() {
@@ -115,5 +115,5 @@ fn quota(quota: &Quota) -> Json {
     Json::from(quota.limits().iter().map(limit).collect::<Vec<_>>().join(", "))
 }
 
-/// The maximum width of a column, so that one long value doesn't move all sources out of view.
+/// The maximum width of a column in characters, so that one long value doesn't widen the whole table.
 const MAX_WIDTH: usize = 48;

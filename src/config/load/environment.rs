@@ -1,12 +1,11 @@
 use crate::config::read::misspelt;
 use crate::config::section::Sections;
 
-/// Returns the path of the value that an environment variable sets, with the names of sections as in the
-/// file: `TOLLGATE_STORE__FLUSH` sets `store.flush`. `None` for a variable with another purpose, such as
-/// `TOLLGATE_TOKEN`.
+/// Returns the path of the value that an environment variable sets: `TOLLGATE_STORE__FLUSH` sets
+/// `store.flush`. Returns `None` for a variable with another purpose, such as `TOLLGATE_TOKEN`.
 ///
 /// # Errors
-/// A message for the name of a section that is misspelt, or unknown and followed by `__`.
+/// Returns a message if the name of the section is misspelt, or unknown and followed by `__`.
 pub(super) fn path(variable: &str, sections: &Sections) -> Result<Option<Vec<String>>, String> {
     let Some(name) = variable.strip_prefix(PREFIX) else { return Ok(None) };
     let (first, fields) = match name.split_once("__") {
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variable_sets_field_of_section() {
+    fn variable_sets_a_field_of_a_section() {
         for (variable, to) in [
             ("TOLLGATE_STORE__FLUSH", Some("store.flush")),
             ("TOLLGATE_UNKNOWN_KEY", Some("unknown_key")),
@@ -61,7 +60,7 @@ mod tests {
 
     #[test]
     fn misspelt_section_is_error_and_other_variables_are_ignored() {
-        for (variable, says) in [
+        for (variable, message) in [
             ("TOLLGATE_STOER__FLUSH", "did you mean TOLLGATE_STORE__FLUSH?"),
             ("TOLLGATE_QUOTA__gpt-4o__RPM", "did you mean TOLLGATE_QUOTAS__gpt-4o__RPM?"),
             ("TOLLGATE_UNKNOWN_KEYS", "did you mean TOLLGATE_UNKNOWN_KEY?"),
@@ -69,9 +68,9 @@ mod tests {
             ("TOLLGATE_FLUSH__STORE", "unknown section; allowed: providers, "),
         ] {
             let error = path(variable, &Sections::new()).expect_err(variable);
-            assert!(error.contains(says), "{variable}: {error}");
+            assert!(error.contains(message), "{variable}: {error}");
         }
-        // Variables of the command, and those that Kubernetes sets for a service named `tollgate`.
+        // Variables of the command, and variables that Kubernetes sets for a service named `tollgate`.
         for other in [
             "TOKEN",
             "ADMIN_TOKEN",

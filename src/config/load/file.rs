@@ -15,18 +15,18 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Decodes the content of a file.
 ///
 /// # Errors
-/// The reason, and the line if it is known.
-pub(super) fn text(read: io::Result<Vec<u8>>) -> Result<String, (Option<usize>, String)> {
+/// Returns the reason, and the line if it is known.
+pub(super) fn decode(read: io::Result<Vec<u8>>) -> Result<String, (Option<usize>, String)> {
     let bytes = read.map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => (None, format!("is larger than {} MiB", MAX_FILE_SIZE >> 20)),
         _ => (None, format!("can't read the file: {error}")),
     })?;
     String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
         (Some(line), "invalid UTF-8".to_owned())
     })
 }
 
-/// The largest file, in bytes. 100,000 quotas take half of it.
+/// The maximum size of a file in bytes. A file with 100,000 quotas has half that size.
 pub(in crate::config) const MAX_FILE_SIZE: u64 = 8 << 20;

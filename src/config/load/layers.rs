@@ -11,7 +11,7 @@ use crate::config::read::{MAX_PROBLEMS, misspelt, read};
 use crate::config::section::{Document, Sections};
 use crate::config::tree::{FieldPath, Key, Node, Origin, Parsed, Position, Source, Value, parse};
 
-/// The layers that were added so far: later values replace earlier ones.
+/// The layers of a configuration. Values of later layers replace those of earlier ones.
 #[derive(Debug)]
 pub(in crate::config) struct Layers {
     tree: Node,
@@ -20,24 +20,24 @@ pub(in crate::config) struct Layers {
 }
 
 impl Layers {
-    /// Creates a set without layers. `sections` are read in addition to those of the library.
+    /// Creates an empty configuration. `sections` are read in addition to those of the library.
     pub(in crate::config) fn new(sections: Sections) -> Self {
         let tree = Node::new(Origin::BuiltIn, Value::Map(Vec::new()));
         Self { tree, problems: Vec::new(), sections }
     }
 
-    /// Adds a file by its text.
-    pub(in crate::config) fn text(&mut self, text: &str, source: &Source) {
-        self.text_of(&self.sections.names(), text, source);
+    /// Adds the text of a file.
+    pub(in crate::config) fn add_text(&mut self, text: &str, source: &Source) {
+        self.add_text_with(&self.sections.names(), text, source);
     }
 
-    /// Adds a file by its text, which may have these sections.
+    /// Adds the text of a file that may have these sections.
     ///
-    /// The file of another program may contain secrets. Errors about it, and about invalid YAML, state
-    /// positions only.
-    fn text_of(&mut self, sections: &[&str], text: &str, source: &Source) {
+    /// A file of another program may contain secrets, so errors about such a file, and about invalid
+    /// YAML, contain positions only.
+    fn add_text_with(&mut self, sections: &[&str], text: &str, source: &Source) {
         let Parsed { root, mut problems } = parse(text, source);
-        let foreign = foreign(&root, sections);
+        let foreign = foreign_entries(&root, sections);
         if !foreign.is_empty() || root.is_removed() {
             problems.iter_mut().for_each(|problem| problem.path.clear());
         }
@@ -47,7 +47,7 @@ impl Layers {
             self.tree = Node::new(source.whole(), Value::Removed);
             return;
         }
-        // A file is empty while it is being written, so empty doesn't mean that there are no limits.
+        // A file can be empty because it is being written, so refuse it instead of removing all limits.
         self.tree = match root.value {
             Value::Null => {
                 self.unusable(source.whole(), "the file is empty; write `{}` for the defaults")
@@ -56,15 +56,15 @@ impl Layers {
         };
     }
 
-    /// Adds a file by the result of reading it.
-    pub(super) fn file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
-        self.file_of(&self.sections.names(), path, read);
+    /// Adds the result of reading a file.
+    pub(super) fn add_file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
+        self.add_file_with(&self.sections.names(), path, read);
     }
 
-    fn file_of(&mut self, sections: &[&str], path: &Path, read: io::Result<Vec<u8>>) {
+    fn add_file_with(&mut self, sections: &[&str], path: &Path, read: io::Result<Vec<u8>>) {
         let name = path.display().to_string();
-        match file::text(read) {
-            Ok(text) => self.text_of(sections, &text, &Source::File(name.into())),
+        match file::decode(read) {
+            Ok(text) => self.add_text_with(sections, &text, &Source::File(name.into())),
             Err((line, message)) => {
                 let position = line.map(|line| Position { line, column: 1 });
                 let origin = Origin::File { file: name.into(), position };
@@ -73,12 +73,12 @@ impl Layers {
         }
     }
 
-    /// Replaces a list by that of a separate file.
-    pub(super) fn list_file(&mut self, file: &ListFile, read: io::Result<Vec<u8>>) {
+    /// Replaces a list with the list of a separate file.
+    pub(super) fn add_list_file(&mut self, file: &ListFile, read: io::Result<Vec<u8>>) {
         let ListFile { path, entry, at } = file;
-        let mut own = Self::new(Sections::new());
-        own.file_of(&[entry], path, read);
-        let Self { tree, mut problems, .. } = own;
+        let mut list_layers = Self::new(Sections::new());
+        list_layers.add_file_with(&[entry], path, read);
+        let Self { tree, mut problems, .. } = list_layers;
         let entries = tree.entries();
         for (name, node) in entries.iter().filter(|(name, _)| *name != entry) {
             let message = format!("not allowed in this file, which may only have `{entry}`");
@@ -91,21 +91,21 @@ impl Layers {
         self.problems.extend(problems);
     }
 
-    /// Reports an unusable file, and returns the tree in its place, which later layers don't change.
+    /// Reports an unusable file. Returns the tree to use in its place, which later layers don't change.
     fn unusable(&mut self, origin: Origin, message: impl Into<String>) -> Node {
         self.problems.push(Problem::new(origin.clone(), &FieldPath::default(), message));
         Node::new(origin, Value::Removed)
     }
 
-    /// Adds an environment variable if it belongs to the configuration. An empty one is ignored, since
-    /// scripts and Compose files use empty values for variables that are not set.
-    pub(super) fn variable(&mut self, name: &str, value: &str) {
+    /// Adds an environment variable if it belongs to the configuration. An empty variable is ignored,
+    /// since scripts and Compose files use empty values for variables that are not set.
+    pub(super) fn add_variable(&mut self, name: &str, value: &str) {
         if value.trim().is_empty() {
             return;
         }
         let source = Source::Environment(name.into());
         match environment::path(name, &self.sections) {
-            Ok(Some(path)) => self.value(&source, &path, value),
+            Ok(Some(path)) => self.add_value(&source, &path, value),
             Ok(None) => {}
             Err(message) => {
                 self.problems.push(Problem::new(source.whole(), &FieldPath::default(), message))
@@ -113,11 +113,12 @@ impl Layers {
         }
     }
 
-    pub(super) fn flag(&mut self, flag: &Override) {
-        self.value(&Source::Flag(flag.flag.as_str().into()), &flag.path, &flag.value);
+    /// Adds a value that a flag sets.
+    pub(super) fn add_flag(&mut self, flag: &Override) {
+        self.add_value(&Source::Flag(flag.flag.as_str().into()), &flag.path, &flag.value);
     }
 
-    fn value(&mut self, source: &Source, path: &[String], value: &str) {
+    fn add_value(&mut self, source: &Source, path: &[String], value: &str) {
         let Parsed { root, problems } = parse(value, source);
         let field = FieldPath::new(path.iter().map(String::as_str));
         self.problems.extend(problems.into_iter().map(|mut problem| {
@@ -153,16 +154,16 @@ impl Layers {
     }
 }
 
-/// Returns a problem for each entry of a file that belongs to another program: it has unknown entries,
-/// and none of these sections, even misspelt, with more than a string.
-fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
+/// Returns a problem for each unknown entry if the file belongs to another program. A file does so if it
+/// has none of these sections, even misspelt, or only sections whose value is empty or a string.
+fn foreign_entries(root: &Node, sections: &[&str]) -> Vec<Problem> {
     let problem = |origin: &Origin, message: &str| {
         let message = format!("{message} {}", sections.join(", "));
         Problem::new(origin.clone(), &FieldPath::default(), message)
     };
     let Value::Map(entries) = &root.value else {
-        let is_read = matches!(root.value, Value::Null | Value::Removed);
-        return if is_read { Vec::new() } else { vec![problem(&root.origin, "must be a map of")] };
+        let is_empty = matches!(root.value, Value::Null | Value::Removed);
+        return if is_empty { Vec::new() } else { vec![problem(&root.origin, "must be a map of")] };
     };
     let is_known = |key: &Key| misspelt(&key.name, sections).is_some();
     let is_text = |node: &Node| matches!(node.value, Value::Text(_) | Value::Null);

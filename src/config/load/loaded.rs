@@ -17,9 +17,9 @@ pub struct Loaded {
     pub path: Option<PathBuf>,
     pub(super) tree: Node,
     pub(super) document: Document,
-    /// The options to load it again.
+    /// The options to reload the configuration.
     pub(in crate::config) options: LoadOptions,
-    /// The configuration file and the list file, as they were read.
+    /// The configuration file and the list file, with the content that was loaded.
     pub(in crate::config) files: [Option<LoadedFile>; 2],
 }
 
@@ -33,12 +33,12 @@ pub(in crate::config) struct LoadedFile {
 impl Loaded {
     /// Returns a table of all values in effect with their sources, one per line. Passwords are left out.
     pub fn show(&self) -> String {
-        self.effective_values().text()
+        self.effective_values().to_text()
     }
 
     /// Returns the values in effect as JSON: `{"path": .., "value": .., "origin": ..}` for each.
     pub fn to_json(&self) -> serde_json::Value {
-        self.effective_values().json()
+        self.effective_values().to_json()
     }
 
     pub(super) fn new(config: Config, tree: Node, document: Document) -> Self {
@@ -52,7 +52,7 @@ impl Loaded {
 }
 
 impl LoadedFile {
-    pub(super) fn of(read: &ReadFile) -> Option<Self> {
+    pub(super) fn from_read(read: &ReadFile) -> Option<Self> {
         let content = read.content.as_ref().ok()?.clone();
         Some(Self { path: read.path.clone(), content })
     }

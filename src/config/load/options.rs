@@ -57,10 +57,10 @@ impl LoadOptions {
         Self::default()
     }
 
-    /// Creates options with the environment of this process, and the file that `TOLLGATE_CONFIG` names,
-    /// else the default file if it exists.
+    /// Creates options with the environment of this process. The file is the one that `TOLLGATE_CONFIG`
+    /// names, else the default file if it exists.
     pub fn from_environment() -> Self {
-        // A value that is not Unicode is invalid rather than missing.
+        // Treat a value that is not Unicode as invalid, not as missing.
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         };
@@ -79,17 +79,17 @@ impl LoadOptions {
         mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        let ours = |(name, _): &(String, String)| {
+        let is_used = |(name, _): &(String, String)| {
             name.starts_with("TOLLGATE_") || ["XDG_CONFIG_HOME", "HOME"].contains(&name.as_str())
         };
-        self.environment = variables.into_iter().filter(ours).collect();
+        self.environment = variables.into_iter().filter(is_used).collect();
         self.environment.sort();
         self
     }
 
     /// Reads the list at the path `at` from a separate file of another program, in JSON or YAML. That
-    /// file is a map with one list of maps, named `entry`; a field of an item that is 0 counts as
-    /// missing. The list replaces that of the configuration file and of the environment; flags take
+    /// file is a map with one list of maps, named `entry`. Fields of items that are 0 count as missing.
+    /// The list replaces the list of the configuration file and of the environment; flags take
     /// precedence over it. [`Reloader`](crate::config::Reloader) watches both files.
     pub fn with_list_file(mut self, path: impl Into<PathBuf>, entry: &str, at: &[&str]) -> Self {
         let at = at.iter().map(|&name| name.to_owned()).collect();
@@ -109,8 +109,8 @@ impl LoadOptions {
         self
     }
 
-    /// Returns the path of the file: the one that was set, else the one that `TOLLGATE_CONFIG` names, else
-    /// `$XDG_CONFIG_HOME/tollgate/config.yaml` (or below `~/.config`) if it exists.
+    /// Returns the path of the file: the path that was set, else the value of `TOLLGATE_CONFIG`, else
+    /// `$XDG_CONFIG_HOME/tollgate/config.yaml` (or below `~/.config`) if that file exists.
     pub fn file(&self) -> Option<PathBuf> {
         let set = |name| self.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || set("HOME").map(|home| home.join(".config"));

@@ -9,7 +9,7 @@ use crate::config::tree::{FieldPath, Node, Segment, quote};
 /// An error at one place of a tree.
 #[derive(Debug)]
 pub(in crate::config) struct ReadError {
-    /// The path of the value, completed while the error is returned from nested values.
+    /// The path of the value, which each level prepends its segment to.
     pub(super) path: FieldPath,
     pub(super) kind: Kind,
     message: String,
@@ -33,7 +33,7 @@ impl ReadError {
         Self { path: FieldPath::default(), kind: Kind::Value, message: message.into() }
     }
 
-    /// The error for an entry with an unknown name.
+    /// Creates the error for an entry with an unknown name.
     pub(in crate::config) fn unknown_name(name: &str, allowed: &[&str]) -> Self {
         Self::new(Kind::Name, unknown("field", name, allowed))
     }

@@ -14,25 +14,25 @@ use super::error::Problem;
 use super::tree::{FieldPath, Node};
 use error::Kind;
 
-/// Reads a tree with `by`, and returns the value and all problems.
+/// Reads a tree with `parse`, and returns the value and all problems.
 ///
-/// After an error the invalid value is removed and the rest is read again, so that all errors are
-/// reported together. `removed` are the paths of removed values.
-pub(super) fn read<T>(tree: &Node, by: impl Fn(&Node) -> Result<T, ReadError>) -> Reading<T> {
+/// After an error, the invalid value is removed and the tree is read again, so that all errors are
+/// reported together. `removed` contains the paths of removed values.
+pub(super) fn read<T>(tree: &Node, parse: impl Fn(&Node) -> Result<T, ReadError>) -> Reading<T> {
     let mut tree = tree.clone();
     let (mut problems, mut removed) = (Vec::new(), Vec::<FieldPath>::new());
     while problems.len() < MAX_PROBLEMS {
-        let error = match by(&tree) {
+        let error = match parse(&tree) {
             Ok(value) => return Reading { value: Some(value), problems, removed },
             Err(error) => error,
         };
-        // A value that was removed is not missing.
-        let follows = match &error.kind {
+        // The lack of a removed value is not another problem.
+        let is_consequence = match &error.kind {
             Kind::Missing(field) => removed.contains(&error.path.key(field)),
-            Kind::Whole => removed.iter().any(|gone| error.path.contains(gone)),
+            Kind::Whole => removed.iter().any(|removed| error.path.contains(removed)),
             Kind::Name | Kind::Value => false,
         };
-        if !follows {
+        if !is_consequence {
             problems.push(error.problem(&tree));
         }
         if error.path.is_empty() {

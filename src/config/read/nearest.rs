@@ -3,8 +3,8 @@ pub(in crate::config) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&
     within(given, names, 3)
 }
 
-/// Returns the most similar name, if it differs in at most a sixth of its letters. Strict enough for a
-/// file that may belong to another program.
+/// Returns the most similar name, if it differs in at most a sixth of its letters. This is strict enough
+/// for a file that may belong to another program.
 pub(in crate::config) fn misspelt<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
     within(given, names, 6)
 }

@@ -5,7 +5,7 @@ use super::entries::{Entries, Items};
 use super::error::ReadError;
 use crate::config::tree::{Node, Value, quote};
 
-/// A serde deserializer of a node. It converts nothing: a number is not a string, and `1.0` is not an
+/// A serde deserializer of a node. It converts no types: a number is not a string, and `1.0` is not an
 /// integer.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::config) struct Reader<'a> {

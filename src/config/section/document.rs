@@ -13,7 +13,7 @@ use crate::config::fields::Fields;
 use crate::config::read::{Entries, ReadError, Reader};
 use crate::config::tree::{Node, Segment, Value};
 
-/// The fields of all sections, as the configuration states them.
+/// The fields of all sections of a configuration.
 #[derive(Clone)]
 pub(in crate::config) struct Document {
     pub(in crate::config) fields: Fields,
@@ -24,7 +24,7 @@ impl Document {
     /// Reads the whole configuration.
     ///
     /// # Errors
-    /// The first error in the order of the file.
+    /// Returns the first error in the order of the file.
     pub(in crate::config) fn read(tree: &Node, sections: &Sections) -> Result<Self, ReadError> {
         let Value::Map(entries) = &tree.value else {
             let names = sections.names().join(", ");
@@ -60,8 +60,7 @@ impl Document {
     }
 }
 
-/// Gives the entries of the library's sections to serde, and reads those of registered sections as it
-/// passes them.
+/// A serde `MapAccess` over the library's sections, which also reads the registered sections on the way.
 struct Root<'a> {
     entries: Entries<'a>,
     sections: &'a Sections,
@@ -72,7 +71,7 @@ impl Root<'_> {
     /// Reads an entry that is not a section of the library.
     ///
     /// # Errors
-    /// The name is not that of a section, or the fields can't be read.
+    /// Returns an error if no section has this name, or its fields can't be read.
     fn read(&mut self, name: &str, node: &Node) -> Result<(), ReadError> {
         match self.sections.named(name) {
             Some(section) => self.found.extend(section.read(node)?),

@@ -1,8 +1,8 @@
 //! Sections of the configuration file that other crates define, such as `serve` of the server.
 //!
-//! A crate implements [`Section`] for the value of its section and registers it in [`Sections`]. A
-//! configuration that is loaded with them
-//! ([`LoadOptions::with_sections`](super::LoadOptions::with_sections)) treats the section like those of the
+//! A crate implements [`Section`] for the value of its section and registers it in [`Sections`]. If a
+//! configuration is loaded with them
+//! ([`LoadOptions::with_sections`](super::LoadOptions::with_sections)), the section works like those of the
 //! library: its errors are reported with line and column together with all others, the environment and
 //! flags take precedence over it, `show` and the schema include it, and a changed file is refused if the
 //! section is invalid.

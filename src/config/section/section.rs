@@ -16,12 +16,12 @@ pub trait Section: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
     /// their case in the names of environment variables; all other parts are lowercased.
     const MAP_FIELDS: &'static [&'static str] = &[];
 
-    /// The fields as the file states them. The default applies if the file has no such section. The
-    /// schema is generated from these types.
+    /// The fields of the section in the file. The default applies if the file has no such section. The
+    /// schema is generated from this type.
     type Fields: DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync + 'static;
 
-    /// Converts the fields to a value, and reports problems to `check`. The value is used only if
-    /// there are none. `path` is the path of the section.
+    /// Converts the fields to a value, and reports problems to `check`. The value is used only if there
+    /// are no problems. `path` is the path of the section.
     fn check(fields: &Self::Fields, path: &FieldPath, check: &mut Check<'_>) -> Self;
 
     /// Returns the value in effect when a running program with the value `previous` reloads a file

@@ -78,7 +78,7 @@ impl Sections {
     /// Adds the section `S`. It replaces another section of the same name.
     ///
     /// # Panics
-    /// If the library has a section of that name.
+    /// Panics if the library has a section of that name.
     pub fn with<S: Section>(mut self) -> Self {
         assert!(!Fields::SECTIONS.contains(&S::NAME), "`{}` is a section of tollgate", S::NAME);
         self.0.retain(|registered| registered.0.name() != S::NAME);
@@ -92,12 +92,12 @@ impl Sections {
         Fields::SECTIONS.into_iter().chain(RESERVED).chain(others).collect()
     }
 
-    /// Returns the names of the sections that a file may have and that are not read.
+    /// Returns the names of sections that a file may have, but that are not read.
     pub(in crate::config) fn unregistered(&self) -> impl Iterator<Item = &'static str> {
         RESERVED.into_iter().filter(|name| self.named(name).is_none())
     }
 
-    /// Returns true if the map at this path has entry names chosen by the user.
+    /// Returns `true` if the user chooses the entry names of the map at this path.
     pub(in crate::config) fn has_user_names(&self, path: &[&str]) -> bool {
         match path {
             ["quotas"] => true,
@@ -139,5 +139,5 @@ impl fmt::Debug for Sections {
     }
 }
 
-/// The sections of tollgate's other crates. A file may have them even if they are not registered.
+/// The sections of tollgate's other crates, which a file may have even if they are not registered.
 const RESERVED: [&str; 1] = ["serve"];

@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use super::node::Node;
 
-/// The values of anchors (`&name`), with which aliases (`*name`) are replaced, and the number of values
-/// after that. It is bounded, since a kilobyte of nested aliases can expand to a billion values.
+/// The values of anchors (`&name`), which replace aliases (`*name`), and the number of values after the
+/// replacement. That number is bounded, since a kilobyte of nested aliases can expand to a billion values.
 #[derive(Debug, Default)]
 pub(super) struct Anchors {
     named: HashMap<usize, Anchored>,
@@ -21,7 +21,7 @@ impl Anchors {
     /// Counts values.
     ///
     /// # Errors
-    /// A message if there are too many.
+    /// Returns a message if there are too many.
     pub(super) fn count(&mut self, values: usize) -> Result<(), String> {
         self.values = self.values.saturating_add(values);
         match self.values > MAX_VALUES {
@@ -32,7 +32,7 @@ impl Anchors {
         }
     }
 
-    /// Stores the value of an anchor. 0 stands for no anchor.
+    /// Stores the value of an anchor. The id 0 means that there is no anchor.
     pub(super) fn define(&mut self, anchor: usize, node: &Node) -> Result<(), String> {
         if anchor == 0 {
             return Ok(());
@@ -43,7 +43,7 @@ impl Anchors {
         Ok(())
     }
 
-    /// Returns the value of an alias at this depth.
+    /// Returns the value of the anchor that an alias at this depth refers to.
     pub(super) fn resolve(&mut self, anchor: usize, depth: usize) -> Result<Node, String> {
         let Some(anchored) = self.named.get(&anchor) else {
             return Err("an alias must not refer to a value that contains it".to_owned());
@@ -62,8 +62,8 @@ pub(super) fn too_deep() -> String {
     format!("nested more than {MAX_DEPTH} levels deep")
 }
 
-/// The maximum depth of nested values. A configuration needs eight levels.
+/// The maximum depth of nested values. A configuration has at most eight levels.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// 100,000 quotas with three limits each have half a million values.
+/// The maximum number of values. 100,000 quotas with three limits each have half a million values.
 const MAX_VALUES: usize = 1_000_000;

@@ -4,7 +4,7 @@ use super::origin::Origin;
 
 impl Node {
     /// Converts a JSON value. All nodes have the same origin.
-    pub(in crate::config) fn of_json(json: &serde_json::Value, origin: &Origin) -> Self {
+    pub(in crate::config) fn from_json(json: &serde_json::Value, origin: &Origin) -> Self {
         use serde_json::Value as Json;
         let value = match json {
             Json::Null => Value::Null,
@@ -12,12 +12,12 @@ impl Node {
             Json::Number(number) => Value::Number(number.to_string()),
             Json::String(text) => Value::Text(text.clone()),
             Json::Array(items) => {
-                Value::List(items.iter().map(|item| Self::of_json(item, origin)).collect())
+                Value::List(items.iter().map(|item| Self::from_json(item, origin)).collect())
             }
             Json::Object(entries) => {
                 let entry = |(name, value): (&String, &Json)| {
                     let key = Key { name: name.clone(), origin: origin.clone() };
-                    (key, Self::of_json(value, origin))
+                    (key, Self::from_json(value, origin))
                 };
                 Value::Map(entries.iter().map(entry).collect())
             }

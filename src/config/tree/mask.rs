@@ -1,10 +1,10 @@
 use std::borrow::Cow;
 
-/// Returns a text for display: the credentials of a URL, its query and its fragment are replaced.
+/// Returns a text for display, in which the credentials, the query and the fragment of a URL are masked.
 pub(in crate::config) fn mask(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once("://") else { return text.into() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // For a parser an unescaped `/` in a password ends the authority; the rest is still secret.
+    // An unescaped `/` in a password ends the authority for a parser, but the rest is still secret.
     let login = rest.rfind('@').filter(|at| *at <= end || rest[..*at].contains(':'));
     let tail = rest.find(['?', '#']);
     // Text in front of the URL is kept with the scheme.

@@ -19,18 +19,18 @@ fn number(text: &str) -> Option<String> {
     if let Some(octal) = text.strip_prefix("0o") {
         return unsigned(octal).and_then(|octal| radix(octal, 8)).map(|number| number.to_string());
     }
-    let (sign, size) = match text.strip_prefix(['+', '-']) {
-        Some(size) => (if text.starts_with('-') { "-" } else { "" }, size),
+    let (sign, digits) = match text.strip_prefix(['+', '-']) {
+        Some(digits) => (if text.starts_with('-') { "-" } else { "" }, digits),
         None => ("", text),
     };
-    if matches!(size, ".inf" | ".Inf" | ".INF") {
+    if matches!(digits, ".inf" | ".Inf" | ".INF") {
         return Some(format!("{sign}inf"));
     }
     if matches!(text, ".nan" | ".NaN" | ".NAN") {
         return Some("NaN".to_owned());
     }
-    let starts = size.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    (starts && size.parse::<f64>().is_ok()).then(|| format!("{sign}{size}"))
+    let starts_with_digit = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    (starts_with_digit && digits.parse::<f64>().is_ok()).then(|| format!("{sign}{digits}"))
 }
 
 fn unsigned(digits: &str) -> Option<&str> {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn numbers_follow_core_schema() {
-        for (text, means) in [
+        for (text, expected) in [
             ("12", "12"),
             ("+12", "12"),
             ("-5", "-5"),
@@ -51,7 +51,7 @@ mod tests {
             ("0o17", "15"),
             ("1e3", "1e3"),
         ] {
-            assert_eq!(number(text).as_deref(), Some(means), "{text}");
+            assert_eq!(number(text).as_deref(), Some(expected), "{text}");
         }
         for text in ["1_000", "60s", "127.0.0.1", "12:30", "inf", "nan", "0x+1", "0b1", "--1", "e"]
         {

@@ -20,7 +20,7 @@ pub(in crate::config) enum Source {
     Flag(Arc<str>),
 }
 
-/// The result of parsing YAML. Invalid values are left out; `root` is `Removed` if there is no document.
+/// The result of parsing YAML, without invalid values. `root` is `Removed` if there is no document.
 #[derive(Debug)]
 pub(in crate::config) struct Parsed {
     pub(in crate::config) root: Node,
@@ -113,29 +113,29 @@ impl<'a> TreeBuilder<'a> {
             if matches!(event, Event::DocumentStart(_)) {
                 documents += 1;
                 if documents > 1 {
-                    return Err(self.problem(span.start, "more than one document; give one"));
+                    return Err(self.problem(span.start, "more than one document; keep only one"));
                 }
             }
-            let taken = self.take(event, span.start);
-            taken.map_err(|message| self.problem(span.start, message))?;
+            let result = self.add_event(event, span.start);
+            result.map_err(|message| self.problem(span.start, message))?;
         }
-        let nothing = || Node::new(self.source.whole(), Value::Null);
-        Ok(self.root.take().unwrap_or_else(nothing))
+        let null = || Node::new(self.source.whole(), Value::Null);
+        Ok(self.root.take().unwrap_or_else(null))
     }
 
-    fn take(&mut self, event: Event<'_>, marker: Marker) -> Result<(), String> {
+    fn add_event(&mut self, event: Event<'_>, marker: Marker) -> Result<(), String> {
         let origin = self.at(marker);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.anchors.count(1)?;
-                if self.wants_key() {
-                    return self.key(text, style, origin);
+                if self.expects_key() {
+                    return self.set_key(text, style, origin);
                 }
                 let node = Node::new(origin, resolve(text, style, tag.as_deref())?);
                 self.anchors.define(anchor, &node)?;
                 self.add(node)
             }
-            Event::Alias(anchor) if !self.wants_key() => {
+            Event::Alias(anchor) if !self.expects_key() => {
                 let node = self.anchors.resolve(anchor, self.open.len())?;
                 self.add(node)
             }
@@ -153,7 +153,7 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    fn wants_key(&self) -> bool {
+    fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(OpenNode { content: Content::Map { key: None, .. }, .. }))
     }
 
@@ -166,9 +166,9 @@ impl<'a> TreeBuilder<'a> {
     ) -> Result<(), String> {
         self.anchors.count(1)?;
         if tag.is_some() {
-            return Err("tags (!) are not supported; remove it".to_owned());
+            return Err("tags (!) are not supported; remove the tag".to_owned());
         }
-        if self.wants_key() {
+        if self.expects_key() {
             return Err("a key must be a string".to_owned());
         }
         if self.open.len() >= MAX_DEPTH {
@@ -189,7 +189,7 @@ impl<'a> TreeBuilder<'a> {
         self.add(node)
     }
 
-    fn key(
+    fn set_key(
         &mut self,
         text: Cow<'_, str>,
         style: ScalarStyle,
@@ -216,7 +216,7 @@ impl<'a> TreeBuilder<'a> {
                 match names.get(&key.name) {
                     Some(first) => {
                         let first = entries[*first].0.origin.clone();
-                        self.duplicate(&key, &first);
+                        self.report_duplicate(&key, &first);
                     }
                     None => {
                         names.insert(key.name.clone(), entries.len());
@@ -228,7 +228,7 @@ impl<'a> TreeBuilder<'a> {
         Ok(())
     }
 
-    fn duplicate(&mut self, key: &Key, first: &Origin) {
+    fn report_duplicate(&mut self, key: &Key, first: &Origin) {
         let open = self.open.iter().filter_map(|open| match &open.content {
             Content::Map { key, .. } => key.as_ref().map(|key| key.name.as_str()),
             Content::List(_) => None,
@@ -253,7 +253,7 @@ impl<'a> TreeBuilder<'a> {
 fn resolve(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     match tag {
         Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => {}
-        Some(_) => return Err("tags (!) are not supported; remove it".to_owned()),
+        Some(_) => return Err("tags (!) are not supported; remove the tag".to_owned()),
         None if style == ScalarStyle::Plain => return Ok(scalar::resolve(&text)),
         None => {}
     }
