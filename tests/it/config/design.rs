@@ -6,11 +6,11 @@ use tollgate::config::{BusServer, StoreFile};
 use tollgate::limiter::UnknownKey;
 use tollgate::quota::Dimension;
 
-use super::{EXAMPLE, good};
+use super::{EXAMPLE, parse_valid};
 
 #[test]
 fn example_sections_are_all_read() {
-    let config = good(EXAMPLE);
+    let config = parse_valid(EXAMPLE);
     let names: Vec<_> = config.providers.iter().map(|provider| provider.name()).collect();
     assert_eq!(names, ["openai", "anthropic", "my-vllm"]);
     let own = &config.providers[2];
@@ -39,7 +39,7 @@ fn example_sections_are_all_read() {
 
 #[test]
 fn example_builds_a_limiter() {
-    let limiter = good(EXAMPLE).builder().build().unwrap();
+    let limiter = parse_valid(EXAMPLE).builder().build().unwrap();
     let quota = limiter.quotas().of("gemini-2.5-pro");
     let day = quota.limits().iter().find(|limit| limit.calendar().is_some()).unwrap();
     assert_eq!((day.dimension(), day.amount()), (&Dimension::Requests, 1_000));
@@ -50,7 +50,7 @@ fn example_builds_a_limiter() {
 #[test]
 fn file_without_settings_equals_defaults() {
     for text in ["{}", "# a comment\n{}\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
-        let config = good(text);
+        let config = parse_valid(text);
         let (config, defaults) = (config.builder(), tollgate::Limiter::builder());
         assert_eq!(format!("{config:?}"), format!("{defaults:?}"), "{text:?}");
     }

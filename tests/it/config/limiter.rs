@@ -4,7 +4,7 @@ use std::path::Path;
 use tollgate::config::{self, OpenError};
 use tollgate::{Limiter, Quota};
 
-use super::good;
+use super::parse_valid;
 
 fn write(folder: &Path, text: &str) -> std::path::PathBuf {
     let path = folder.join("tollgate.yaml");
@@ -39,7 +39,7 @@ fn section_without_required_feature_is_an_error() {
         ("bus: {redis: 'redis://h'}", "bus.redis"),
     ] {
         let text = format!("quotas: {{a: {{rpm: 1}}}}\n{text}");
-        let error = good(&text).limiter().unwrap_err().to_string();
+        let error = parse_valid(&text).limiter().unwrap_err().to_string();
         assert_eq!(
             error,
             format!("{path}: needs the feature `redis`, which this program was built without")
@@ -49,7 +49,8 @@ fn section_without_required_feature_is_an_error() {
 
 #[test]
 fn layer_uses_max_wait_and_attempts_of_file() {
-    let config = good("waiting: {max_wait: 5s}\nretry: {attempts: 3}\nquotas: {a: {rpm: 1}}");
+    let config =
+        parse_valid("waiting: {max_wait: 5s}\nretry: {attempts: 3}\nquotas: {a: {rpm: 1}}");
     let layer = config.layer(&config.limiter().unwrap());
     let shown = format!("{layer:?}");
     assert!(shown.contains("max_wait: Some(5s)") && shown.contains("Retries(2)"), "{shown}");
@@ -64,7 +65,7 @@ quotas:
   'user-7*': {rpm: 3}
   user-77: {rpm: 4}
 ";
-    let limiter = good(text).builder().build().unwrap();
+    let limiter = parse_valid(text).builder().build().unwrap();
     let rpm = |key| limiter.quotas().of(key).limits().first().map(|limit| limit.amount());
     let keys = ["user-1", "user-x", "user-7", "user-77", "a-user-1"];
     assert_eq!(keys.map(rpm), [Some(1), Some(2), Some(3), Some(4), None]);

@@ -15,22 +15,22 @@ mod yaml;
 
 use tollgate::config::{Config, Problem};
 
-/// The example of the docs, with every section.
+/// The example of the documentation, which has every section.
 const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");
 
-fn good(text: &str) -> Config {
+fn parse_valid(text: &str) -> Config {
     Config::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
 }
 
-fn problems_of(text: &str) -> Vec<Problem> {
+fn parse_problems(text: &str) -> Vec<Problem> {
     match Config::parse(text) {
-        Ok(config) => panic!("{text}\nis taken for {config:?}"),
+        Ok(config) => panic!("{text}\nis accepted as {config:?}"),
         Err(error) => error.problems,
     }
 }
 
 /// Returns the problems, one line each, without the file name: `1:9: share: must be ...`.
-fn messages_of(text: &str) -> Vec<String> {
+fn parse_messages(text: &str) -> Vec<String> {
     let line = |problem: &Problem| problem.to_string().replacen("config:", "", 1);
-    problems_of(text).iter().map(line).collect()
+    parse_problems(text).iter().map(line).collect()
 }

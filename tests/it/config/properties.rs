@@ -4,7 +4,7 @@ use tollgate::config::{Config, Position};
 use super::EXAMPLE;
 use tollgate_testing::full::full_or;
 
-/// A change to a text.
+/// A random change of a text.
 #[derive(Debug, Clone)]
 enum Change {
     Insert(usize, String),

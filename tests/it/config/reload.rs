@@ -7,11 +7,11 @@ use tollgate::config::{self, Applied, Config, ReloadStatus, Reloader};
 use tollgate::limiter::{QuotaOrigin, UnknownKey};
 use tollgate::{Cost, Limiter, Quota};
 
-use super::good;
+use super::parse_valid;
 
 /// Creates a limiter from the first text and applies the second.
 fn apply(before: &str, after: &str) -> (Limiter, Applied) {
-    let (before, after) = (good(before), good(after));
+    let (before, after) = (parse_valid(before), parse_valid(after));
     let limiter = before.builder().build().unwrap();
     let applied = after.apply(&before, &limiter);
     (limiter, applied)
@@ -34,12 +34,12 @@ fn reload_adds_changes_and_removes_quotas() {
 
 #[test]
 fn reload_keeps_earlier_usage() {
-    let before = good("quotas: {a: {rpm: 5}}");
+    let before = parse_valid("quotas: {a: {rpm: 5}}");
     let limiter = before.builder().build().unwrap();
     for _ in 0..5 {
         limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
     }
-    let more = good("quotas: {a: {rpm: 6}}");
+    let more = parse_valid("quotas: {a: {rpm: 6}}");
     more.apply(&before, &limiter);
     limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
     assert!(limiter.try_acquire("a", &Cost::new()).is_err());
@@ -47,14 +47,14 @@ fn reload_keeps_earlier_usage() {
 
 #[test]
 fn reload_keeps_quotas_set_by_program_unless_file_changes() {
-    let before = good("quotas: {a: {rpm: 1}, b: {rpm: 2}}");
+    let before = parse_valid("quotas: {a: {rpm: 1}, b: {rpm: 2}}");
     let limiter = before.builder().build().unwrap();
     limiter.quotas().set("a", &Quota::new().rpm(7));
     limiter.quotas().set("mine", &Quota::new().rpm(8));
-    let other = good("quotas: {b: {rpm: 3}}");
+    let other = parse_valid("quotas: {b: {rpm: 3}}");
     other.apply(&before, &limiter);
     assert_eq!(["a", "b", "mine"].map(|key| amount(&limiter, key)), [Some(7), Some(3), Some(8)]);
-    let again = good("quotas: {a: {rpm: 4}, b: {rpm: 3}}");
+    let again = parse_valid("quotas: {a: {rpm: 4}, b: {rpm: 3}}");
     again.apply(&other, &limiter);
     assert_eq!(amount(&limiter, "a"), Some(4));
     let origin =
@@ -68,7 +68,7 @@ async fn reload_applies_policies() {
     let (limiter, applied) =
         apply("quotas: {a: {rpm: 1}}", &format!("{{quotas: {{a: {{rpm: 1}}}}, {}", &after[1..]));
     assert_eq!(applied.changed, ["unknown_key", "waiting.max_waiting", "reduction"]);
-    assert!(limiter.try_acquire("nobody", &Cost::new()).is_err());
+    assert!(limiter.try_acquire("other", &Cost::new()).is_err());
     limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
     let full = limiter.acquire("a", &Cost::new()).await.unwrap_err();
     assert!(full.to_string().contains("wait"), "{full}");
@@ -124,14 +124,14 @@ fn watched_file_applies_valid_and_refuses_invalid_content() {
     assert_eq!((next().needs_restart, amount(&limiter, "a")), (vec!["share".to_owned()], Some(2)));
 
     fs::write(&path, "quotas: {a: {rpm: -1}}").unwrap();
-    let refused = next().refused.expect("it is refused").to_string();
+    let refused = next().refused.expect("the file is refused").to_string();
     assert!(refused.contains("t.yaml:1:19: quotas.a.rpm: must be a whole number"), "{refused}");
     assert_eq!(amount(&limiter, "a"), Some(2));
     fs::write(&path, "").unwrap();
     assert!(
         next()
             .refused
-            .expect("it is refused")
+            .expect("the file is refused")
             .to_string()
             .ends_with("the file is empty; write `{}` for the defaults")
     );
@@ -145,8 +145,8 @@ fn watched_file_applies_valid_and_refuses_invalid_content() {
     assert_eq!(reloading.status().config.quotas, status.config.quotas);
 }
 
-/// A limiter that follows a file, with adjustments by the program.
-struct Following {
+/// A limiter whose file is watched, with adjustments by the program.
+struct WatchedLimiter {
     path: PathBuf,
     limiter: Limiter,
     statuses: mpsc::Receiver<ReloadStatus>,
@@ -154,8 +154,8 @@ struct Following {
     _folder: tempfile::TempDir,
 }
 
-impl Following {
-    fn of(text: &str, adjust: fn(Config) -> Config) -> Self {
+impl WatchedLimiter {
+    fn start(text: &str, adjust: fn(Config) -> Config) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.yaml");
         fs::write(&path, text).unwrap();
@@ -168,7 +168,7 @@ impl Following {
     }
 
     /// Replaces the file by this text and returns the reported status.
-    fn then(&self, text: &str) -> ReloadStatus {
+    fn replace_file(&self, text: &str) -> ReloadStatus {
         let next = self.path.with_extension("next");
         fs::write(&next, text).unwrap();
         fs::rename(&next, &self.path).unwrap();
@@ -178,25 +178,25 @@ impl Following {
 
 #[test]
 fn file_truncated_before_first_limit_is_refused() {
-    let following = Following::of("# Ours.\nquotas:\n  a: {rpm: 1}\n", |config| config);
+    let watched = WatchedLimiter::start("# A comment.\nquotas:\n  a: {rpm: 1}\n", |config| config);
     for (text, why) in [
-        ("# Ours.\n", "t.yaml: the file is empty; write `{}` for the defaults"),
+        ("# A comment.\n", "t.yaml: the file is empty; write `{}` for the defaults"),
         ("---\n", "t.yaml: the file is empty; write `{}` for the defaults"),
         (
-            "# Ours.\nquotas:\n",
+            "# A comment.\nquotas:\n",
             "t.yaml: the configuration limits nothing; set `providers`, `quotas` or",
         ),
         ("{}", "t.yaml: the configuration limits nothing; set `providers`, `quotas` or"),
     ] {
-        let refused = following.then(text).refused.expect(text).to_string();
+        let refused = watched.replace_file(text).refused.expect(text).to_string();
         assert!(refused.contains(why), "{text}: {refused}");
-        assert_eq!(amount(&following.limiter, "a"), Some(1), "{text}");
+        assert_eq!(amount(&watched.limiter, "a"), Some(1), "{text}");
     }
-    // Quotas set by the program stay, so the file may be without limits.
-    following.limiter.quotas().set("mine", &Quota::new().rpm(7));
-    let status = following.then("quotas: {}");
+    // Quotas set by the program stay, so a file without limits is accepted.
+    watched.limiter.quotas().set("mine", &Quota::new().rpm(7));
+    let status = watched.replace_file("quotas: {}");
     assert!(status.refused.is_none(), "{status:?}");
-    assert_eq!(["a", "mine"].map(|key| amount(&following.limiter, key)), [None, Some(7)]);
+    assert_eq!(["a", "mine"].map(|key| amount(&watched.limiter, key)), [None, Some(7)]);
 }
 
 #[test]
@@ -206,16 +206,16 @@ fn adjustments_of_program_apply_to_every_reload() {
         config.unknown_key = UnknownKey::Refuse;
         config
     };
-    let following = Following::of("quotas: {a: {rpm: 1}}", first);
-    let status = following.then("quotas: {a: {rpm: 2}}\nproviders: [openai]\n");
+    let watched = WatchedLimiter::start("quotas: {a: {rpm: 1}}", first);
+    let status = watched.replace_file("quotas: {a: {rpm: 2}}\nproviders: [openai]\n");
     assert_eq!(status.changed, ["providers", "quotas.a"]);
     assert!(status.needs_restart.is_empty() && status.refused.is_none(), "{status:?}");
     let names: Vec<_> = status.config.providers.iter().map(|profile| profile.name()).collect();
     assert_eq!(names, ["groq", "openai"]);
-    assert_eq!(["a", "gpt-4o"].map(|key| amount(&following.limiter, key)), [Some(2), Some(500)]);
-    assert!(following.limiter.try_acquire("nobody", &Cost::new()).is_err());
+    assert_eq!(["a", "gpt-4o"].map(|key| amount(&watched.limiter, key)), [Some(2), Some(500)]);
+    assert!(watched.limiter.try_acquire("other", &Cost::new()).is_err());
     // Together with the adjustments of the program, this file has a limit.
-    let status = following.then("share: 0.5");
+    let status = watched.replace_file("share: 0.5");
     assert!(
         status.refused.is_none() && status.needs_restart == ["providers", "share"],
         "{status:?}"
@@ -226,8 +226,8 @@ fn adjustments_of_program_apply_to_every_reload() {
 fn needed_restart_is_reported_until_resolved() {
     let text =
         |fields: &str| format!("quotas: {{a: {{regex: true}}, b: {{regex: true}}}}\n{fields}");
-    let following = Following::of(&text("share: 0.5\nproviders: [groq]"), |config| config);
-    let needs = |text: &str| following.then(text).needs_restart;
+    let watched = WatchedLimiter::start(&text("share: 0.5\nproviders: [groq]"), |config| config);
+    let needs = |text: &str| watched.replace_file(text).needs_restart;
     assert_eq!(needs(&text("share: 1\nproviders: [groq, openai]")), ["share"]);
     assert_eq!(needs(&text("share: 1\nproviders: [groq]")), ["providers", "share"]);
     assert!(needs(&text("share: 0.5\nproviders: [groq, openai]")).is_empty());
@@ -240,33 +240,33 @@ fn needed_restart_is_reported_until_resolved() {
 
 #[test]
 fn waiter_is_admitted_when_reload_raises_limit() {
-    let following = Following::of("quotas: {a: {rpd: 1}}", |config| config);
-    let limiter = following.limiter.clone();
+    let watched = WatchedLimiter::start("quotas: {a: {rpd: 1}}", |config| config);
+    let limiter = watched.limiter.clone();
     limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
     let (cost, (done, granted)) = (Cost::new(), mpsc::channel());
     let waiting = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         done.send(runtime.block_on(limiter.acquire("a", &cost)).is_ok()).unwrap();
     });
-    while following.limiter.stats("a").waiting == 0 {
+    while watched.limiter.stats("a").waiting == 0 {
         std::thread::yield_now();
     }
     assert!(granted.try_recv().is_err());
-    following.then("quotas: {a: {rpd: 2}}");
+    watched.replace_file("quotas: {a: {rpd: 2}}");
     assert_eq!(granted.recv_timeout(Duration::from_secs(60)), Ok(true));
     waiting.join().unwrap();
 }
 
 #[test]
 fn listener_may_read_reload_status() {
-    let following = Following::of("quotas: {a: {rpm: 1}}", |config| config);
-    let reloading = Arc::downgrade(&following.reloading);
+    let watched = WatchedLimiter::start("quotas: {a: {rpm: 1}}", |config| config);
+    let reloading = Arc::downgrade(&watched.reloading);
     let (sender, received) = mpsc::channel();
-    following.limiter.listen(move |_| {
+    watched.limiter.listen(move |_| {
         let status = reloading.upgrade().expect("reloading is alive").status();
         sender.send(status.reloads).unwrap();
     });
-    assert_eq!(following.then("quotas: {a: {rpm: 2}}").reloads, 1);
+    assert_eq!(watched.replace_file("quotas: {a: {rpm: 2}}").reloads, 1);
     assert_eq!(received.try_recv(), Ok(0), "the reload was in progress");
 }
 

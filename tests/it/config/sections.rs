@@ -79,23 +79,23 @@ fn sections() -> Sections {
     Sections::new().with::<Own>().with::<Crawler>()
 }
 
-fn good(text: &str) -> Config {
+fn parse_valid(text: &str) -> Config {
     Config::parse_with(text, &sections()).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-fn messages_of(text: &str, sections: &Sections) -> Vec<String> {
+fn parse_messages(text: &str, sections: &Sections) -> Vec<String> {
     let error = Config::parse_with(text, sections).expect_err(text).to_string();
     error.lines().map(|line| line.replacen("config:", "", 1)).collect()
 }
 
 #[test]
 fn registered_section_has_configured_value_or_defaults() {
-    let config = good("crawler: {threads: 2, pauses: {B: 2s, a: 1s}}");
+    let config = parse_valid("crawler: {threads: 2, pauses: {B: 2s, a: 1s}}");
     let pauses = vec![("B".to_owned(), 2_000), ("a".to_owned(), 1_000)];
     assert_eq!(config.section::<Crawler>(), Some(&Crawler { threads: 2, pauses }));
     for text in ["{}", "crawler: {}", "crawler: ~"] {
         let defaults = Crawler { threads: 4, pauses: Vec::new() };
-        assert_eq!(good(text).section::<Crawler>(), Some(&defaults), "{text}");
+        assert_eq!(parse_valid(text).section::<Crawler>(), Some(&defaults), "{text}");
     }
 }
 
@@ -105,7 +105,7 @@ fn unregistered_serve_section_is_not_read() {
         let config = Config::parse(&format!("{text}\nshare: 0.5")).unwrap();
         assert_eq!(config.section::<Own>(), None, "{text}");
     }
-    let unknown = messages_of("crawler: {}\nshare: 0.5", &Sections::new());
+    let unknown = parse_messages("crawler: {}\nshare: 0.5", &Sections::new());
     assert!(unknown[0].starts_with("1:1: crawler: unknown field \"crawler\"; allowed: "));
     assert!(unknown[0].ends_with(", cluster, serve"), "{unknown:?}");
 }
@@ -128,7 +128,7 @@ crawlr: {}
         "4:19: quotas.a.rpm: must be a whole number",
         "5:1: crawlr: unknown field \"crawlr\" (did you mean `crawler`?); allowed: providers,",
     ];
-    let messages = messages_of(text, &sections());
+    let messages = parse_messages(text, &sections());
     assert_eq!(messages.len(), starts.len(), "{messages:#?}");
     for (message, start) in messages.iter().zip(starts) {
         assert!(message.starts_with(start), "{message}\nshould start with\n{start}");
@@ -138,8 +138,8 @@ crawlr: {}
 #[test]
 fn section_check_knows_configured_providers() {
     let text = "crawler: {threads: 5}";
-    assert_eq!(messages_of(text, &sections()), ["1:10: crawler: needs `providers`"]);
-    good(&format!("{text}\nproviders: [openai]"));
+    assert_eq!(parse_messages(text, &sections()), ["1:10: crawler: needs `providers`"]);
+    parse_valid(&format!("{text}\nproviders: [openai]"));
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn schema_describes_registered_sections() {
 #[test]
 fn section_changes_apply_live_or_need_a_restart() {
     let applied = |before: &str, after: &str| {
-        let before = good(before);
+        let before = parse_valid(before);
         let limiter = before.builder().build().unwrap();
-        let applied = good(after).apply(&before, &limiter);
+        let applied = parse_valid(after).apply(&before, &limiter);
         (applied.changed.join(" "), applied.needs_restart.join(" "))
     };
     let of = |changed: &str, needs_restart: &str| (changed.to_owned(), needs_restart.to_owned());

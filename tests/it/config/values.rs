@@ -6,10 +6,10 @@ use tollgate::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
 };
 
-use super::good;
+use super::parse_valid;
 
 fn quota(fields: &str) -> Quota {
-    good(&format!("quotas: {{'a*': {{{fields}}}}}")).quotas.remove(0).quota
+    parse_valid(&format!("quotas: {{'a*': {{{fields}}}}}")).quotas.remove(0).quota
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn algorithm_and_share_apply_to_all_limits_of_quota() {
     let half = Quota::new().rpm(10).tpm(101).with_share(Share::percent(50).unwrap());
     assert_eq!(quota("rpm: 10, tpm: 101, share: 0.5"), half);
     assert_eq!([half.limits()[0].amount(), half.limits()[1].amount()], [5, 50]);
-    let limiter = good("share: 0.5\nquotas: {a: {rpm: 10}}").builder().build().unwrap();
+    let limiter = parse_valid("share: 0.5\nquotas: {a: {rpm: 10}}").builder().build().unwrap();
     assert_eq!(limiter.quotas().of("a").limits()[0].amount(), 5);
 }
 
@@ -82,14 +82,14 @@ fn margin_of_quota_replaces_margin_of_file() {
         quota("rpm: 10, margin: {percent: 0, lag: 0s}"),
         Quota::new().rpm(10).with_margin(Margin::NONE)
     );
-    let config = good("margin: {lag: 1s}\nquotas: {a: {rpm: 10}}");
+    let config = parse_valid("margin: {lag: 1s}\nquotas: {a: {rpm: 10}}");
     assert_eq!(config.margin, Margin::new(2, Duration::from_secs(1)).unwrap());
     assert_eq!(config.quotas[0].quota.margin(), None);
 }
 
 #[test]
 fn unknown_key_accepts_policies_and_quota() {
-    let policy = |text: &str| good(&format!("unknown_key: {text}")).unknown_key;
+    let policy = |text: &str| parse_valid(&format!("unknown_key: {text}")).unknown_key;
     assert_eq!(policy("allow"), UnknownKey::Allow);
     assert_eq!(policy("refuse"), UnknownKey::Refuse);
     assert_eq!(policy("learn"), UnknownKey::Learn);
@@ -98,19 +98,22 @@ fn unknown_key_accepts_policies_and_quota() {
 
 #[test]
 fn section_fields_left_out_have_defaults() {
-    assert_eq!(good("store: {yaml: a}").store.unwrap().flush, Duration::from_secs(1));
-    let cluster = good("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
+    assert_eq!(parse_valid("store: {yaml: a}").store.unwrap().flush, Duration::from_secs(1));
+    let cluster = parse_valid("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
     assert_eq!(cluster.timeout, Duration::from_millis(50));
-    let example = good(super::EXAMPLE).cluster.unwrap();
+    let example = parse_valid(super::EXAMPLE).cluster.unwrap();
     let rest = |cluster: &ClusterConfig| {
         let ClusterConfig { mode, on_failure, timeout, spread, lease, reservation_ttl, .. } =
             cluster;
         (*mode, *on_failure, *timeout, *spread, *lease, *reservation_ttl)
     };
     assert_eq!(rest(&cluster), rest(&example), "the example shows the defaults");
-    let reduction = good("reduction: {factor: 0.7}").reduction;
+    let reduction = parse_valid("reduction: {factor: 0.7}").reduction;
     assert_eq!(reduction, tollgate::limiter::Reduction::new().factor(0.7));
-    assert_eq!(good("reduction: {enabled: false}").reduction, tollgate::limiter::Reduction::OFF);
+    assert_eq!(
+        parse_valid("reduction: {enabled: false}").reduction,
+        tollgate::limiter::Reduction::OFF
+    );
 }
 
 #[test]
@@ -123,6 +126,6 @@ fn bounds_of_file_are_within_bounds_of_limiter() {
         "waiting: {max_waiting: 0, max_wait: 0s}",
         "share: 0.0000001",
     ] {
-        good(text).builder().build().unwrap_or_else(|error| panic!("{text}: {error}"));
+        parse_valid(text).builder().build().unwrap_or_else(|error| panic!("{text}: {error}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Detection of file changes, however they are made.
+//! Detection of file changes, made in different ways.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -17,7 +17,7 @@ const LIMIT: u64 = 1 << 10;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
-fn edit_in_place_is_reported_once_at_second_look() {
+fn edit_in_place_is_reported_once_at_second_poll() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::write(&path, "a: 2").unwrap();
     assert!(file.poll().is_none());
@@ -117,7 +117,7 @@ fn file_unreadable_for_a_moment_is_unchanged() {
 fn file_removed_and_restored_is_reported_once_each() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::remove_file(&path).unwrap();
-    assert_eq!(failed(&mut file).kind(), ErrorKind::NotFound);
+    assert_eq!(failure(&mut file).kind(), ErrorKind::NotFound);
     assert_quiet(&mut file);
     fs::write(&path, "a: 1").unwrap();
     assert_eq!(changed_content(&mut file), "a: 1");
@@ -137,7 +137,7 @@ fn file_that_appears_later_is_reported() {
 }
 
 #[test]
-fn change_between_first_read_and_first_look_is_reported() {
+fn change_between_first_read_and_first_poll_is_reported() {
     let (_folder, path, _) = watched("a: 2");
     let mut file = WatchedFile::with_content(&path, LIMIT, b"a: 1".to_vec());
     assert_eq!(file.path(), path);
@@ -149,16 +149,16 @@ fn change_between_first_read_and_first_look_is_reported() {
 fn swapped_config_map_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    config_map(root, "..2026_11_21_1", "a: 1");
+    update_config_map(root, "..2026_11_21_1", "a: 1");
     std::os::unix::fs::symlink("..data/config.yaml", root.join("config.yaml")).unwrap();
     let (mut file, content) = WatchedFile::open(root.join("config.yaml"), LIMIT);
     assert_eq!(content.unwrap(), b"a: 1");
     assert_quiet(&mut file);
-    config_map(root, "..2026_11_21_2", "a: 2");
+    update_config_map(root, "..2026_11_21_2", "a: 2");
     fs::remove_dir_all(root.join("..2026_11_21_1")).unwrap();
     assert_eq!(changed_content(&mut file), "a: 2");
     // The same content in another folder.
-    config_map(root, "..2026_11_21_3", "a: 2");
+    update_config_map(root, "..2026_11_21_3", "a: 2");
     assert_quiet(&mut file);
 }
 
@@ -185,14 +185,14 @@ fn swapped_link_anywhere_on_path_is_reported() {
     relink("v1/etc/config.yaml", "config.yaml");
     assert_eq!(changed_content(&mut file), "a: 1");
     relink("nowhere", "config.yaml");
-    assert_eq!(failed(&mut file).kind(), ErrorKind::NotFound);
+    assert_eq!(failure(&mut file).kind(), ErrorKind::NotFound);
 }
 
 #[test]
 fn file_above_size_limit_is_an_error_until_smaller() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::write(&path, vec![b' '; 1 + LIMIT as usize]).unwrap();
-    let error = failed(&mut file);
+    let error = failure(&mut file);
     assert_eq!(error.kind(), ErrorKind::FileTooLarge);
     assert_eq!(error.to_string(), "larger than 1024 bytes");
     let whole = " ".repeat(LIMIT as usize);
@@ -223,7 +223,7 @@ fn watch_thread_reports_changes_in_order() {
         FileWatcher::start(file, Duration::ZERO, move |content| sender.send(content).unwrap());
     let watch = watch.unwrap();
     let next = || changes.recv_timeout(DEADLINE).unwrap();
-    // Not in place: under load, two looks may both find the file truncated.
+    // Not in place: under load, two polls in a row may find the file truncated.
     rename_over(folder.path(), &path, "a: 2");
     assert_eq!(next().unwrap(), b"a: 2");
     rename_over(folder.path(), &path, "a: 3");
@@ -277,18 +277,18 @@ fn watched(content: &str) -> (TempDir, PathBuf, WatchedFile) {
     (folder, path, file)
 }
 
-/// Returns the result of the second_look look.
-fn second_look(file: &mut WatchedFile) -> io::Result<Vec<u8>> {
-    assert!(file.poll().is_none(), "the first look reports no change");
-    file.poll().expect("the second_look look reports the change")
+/// Returns the change that the second poll reports.
+fn poll_twice(file: &mut WatchedFile) -> io::Result<Vec<u8>> {
+    assert!(file.poll().is_none(), "the first poll reports no change");
+    file.poll().expect("the second poll reports the change")
 }
 
 fn changed_content(file: &mut WatchedFile) -> String {
-    String::from_utf8(second_look(file).unwrap()).unwrap()
+    String::from_utf8(poll_twice(file).unwrap()).unwrap()
 }
 
-fn failed(file: &mut WatchedFile) -> io::Error {
-    second_look(file).unwrap_err()
+fn failure(file: &mut WatchedFile) -> io::Error {
+    poll_twice(file).unwrap_err()
 }
 
 fn assert_quiet(file: &mut WatchedFile) {
@@ -303,9 +303,10 @@ fn rename_over(folder: &Path, path: &Path, content: &str) {
     fs::rename(new, path).unwrap();
 }
 
-/// Updates a config map like a kubelet: a new folder, a link to it, renamed over `..data`.
+/// Updates a config map as a kubelet does: creates a directory and a link to it, and renames the link
+/// to `..data`.
 #[cfg(unix)]
-fn config_map(root: &Path, version: &str, content: &str) {
+fn update_config_map(root: &Path, version: &str, content: &str) {
     fs::create_dir(root.join(version)).unwrap();
     fs::write(root.join(version).join("config.yaml"), content).unwrap();
     std::os::unix::fs::symlink(version, root.join("..data_tmp")).unwrap();

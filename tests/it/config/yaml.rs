@@ -2,7 +2,7 @@ use std::fs;
 
 use tollgate::config::{self, Config};
 
-use super::{good, messages_of, problems_of};
+use super::{parse_messages, parse_problems, parse_valid};
 
 #[test]
 fn invalid_yaml_is_refused_with_line() {
@@ -16,7 +16,7 @@ fn invalid_yaml_is_refused_with_line() {
         ("\u{0}", 1),
         ("[", 1),
     ] {
-        let problems = problems_of(text);
+        let problems = parse_problems(text);
         assert_eq!(problems.len(), 1, "{text:?}: {problems:?}");
         let position = problems[0].origin.position().unwrap();
         assert!(position.line.abs_diff(line) <= 1, "{text:?}: {problems:?}");
@@ -27,8 +27,11 @@ fn invalid_yaml_is_refused_with_line() {
 #[test]
 fn duplicate_name_is_refused() {
     let text = "quotas:\n  a: {rpm: 5}\n  b: {rpm: 5}\n  a: {rpm: 6}\n";
-    assert_eq!(messages_of(text), ["4:3: quotas.a: duplicate key (first on line 2); remove one"]);
-    assert_eq!(messages_of("share: 1\nshare: 1\n").len(), 1);
+    assert_eq!(
+        parse_messages(text),
+        ["4:3: quotas.a: duplicate key (first on line 2); remove one"]
+    );
+    assert_eq!(parse_messages("share: 1\nshare: 1\n").len(), 1);
 }
 
 #[test]
@@ -40,18 +43,19 @@ fn second_document_merge_key_and_tag_are_refused() {
         ("quotas: !mine {}", "tags (!) are not supported"),
         ("? [a]\n: b\n", "a key must be a string"),
     ] {
-        let messages = messages_of(text);
+        let messages = parse_messages(text);
         assert!(messages.len() == 1 && messages[0].contains(reason), "{text}: {messages:?}");
     }
 }
 
 #[test]
 fn anchors_repeat_values_and_recursion_is_refused() {
-    let config = good("quotas: {a: &limits {rpm: 5}, b: *limits}");
+    let config = parse_valid("quotas: {a: &limits {rpm: 5}, b: *limits}");
     assert_eq!(config.quotas[0].quota, config.quotas[1].quota);
     let recursive = "quotas: &a {x: *a}";
     assert!(
-        messages_of(recursive)[0].contains("an alias must not refer to a value that contains it")
+        parse_messages(recursive)[0]
+            .contains("an alias must not refer to a value that contains it")
     );
 }
 
@@ -62,24 +66,27 @@ fn alias_bombs_and_deep_nesting_are_refused() {
         let before = format!("*a{}, ", level - 1).repeat(10);
         text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
     }
-    let messages = messages_of(&text);
+    let messages = parse_messages(&text);
     assert!(messages[0].contains("more than 1000000 values"), "{messages:?}");
     let deep = format!("a: {}{}", "[".repeat(200), "]".repeat(200));
-    assert!(self::messages_of(&deep)[0].contains("nested more than 32 levels deep"));
+    assert!(self::parse_messages(&deep)[0].contains("nested more than 32 levels deep"));
 }
 
 #[test]
 fn byte_order_mark_and_crlf_are_accepted() {
-    assert_eq!(good("\u{feff}quotas: {a: {rpm: 5}}").quotas.len(), 1);
-    assert_eq!(messages_of("a: {}\r\n\r\nshare: 5\r\n")[1].split(' ').next(), Some("3:8:"));
+    assert_eq!(parse_valid("\u{feff}quotas: {a: {rpm: 5}}").quotas.len(), 1);
+    assert_eq!(parse_messages("a: {}\r\n\r\nshare: 5\r\n")[1].split(' ').next(), Some("3:8:"));
 }
 
 #[test]
 fn scalars_follow_the_core_schema() {
-    assert_eq!(good("quotas: {a: {rpm: 0x10}}").quotas[0].quota.limits()[0].amount(), 16);
-    assert_eq!(good("quotas: {a: {rpm: +7}}").quotas[0].quota.limits()[0].amount(), 7);
-    assert_eq!(good("quotas: {1.5: {rpm: 7}, true: {}, no: {}}").quotas.len(), 3);
-    assert_eq!(good("cluster: {redis: 'redis://h', account: no}").cluster.unwrap().account, "no");
+    assert_eq!(parse_valid("quotas: {a: {rpm: 0x10}}").quotas[0].quota.limits()[0].amount(), 16);
+    assert_eq!(parse_valid("quotas: {a: {rpm: +7}}").quotas[0].quota.limits()[0].amount(), 7);
+    assert_eq!(parse_valid("quotas: {1.5: {rpm: 7}, true: {}, no: {}}").quotas.len(), 3);
+    assert_eq!(
+        parse_valid("cluster: {redis: 'redis://h', account: no}").cluster.unwrap().account,
+        "no"
+    );
 }
 
 #[test]
