@@ -1,4 +1,4 @@
-//! A layer with a stored limiter: its limits hold across restarts.
+//! A layer with a limiter that has a store: limits hold across restarts.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use tollgate::middleware::RateLimitLayer;
 use tollgate::{Cost, Limiter};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-/// The assumed charge of [`CHAT`] at an unknown provider: bytes / 4, 2 around the text,
+/// The estimated tokens of [`CHAT`] for an unknown provider: bytes / 4, 2 for the message, and
 /// `max_tokens`.
 const CHARGE: u64 = 5 + 2 + 50;
 
@@ -21,7 +21,7 @@ async fn exhausted_daily_limit_and_usage_survive_restarts() {
         let quota = "{rpd: 3, tpd: 10000, algorithm: sliding_window}";
         let text = format!("quotas: {{gpt-4o: {quota}}}\nmargin: {{percent: 0, lag: 0s}}\n");
         fs::write(&path, format!("{text}store: {{{store}, flush: 1h}}\n")).unwrap();
-        // Each run has a new limiter and layer and ends without closing.
+        // Each run has a new limiter and layer, and ends without closing the limiter.
         for (run, granted) in [3, 0, 0].into_iter().enumerate() {
             let limiter = Limiter::from_config(&path).unwrap();
             let layer = RateLimitLayer::new(limiter.clone()).reject();
@@ -74,5 +74,5 @@ fn chat() -> Request<String> {
 const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 50, "messages": [
     {"role": "user", "content": "Say this is a test"}]}"#;
 
-/// An answer with a usage of 12 input and 9 output tokens.
+/// A response body with a usage of 12 input and 9 output tokens.
 const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;

@@ -15,18 +15,18 @@ use super::shared::{admitted, closed, limiter, until};
 use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
 
-/// Returns a shared store with the default timeouts.
-pub(super) fn prompt(url: &str, mode: OnFailure) -> Arc<Shared> {
+/// Connects to shared limits with the default timeout.
+pub(super) fn connect_with_default_timeout(url: &str, mode: OnFailure) -> Arc<Shared> {
     Shared::builder(url, "account").on_failure(mode).connect().unwrap()
 }
 
-/// Ten times the documented 50 ms and 10 ms, as the machine may be busy with other tests.
-const IN_TIME: Duration = Duration::from_millis(600);
+/// Ten times the documented 50 ms and 10 ms, since the machine may be busy with other tests.
+const MAX_DECISION_TIME: Duration = Duration::from_millis(600);
 
 /// An action on a server.
 type ServerAction = fn(&mut Redis);
 
-/// Numbers of decisions and the longest of them.
+/// The number of decisions, and the longest decision time.
 #[derive(Debug, Default)]
 struct DecisionTimer {
     admitted: usize,
@@ -35,13 +35,13 @@ struct DecisionTimer {
 }
 
 impl DecisionTimer {
-    fn ask(&mut self, limiter: &Limiter) -> bool {
+    fn try_acquire(&mut self, limiter: &Limiter) -> bool {
         let begin = Instant::now();
-        let answer = limiter.try_acquire("k", &Cost::new());
+        let decision = limiter.try_acquire("k", &Cost::new());
         self.longest = self.longest.max(begin.elapsed());
         self.decisions += 1;
-        self.admitted += usize::from(answer.is_ok());
-        answer.is_ok()
+        self.admitted += usize::from(decision.is_ok());
+        decision.is_ok()
     }
 }
 
@@ -49,7 +49,7 @@ fn degraded(status: SharedStatus) -> u64 {
     status.degraded_closed + status.degraded_open + status.degraded_local
 }
 
-pub(super) fn connected(shared: &Shared) {
+pub(super) fn wait_until_connected(shared: &Shared) {
     until("the store is back", || shared.status().connected);
 }
 
@@ -62,8 +62,8 @@ fn send_command(address: SocketAddr, command: &str) -> String {
     String::from_utf8_lossy(&answer[..read]).into_owned()
 }
 
-/// Interrupts a server fifty times in each mode: every decision is in time, and the bound of the
-/// mode holds.
+/// Interrupts a server repeatedly in each mode, and asserts that every decision is in time and that the
+/// number of admissions is within the bound of the mode.
 fn interrupt_repeatedly(cut: ServerAction, restore: ServerAction, cause: &str) {
     std::thread::scope(|scope| {
         for mode in [OnFailure::Closed, OnFailure::LocalShare, OnFailure::Open] {
@@ -76,28 +76,31 @@ fn interrupt_in_mode(mode: OnFailure, (cut, restore): (ServerAction, ServerActio
     let rounds = full_or(50, 10);
     let limit = 4 * rounds;
     let bound = match mode {
-        // The whole limit as well: reservations without an answer have been undone.
+        // Exactly the limit, since reservations without a response are undone.
         OnFailure::Closed => limit..=limit,
         OnFailure::LocalShare => limit..=2 * limit,
         _ => limit..=usize::MAX,
     };
     let mut redis = Redis::start();
-    let two = [prompt(&redis.url(), mode), prompt(&redis.url(), mode)];
+    let two = [
+        connect_with_default_timeout(&redis.url(), mode),
+        connect_with_default_timeout(&redis.url(), mode),
+    ];
     let limiters = two.each_ref().map(|shared| limiter(shared, Quota::new().rpd(limit as u64)));
     until("both are counted", || two.iter().all(|shared| shared.status().members == 2));
     let (mut timer, mut longest_return) = (DecisionTimer::default(), Duration::ZERO);
     for round in 0..rounds {
         for turn in 0..6 {
-            timer.ask(&limiters[turn % 2]);
+            timer.try_acquire(&limiters[turn % 2]);
         }
         cut(&mut redis);
         for turn in 0..6 {
-            let granted = timer.ask(&limiters[turn % 2]);
+            let granted = timer.try_acquire(&limiters[turn % 2]);
             assert!(mode != OnFailure::Open || granted, "{cause}, round {round}");
         }
         restore(&mut redis);
         let begin = Instant::now();
-        two.iter().for_each(|shared| connected(shared));
+        two.iter().for_each(|shared| wait_until_connected(shared));
         longest_return = longest_return.max(begin.elapsed());
     }
     let DecisionTimer { admitted, decisions, longest } = timer;
@@ -106,7 +109,7 @@ fn interrupt_in_mode(mode: OnFailure, (cut, restore): (ServerAction, ServerActio
          return {longest_return:?}, {:?}",
         two[0].status()
     );
-    assert!(longest < IN_TIME, "{cause}, {mode:?}: {longest:?}");
+    assert!(longest < MAX_DECISION_TIME, "{cause}, {mode:?}: {longest:?}");
     assert!(bound.contains(&admitted), "{cause}, {mode:?}: {admitted}");
     assert!(degraded(two[0].status()) >= rounds as u64, "{cause}, {mode:?}");
     // Requests admitted during the outages were charged.
@@ -126,7 +129,7 @@ fn server_frozen_repeatedly_delays_no_decision() {
 #[tokio::test]
 async fn frozen_server_delays_no_async_task() {
     let mut redis = Redis::start();
-    let shared = prompt(&redis.url(), OnFailure::Open);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::Open);
     let limiter = limiter(&shared, Quota::new().rpd(1_000));
     let mut longest = Duration::ZERO;
     for _ in 0..10 {
@@ -138,16 +141,16 @@ async fn frozen_server_delays_no_async_task() {
             longest = longest.max(begin.elapsed());
         }
         redis.server().thaw();
-        connected(&shared);
+        wait_until_connected(&shared);
     }
     eprintln!("longest decision {longest:?}, {:?}", shared.status());
-    assert!(longest < IN_TIME, "{longest:?}");
+    assert!(longest < MAX_DECISION_TIME, "{longest:?}");
 }
 
 #[test]
 fn answer_lost_after_execution_charges_once() {
     let mut redis = Redis::start();
-    let proxy = Proxy::to(redis.server().address, 3);
+    let proxy = Proxy::start(redis.server().address, 3);
     let shared = closed(&format!("redis://{}", proxy.address)).connect().unwrap();
     let (limit, retries) = (1_000_000, full_or(10_000, 1_000));
     let limiter = limiter(&shared, Quota::new().rpd(limit).concurrency(1_000));
@@ -162,7 +165,7 @@ fn answer_lost_after_execution_charges_once() {
     });
     until("all ends are acknowledged", || shared.status().unacknowledged == 0);
     let status = shared.status();
-    eprintln!("{} answers lost: {status:?}", proxy.cut());
+    eprintln!("{} answers lost: {status:?}", proxy.dropped());
     assert_eq!(degraded(status), 0);
     let direct = closed(&redis.url()).connect().unwrap();
     let direct = super::shared::limiter(&direct, Quota::new().rpd(limit).concurrency(1_000));
@@ -188,7 +191,7 @@ async fn acquire_dropped_at_any_moment_leaves_zero_held() {
             if polled.is_ready() {
                 break;
             }
-            // Without yielding, most drops would come before the answer.
+            // Without yielding, most drops would happen before the response.
             if round % 2 == 0 {
                 std::thread::yield_now();
             }
@@ -206,25 +209,25 @@ async fn acquire_dropped_at_any_moment_leaves_zero_held() {
 fn server_refusing_writes_is_unavailable_until_writable() {
     let mut redis = Redis::start();
     let address = redis.server().address;
-    let shared = prompt(&redis.url(), OnFailure::Closed);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::Closed);
     let limiter = limiter(&shared, Quota::new().rpd(1_000));
     for (refuse, accept) in [
         ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
         ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
         ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),
     ] {
-        connected(&shared);
+        wait_until_connected(&shared);
         assert!(limiter.try_acquire("k", &Cost::new()).is_ok(), "before {refuse}");
         assert!(send_command(address, refuse).starts_with("+OK"));
         let mut timer = DecisionTimer::default();
         for _ in 0..50 {
-            assert!(!timer.ask(&limiter), "{refuse}");
+            assert!(!timer.try_acquire(&limiter), "{refuse}");
         }
-        assert!(timer.longest < IN_TIME, "{refuse}: {:?}", timer.longest);
+        assert!(timer.longest < MAX_DECISION_TIME, "{refuse}: {:?}", timer.longest);
         assert!(!shared.status().connected, "{refuse}");
         assert!(send_command(address, accept).starts_with("+OK"));
         let begin = Instant::now();
-        connected(&shared);
+        wait_until_connected(&shared);
         eprintln!("{refuse}: {:?}, back after {:?}", timer.longest, begin.elapsed());
     }
 }
@@ -244,13 +247,13 @@ fn script_flushed_by_server_is_sent_again() {
 #[test]
 fn cluster_node_without_slots_is_unavailable() {
     let redis = Redis::with(&["--cluster-enabled", "yes"]);
-    let shared = prompt(&redis.url(), OnFailure::Open);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::Open);
     let limiter = limiter(&shared, Quota::new().rpd(1));
     let mut timer = DecisionTimer::default();
     for _ in 0..50 {
-        assert!(timer.ask(&limiter));
+        assert!(timer.try_acquire(&limiter));
     }
-    assert!(timer.longest < IN_TIME, "{:?}", timer.longest);
+    assert!(timer.longest < MAX_DECISION_TIME, "{:?}", timer.longest);
     assert!(!shared.status().connected);
 }
 
@@ -258,14 +261,14 @@ fn cluster_node_without_slots_is_unavailable() {
 fn undecidable_key_alone_is_degraded_to_local_share() {
     let mut redis = Redis::start();
     let address = redis.server().address;
-    let shared = prompt(&redis.url(), OnFailure::LocalShare);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::LocalShare);
     let limiter = limiter(&shared, Quota::new().rpd(10));
-    connected(&shared);
+    wait_until_connected(&shared);
     assert!(send_command(address, "SET tollgate:{account}:k 1").starts_with("+OK"));
     let (mut timer, begin) = (DecisionTimer::default(), Instant::now());
     // Longer than several heartbeats, each of which tries to charge the key.
     while begin.elapsed() < Duration::from_secs(3) {
-        timer.ask(&limiter);
+        timer.try_acquire(&limiter);
         std::thread::park_timeout(Duration::from_millis(1));
     }
     assert_eq!(timer.admitted, 10);

@@ -1,4 +1,4 @@
-//! Many processes on one quota: run_sixteen that share it, and lease holders that are killed.
+//! Many processes that share one quota: sixteen at once, and lease holders that are killed.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -54,8 +54,8 @@ async fn send(limiter: Limiter, task: u64, until: Timestamp) {
     }
 }
 
-/// Three buckets: requests per second bind, tokens per window nearly do, requests per day are
-/// ample.
+/// Three limits: requests per minute are exhausted, tokens per window nearly, requests per day are
+/// not.
 pub(super) fn quota() -> Quota {
     let limit = |dimension, amount, window| Limit::new(dimension, amount, window).unwrap();
     let ten_seconds = Window::new(Duration::from_secs(10)).unwrap();
@@ -97,7 +97,7 @@ impl Worker {
     }
 
     /// Reads until the worker has sent a request at `time` or later, and returns its time.
-    pub(super) fn until(&mut self, time: Timestamp) -> Timestamp {
+    pub(super) fn wait_until_sent(&mut self, time: Timestamp) -> Timestamp {
         loop {
             let sent = self.receive().expect("the worker ended before");
             if sent.0 >= time {
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     /// Returns all requests sent until the worker ended.
-    pub(super) fn rest(mut self) -> Vec<Sent> {
+    pub(super) fn read_rest(mut self) -> Vec<Sent> {
         while self.receive().is_some() {}
         self.process.output();
         self.sent
@@ -116,7 +116,7 @@ impl Worker {
     /// Kills the worker and returns the requests sent before.
     fn kill(mut self) -> Vec<Sent> {
         self.process.kill();
-        self.rest()
+        self.read_rest()
     }
 
     fn receive(&mut self) -> Option<Sent> {
@@ -176,13 +176,13 @@ fn fleet_checker_detects_excess() {
     assert_eq!(excess(&[(at(1), TOKENS), (at(10_000_000_001), 7)]), 0);
 }
 
-fn run_sixteen(mode: &str) {
+fn assert_sixteen_processes_use_quota(mode: &str) {
     let redis = Redis::start();
     let millis = full_or(60_000, 6_000);
     let start = |_| Worker::start(&mut Worker::command(&redis.url(), mode, millis));
     let workers: Vec<_> = (0..16).map(start).collect();
     // Each pipe holds more than the output of a worker in a minute.
-    let sent: Vec<_> = workers.into_iter().map(Worker::rest).collect();
+    let sent: Vec<_> = workers.into_iter().map(Worker::read_rest).collect();
     let each: Vec<_> = sent.iter().map(Vec::len).collect();
     let mut all: Vec<_> = sent.into_iter().flatten().collect();
     all.sort_unstable();
@@ -204,12 +204,12 @@ fn run_sixteen(mode: &str) {
 
 #[test]
 fn sixteen_processes_use_whole_quota_in_exact_mode() {
-    run_sixteen("exact");
+    assert_sixteen_processes_use_quota("exact");
 }
 
 #[test]
 fn sixteen_processes_use_whole_quota_in_lease_mode() {
-    run_sixteen("lease");
+    assert_sixteen_processes_use_quota("lease");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn killed_lease_holders_exceed_no_limit_and_leases_expire() {
         let mut oldest = workers.pop_front().unwrap();
         workers.push_back(start());
         // The worker holds a lease after its first request.
-        oldest.until(Timestamp::UNIX_EPOCH);
+        oldest.wait_until_sent(Timestamp::UNIX_EPOCH);
         all.extend(oldest.kill());
     }
     all.extend(workers.into_iter().flat_map(Worker::kill));
@@ -231,8 +231,8 @@ fn killed_lease_holders_exceed_no_limit_and_leases_expire() {
     assert_eq!(excess(&all), 0);
     let shared = Shared::builder(redis.url(), "team").connect().unwrap();
     let limiter = limiter(&shared);
-    // Leases of killed workers count as used until they expire, and then refill: the whole burst is
-    // available again after the time that a bucket takes to fill.
+    // Leases of killed workers count as used when they expire. The whole burst is available again
+    // after the time in which a bucket refills.
     let again = LEASE + Duration::from_secs(BURST * 60 / RPM + 10);
     let permits: Vec<_> = block_on(async {
         let cost = Cost::new().requests(BURST * 9 / 10);

@@ -23,8 +23,8 @@ pub(super) fn hourly(amount: u64) -> Quota {
     Quota::new().limit(Limit::new(Dimension::Requests, amount, Window::HOUR).unwrap())
 }
 
-/// Returns the number of requests admitted until none is for a while.
-pub(super) fn all(limiter: &Limiter) -> u64 {
+/// Sends requests until none is admitted for three lease durations; returns the number admitted.
+pub(super) fn admit_all(limiter: &Limiter) -> u64 {
     let (mut count, mut last) = (0, limiter.now());
     while limiter.now() - last < 3 * LEASE {
         if limiter.try_acquire("k", &Cost::new()).is_ok() {
@@ -48,8 +48,8 @@ fn two_limiters_share_one_limit_by_leases_with_few_calls() {
     let calls = of_one.status().decided + of_two.status().decided;
     assert!(early > 1_500 && calls < early / 4, "{calls} calls for {early} requests");
     let rest = std::thread::scope(|scope| {
-        let other = scope.spawn(|| all(&one));
-        all(&two) + other.join().unwrap()
+        let other = scope.spawn(|| admit_all(&one));
+        admit_all(&two) + other.join().unwrap()
     });
     assert_eq!(early + rest, 5_000);
 }
@@ -71,7 +71,7 @@ fn unused_lease_is_returned() {
     let (one, _shared) = limiter(&redis.url(), hourly(60));
     let (two, _) = limiter(&redis.url(), hourly(60));
     (0..20).for_each(|_| drop(one.try_acquire("k", &Cost::new()).unwrap()));
-    assert_eq!(all(&two), 40);
+    assert_eq!(admit_all(&two), 40);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tollgate::quota::Cost;
 
-use super::lease::{all, hourly, limiter};
+use super::lease::{admit_all, hourly, limiter};
 use tollgate_testing::full::full_or;
 use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
 use tollgate_testing::servers::Redis;
@@ -43,7 +43,7 @@ impl Holder {
         Self(process)
     }
 
-    /// Has the holder send this many requests and returns the number admitted.
+    /// Makes the holder send this many requests, and returns the number admitted.
     fn take(&mut self, most: u64) -> u64 {
         self.0.write_line(&most.to_string());
         let mut count = 0;
@@ -53,15 +53,15 @@ impl Holder {
         count
     }
 
-    /// Has the holder send requests endlessly, kills it after this many answers, and returns the
-    /// number admitted, including answers written before the kill.
-    fn take_and_die(mut self, after: u64) -> u64 {
+    /// Makes the holder send requests endlessly, kills it after this many responses, and returns the
+    /// number admitted, including responses written before the kill.
+    fn take_and_kill(mut self, after: u64) -> u64 {
         self.0.write_line(&u32::MAX.to_string());
-        let (mut count, mut answers) = (0, 0);
+        let (mut count, mut responses) = (0, 0);
         while let Some(line) = self.0.read_message() {
             count += u64::from(line == "yes");
-            answers += 1;
-            if answers == after {
+            responses += 1;
+            if responses == after {
                 self.0.kill();
             }
         }
@@ -81,13 +81,13 @@ fn killed_lease_holders_never_exceed_the_limit() {
         let victim = Holder::start(&url, AMOUNT);
         admitted += steady.take(20);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        admitted += victim.take_and_die(1 + (random >> 58));
+        admitted += victim.take_and_kill(1 + (random >> 58));
         admitted += steady.take(20);
     }
     drop(steady);
     // The leases of killed holders have expired when no request is admitted for three lease times.
     let (last, _shared) = limiter(&url, hourly(AMOUNT));
-    admitted += all(&last);
+    admitted += admit_all(&last);
     let level = &last.stats("k").limits[0];
     assert!(admitted <= AMOUNT, "{admitted} of {AMOUNT}");
     // A holder may have been killed between admitting a request and printing it.

@@ -27,28 +27,29 @@ impl Machines {
             format!("link add {} type veth peer name {}", ends[0], ends[1]),
             format!("link set {} netns {a} name cable", ends[0]),
             format!("link set {} netns {b} name cable", ends[1]),
-            format!("-n {a} addr add {HERE}/24 dev cable"),
-            format!("-n {b} addr add {THERE}/24 dev cable"),
+            format!("-n {a} addr add {NEAR}/24 dev cable"),
+            format!("-n {b} addr add {FAR}/24 dev cable"),
             format!("-n {a} link set lo up"),
             format!("-n {b} link set lo up"),
             format!("-n {a} link set dev cable up"),
             format!("-n {b} link set dev cable up"),
         ];
-        commands.iter().all(|command| ip(command)).then_some(machines)
+        commands.iter().all(|command| run_ip(command)).then_some(machines)
     }
 
-    fn serve(&mut self) {
+    /// Starts Redis on the first machine, and waits until the second one can reach it.
+    fn start_redis(&mut self) {
         let mut redis = self.on(0);
-        redis.args(["redis-server", "--bind", HERE, "--port", "6379", "--protected-mode", "no"]);
+        redis.args(["redis-server", "--bind", NEAR, "--port", "6379", "--protected-mode", "no"]);
         redis.args(["--save", "", "--appendonly", "no", "--dir", "/tmp"]);
         self.redis = Some(redis.stdout(Stdio::null()).spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let output = self.on(1).args(["redis-cli", "-h", HERE, "ping"]).output().unwrap();
+            let output = self.on(1).args(["redis-cli", "-h", NEAR, "ping"]).output().unwrap();
             if output.stdout.starts_with(b"PONG") {
                 return;
             }
-            assert!(Instant::now() < until, "redis-server doesn't answer excess the link");
+            assert!(Instant::now() < until, "redis-server doesn't respond over the link");
         }
     }
 
@@ -60,13 +61,12 @@ impl Machines {
     }
 
     fn worker(&self, machine: usize, millis: u64) -> Worker {
-        let worker = Worker::command(&format!("redis://{HERE}:6379"), "share", millis);
+        let worker = Worker::command(&format!("redis://{NEAR}:6379"), "share", millis);
         Worker::start(&mut wrap_command(self.on(machine), &worker))
     }
 
-    fn cut(&self, cut: bool) {
-        let state = if cut { "down" } else { "up" };
-        assert!(ip(&format!("-n {} link set dev cable {state}", self.names[1])));
+    fn set_link(&self, state: &str) {
+        assert!(run_ip(&format!("-n {} link set dev cable {state}", self.names[1])));
     }
 }
 
@@ -77,19 +77,19 @@ impl Drop for Machines {
             let _ = redis.wait();
         }
         for name in &self.names {
-            ip(&format!("netns del {name}"));
+            run_ip(&format!("netns del {name}"));
         }
     }
 }
 
-fn ip(arguments: &str) -> bool {
+fn run_ip(arguments: &str) -> bool {
     let mut command = Command::new("ip");
     command.args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-const HERE: &str = "10.231.77.1";
-const THERE: &str = "10.231.77.2";
+const NEAR: &str = "10.231.77.1";
+const FAR: &str = "10.231.77.2";
 
 #[test]
 fn machine_cut_off_uses_local_share_and_reconnects() {
@@ -97,28 +97,32 @@ fn machine_cut_off_uses_local_share_and_reconnects() {
         println!("skipped: this system permits no network namespaces");
         return;
     };
-    machines.serve();
+    machines.start_redis();
     let phase = full_or(4, 2);
     let mut near = machines.worker(0, 3_000 * phase);
     let mut far = machines.worker(1, 3_000 * phase);
-    let begin = near.until(Timestamp::UNIX_EPOCH).max(far.until(Timestamp::UNIX_EPOCH));
-    // By the times in the output: one phase connected, one apart, one connected again.
-    far.until(begin + Duration::from_secs(phase));
-    machines.cut(true);
-    far.until(begin + Duration::from_secs(2 * phase));
-    machines.cut(false);
-    let (near, far) = (near.rest(), far.rest());
+    let begin =
+        near.wait_until_sent(Timestamp::UNIX_EPOCH).max(far.wait_until_sent(Timestamp::UNIX_EPOCH));
+    // Three phases by the times in the output: connected, separated, and connected again.
+    far.wait_until_sent(begin + Duration::from_secs(phase));
+    machines.set_link("down");
+    far.wait_until_sent(begin + Duration::from_secs(2 * phase));
+    machines.set_link("up");
+    let (near, far) = (near.read_rest(), far.read_rest());
     let within = |sent: &[Sent], from: u64, to: u64| {
         let range = begin + Duration::from_secs(from)..begin + Duration::from_secs(to);
         sent.iter().filter(|(at, _)| range.contains(at)).count() as u64
     };
-    let apart = [&near, &far].map(|sent| within(sent, phase + 1, 2 * phase));
+    let separated = [&near, &far].map(|sent| within(sent, phase + 1, 2 * phase));
     let again = [&near, &far].map(|sent| within(sent, 2 * phase + 1, 3 * phase));
-    println!("near and far: {apart:?} apart, {again:?} together again, each in {} s", phase - 1);
-    assert!(apart.into_iter().chain(again).all(|sent| sent > 0));
-    // Meanwhile the far machine is limited to its half, the near one to the whole.
+    println!(
+        "near and far: {separated:?} separated, {again:?} reconnected, each in {} s",
+        phase - 1
+    );
+    assert!(separated.into_iter().chain(again).all(|sent| sent > 0));
+    // While separated, the far machine is limited to half of the limit, the near one to all of it.
     let refilled = RPM / 60 * (phase - 1);
-    assert!(apart[1] <= refilled / 2 + BURST / 2, "the far machine exceeded its share");
+    assert!(separated[1] <= refilled / 2 + BURST / 2, "the far machine exceeded its share");
     let mut all: Vec<_> = near.into_iter().chain(far).collect();
     all.sort_unstable();
     let most = (RPM / 60 * (phase + 1) + BURST) / 2;

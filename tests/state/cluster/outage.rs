@@ -6,7 +6,7 @@ use tollgate::cluster::OnFailure;
 use tollgate::limiter::Backend;
 use tollgate::quota::{Cost, Quota};
 
-use super::failure::{connected, prompt};
+use super::failure::{connect_with_default_timeout, wait_until_connected};
 use super::proxy::Proxy;
 use super::shared::{admitted, closed, limiter, until};
 use tollgate_testing::servers::Redis;
@@ -14,7 +14,7 @@ use tollgate_testing::servers::Redis;
 #[test]
 fn requests_admitted_in_outage_are_charged_afterwards() {
     let mut redis = Redis::start();
-    let shared = prompt(&redis.url(), OnFailure::Open);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::Open);
     let limiter = limiter(&shared, Quota::new().rpd(20).tpd(10_000));
     let tokens = |amount| Cost::new().tokens(amount);
     assert!(limiter.try_acquire("k", &tokens(1_000)).is_ok());
@@ -24,7 +24,7 @@ fn requests_admitted_in_outage_are_charged_afterwards() {
     limiter.try_acquire("k", &tokens(5_000)).unwrap().release();
     early.settle(&tokens(500));
     redis.restart();
-    connected(&shared);
+    wait_until_connected(&shared);
     // 1,000 before, 500 and 1,000 during the outage.
     assert!(limiter.try_acquire("k", &tokens(7_501)).is_err());
     late.settle(&tokens(3_000));
@@ -37,7 +37,8 @@ fn requests_admitted_in_outage_are_charged_afterwards() {
 #[test]
 fn outage_limits_each_member_to_local_share() {
     let mut redis = Redis::start();
-    let three: Vec<_> = (0..3).map(|_| prompt(&redis.url(), OnFailure::LocalShare)).collect();
+    let three: Vec<_> =
+        (0..3).map(|_| connect_with_default_timeout(&redis.url(), OnFailure::LocalShare)).collect();
     until("all are counted", || three.iter().all(|shared| shared.status().members == 3));
     let limiters: Vec<_> =
         three.iter().map(|shared| limiter(shared, Quota::new().rpd(30))).collect();
@@ -54,7 +55,7 @@ fn outage_limits_each_member_to_local_share() {
         assert_eq!(admitted(limiter, 30).len(), 8);
     }
     redis.restart();
-    three.iter().for_each(|shared| connected(shared));
+    three.iter().for_each(|shared| wait_until_connected(shared));
     for limiter in &limiters {
         assert_eq!(admitted(limiter, 30).len(), 0);
     }
@@ -63,10 +64,10 @@ fn outage_limits_each_member_to_local_share() {
 #[test]
 fn quota_changed_in_outage_keeps_share_and_debt() {
     let mut redis = Redis::start();
-    let shared = prompt(&redis.url(), OnFailure::LocalShare);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::LocalShare);
     let limiter = limiter(&shared, Quota::new());
     limiter.quotas().set("k", &Quota::new().rpd(10).tpd(1_000));
-    connected(&shared);
+    wait_until_connected(&shared);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     redis.server().kill();
     assert_eq!(admitted(&limiter, 5).len(), 5);
@@ -75,7 +76,7 @@ fn quota_changed_in_outage_keeps_share_and_debt() {
     limiter.quotas().set("k", &Quota::new().rpd(11));
     assert_eq!(admitted(&limiter, 20).len(), 2);
     redis.restart();
-    connected(&shared);
+    wait_until_connected(&shared);
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     limiter.quotas().set("k", &Quota::new().rpd(12));
     assert_eq!(admitted(&limiter, 20).len(), 1, "all admissions were charged");
@@ -84,9 +85,9 @@ fn quota_changed_in_outage_keeps_share_and_debt() {
 #[tokio::test]
 async fn close_during_brief_outage_reports_all_usage() {
     let mut redis = Redis::start();
-    let shared = prompt(&redis.url(), OnFailure::Open);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::Open);
     let one = limiter(&shared, Quota::new().rpd(100));
-    connected(&shared);
+    wait_until_connected(&shared);
     redis.server().freeze();
     for _ in 0..50 {
         one.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
@@ -106,7 +107,7 @@ fn open_reservation_is_renewed_and_abandoned_one_expires() {
         let builder = closed(url).reservation_ttl(Duration::from_secs(1));
         builder.connect().unwrap()
     };
-    let proxy = Proxy::to(redis.server().address, u64::MAX);
+    let proxy = Proxy::start(redis.server().address, u64::MAX);
     let shared = connect(&redis.url());
     let gone = connect(&format!("redis://{}", proxy.address));
     let quota = || Quota::new().concurrency(2).tpd(100);
@@ -114,7 +115,7 @@ fn open_reservation_is_renewed_and_abandoned_one_expires() {
     let other = limiter(&gone, quota());
     let kept = one.try_acquire("k", &Cost::new().tokens(10)).unwrap();
     let _lost = other.try_acquire("k", &Cost::new().tokens(30)).unwrap();
-    proxy.cut_off();
+    proxy.close();
     assert!(one.try_acquire("k", &Cost::new()).is_err(), "two reservations are open");
     // The abandoned reservation expires after a second, its held amount counts as used.
     until("the abandoned reservation expires", || one.try_acquire("k", &Cost::new()).is_ok());
@@ -128,7 +129,7 @@ fn open_reservation_is_renewed_and_abandoned_one_expires() {
 #[tokio::test]
 async fn waiter_during_outage_is_admitted_when_store_returns() {
     let mut redis = Redis::start();
-    let shared = prompt(&redis.url(), OnFailure::Closed);
+    let shared = connect_with_default_timeout(&redis.url(), OnFailure::Closed);
     let limiter = limiter(&shared, Quota::new().rpd(5));
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
     redis.server().freeze();

@@ -1,4 +1,4 @@
-//! A TCP proxy that loses answers.
+//! A TCP proxy that drops responses.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Forwards all bytes, but cuts the connection instead of every n-th answer to the script, after
-/// its execution.
+/// Forwards all bytes, but closes the connection instead of forwarding every n-th response of the
+/// script, which was executed.
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
-    cut: Arc<AtomicU64>,
-    /// The open streams; `None` after the cut.
+    dropped: Arc<AtomicU64>,
+    /// The open streams; `None` after `close`.
     open: Arc<Mutex<Option<Vec<TcpStream>>>>,
 }
 
 impl Proxy {
-    pub(super) fn to(server: SocketAddr, every: u64) -> Self {
+    pub(super) fn start(server: SocketAddr, every: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (answers, cut) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (responses, dropped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let open = Arc::new(Mutex::new(Some(Vec::new())));
-        let (cuts, opened) = (Arc::clone(&cut), Arc::clone(&open));
+        let (drops, opened) = (Arc::clone(&dropped), Arc::clone(&open));
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let Some(opened) = &mut *opened.lock().unwrap() else { break };
@@ -31,40 +31,40 @@ impl Proxy {
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
                 let (to_server, to_client) =
                     (server.try_clone().unwrap(), client.try_clone().unwrap());
-                thread::spawn(move || pass(client, to_server, |_| true));
-                let (answers, cuts) = (Arc::clone(&answers), Arc::clone(&cuts));
+                thread::spawn(move || forward(client, to_server, |_| true));
+                let (responses, drops) = (Arc::clone(&responses), Arc::clone(&drops));
                 thread::spawn(move || {
-                    pass(server, to_client, |answer| {
-                        let number = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed);
-                        let passes = answer[0] != b'$' || number(&answers) % every != every - 1;
-                        if !passes {
-                            number(&cuts);
+                    forward(server, to_client, |response| {
+                        let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+                        let is_kept = response[0] != b'$' || count(&responses) % every != every - 1;
+                        if !is_kept {
+                            count(&drops);
                         }
-                        passes
+                        is_kept
                     });
                 });
             }
         });
-        Self { address, cut, open }
+        Self { address, dropped, open }
     }
 
-    /// Closes all connections and accepts no more.
-    pub(super) fn cut_off(&self) {
+    /// Closes all connections, and accepts no more.
+    pub(super) fn close(&self) {
         for stream in self.open.lock().unwrap().take().into_iter().flatten() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Returns the number of lost answers.
-    pub(super) fn cut(&self) -> u64 {
-        self.cut.load(Ordering::Relaxed)
+    /// Returns the number of dropped responses.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, passes: impl Fn(&[u8]) -> bool) {
+fn forward(mut from: TcpStream, mut to: TcpStream, is_kept: impl Fn(&[u8]) -> bool) {
     let mut buffer = [0; 65_536];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
-        if !passes(&buffer[..read]) || to.write_all(&buffer[..read]).is_err() {
+        if !is_kept(&buffer[..read]) || to.write_all(&buffer[..read]).is_err() {
             break;
         }
     }

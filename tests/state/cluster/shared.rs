@@ -10,8 +10,8 @@ use tollgate::quota::{Cost, Margin, Quota};
 
 use tollgate_testing::servers::Redis;
 
-/// Returns a builder that refuses requests while the store is unavailable, so that only its answers
-/// admit, with a timeout for a machine that is busy with other tests.
+/// Returns a builder that refuses requests while the store is unavailable, so that only the store
+/// admits, with a timeout for a machine that is busy with other tests.
 pub(super) fn closed(url: &str) -> SharedBuilder {
     let builder = Shared::builder(url, "account").on_failure(OnFailure::Closed);
     builder.timeout(Duration::from_secs(2))

@@ -1,4 +1,4 @@
-//! Agents on a bus, with helpers to wait for their updates.
+//! Agents on a bus, and helpers to wait for updates.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tollgate::quota::Quota;
 /// Agents with 500 requests per minute for keys that begin with `gpt-`, on the system clock.
 pub(super) struct Swarm {
     pub(super) agents: Vec<(Limiter, Agent)>,
-    /// Numbers of the agents that have applied an update of another agent.
+    /// The indexes of agents that have applied an update of another agent.
     followed: Receiver<usize>,
 }
 

@@ -16,11 +16,11 @@ fn amounts(limiter: &Limiter) -> Vec<(u64, u64)> {
 }
 
 /// Returns the address of a port without a listener.
-fn nowhere() -> std::net::SocketAddr {
+fn unused_address() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn reduces_without(bus: Arc<dyn Bus>) {
+fn assert_reduces_without(bus: Arc<dyn Bus>) {
     let limiter = limiter();
     let agent = Agent::join(&limiter, bus, "agent-1").unwrap();
     assert!(limiter.feedback().reduce("k", "received 429 response"));
@@ -32,12 +32,12 @@ fn reduces_without(bus: Arc<dyn Bus>) {
 
 #[test]
 fn s10_local_reduction_holds_while_nats_is_down() {
-    let url = format!("nats://{}", nowhere());
-    reduces_without(Arc::new(tollgate::cluster::NatsBus::connect(&url).unwrap()));
+    let url = format!("nats://{}", unused_address());
+    assert_reduces_without(Arc::new(tollgate::cluster::NatsBus::connect(&url).unwrap()));
 }
 
 #[test]
 fn s10_local_reduction_holds_while_redis_is_down() {
-    let url = format!("redis://{}", nowhere());
-    reduces_without(Arc::new(tollgate::cluster::RedisBus::connect(&url).unwrap()));
+    let url = format!("redis://{}", unused_address());
+    assert_reduces_without(Arc::new(tollgate::cluster::RedisBus::connect(&url).unwrap()));
 }

@@ -25,8 +25,8 @@ fn s14_agents_share_one_limit() {
         let take = |agent: &Limiter| {
             (0..100).filter(|_| agent.try_acquire("k", &Cost::new()).is_ok()).count()
         };
-        let takers: Vec<_> = agents.iter().map(|agent| scope.spawn(move || take(agent))).collect();
-        takers.into_iter().map(|taker| taker.join().unwrap()).sum::<usize>()
+        let threads: Vec<_> = agents.iter().map(|agent| scope.spawn(move || take(agent))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
     });
     assert_eq!(taken, 100);
 }

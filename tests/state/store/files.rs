@@ -7,7 +7,7 @@ use tollgate::store::{self, Sqlite, Store, Yaml};
 
 use super::sqlite::{START, change, taken};
 
-fn filled(mut store: impl Store) {
+fn write_two_keys(mut store: impl Store) {
     store.open(START).unwrap();
     store
         .sync(&[change("a", &[(START, 3)], 0), change("b", &[(START, 4)], 0)], None, START)
@@ -28,9 +28,9 @@ fn assert_peek_and_reset(path: &Path) {
 fn file_kind_is_detected_by_content() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (folder.path().join("one.state"), folder.path().join("other.db"));
-    filled(Sqlite::new(&one));
+    write_two_keys(Sqlite::new(&one));
     assert_peek_and_reset(&one);
-    filled(Yaml::new(&other));
+    write_two_keys(Yaml::new(&other));
     assert_peek_and_reset(&other);
 }
 

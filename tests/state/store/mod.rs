@@ -2,9 +2,9 @@
 
 mod files;
 pub(crate) mod go_ratelimit;
-mod keeping;
-mod keeping_end;
 mod migrate;
+mod persistence;
+mod persistence_end;
 mod processes;
 mod restarts;
 mod sqlite;
@@ -14,7 +14,7 @@ mod sqlite_size;
 mod states;
 mod yaml;
 mod yaml_broken;
-mod yaml_keeping;
+mod yaml_persistence;
 #[cfg(unix)]
 mod yaml_processes;
 mod yaml_properties;

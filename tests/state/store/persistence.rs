@@ -1,4 +1,4 @@
-//! A limiter with a store: across restarts, next to others, and while the store is unavailable.
+//! A limiter with a store: across restarts, together with other limiters, and while the store fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ fn limiter(clock: &ManualClock) -> Limiter {
     Limiter::builder().quota("k", quota).clock(clock.clone()).build().unwrap()
 }
 
-fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Persistence) {
+fn limiter_with_store(path: &Path, clock: &ManualClock) -> (Limiter, Persistence) {
     let limiter = limiter(clock);
-    let keeping = Persistence::start(&limiter, Sqlite::new(path), NEVER).unwrap();
-    (limiter, keeping)
+    let persistence = Persistence::start(&limiter, Sqlite::new(path), NEVER).unwrap();
+    (limiter, persistence)
 }
 
 /// Returns the number of requests admitted before a refusal; each ends immediately.
@@ -38,15 +38,15 @@ fn admit(limiter: &Limiter) -> usize {
 fn exhausted_daily_limit_survives_restart() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
-    let (limiter, _keeping) = kept(&path, &clock);
+    let (limiter, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&limiter), 5);
     drop(limiter);
     clock.advance(HOUR);
-    let (limiter, _keeping) = kept(&path, &clock);
+    let (limiter, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&limiter), 0);
     drop(limiter);
     clock.advance(24 * HOUR);
-    let (limiter, _keeping) = kept(&path, &clock);
+    let (limiter, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&limiter), 5);
     drop(limiter);
     assert_eq!(total(&path, "k"), 10);
@@ -62,16 +62,16 @@ fn clock_changed_between_runs_neither_refunds_nor_locks() {
         let (_folder, path) = folder();
         let clock = ManualClock::with_boot(up(100 * day));
         clock.advance(10 * day);
-        let (limiter, _keeping) = kept(&path, &clock);
+        let (limiter, _persistence) = limiter_with_store(&path, &clock);
         assert_eq!(admit(&limiter), 5);
         drop(limiter);
         let clock = ManualClock::with_boot(up(110 * day + HOUR - clock_step));
         clock.advance(clock_step);
-        let (limiter, _keeping) = kept(&path, &clock);
+        let (limiter, _persistence) = limiter_with_store(&path, &clock);
         assert_eq!(admit(&limiter), 0, "{clock_step:?}");
         drop(limiter);
         clock.advance(day);
-        let (limiter, _keeping) = kept(&path, &clock);
+        let (limiter, _persistence) = limiter_with_store(&path, &clock);
         assert_eq!(admit(&limiter), 5, "{clock_step:?}");
     }
 }
@@ -82,7 +82,7 @@ fn usage_after_suspend_counts_today_for_other_limiters() {
     let up =
         |by: Duration| Boot::new(7, Duration::from_nanos(u64::try_from(by.as_nanos()).unwrap()));
     let clock = ManualClock::with_boot(up(HOUR));
-    let (slept, slept_kept) = kept(&path, &clock);
+    let (slept, slept_kept) = limiter_with_store(&path, &clock);
     assert!(slept.try_acquire("k", &Cost::new()).is_ok());
     slept_kept.flush_now().unwrap();
     // The limiter's clock resumes at the time of the suspend.
@@ -91,7 +91,7 @@ fn usage_after_suspend_counts_today_for_other_limiters() {
     slept_kept.flush_now().unwrap();
     let clock = ManualClock::with_boot(up(HOUR));
     clock.advance(30 * HOUR);
-    let (fresh, _keeping) = kept(&path, &clock);
+    let (fresh, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&fresh), 3, "of five, two are used today and one was used yesterday");
 }
 
@@ -100,7 +100,7 @@ fn clock_years_ahead_locks_key_for_one_window_at_most() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     clock.advance(10_000 * 24 * HOUR);
-    let (limiter, _keeping) = kept(&path, &clock);
+    let (limiter, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&limiter), 5);
     drop(limiter);
     let clock = ManualClock::new();
@@ -108,31 +108,31 @@ fn clock_years_ahead_locks_key_for_one_window_at_most() {
         clock.advance_to(
             START + Duration::from_nanos(u64::try_from((hours * HOUR).as_nanos()).unwrap()),
         );
-        let (limiter, _keeping) = kept(&path, &clock);
+        let (limiter, _persistence) = limiter_with_store(&path, &clock);
         assert_eq!(admit(&limiter), 0, "{hours}");
     }
     clock.advance(2 * HOUR);
-    assert_eq!(admit(&kept(&path, &clock).0), 5);
+    assert_eq!(admit(&limiter_with_store(&path, &clock).0), 5);
 }
 
 #[test]
 fn limiters_sharing_a_store_count_usage_and_holds_of_others() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
-    let (one, one_kept) = kept(&path, &clock);
-    let (two, two_kept) = kept(&path, &clock);
+    let (one, persistence_one) = limiter_with_store(&path, &clock);
+    let (two, persistence_two) = limiter_with_store(&path, &clock);
     let in_flight: Vec<_> = (0..2).map(|_| one.try_acquire("k", &Cost::new()).unwrap()).collect();
-    one_kept.flush_now().unwrap();
-    two_kept.flush_now().unwrap();
+    persistence_one.flush_now().unwrap();
+    persistence_two.flush_now().unwrap();
     let third = two.try_acquire("k", &Cost::new()).unwrap();
     assert!(two.try_acquire("k", &Cost::new()).is_err(), "three requests are in flight");
     drop((in_flight, third));
-    for keeping in [&one_kept, &two_kept, &one_kept, &two_kept] {
-        keeping.flush_now().unwrap();
+    for persistence in [&persistence_one, &persistence_two, &persistence_one, &persistence_two] {
+        persistence.flush_now().unwrap();
     }
     assert_eq!(admit(&two), 2, "three of five are used");
-    two_kept.flush_now().unwrap();
-    one_kept.flush_now().unwrap();
+    persistence_two.flush_now().unwrap();
+    persistence_one.flush_now().unwrap();
     assert_eq!(admit(&one), 0);
     assert_eq!(total(&path, "k"), 5);
 }
@@ -141,16 +141,16 @@ fn limiters_sharing_a_store_count_usage_and_holds_of_others() {
 fn reset_of_one_limiter_resets_all() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
-    let (one, one_kept) = kept(&path, &clock);
-    let (two, two_kept) = kept(&path, &clock);
+    let (one, persistence_one) = limiter_with_store(&path, &clock);
+    let (two, persistence_two) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&one), 5);
-    one_kept.flush_now().unwrap();
-    two_kept.flush_now().unwrap();
+    persistence_one.flush_now().unwrap();
+    persistence_two.flush_now().unwrap();
     assert_eq!(admit(&two), 0);
     clock.advance(SECOND);
     one.reset("k");
-    one_kept.flush_now().unwrap();
-    two_kept.flush_now().unwrap();
+    persistence_one.flush_now().unwrap();
+    persistence_two.flush_now().unwrap();
     assert_eq!(admit(&two), 5);
 }
 
@@ -158,12 +158,12 @@ fn reset_of_one_limiter_resets_all() {
 fn set_quotas_are_restored_and_configured_ones_override() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
-    let (one, keeping) = kept(&path, &clock);
+    let (one, persistence) = limiter_with_store(&path, &clock);
     one.quotas().set("other", &Quota::new().rpm(7));
     one.quotas().set("k", &Quota::new().rpm(9));
-    keeping.flush_now().unwrap();
+    persistence.flush_now().unwrap();
     drop(one);
-    let (two, _keeping) = kept(&path, &clock);
+    let (two, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(two.quotas().of("other"), Quota::new().rpm(7));
     assert_eq!(two.quotas().of("k"), Quota::new().rpd(5).concurrency(3));
 }
@@ -172,12 +172,12 @@ fn set_quotas_are_restored_and_configured_ones_override() {
 async fn close_writes_all_usage_and_drop_writes_later_usage() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
-    let (limiter, keeping) = kept(&path, &clock);
+    let (limiter, persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&limiter), 5);
     clock.advance(48 * HOUR);
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     limiter.close().await;
-    assert!(keeping.status().kept_at.is_some_and(|at| at == clock.now()));
+    assert!(persistence.status().kept_at.is_some_and(|at| at == clock.now()));
     assert!(total(&path, "k") >= 5);
     drop(permit);
     drop(limiter);
@@ -199,22 +199,22 @@ fn background_thread_flushes_at_interval() {
 
 /// A store that fails on demand and records its calls.
 #[derive(Debug, Clone, Default)]
-struct Flaky(Arc<Mutex<Flakes>>);
+struct FlakyStore(Arc<Mutex<FlakyState>>);
 
 #[derive(Debug, Default)]
-struct Flakes {
-    away: Option<&'static str>,
+struct FlakyState {
+    failure: Option<&'static str>,
     written: Vec<Vec<KeyChanges>>,
     closed: bool,
 }
 
-impl Flaky {
-    fn fail(&self, reason: Option<&'static str>) {
-        self.0.lock().away = reason;
+impl FlakyStore {
+    fn set_failure(&self, reason: Option<&'static str>) {
+        self.0.lock().failure = reason;
     }
 
-    fn went(&self) -> Result<(), StoreError> {
-        self.0.lock().away.map_or(Ok(()), |reason| {
+    fn result(&self) -> Result<(), StoreError> {
+        self.0.lock().failure.map_or(Ok(()), |reason| {
             // `StoreError` has no public constructor.
             let mut error = Sqlite::peek(Path::new("nowhere.db"), START, None).unwrap_err();
             (error.path, error.reason) = (PathBuf::from("flaky.db"), reason.to_owned());
@@ -223,9 +223,9 @@ impl Flaky {
     }
 }
 
-impl Store for Flaky {
+impl Store for FlakyStore {
     fn open(&mut self, _now: Timestamp) -> Result<State, StoreError> {
-        self.went().map(|()| State::default())
+        self.result().map(|()| State::default())
     }
 
     fn sync(
@@ -234,13 +234,13 @@ impl Store for Flaky {
         _quotas: Option<&[NamedQuota]>,
         _now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError> {
-        self.went()?;
+        self.result()?;
         self.0.lock().written.push(changes.to_vec());
         Ok(Vec::new())
     }
 
     fn close(&mut self, _now: Timestamp) -> Result<(), StoreError> {
-        self.went()?;
+        self.result()?;
         self.0.lock().closed = true;
         Ok(())
     }
@@ -249,24 +249,24 @@ impl Store for Flaky {
 #[test]
 fn store_failure_keeps_changes_until_written() {
     let clock = ManualClock::new();
-    let (limiter, store) = (limiter(&clock), Flaky::default());
-    let keeping = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
-    store.fail(Some("the disk is full"));
+    let (limiter, store) = (limiter(&clock), FlakyStore::default());
+    let persistence = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
+    store.set_failure(Some("the disk is full"));
     for pending in [1, 1] {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-        assert!(keeping.flush_now().is_err());
+        assert!(persistence.flush_now().is_err());
         clock.advance(SECOND);
-        let status = keeping.status();
+        let status = persistence.status();
         assert_eq!(status.pending_keys, pending);
         assert_eq!(status.flushes, 1, "the flush at the start");
         assert_eq!(status.trouble.unwrap().reason, "the disk is full");
     }
-    store.fail(None);
-    keeping.flush_now().unwrap();
-    assert_eq!(keeping.status().trouble, None);
-    assert_eq!((keeping.status().flushes, keeping.status().failures), (2, 2));
-    assert_eq!(keeping.status().pending_keys, 0);
-    assert_eq!(keeping.status().kept_at, Some(clock.now()));
+    store.set_failure(None);
+    persistence.flush_now().unwrap();
+    assert_eq!(persistence.status().trouble, None);
+    assert_eq!((persistence.status().flushes, persistence.status().failures), (2, 2));
+    assert_eq!(persistence.status().pending_keys, 0);
+    assert_eq!(persistence.status().kept_at, Some(clock.now()));
     let written = store.0.lock().written.last().cloned().unwrap();
     let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
     assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
@@ -277,25 +277,25 @@ fn store_failure_keeps_changes_until_written() {
 #[test]
 fn unwritten_changes_are_written_on_drop() {
     let clock = ManualClock::new();
-    let (limiter, store) = (limiter(&clock), Flaky::default());
-    let keeping = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
-    store.fail(Some("the disk is full"));
+    let (limiter, store) = (limiter(&clock), FlakyStore::default());
+    let persistence = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
+    store.set_failure(Some("the disk is full"));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    keeping.flush_now().unwrap_err();
+    persistence.flush_now().unwrap_err();
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    store.fail(None);
+    store.set_failure(None);
     drop(limiter);
     let written = store.0.lock().written.last().cloned().unwrap();
     let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
     assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
-    keeping.flush_now().unwrap();
+    persistence.flush_now().unwrap();
 }
 
 #[test]
 fn store_that_fails_to_open_leaves_limiter_unchanged() {
     let clock = ManualClock::new();
-    let (limiter, store) = (limiter(&clock), Flaky::default());
-    store.fail(Some("is damaged"));
+    let (limiter, store) = (limiter(&clock), FlakyStore::default());
+    store.set_failure(Some("is damaged"));
     let error = Persistence::start(&limiter, store, NEVER).unwrap_err();
     assert_eq!(error.to_string(), "flaky.db: is damaged");
     assert_eq!(admit(&limiter), 5);

@@ -1,4 +1,4 @@
-//! The end of a limiter with a store: dropping it writes all changes.
+//! Drop of a limiter with a store, which writes all changes.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, ThreadId};
@@ -13,14 +13,14 @@ use super::sqlite::folder;
 
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// A store that reports each call with its thread and waits for permission.
+/// A store that reports the thread of each sync, and waits for permission to return.
 #[derive(Debug)]
-struct Gated {
+struct GatedStore {
     calls: Sender<(i64, ThreadId)>,
-    go: Receiver<()>,
+    permission: Receiver<()>,
 }
 
-impl Store for Gated {
+impl Store for GatedStore {
     fn open(&mut self, _now: Timestamp) -> Result<State, StoreError> {
         Ok(State::default())
     }
@@ -34,7 +34,7 @@ impl Store for Gated {
         let taken = changes.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
         let taken = taken.map(|(_, amount)| amount).sum();
         let _ = self.calls.send((taken, thread::current().id()));
-        let _ = self.go.recv();
+        let _ = self.permission.recv();
         Ok(Vec::new())
     }
 
@@ -45,26 +45,30 @@ impl Store for Gated {
 
 #[test]
 fn drop_of_last_clone_waits_for_flush_and_writes_the_rest() {
-    let ((calls, received), (go, wait)) = (channel(), channel());
+    let ((calls, received), (permit, permission)) = (channel(), channel());
     let limiter = Limiter::builder().quota("k", Quota::new().rpd(50)).build().unwrap();
-    go.send(()).unwrap();
-    let keeping = Persistence::start(&limiter, Gated { calls, go: wait }, NEVER).unwrap();
+    permit.send(()).unwrap();
+    let persistence =
+        Persistence::start(&limiter, GatedStore { calls, permission }, NEVER).unwrap();
     assert_eq!(received.recv().unwrap().0, 0);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    let flushing = keeping.clone();
-    let flush = thread::spawn(move || flushing.flush_now());
+    let clone = persistence.clone();
+    let flush = thread::spawn(move || clone.flush_now());
     assert_eq!(received.recv().unwrap(), (1, flush.thread().id()), "the flush is in progress");
     for _ in 0..2 {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     }
     let end = thread::spawn(move || drop(limiter));
-    go.send(()).unwrap();
+    permit.send(()).unwrap();
     let last = received.recv().unwrap();
     assert_eq!(last, (2, end.thread().id()), "the dropping thread writes the later changes");
-    go.send(()).unwrap();
+    permit.send(()).unwrap();
     end.join().unwrap();
     flush.join().unwrap().unwrap();
-    assert!(keeping.flush_now().is_ok() && received.try_recv().is_err(), "no call after the end");
+    assert!(
+        persistence.flush_now().is_ok() && received.try_recv().is_err(),
+        "no call after the end"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn worker() {
     let quota = Quota::new().rpd(arguments[1].parse().unwrap());
     let limiter = Limiter::builder().quota("k", quota).build().unwrap();
     let flush = Duration::from_millis(arguments[0].parse().unwrap());
-    let keeping = Persistence::start(&limiter, Sqlite::new(arguments[2]), flush).unwrap();
+    let persistence = Persistence::start(&limiter, Sqlite::new(arguments[2]), flush).unwrap();
     print_message(&format!("used {}", used(&limiter)));
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
@@ -34,10 +34,10 @@ fn worker() {
                 print_message(&format!("admitted {}", admit(&limiter, most.parse().unwrap())))
             }
             ("flush", _) => {
-                keeping.flush_now().unwrap();
+                persistence.flush_now().unwrap();
                 print_message("flushed");
             }
-            ("report", _) => report(&limiter, &keeping),
+            ("report", _) => admit_and_report(&limiter, &persistence),
             _ => return,
         }
     }
@@ -52,10 +52,10 @@ fn used(limiter: &Limiter) -> u64 {
     limiter.stats("k").limits[0].used
 }
 
-/// Admits requests endlessly and prints for each its time and the time up to which all are written.
-fn report(limiter: &Limiter, keeping: &Persistence) {
+/// Admits requests endlessly. For each, prints its time and the time up to which all are written.
+fn admit_and_report(limiter: &Limiter, persistence: &Persistence) {
     loop {
-        let kept_at = keeping.status().kept_at.unwrap_or_default().as_nanos();
+        let kept_at = persistence.status().kept_at.unwrap_or_default().as_nanos();
         assert_eq!(admit(limiter, 1), 1);
         print_message(&format!("at {} {kept_at}", limiter.now().as_nanos()));
     }
@@ -63,8 +63,8 @@ fn report(limiter: &Limiter, keeping: &Persistence) {
 
 struct Worker {
     process: InteractiveProcess,
-    /// The usage read from the database at the start.
-    found: u64,
+    /// The usage that the worker read from the database at the start.
+    initial_usage: u64,
 }
 
 impl Worker {
@@ -76,19 +76,19 @@ impl Worker {
             WORKER,
             arguments,
         ));
-        let mut worker = Self { process, found: 0 };
-        worker.found = worker.number();
+        let mut worker = Self { process, initial_usage: 0 };
+        worker.initial_usage = worker.read_number();
         worker
     }
 
-    fn number(&mut self) -> u64 {
+    fn read_number(&mut self) -> u64 {
         let line = self.process.read_message().unwrap();
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    fn ask(&mut self, line: &str) -> u64 {
+    fn request(&mut self, line: &str) -> u64 {
         self.process.write_line(line);
-        self.number()
+        self.read_number()
     }
 
     fn end(mut self) {
@@ -102,17 +102,17 @@ fn two_processes_see_usage_of_each_other() {
     let (_folder, path) = folder();
     let mut one = Worker::start(&path, 20, 10);
     let mut two = Worker::start(&path, 20, 10);
-    assert_eq!(one.ask("admit 3"), 3);
-    while two.ask("used") < 3 {}
-    assert_eq!(two.ask("admit 100"), 7);
-    while one.ask("used") < 10 {}
-    assert_eq!(one.ask("admit 1"), 0);
+    assert_eq!(one.request("admit 3"), 3);
+    while two.request("used") < 3 {}
+    assert_eq!(two.request("admit 100"), 7);
+    while one.request("used") < 10 {}
+    assert_eq!(one.request("admit 1"), 0);
     one.end();
     two.end();
     assert_eq!(total(&path, "k"), 10);
     let mut third = Worker::start(&path, 20, 10);
-    assert_eq!(third.found, 10);
-    assert_eq!(third.ask("admit 1"), 0);
+    assert_eq!(third.initial_usage, 10);
+    assert_eq!(third.request("admit 1"), 0);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn processes_exceed_limit_only_by_unflushed_batches() {
     let race = |mut worker: Worker| {
         let mut admitted = 0;
         loop {
-            let more = worker.ask(&format!("admit {BATCH}"));
+            let more = worker.request(&format!("admit {BATCH}"));
             worker.process.write_line("flush");
             worker.process.read_message().unwrap();
             admitted += more;
@@ -149,7 +149,7 @@ fn killed_process_loses_only_unflushed_usage() {
     let (mut stored, mut losses, mut random) = (0, Vec::new(), 0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..full_or(50, 10) {
         let worker = Worker::start(&path, FLUSH, 1_000_000_000);
-        assert_eq!(worker.found, stored, "the day continues with the stored usage");
+        assert_eq!(worker.initial_usage, stored, "the day continues with the stored usage");
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (times, kept_at) = kill_after(worker, random >> 51);
         let db = Connection::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Requests admitted after a restart: as many as without the restart.
+//! Admission after a restart, which must equal admission without the restart.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,16 +13,21 @@ const NEVER: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns a limiter with this limit and a store in a file of this name.
-fn kept(folder: &Path, file: &str, limit: &Limit, clock: &ManualClock) -> (Limiter, Persistence) {
+fn limiter_with_store(
+    folder: &Path,
+    file: &str,
+    limit: &Limit,
+    clock: &ManualClock,
+) -> (Limiter, Persistence) {
     let quota = Quota::new().limit(limit.clone());
     let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
     let limiter = builder.clock(clock.clone()).build().unwrap();
     let path = folder.join(file);
-    let keeping = match file {
+    let persistence = match file {
         "state.db" => Persistence::start(&limiter, Sqlite::new(&path), NEVER),
         _ => Persistence::start(&limiter, Yaml::new(&path), NEVER),
     };
-    (limiter, keeping.unwrap())
+    (limiter, persistence.unwrap())
 }
 
 fn admit(limiter: &Limiter) -> usize {
@@ -43,19 +48,19 @@ fn limit_in_constant_use_stays_exhausted_after_restart() {
             let (folder, _) = folder();
             let limit = requests(51, algorithm);
             let clock = ManualClock::new();
-            let (limiter, keeping) = kept(folder.path(), file, &limit, &clock);
+            let (limiter, persistence) = limiter_with_store(folder.path(), file, &limit, &clock);
             let mut admitted = 0;
             for second in 0..=20 * 60 + 50 {
                 admitted += usize::from(limiter.try_acquire("k", &Cost::new()).is_ok());
                 clock.advance(SECOND);
                 if second % 10 == 0 {
-                    keeping.flush_now().unwrap();
+                    persistence.flush_now().unwrap();
                 }
             }
             assert!(admitted > 20 * 51, "{admitted}");
             admit(&limiter);
             drop(limiter);
-            let (limiter, _keeping) = kept(folder.path(), file, &limit, &clock);
+            let (limiter, _persistence) = limiter_with_store(folder.path(), file, &limit, &clock);
             assert_eq!(admit(&limiter), 0, "{file} {algorithm:?}");
         }
     }
@@ -67,18 +72,18 @@ fn fixed_window_ends_at_original_time_after_restart() {
         let (folder, _) = folder();
         let limit = requests(10, Algorithm::FixedWindow);
         let clock = ManualClock::new();
-        let (limiter, keeping) = kept(folder.path(), file, &limit, &clock);
+        let (limiter, persistence) = limiter_with_store(folder.path(), file, &limit, &clock);
         for second in 0..=3 * 60 {
             if second % 60 == 0 || second % 60 == 50 {
                 drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-                keeping.flush_now().unwrap();
+                persistence.flush_now().unwrap();
             }
             clock.advance(SECOND);
         }
         assert_eq!(admit(&limiter), 9);
         clock.advance(30 * SECOND);
         drop(limiter);
-        let (limiter, _keeping) = kept(folder.path(), file, &limit, &clock);
+        let (limiter, _persistence) = limiter_with_store(folder.path(), file, &limit, &clock);
         assert_eq!(admit(&limiter), 0, "{file}");
         clock.advance(25 * SECOND);
         assert_eq!(admit(&limiter), 0, "{file}");
@@ -93,12 +98,13 @@ fn debt_survives_restarts() {
         let (folder, _) = folder();
         let limit = requests(10, Algorithm::TokenBucket);
         let clock = ManualClock::new();
-        let (mut limiter, mut keeping) = kept(folder.path(), file, &limit, &clock);
+        let (mut limiter, mut persistence) =
+            limiter_with_store(folder.path(), file, &limit, &clock);
         (0..50).for_each(|_| limiter.record("k", &Usage::default()));
         for _ in 0..3 {
-            drop((limiter, keeping));
+            drop((limiter, persistence));
             clock.advance(70 * SECOND);
-            (limiter, keeping) = kept(folder.path(), file, &limit, &clock);
+            (limiter, persistence) = limiter_with_store(folder.path(), file, &limit, &clock);
             assert_eq!(admit(&limiter), 0, "{file}");
         }
         clock.advance(40 * SECOND);
@@ -111,19 +117,19 @@ fn usage_after_a_reset_counts_though_reset_arrives_later() {
     let (folder, _) = folder();
     let limit = requests(5, Algorithm::SlidingWindow);
     let clock = ManualClock::new();
-    let (one, one_kept) = kept(folder.path(), "state.db", &limit, &clock);
-    let (two, two_kept) = kept(folder.path(), "state.db", &limit, &clock);
+    let (one, persistence_one) = limiter_with_store(folder.path(), "state.db", &limit, &clock);
+    let (two, persistence_two) = limiter_with_store(folder.path(), "state.db", &limit, &clock);
     assert_eq!(admit(&two), 5);
-    two_kept.flush_now().unwrap();
+    persistence_two.flush_now().unwrap();
     clock.advance(SECOND);
     one.reset("k");
     // The other limiter receives the reset later: its limit is exhausted, and it records more.
     clock.advance(SECOND);
     (0..3).for_each(|_| two.record("k", &Usage::default()));
-    two_kept.flush_now().unwrap();
-    one_kept.flush_now().unwrap();
-    two_kept.flush_now().unwrap();
-    let (three, _three_kept) = kept(folder.path(), "state.db", &limit, &clock);
+    persistence_two.flush_now().unwrap();
+    persistence_one.flush_now().unwrap();
+    persistence_two.flush_now().unwrap();
+    let (three, _three_kept) = limiter_with_store(folder.path(), "state.db", &limit, &clock);
     assert_eq!(three.stats("k").limits[0].used, 3);
     assert_eq!(two.stats("k").limits[0].used, 3);
     assert_eq!(one.stats("k").limits[0].used, 3);
@@ -134,14 +140,14 @@ fn external_reset_ends_cool_down_of_running_limiter() {
     let (folder, path) = folder();
     let clock = ManualClock::new();
     let limit = requests(5, Algorithm::SlidingWindow);
-    let (limiter, keeping) = kept(folder.path(), "state.db", &limit, &clock);
+    let (limiter, persistence) = limiter_with_store(folder.path(), "state.db", &limit, &clock);
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(20 * SECOND)));
-    keeping.flush_now().unwrap();
+    persistence.flush_now().unwrap();
     assert_eq!(admit(&limiter), 0);
     clock.advance(SECOND);
     let now = tollgate::limiter::Clock::now(&clock);
     Sqlite::reset(&path, Some("k"), now, None).unwrap();
-    keeping.flush_now().unwrap();
+    persistence.flush_now().unwrap();
     assert_eq!(limiter.stats("k").cooling_until, None);
     assert!(admit(&limiter) > 0);
 }

@@ -33,7 +33,7 @@ fn booted(path: &Path, now: Timestamp, boot: u128, uptime: Duration) -> (Sqlite,
     (store, state)
 }
 
-/// Returns changes of a key's requests per day.
+/// Returns changes to the requests per day of a key.
 pub(crate) fn change(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyChanges {
     let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken.to_vec(), held);
     let mut change = KeyChanges::new(key);

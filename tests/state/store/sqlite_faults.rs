@@ -9,7 +9,7 @@ use tollgate::store::{Sqlite, Store, StoreError};
 use super::sqlite::{START, change, folder, opened, sync};
 
 /// Asserts that opening, peeking and resetting fail with this reason and leave the file unchanged.
-fn refuses(path: &Path, reason: &str) {
+fn assert_refused(path: &Path, reason: &str) {
     let before = fs::read(path).ok();
     let errors: [StoreError; 3] = [
         Sqlite::new(path).open(START).unwrap_err(),
@@ -24,7 +24,7 @@ fn refuses(path: &Path, reason: &str) {
 }
 
 /// Creates a closed database with several pages.
-fn filled(path: &Path) {
+fn create_large(path: &Path) {
     let (mut store, _) = opened(path, START);
     let changes: Vec<_> =
         (0..2_000).map(|n| change(&format!("key-{n}"), &[(START, 1)], 0)).collect();
@@ -36,16 +36,16 @@ fn filled(path: &Path) {
 fn file_of_another_format_is_refused_unchanged() {
     let (_folder, path) = folder();
     fs::write(&path, "model: gpt-4o\nrequests: [1, 2, 3]\n").unwrap();
-    refuses(&path, "not a SQLite database");
+    assert_refused(&path, "not a SQLite database");
     fs::write(&path, "x").unwrap();
-    refuses(&path, "not a SQLite database");
+    assert_refused(&path, "not a SQLite database");
 }
 
 #[test]
 fn directory_is_refused() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
-    refuses(&path, "is a directory");
+    assert_refused(&path, "is a directory");
 }
 
 #[test]
@@ -58,54 +58,54 @@ fn go_ratelimit_database_must_be_migrated() {
     )
     .unwrap();
     drop(db);
-    refuses(&path, "tollgate migrate");
+    assert_refused(&path, "tollgate migrate");
 }
 
 #[test]
 fn database_of_another_program_is_refused_unchanged() {
     let (_folder, path) = folder();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
-    refuses(&path, "another program");
+    assert_refused(&path, "another program");
 }
 
 #[test]
 fn database_of_newer_version_is_refused_unchanged() {
     let (_folder, path) = folder();
-    filled(&path);
+    create_large(&path);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
-    refuses(&path, "newer tollgate (schema version 7");
+    assert_refused(&path, "newer tollgate (schema version 7");
 }
 
 #[test]
 fn damaged_header_is_detected() {
     let (_folder, path) = folder();
-    filled(&path);
+    create_large(&path);
     let mut bytes = fs::read(&path).unwrap();
     bytes[16..100].fill(0xa5);
     fs::write(&path, bytes).unwrap();
-    refuses(&path, "move it aside");
+    assert_refused(&path, "move it aside");
 }
 
 #[test]
 fn truncated_file_is_detected() {
     let (_folder, path) = folder();
-    filled(&path);
+    create_large(&path);
     let bytes = fs::read(&path).unwrap();
     for length in [50, 100, 4_096, 4_097, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&path, &bytes[..length]).unwrap();
-        refuses(&path, "move it aside");
+        assert_refused(&path, "move it aside");
     }
 }
 
 #[test]
 fn damaged_page_in_the_middle_is_detected() {
     let (_folder, path) = folder();
-    filled(&path);
+    create_large(&path);
     let mut bytes = fs::read(&path).unwrap();
     let middle = bytes.len() / 2 / 4_096 * 4_096;
     bytes[middle..middle + 4_096].fill(0xa5);
     fs::write(&path, bytes).unwrap();
-    refuses(&path, "corrupt");
+    assert_refused(&path, "corrupt");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn missing_directories_are_created_or_named_in_error() {
 fn empty_file_becomes_a_database() {
     let (_folder, path) = folder();
     fs::write(&path, "").unwrap();
-    filled(&path);
+    create_large(&path);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn file_size_stays_bounded() {
     assert!(largest[1] < largest[0] * 3 / 2, "{largest:?} bytes");
     let end = START + 3 * DAY;
     let kept: u64 = taken(&opened(&path, end).1, "model-0").iter().map(|(_, n)| n).sum();
-    // One day and the entries kept beyond.
+    // One day, and the entries that are kept for longer.
     assert!((8_640..=8_640 + 8_640 / 10).contains(&kept), "{kept}");
 }
 

@@ -132,7 +132,7 @@ fn limit() -> impl Strategy<Value = Limit> {
         .prop_map(|(limit, debt)| if debt { limit.with_debt() } else { limit })
 }
 
-/// Generates states with zero held, and one entry per 1/256 of a window.
+/// Generates states without held amounts, with at most one entry per 1/256 of a window.
 pub(super) fn at_rest() -> impl Strategy<Value = State> {
     state().prop_map(|mut state| {
         for key in &mut state.keys {

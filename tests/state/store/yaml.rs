@@ -20,7 +20,7 @@ pub(super) fn file() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Returns changes of a key's tokens per minute.
+/// Returns changes to the tokens per minute of a key.
 pub(super) fn used(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyChanges {
     used_of(key, Dimension::Tokens, Window::MINUTE, taken, held)
 }

@@ -13,11 +13,14 @@ use super::yaml::file;
 const NEVER: Duration = Duration::from_secs(86_400);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Result<Persistence, StoreError>) {
+fn limiter_with_store(
+    path: &Path,
+    clock: &ManualClock,
+) -> (Limiter, Result<Persistence, StoreError>) {
     let quota = Quota::new().rpd(5).tpm(1_000).concurrency(8);
     let limiter = Limiter::builder().quota("k", quota).clock(clock.clone()).build().unwrap();
-    let keeping = Persistence::start(&limiter, Yaml::new(path), NEVER);
-    (limiter, keeping)
+    let persistence = Persistence::start(&limiter, Yaml::new(path), NEVER);
+    (limiter, persistence)
 }
 
 /// Returns the number of requests admitted before a refusal; each ends immediately.
@@ -30,14 +33,14 @@ fn exhausted_daily_limit_survives_restarts() {
     let (_folder, path) = file();
     let clock = ManualClock::new();
     for admitted in [5, 0, 0] {
-        let (limiter, keeping) = kept(&path, &clock);
-        keeping.unwrap();
+        let (limiter, persistence) = limiter_with_store(&path, &clock);
+        persistence.unwrap();
         assert_eq!(admit(&limiter), admitted);
         clock.advance(HOUR);
     }
     clock.advance(24 * HOUR);
-    let (limiter, keeping) = kept(&path, &clock);
-    keeping.unwrap();
+    let (limiter, persistence) = limiter_with_store(&path, &clock);
+    persistence.unwrap();
     assert_eq!(admit(&limiter), 5);
 }
 
@@ -45,16 +48,16 @@ fn exhausted_daily_limit_survives_restarts() {
 fn release_after_flush_is_refunded_in_the_file() {
     let (_folder, path) = file();
     let clock = ManualClock::new();
-    let (limiter, keeping) = kept(&path, &clock);
-    let keeping = keeping.unwrap();
+    let (limiter, persistence) = limiter_with_store(&path, &clock);
+    let persistence = persistence.unwrap();
     let permits: Vec<_> =
         (0..5).map(|_| limiter.try_acquire("k", &Cost::new().tokens(100)).unwrap()).collect();
-    keeping.flush_now().unwrap();
+    persistence.flush_now().unwrap();
     clock.advance(Duration::from_secs(20));
     permits.into_iter().take(2).for_each(|permit| permit.release());
-    drop((limiter, keeping));
-    let (limiter, keeping) = kept(&path, &clock);
-    keeping.unwrap();
+    drop((limiter, persistence));
+    let (limiter, persistence) = limiter_with_store(&path, &clock);
+    persistence.unwrap();
     let used: Vec<_> = limiter.stats("k").limits.iter().map(|limit| limit.used).collect();
     assert_eq!(used[..2], [3, 300]);
 }
@@ -63,9 +66,9 @@ fn release_after_flush_is_refunded_in_the_file() {
 fn second_limiter_on_one_file_runs_without_store() {
     let (_folder, path) = file();
     let clock = ManualClock::new();
-    let (first, keeping) = kept(&path, &clock);
-    keeping.unwrap();
-    let (second, refused) = kept(&path, &clock);
+    let (first, persistence) = limiter_with_store(&path, &clock);
+    persistence.unwrap();
+    let (second, refused) = limiter_with_store(&path, &clock);
     assert!(refused.unwrap_err().to_string().contains("in use by process"));
     assert_eq!((admit(&first), admit(&second)), (5, 5));
 }
@@ -75,15 +78,15 @@ fn usage_after_suspend_counts_today_after_restart() {
     let (_folder, path) = file();
     let hour = 3_600_000_000_000;
     let clock = ManualClock::with_boot(Boot::new(7, Duration::from_nanos(hour)));
-    let (slept, keeping) = kept(&path, &clock);
+    let (slept, persistence) = limiter_with_store(&path, &clock);
     assert!(slept.try_acquire("k", &Cost::new()).is_ok());
-    keeping.unwrap().flush_now().unwrap();
+    persistence.unwrap().flush_now().unwrap();
     // The limiter's clock resumes at the time of the suspend.
     clock.suspend(30 * HOUR);
     (0..2).for_each(|_| drop(slept.try_acquire("k", &Cost::new()).unwrap()));
     drop(slept);
     let clock = ManualClock::with_boot(Boot::new(7, Duration::from_nanos(hour)));
     clock.advance(30 * HOUR);
-    let (fresh, _keeping) = kept(&path, &clock);
+    let (fresh, _persistence) = limiter_with_store(&path, &clock);
     assert_eq!(admit(&fresh), 3, "of five, two are used today and one was used yesterday");
 }

@@ -1,4 +1,4 @@
-//! Property test: any state is restored as it was written.
+//! Property test: every state is restored unchanged.
 
 use proptest::prelude::*;
 use tollgate::store::Yaml;
