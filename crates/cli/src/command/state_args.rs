@@ -50,7 +50,7 @@ impl ConfigArgs {
 }
 
 impl StateArgs {
-    /// Prints a note if the limits are shared with other machines, since their usage is not in the
+    /// Prints a notice if the limits are shared with other machines, since their usage is not in the
     /// store.
     ///
     /// # Errors

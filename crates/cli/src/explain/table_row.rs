@@ -110,7 +110,7 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// Replaces control characters of an external text, and truncates it.
+/// Replaces control characters in an untrusted text, and truncates it.
 fn printable(text: &str) -> String {
     text.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -24,7 +24,7 @@ fn read_from(input: impl Read, longest: u64) -> Result<String, String> {
     })
 }
 
-/// Splits a text into pieces of whole lines, whose tokens are counted separately.
+/// Splits a text into pieces of whole lines, so that their tokens can be counted separately.
 ///
 /// Vocabularies split a text before a letter at the start of a line. A piece without such a line is
 /// cut between characters, which may count one token twice.

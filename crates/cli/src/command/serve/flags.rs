@@ -9,7 +9,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 
-    /// Port to listen on, instead of the port of that address; 0 selects a free port
+    /// Port to listen on, overriding the port of --listen; 0 selects a free port
     #[arg(short, long, value_name = "PORT", allow_negative_numbers = true)]
     port: Option<String>,
 
@@ -17,19 +17,20 @@ pub(super) struct Flags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     allow_anonymous: Option<String>,
 
-    /// Requests per window of a key without a limit of its own [default: 100]
+    /// Requests per window, for keys without their own limit [default: 100]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = RATE)]
     max_requests: Option<String>,
 
-    /// Queue length of such a key [default: 400]
+    /// Queue length, for keys without their own limit [default: 400]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = RATE)]
     max_requests_in_queue: Option<String>,
 
-    /// Window of such a key in milliseconds, from 10 to 3600000 [default: 1000]
+    /// Window in milliseconds, from 10 to 3600000, for keys without their own limit [default: 1000]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = RATE)]
     window_millis: Option<String>,
 
-    /// Algorithm for such a key: sliding_window, fixed_window, token_bucket [default: sliding_window]
+    /// Algorithm for keys without their own limit: sliding_window, fixed_window, token_bucket
+    /// [default: sliding_window]
     #[arg(long, value_name = "NAME", help_heading = RATE)]
     algorithm: Option<String>,
 
@@ -53,15 +54,15 @@ pub(super) struct Flags {
     #[arg(long, value_name = "NAME", help_heading = LOG)]
     log_level: Option<String>,
 
-    /// Log successful responses [default: false]
+    /// Log 2xx and 3xx responses [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = LOG)]
     log2xx: Option<String>,
 
-    /// Log responses to client errors and to clients over the limit [default: false]
+    /// Log 4xx responses: client errors and exceeded limits [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = LOG)]
     log4xx: Option<String>,
 
-    /// Log responses to server errors [default: true]
+    /// Log 5xx responses: server errors [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = LOG)]
     log5xx: Option<String>,
 
@@ -161,7 +162,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Accepts the spellings of Go's `strconv.ParseBool`.
+/// Converts a boolean in one of the spellings of Go's `strconv.ParseBool`.
 fn boolean(text: &str) -> String {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => "true".to_owned(),

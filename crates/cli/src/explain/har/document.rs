@@ -8,7 +8,7 @@ use super::entry::RawEntry;
 use super::lenient::Lenient;
 use super::{Entry, HarError, HarErrorKind};
 
-/// One pass over a source.
+/// A reader of the entries of one source.
 pub(super) struct HarReader<'f> {
     each: &'f mut dyn FnMut(Entry) -> ControlFlow<()>,
     /// The number of entries read.
@@ -48,7 +48,8 @@ impl<'f> HarReader<'f> {
         HarError { entries: self.entries, kind }
     }
 
-    /// Calls back with an entry. Fails if the callback breaks: only an error stops the deserializer.
+    /// Passes an entry to the callback. Returns an error if the callback breaks, since only an error
+    /// stops the deserializer.
     fn call_back<E: Error>(&mut self, entry: RawEntry) -> Result<(), E> {
         self.entries += 1;
         self.broken = (self.each)(entry.into()).is_break();

@@ -5,11 +5,10 @@ use std::time::Duration;
 use http::HeaderMap;
 use tollgate::Timestamp;
 
-/// Returns the end from a `startedDateTime` (ISO 8601, or an HTTP date) and a `time` in
-/// milliseconds, in nanoseconds since the Unix epoch.
+/// Returns the end time: `startedDateTime` (ISO 8601, or an HTTP date) plus `time` in milliseconds.
 pub(super) fn ended(started: &str, millis: f64) -> Option<Timestamp> {
     let started = iso(started).or_else(|| http(started))?;
-    // -1 if unknown.
+    // `time` is -1 if unknown.
     let took = Duration::try_from_secs_f64(millis / 1_000.0).unwrap_or_default();
     Some(started + took)
 }
