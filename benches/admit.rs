@@ -202,7 +202,7 @@ fn fill(name: &str, keys: &[String], mut take: impl FnMut(&str)) -> Duration {
         slowest = slowest.max(start.elapsed());
     }
     let bytes = resident().saturating_sub(before) / keys.len();
-    println!("4_million_keys/{name}: {bytes} bytes a key, slowest insertion {slowest:?}");
+    println!("4_million_keys/{name}: {bytes} bytes per key, slowest insertion {slowest:?}");
     slowest
 }
 

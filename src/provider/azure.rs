@@ -11,8 +11,9 @@ use crate::quota::Algorithm;
 
 /// Azure OpenAI, `*.openai.azure.com` and `*.services.ai.azure.com`.
 ///
-/// - **Model**: the deployment in the path (`/openai/deployments/NAME/...`), which has the quota,
-///   whatever model the body names. Paths without a deployment (`/openai/v1/...`) name it in the body.
+/// - **Model**: the deployment in the path (`/openai/deployments/NAME/...`), which has the quota, even
+///   if the body names another model. Requests to paths without a deployment (`/openai/v1/...`) name
+///   the model in the body.
 /// - **Charge**: at admission, the prompt by its characters and `max_tokens` x `best_of`; usage
 ///   has no effect. Requests are checked over slices of 1 or 10 s, so a burst can be refused that a
 ///   minute's limit would allow. Source: Microsoft's page on quotas.

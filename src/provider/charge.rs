@@ -24,7 +24,7 @@ pub struct Charge {
     counted: Counted,
     cache_reads: CacheReads,
     reserves_max_output: bool,
-    /// Tokens; `None` where unknown.
+    /// The length of the context in tokens; `None` if it is unknown.
     context: Option<u64>,
     settles_input_early: bool,
     output_factors: &'static [(&'static str, u64)],
@@ -65,7 +65,7 @@ impl Charge {
 
     /// Charges input and output tokens as the response states them.
     ///
-    /// Until then the estimated prompt and `max_tokens` are reserved, or 1,024 tokens a choice where
+    /// Until then the estimated prompt and `max_tokens` are reserved, or 1,024 tokens per choice if
     /// the request sets no bound.
     pub const fn by_usage() -> Self {
         Self::counting(Counted::Usage(None))

@@ -9,7 +9,7 @@ use super::{Profile, openai, rules};
 ///
 /// - **Charge**: unknown, so the largest of the usual ones: OpenAI's charge at admission, or the usage
 ///   that the response states if that is more, held until its end. Reserved until then: the prompt as
-///   OpenAI would count it, and `max_tokens` x `n`, or 1,024 a choice if it is unset. More than that is
+///   OpenAI would count it, and `max_tokens` x `n`, or 1,024 per choice if it is unset. More than that is
 ///   charged in full when the response ends.
 /// - **Limits**: sliding windows, which are safe against every other algorithm.
 /// - **Quotas**: none.

@@ -20,7 +20,7 @@ use crate::quota::Algorithm;
 ///   token); `max_output_tokens` has no effect. Source: the `limit - remaining` of its headers in 193
 ///   recordings. (In 2024 it added 16 to every chat without a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
-///   1,024 a choice if it is unset. OpenAI has no limits for them.
+///   1,024 per choice if it is unset. OpenAI has no limits for them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Quotas**: tier 1 of February 2026.
 pub const OPENAI: Profile = Profile::new(

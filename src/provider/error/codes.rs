@@ -16,7 +16,7 @@ pub(in crate::provider) fn is_request_error(error: &ApiError, rules: &ErrorRules
         || error.codes().any(|code| REQUEST_PREFIXES.iter().any(|prefix| code.starts_with(prefix)))
 }
 
-/// Returns true if the error is transient whatever its status.
+/// Returns true if the error is transient regardless of its status.
 pub(in crate::provider) fn is_transient(error: &ApiError, rules: &ErrorRules) -> bool {
     has_code(error, &[rules.transient_codes, TRANSIENT]) || has_text(error, TRANSIENT_TEXTS)
 }

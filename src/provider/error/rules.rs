@@ -49,7 +49,8 @@ impl ErrorRules {
         Self { request_codes: codes, ..self }
     }
 
-    /// Sets the codes of errors that may not recur if the request is repeated, whatever the status.
+    /// Sets the codes of errors that may not recur if the request is repeated, regardless of
+    /// the status.
     #[must_use]
     pub const fn transient_codes(self, codes: &'static [&'static str]) -> Self {
         Self { transient_codes: codes, ..self }

@@ -177,8 +177,8 @@ impl Profile {
 
     /// Returns the environment variables that hold the key; the first that is set counts.
     ///
-    /// They are those of the provider's own SDKs. A profile with a name of its own has one that
-    /// follows from the name, so that another provider's key is never sent to it: `MY_VLLM_API_KEY`
+    /// The variables are those of the provider's own SDKs. A profile with a name of its own has one that
+    /// is derived from the name, so that another provider's key is never sent to it: `MY_VLLM_API_KEY`
     /// for `my-vllm`.
     ///
     /// ```

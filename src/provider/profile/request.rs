@@ -29,7 +29,8 @@ impl Profile {
     /// servers might find different models or sizes in it. For servers that charge the requests of
     /// their clients.
     ///
-    /// It reads JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and URL-encoded pairs, uncompressed.
+    /// Supported bodies are JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and URL-encoded pairs,
+    /// uncompressed.
     /// The model is that of the path, else the field `model` or `model_id` at the root, which must not
     /// occur with different values. Paths whose requests have no model, such as those of files, are
     /// never refused.

@@ -40,7 +40,7 @@ use crate::quota::Usage;
 ///
 /// | format | used by | read |
 /// |---|---|---|
-/// | JSON, one object or several in a row | most responses; NDJSON (Ollama, Cohere v1) | each object |
+/// | JSON, one object or several consecutive ones | most responses; NDJSON (Ollama, Cohere v1) | each object |
 /// | JSON, an array of objects | Gemini's `streamGenerateContent` without `alt=sse` | each element |
 /// | server-sent events | nearly all streams | the object in the `data` of each event |
 /// | AWS event stream | Bedrock's streams | the object in each payload; in `chunk` events the one in its `bytes` |
@@ -154,6 +154,6 @@ pub struct Scanned {
     /// True if the usage is complete even if the body was cut off: its output isn't one that is also
     /// stated before the end, as in `message_start` and Gemini's chunks.
     pub is_final: bool,
-    /// The first error in the body, whatever its status.
+    /// The first error in the body, regardless of the status of the response.
     pub error: Option<ApiError>,
 }
