@@ -1,6 +1,6 @@
-//! Locks and atomics: those of the models under `--cfg shuttle`, where every use of
-//! one is a point at which another thread may go on. `std::sync::Arc` and `OnceLock` are used as they
-//! are: nobody waits in them.
+//! Locks and atomics. Under `--cfg shuttle` they are those of the models' scheduler, which may switch
+//! threads at every use. `std::sync::Arc` and `OnceLock` are not replaced, since no thread blocks in
+//! them.
 
 #[cfg(not(shuttle))]
 mod choice {
@@ -13,7 +13,7 @@ mod choice {
 
 #[cfg(shuttle)]
 mod choice {
-    // Keys fall where they fell when a schedule failed, so that it can be replayed.
+    // Each key is in the same shard in every run, so that a failing schedule can be replayed.
     pub(crate) use foldhash::fast::FixedState as RandomState;
     pub(crate) use shuttle::sync::atomic;
     pub(crate) use shuttle_parking_lot::{Mutex, MutexGuard, RwLock};

@@ -16,7 +16,7 @@ pub(crate) struct Events {
     sender: OnceLock<broadcast::Sender<Event>>,
     listeners: RwLock<Listeners>,
     watched: AtomicBool,
-    /// There is a listener for changes only.
+    /// `true` if there is a listener for changes only.
     has_change_listeners: AtomicBool,
     /// Events sent under a lock, to be delivered without it, since a listener may call the limiter.
     posted: Mutex<Vec<Event>>,
@@ -31,7 +31,7 @@ impl Events {
     }
 
     pub(crate) fn listen(&self, listener: Listener) {
-        let flag = if listener.all { &self.watched } else { &self.has_change_listeners };
+        let flag = if listener.wants_all { &self.watched } else { &self.has_change_listeners };
         self.listeners.write().0.push(listener);
         flag.store(true, Ordering::Release);
     }
@@ -91,10 +91,10 @@ impl Events {
     fn deliver(&self, event: Event) {
         log::log(&event);
         let listeners = self.listeners.read().0.clone();
-        let wants = |listener: &&Listener| listener.all || event.is_change();
+        let wants = |listener: &&Listener| listener.wants_all || event.is_change();
         listeners.iter().filter(wants).for_each(|listener| (listener.call)(&event));
         let has_no_receiver = self.sender.get().is_none_or(|sender| sender.send(event).is_err());
-        if has_no_receiver && !listeners.iter().any(|listener| listener.all) {
+        if has_no_receiver && !listeners.iter().any(|listener| listener.wants_all) {
             self.watched.store(false, Ordering::Release);
             // A subscriber may have been added in between.
             if self.has_receiver() {
@@ -105,7 +105,7 @@ impl Events {
 
     fn has_receiver(&self) -> bool {
         let subscribed = self.sender.get().is_some_and(|sender| sender.receiver_count() > 0);
-        subscribed || self.listeners.read().0.iter().any(|listener| listener.all)
+        subscribed || self.listeners.read().0.iter().any(|listener| listener.wants_all)
     }
 }
 
@@ -113,10 +113,11 @@ impl Events {
 #[derive(Default)]
 struct Listeners(SmallVec<[Listener; 1]>);
 
+/// A function that is called with events.
 #[derive(Clone)]
 pub(crate) struct Listener {
-    /// Receives all events, not only changes.
-    pub(crate) all: bool,
+    /// `true` if it receives all events, `false` if only changes.
+    pub(crate) wants_all: bool,
     pub(crate) call: Arc<dyn Fn(&Event) + Send + Sync>,
 }
 

@@ -31,7 +31,8 @@ impl Exchange {
     pub fn new(
         key: impl Into<Key>,
         model: impl Into<Key>,
-        (provider, operation): (&'static str, &'static str),
+        provider: &'static str,
+        operation: &'static str,
     ) -> Self {
         let (status, error, usage, duration) = (None, None, None, Duration::ZERO);
         Self {

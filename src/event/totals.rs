@@ -12,7 +12,7 @@ pub struct Totals {
     pub waited: u64,
 }
 
-/// The totals of all threads, in stripes: threads seldom write to the same cache line.
+/// The totals of all threads, in stripes, so that threads seldom write to the same cache line.
 #[derive(Debug, Default)]
 pub(crate) struct StripedTotals([Stripe; STRIPES]);
 
@@ -46,7 +46,7 @@ impl StripedTotals {
         })
     }
 
-    /// The stripe of this thread.
+    /// Returns the stripe of this thread.
     #[inline]
     fn own(&self) -> &Stripe {
         &self.0[STRIPE.with(|stripe| *stripe) % STRIPES]
@@ -54,7 +54,7 @@ impl StripedTotals {
 }
 
 thread_local! {
-    /// Threads take stripes in turn.
+    /// The stripe of this thread. Stripes are assigned round-robin.
     static STRIPE: usize = NEXT_STRIPE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 }
 

@@ -1,23 +1,22 @@
 use crate::backend::Closing;
 use crate::key::changes::KeyChanges;
 
-/// A companion of a limiter until its end: a store that is to get its last changes.
+/// A component attached to a limiter, such as a store, that receives the limiter's last changes.
 pub trait Attached: Send + Sync + 'static {
-    /// The limiter was closed. Its last changes may still be collected, and more may come as what is
-    /// in flight ends.
+    /// Finishes pending work when the limiter is closed. Changes can still be collected, and more follow as
+    /// requests in flight end.
     fn close(&self) -> Closing;
 
-    /// Returns why the limiter's changes could not be saved the last time, if they could not. Default:
-    /// `None`.
+    /// Returns the reason for which the last changes could not be saved; `None`, the default, if they were.
     fn unsaved(&self) -> Option<String> {
         None
     }
 
-    /// The last clone of the limiter is gone, whether it was closed or not, and these are the changes
-    /// that were not collected. May block for as long as it takes to write them down. Called once, by
-    /// the thread that dropped that clone.
+    /// Handles the end of the limiter, closed or not: `last` holds the changes that were not collected.
+    /// Called once, by the thread that drops the last clone of the limiter. May block while it writes the
+    /// changes.
     ///
-    /// Requests in flight by then are held in these changes. Their permits still end, but that is not
-    /// reported: the amounts that they hold are best counted as taken.
+    /// The changes include the amounts that requests in flight hold. The ends of these requests are not
+    /// reported any more, so count the held amounts as used.
     fn end(&self, last: Vec<KeyChanges>);
 }

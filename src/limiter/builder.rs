@@ -34,7 +34,7 @@ pub struct Builder {
 }
 
 impl Limiter {
-    /// A builder with no quotas, the system's clock and the default margin.
+    /// Returns a builder without quotas, with the system's clock and the default margin.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -57,32 +57,34 @@ impl Builder {
         }
     }
 
-    /// Loads a provider's profile: its algorithm, when its charges are final, its default quotas.
+    /// Adds a provider's profile: its algorithm, the time of its charges and its default quotas.
     ///
-    /// Of several, the one whose default quotas name a key counts for it, else the first.
+    /// Of several profiles, the one whose default quotas cover a key applies to it, or else the first.
     pub fn provider(mut self, profile: Profile) -> Self {
         self.profiles.push(profile);
         self
     }
 
-    /// The quota of a key, or of each key that a glob (`*`, `?`) matches. An exact key counts
-    /// before a glob, and a glob that names more characters before one that names fewer; each
-    /// counts before a provider's default. A key that the provider doesn't name, such as a tenant, is
-    /// counted by the first profile's algorithm all the same, unless the quota names one.
+    /// Sets the quota of a key, or of each key that a glob (`*`, `?`) matches.
+    ///
+    /// An exact key takes precedence over a glob, a glob with more literal characters over one with fewer,
+    /// and each of them over a provider's default quota. Keys that no provider covers, such as tenants, use
+    /// the algorithm of the first profile, unless the quota sets one.
     pub fn quota(mut self, key: impl Into<String>, quota: Quota) -> Self {
         self.quotas.push((key.into(), quota));
         self
     }
 
-    /// The quota of each key that a regular expression matches, all of the key from its first
-    /// character to its last. It counts after exact keys and globs, and of several the one that came
-    /// first. Each key has buckets of its own, unless the quota is [`shared`](Quota::shared). Its name
-    /// is `regex:` and the pattern; options belong into the pattern (`(?i)`). Needs the feature `regex`.
+    /// Sets the quota of each key that a regular expression matches in full. Needs the feature `regex`.
+    ///
+    /// Exact keys and globs take precedence, and so do regular expressions that were set before. Each key
+    /// has its own buckets, unless the quota is [`shared`](Quota::shared). The name of the quota is `regex:`
+    /// and the pattern, so put options into the pattern (`(?i)`).
     ///
     /// ```
     /// use tollgate::limiter::{Limiter, Regex};
     /// use tollgate::quota::{Cost, Quota};
-    /// let users = Regex::new("user-[0-9]+").expect("a pattern");
+    /// let users = Regex::new("user-[0-9]+").expect("a valid pattern");
     /// let limiter = Limiter::builder().quota_regex(users, Quota::new().rpm(1)).build()?;
     /// let permit = limiter.try_acquire("user-7", &Cost::new());
     /// assert!(permit.is_ok() && limiter.try_acquire("user-7", &Cost::new()).is_err());
@@ -91,28 +93,30 @@ impl Builder {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     #[cfg(feature = "regex")]
-    #[expect(clippy::needless_pass_by_value, reason = "as the quota of a key is given")]
+    #[expect(clippy::needless_pass_by_value, reason = "consistent with `quota`")]
     pub fn quota_regex(self, regex: Regex, quota: Quota) -> Self {
         self.quota(regex_name(&regex), quota)
     }
 
-    /// Sets the policy for keys that no quota names. Default: it isn't limited.
+    /// Sets the policy for keys that no quota covers. By default they are not limited.
     pub fn unknown_key(mut self, policy: UnknownKey) -> Self {
         self.unknown = policy;
         self
     }
 
-    /// Sets the margin of all quotas that have none of their own
-    /// ([`Quota::with_margin`](crate::Quota::with_margin)). Default: 2 % and 500 ms; a limiter that
-    /// protects its own server needs [`Margin::NONE`].
+    /// Sets the margin of all quotas without their own
+    /// ([`Quota::with_margin`](crate::Quota::with_margin)). Default: 2 % and 500 ms. A limiter that protects
+    /// its own server needs [`Margin::NONE`].
     pub fn margin(mut self, margin: Margin) -> Self {
         self.margin = margin;
         self
     }
 
-    /// The share of every limit that is used, so that others on the same account keep the rest: of
-    /// the quotas given here and later, of the providers' defaults, and of what responses teach.
-    /// [`Quotas::of`](super::Quotas::of) returns the share. Default: all.
+    /// Sets the share of every limit that this limiter uses, so that others on the same account keep the
+    /// rest. Default: the whole limit.
+    ///
+    /// It applies to quotas set here and later, to providers' default quotas and to learned quotas.
+    /// [`Quotas::of`](super::Quotas::of) returns limits with the share applied.
     pub fn share(mut self, share: Share) -> Self {
         self.share = share;
         self
@@ -124,51 +128,54 @@ impl Builder {
         self
     }
 
-    /// The number of keys that are kept, at about 200 bytes each. Where one more would be one too many,
-    /// an idle key is forgotten for it: one whose limits are unused, without permits, waiting requests,
-    /// handles and gates. If there is none at hand, the new key is refused
-    /// ([`Code::TooManyKeys`](super::Code::TooManyKeys)), unless a quota names it exactly: such keys
-    /// always have a place. Usage is never forgotten. Default: 1,000,000. A
-    /// [`KeyBudget`](super::KeyBudget) bounds the keys of one origin.
+    /// Sets the largest number of keys, at about 200 bytes each. Default: 1,000,000.
+    ///
+    /// If a new key would exceed it, the limiter drops an idle key: one whose limits are unused, without
+    /// permits, waiting requests, handles or gates. If none is found, the new key is refused with
+    /// [`Code::TooManyKeys`](super::Code::TooManyKeys), unless a quota names it exactly: such keys are
+    /// always accepted. Keys in use are never dropped. A [`KeyBudget`](super::KeyBudget) bounds the keys of
+    /// one origin.
     pub fn max_keys(mut self, keys: usize) -> Self {
         self.max_keys = keys;
         self
     }
 
-    /// The share of a key's recent outputs that
-    /// [`Feedback::expected_output`](super::Feedback::expected_output) covers: above 0 and at
-    /// most 1. More of it reserves more than is used; less of it runs into debt more often, which the
-    /// next requests wait for. Default: 0.9.
+    /// Sets the quantile of a key's recent outputs that
+    /// [`Feedback::expected_output`](super::Feedback::expected_output) returns: above 0 and at most 1.
+    /// Default: 0.9.
+    ///
+    /// A higher quantile reserves more than requests use. A lower one causes debt more often, for which
+    /// later requests wait.
     pub fn output_quantile(mut self, quantile: f64) -> Self {
         self.quantile = quantile;
         self
     }
 
-    /// How far a key is reduced when its provider refuses a request, and how it recovers. Default:
-    /// to half, and back by a tenth every 30 seconds.
+    /// Sets the amount by which a key is reduced when its provider refuses a request, and its recovery.
+    /// Default: to half, and back by a tenth every 30 seconds.
     pub fn reduction(mut self, reduction: Reduction) -> Self {
         self.reduction = reduction;
         self
     }
 
-    /// Where time comes from. Default: the system.
+    /// Sets the clock. Default: the system's clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(AnyClock::Other(Arc::new(clock)));
         self
     }
 
-    /// Keeps the buckets elsewhere. Default: in this limiter.
+    /// Sets a backend that keeps the buckets. By default the limiter keeps them itself.
     pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backend = Some(backend);
         self
     }
 
-    /// The limiter.
+    /// Builds the limiter.
     ///
     /// # Errors
-    /// [`BuildError`] for an empty key, a quantile or a reduction that is
-    /// none, and for what needs a feature that this program was built without: a quota of a regular
-    /// expression, a provider whose default quotas end their days in a time zone.
+    /// [`BuildError`] for an empty key, for a quantile or a reduction out of range, and for settings that
+    /// need a Cargo feature that isn't enabled: a quota of a regular expression, or a provider whose
+    /// default quotas use a time zone.
     pub fn build(self) -> Result<Limiter, BuildError> {
         let mut quotas =
             QuotaRegistry::new(&self.profiles, &self.unknown, self.margin, self.share)?;

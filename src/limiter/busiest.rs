@@ -9,40 +9,40 @@ use super::shared::Shared;
 use crate::answer::stats::KeyStats;
 use crate::backend::Backend;
 
-/// The keys of a limiter that somebody wants to see, and how many more there are.
+/// The busiest keys of a limiter, and the number of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Busiest {
-    /// The busiest first: those with most requests waiting, then those that cool down, then by the
-    /// share of its fullest limit that is used or held; then by name.
+    /// The keys, busiest first: sorted by the number of waiting requests, then keys that cool down, then by
+    /// the used and held share of their fullest limit, then by name.
     pub keys: Vec<(Key, KeyStats)>,
     /// The number of other keys.
     pub others: usize,
-    /// The number of requests that wait, for all keys.
+    /// The number of waiting requests of all keys.
     pub waiting: usize,
 }
 
 impl Busiest {
     pub(super) fn of(shared: &Shared, most: usize) -> Self {
         let backend = shared.core.backend.as_ref();
-        let mut search = Search { most, best: BinaryHeap::new(), seen: 0, waiting: 0 };
+        let mut search = Search { most, best: BinaryHeap::new(), count: 0, waiting: 0 };
         shared.table.for_each(|entry| {
             let key = entry.lock();
             if !key.is_retired() {
-                let busy = Busy::of(&entry.key, &key, backend);
+                let load = KeyLoad::of(&entry.key, &key, backend);
                 drop(key);
-                search.see(busy, &entry.key);
+                search.add(load, &entry.key);
             }
         });
         let named: Vec<_> = shared.core.quotas.read().named().cloned().collect();
         for key in named {
             if shared.key_ref(&key, None).find().is_none() {
-                search.see(Busy::default(), &key);
+                search.add(KeyLoad::default(), &key);
             }
         }
-        let Search { best, seen, waiting, .. } = search;
+        let Search { best, count, waiting, .. } = search;
         let best = best.into_sorted_vec();
-        let others = seen - best.len();
+        let others = count - best.len();
         let stats = |Reverse((_, Reverse(key))): Ranked| {
             let stats = shared.table.peek(&key, |key, state| state.stats(key, backend));
             (key, stats.unwrap_or_default())
@@ -51,41 +51,43 @@ impl Busiest {
     }
 }
 
-/// The load of a key: the busier, the greater.
+/// The load of a key. Busier keys are greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Busy {
+struct KeyLoad {
     waiting: usize,
-    cools_down: bool,
-    /// Of its fullest limit, in 1/10,000.
+    is_cooling_down: bool,
+    /// The used and held share of its fullest limit, in 1/10,000.
     share: u64,
 }
 
-/// The least busy is the greatest, so that it is at hand in a heap; of those as busy the last by name.
-type Ranked = Reverse<(Busy, Reverse<Key>)>;
+/// A key in the heap, whose top is the least busy key; of equally busy keys, the last by name.
+type Ranked = Reverse<(KeyLoad, Reverse<Key>)>;
 
+/// A search for the busiest keys.
 struct Search {
     most: usize,
     best: BinaryHeap<Ranked>,
-    seen: usize,
+    /// The number of all keys.
+    count: usize,
     waiting: usize,
 }
 
 impl Search {
-    fn see(&mut self, busy: Busy, key: &Key) {
-        self.seen += 1;
-        self.waiting += busy.waiting;
+    fn add(&mut self, load: KeyLoad, key: &Key) {
+        self.count += 1;
+        self.waiting += load.waiting;
         if self.best.len() >= self.most {
             let Some(Reverse((least, Reverse(last)))) = self.best.peek() else { return };
-            if (busy, Reverse(key)) <= (*least, Reverse(last)) {
+            if (load, Reverse(key)) <= (*least, Reverse(last)) {
                 return;
             }
             self.best.pop();
         }
-        self.best.push(Reverse((busy, Reverse(key.clone()))));
+        self.best.push(Reverse((load, Reverse(key.clone()))));
     }
 }
 
-impl Busy {
+impl KeyLoad {
     fn of(key: &str, state: &KeyState, backend: Option<&Arc<dyn Backend>>) -> Self {
         let share = match backend {
             Some(_) => {
@@ -97,8 +99,8 @@ impl Busy {
                 levels.map(|(amount, level)| share(level.used, level.held, amount)).max()
             }
         };
-        let cools_down = state.cooling_until() > state.now();
-        Self { waiting: state.waiting(), cools_down, share: share.unwrap_or(0) }
+        let is_cooling_down = state.cooling_until() > state.now();
+        Self { waiting: state.waiting(), is_cooling_down, share: share.unwrap_or(0) }
     }
 }
 

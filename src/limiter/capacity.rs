@@ -11,11 +11,11 @@ use crate::engine::Wait;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// A future that is ready when a request would be admitted; see
+/// A future that is ready when a request would be admitted. Returned by
 /// [`Limiter::wait_for_capacity`](super::Limiter::wait_for_capacity).
 ///
 /// # Cancel safety
-/// Dropping it leaves nothing behind.
+/// Dropping the future has no effect.
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitForCapacity {
     key: Result<(KeyHandle, Gate), Refused>,
@@ -30,14 +30,14 @@ impl WaitForCapacity {
         Self { key, cost, deadline: None, timer: None }
     }
 
-    /// Waits no longer than until `time` by the limiter's clock, and
-    /// fails as soon as it is known that it won't fit by then.
+    /// Sets the time until which the future waits, by the limiter's clock. It fails at that time, or as soon
+    /// as it is known that the request cannot be admitted by then.
     pub fn deadline(mut self, time: Timestamp) -> Self {
         self.deadline = Some(time);
         self
     }
 
-    /// The same as a deadline `duration` from now.
+    /// Sets the deadline to `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
         let now = self
             .key
@@ -56,7 +56,7 @@ impl Future for WaitForCapacity {
             Ok((key, gate)) => (key, gate),
             Err(refused) => return Poll::Ready(Err(AcquireError::Refused(refused.clone()))),
         };
-        if let Some(error) = hopeless(key, cost, *deadline) {
+        if let Some(error) = wait_error(key, cost, *deadline) {
             return Poll::Ready(Err(error));
         }
         if gate.poll_open(cost, None, cx).is_ready() {
@@ -66,8 +66,8 @@ impl Future for WaitForCapacity {
         let sleep = || key.entry().core.clock.sleep_until(deadline);
         let sleep = timer.get_or_insert_with(sleep);
         std::task::ready!(sleep.as_mut().poll(cx));
-        // The room that there is by now counts, even if another gate waits for more of it.
-        Poll::Ready(hopeless(key, cost, Some(deadline)).map_or(Ok(()), Err))
+        // The request may fit now although another gate is first and waits for a larger cost.
+        Poll::Ready(wait_error(key, cost, Some(deadline)).map_or(Ok(()), Err))
     }
 }
 
@@ -80,8 +80,8 @@ impl fmt::Debug for WaitForCapacity {
     }
 }
 
-/// Returns the error of a wait that cannot succeed.
-fn hopeless(key: &KeyHandle, cost: &Cost, deadline: Option<Timestamp>) -> Option<AcquireError> {
+/// Returns the error of a request for which waiting cannot succeed.
+fn wait_error(key: &KeyHandle, cost: &Cost, deadline: Option<Timestamp>) -> Option<AcquireError> {
     if key.entry().core.is_closed() {
         return Some(AcquireError::Closed);
     }

@@ -11,7 +11,7 @@ pub(super) trait Collect: Send + Sync {
     fn collect(&self) -> Option<KeyChanges>;
 }
 
-/// The keys of a limiter that have something to collect.
+/// The list of dirty keys: those with changes to collect.
 #[derive(Default)]
 pub(super) struct Dirty {
     is_tracked: AtomicBool,
@@ -23,7 +23,7 @@ pub(super) struct Dirty {
 #[derive(Default)]
 struct DirtyKeys {
     listed: Vec<Arc<dyn Collect>>,
-    /// The limiter is gone: nothing is collected any more.
+    /// `true` once the limiter no longer exists, so that nothing is collected any more.
     is_closed: bool,
 }
 
@@ -43,6 +43,7 @@ impl Dirty {
         self.rounds.load(Ordering::Relaxed)
     }
 
+    /// Adds a key to the list.
     #[cold]
     pub(super) fn push(&self, key: Arc<dyn Collect>) {
         let mut keys = self.keys.lock();
@@ -60,7 +61,7 @@ impl Dirty {
         all
     }
 
-    /// Lists nothing any more: keys that are listed keep this list alive, and it keeps them.
+    /// Clears the list for good, since listed keys and the list keep each other alive.
     pub(super) fn close(&self) {
         let mut keys = self.keys.lock();
         keys.is_closed = true;

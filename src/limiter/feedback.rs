@@ -81,33 +81,33 @@ impl Feedback<'_> {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
         };
         let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
-        // Keys come out of requests: one that reads as a pattern must not set limits for others.
+        // Keys come from requests: one that is also a pattern must not set limits for others.
         if Pattern::is_one(key) || core.quotas.read().learned_quota(key, &limits).is_none() {
             return;
         }
-        // Its limits may have come with a request.
+        // Limits that came with a request take precedence.
         let given = self.shared.table.peek(key, |_, state| state.plan().given.is_some());
         if given != Some(false) {
             return;
         }
         let version = core.next_version();
         // Of several responses at the same time only the first is taken.
-        let taught = core.quotas.write().learn(key, &limits, version);
-        let Some((quota, first)) = taught else { return };
+        let learned = core.quotas.write().learn(key, &limits, version);
+        let Some((quota, is_first)) = learned else { return };
         self.shared.replan(key, &quota);
         if quota.is_unlimited() {
-            tracing::warn!(key, "responses tell no limits; the key is not limited");
+            tracing::warn!(key, "responses state no limits; the key is not limited");
         } else {
             tracing::info!(key, ?quota, "limits learned from response headers");
         }
-        if first {
+        if is_first {
             self.count_used(key, readings);
         }
     }
 
     /// Records the number of output tokens of a request of this key.
     pub fn output_seen(&self, key: &str, tokens: u64) {
-        self.shared.core.outputs.seen(self.shared.core.hash(key), key, tokens);
+        self.shared.core.outputs.record(self.shared.core.hash(key), key, tokens);
     }
 
     /// Returns the number of output tokens to expect of a request of this key: the
@@ -328,11 +328,11 @@ impl Feedback<'_> {
     }
 }
 
-/// Returns how long another program may pause a key.
+/// Returns the longest time for which another program may pause a key.
 fn longest_pause(state: &KeyState) -> Duration {
     let windows = state.plan().rules.iter().map(|rule| rule.limit().window());
     windows.max().unwrap_or(Window::HOUR).max(Window::HOUR).as_duration()
 }
 
-/// The age of a pause up to which it is applied where no interval of recovery says so.
+/// The age up to which a pause is applied without a recovery interval.
 const OLDEST: Duration = Duration::from_secs(30);

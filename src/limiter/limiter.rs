@@ -317,7 +317,7 @@ impl Limiter {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn listen(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
-        self.shared.core.events.listen(Listener { all: true, call: Arc::new(listener) });
+        self.shared.core.events.listen(Listener { wants_all: true, call: Arc::new(listener) });
     }
 
     /// Calls `listener` with every later event except those of single reservations
@@ -326,7 +326,7 @@ impl Limiter {
     /// [`totals`](super::LimiterState::totals) counts those.
     #[doc(hidden)]
     pub fn on_change(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
-        self.shared.core.events.listen(Listener { all: false, call: Arc::new(listener) });
+        self.shared.core.events.listen(Listener { wants_all: false, call: Arc::new(listener) });
     }
 
     /// Returns whether there may be a subscriber.

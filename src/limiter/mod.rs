@@ -1,20 +1,20 @@
-//! The limiter: admits requests within the quotas of their keys, and lets the others wait.
+//! The limiter: admits requests within the quotas of their keys, and queues the others.
 //!
-//! A [`Limiter`] keeps the buckets of every key, and grants [`Permit`]s: reservations with an owner,
-//! which are settled exactly once. A request that isn't granted immediately waits in the queue of its
-//! key, in order of arrival; only the first in the queue holds a timer.
+//! A [`Limiter`] keeps the buckets of every key and grants [`Permit`]s: reservations with an owner, which
+//! are settled exactly once. A request that isn't granted immediately waits in the queue of its key, in
+//! order of arrival. Only the first request of a queue holds a timer.
 //!
-//! Other parts of a program meet it by three handles. [`quotas`](Limiter::quotas) sets and reads limits.
-//! [`feedback`](Limiter::feedback) takes the answers of a provider: a refusal cools a key down and
-//! [reduces](Reduction) it until it has recovered, and limits that nobody has set are taken from
-//! headers. [`state`](Limiter::state) is what stores, metrics and status pages read and write.
+//! Three handles connect the limiter to other parts of a program. [`quotas`](Limiter::quotas) sets and
+//! reads limits. [`feedback`](Limiter::feedback) reports the responses of a provider: a refusal starts a
+//! cool-down and a [`Reduction`] of the key, and headers state limits that weren't set.
+//! [`state`](Limiter::state) is for stores, metrics and status pages.
 //!
-//! It doesn't know what an HTTP request is ([`middleware`](crate::middleware) does), how a provider
-//! counts ([`provider`](crate::provider)), or where state is kept across restarts and machines: a
-//! shared quota is a [`Backend`], a bus listens to [`Event`]s.
+//! HTTP requests are handled by [`middleware`](crate::middleware), and the ways in which providers count
+//! by [`provider`](crate::provider). A [`Backend`] shares quotas between processes, and a bus listens to
+//! [`Event`]s.
 //!
-//! Its files, the order of its locks and the places for extensions are described in `docs/limiter.md`
-//! of the repository.
+//! `docs/limiter.md` in the repository describes the files, the order of the locks and the places for
+//! extensions.
 //!
 //! ```
 //! use tollgate::limiter::Limiter;
@@ -25,7 +25,7 @@
 //! let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500).tpm(30_000)).build()?;
 //!
 //! let permit = limiter.acquire("gpt-4o", &Cost::new().tokens(1_200)).await?;
-//! // ... send the request; the response says that it took 900 tokens ...
+//! // ... send the request; the response reports a usage of 900 tokens ...
 //! permit.settle(&Cost::new().tokens(900));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;

@@ -6,34 +6,35 @@ use crate::answer::error::BuildError;
 use crate::key::adapt::millionths;
 use crate::sync::{RwLock, SHARDS};
 
-/// What the requests of each key have put out lately, and what the next is to be expected to.
+/// The recent outputs of each key, from which the output of its next request is estimated.
 ///
-/// For the last 64 of a key, and about the ten thousand keys that put something out last; asking
-/// keeps no key. Not for a restart.
+/// Keeps the last 64 outputs of a key, for the at most 10,000 keys with the latest outputs. A lookup
+/// doesn't keep a key. Not kept across a restart.
 #[derive(Debug)]
 pub(super) struct Outputs {
     quantile: Quantile,
-    /// Parts of all keys, each behind a lock of its own.
+    /// The keys, in shards with a lock each.
     shards: Box<[RwLock<Generations>]>,
 }
 
-/// A part of 1, in millionths: above 0, at most 1.
+/// A quantile in millionths: above 0 and at most 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantile(u32);
 
-/// Keys used lately, and those used before: when there are too many of the former, the latter are
-/// forgotten.
+/// The keys of one shard. When there are too many young keys, they become the old ones, and the old ones
+/// are dropped.
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<Key, Recent>,
-    old: HashMap<Key, Recent>,
+    young: HashMap<Key, RecentOutputs>,
+    old: HashMap<Key, RecentOutputs>,
 }
 
 /// The last outputs of a key, in tokens.
 #[derive(Debug)]
-struct Recent {
-    seen: VecDeque<u64>,
-    /// The same, least first.
+struct RecentOutputs {
+    /// In order of arrival.
+    latest: VecDeque<u64>,
+    /// The same outputs, in ascending order.
     sorted: Vec<u64>,
 }
 
@@ -43,13 +44,13 @@ impl Outputs {
         Self { quantile, shards: shards.take(SHARDS).collect() }
     }
 
-    /// Returns the output that a request of this key, with this hash, is expected to have.
+    /// Returns the expected output of a request of this key, which has this hash.
     pub(super) fn expected(&self, hash: u64, key: &str) -> Option<u64> {
         self.shard(hash).read().expected(key, self.quantile)
     }
 
-    /// Notes the output of a request of this key.
-    pub(super) fn seen(&self, hash: u64, key: &str, tokens: u64) {
+    /// Records the output of a request of this key, which has this hash.
+    pub(super) fn record(&self, hash: u64, key: &str, tokens: u64) {
         self.shard(hash).write().push(key, tokens);
     }
 
@@ -69,7 +70,7 @@ impl Quantile {
         parts.map(Self).ok_or_else(error)
     }
 
-    /// The rank, from 1, of the least of so many values that as large a part of them doesn't exceed.
+    /// Returns the rank, from 1, of the lowest of `values` values that covers this quantile of them.
     fn rank(self, values: usize) -> usize {
         (values * self.0 as usize).div_ceil(ONE as usize).max(1)
     }
@@ -84,7 +85,7 @@ impl Generations {
         if let Some(recent) = self.young.get_mut(key) {
             return recent.push(tokens);
         }
-        let mut recent = self.old.remove(key).unwrap_or_else(Recent::new);
+        let mut recent = self.old.remove(key).unwrap_or_else(RecentOutputs::new);
         recent.push(tokens);
         if self.young.len() >= KEYS / SHARDS / 2 {
             self.old = std::mem::take(&mut self.young);
@@ -93,35 +94,36 @@ impl Generations {
     }
 }
 
-impl Recent {
-    /// With room for all that will be kept: a response allocates nothing.
+impl RecentOutputs {
+    /// Allocates space for all outputs that will be kept, so that later responses allocate nothing.
     fn new() -> Self {
-        Self { seen: VecDeque::with_capacity(KEPT), sorted: Vec::with_capacity(KEPT) }
+        Self { latest: VecDeque::with_capacity(KEPT), sorted: Vec::with_capacity(KEPT) }
     }
 
     fn expected(&self, quantile: Quantile) -> Option<u64> {
-        let enough = self.sorted.len() >= ENOUGH;
-        enough.then(|| self.sorted[quantile.rank(self.sorted.len()) - 1])
+        let has_enough = self.sorted.len() >= ENOUGH;
+        has_enough.then(|| self.sorted[quantile.rank(self.sorted.len()) - 1])
     }
 
     fn push(&mut self, tokens: u64) {
-        if self.seen.len() == KEPT
-            && let Some(oldest) = self.seen.pop_front()
+        if self.latest.len() == KEPT
+            && let Some(oldest) = self.latest.pop_front()
         {
-            self.sorted.remove(self.sorted.partition_point(|&seen| seen < oldest));
+            self.sorted.remove(self.sorted.partition_point(|&output| output < oldest));
         }
-        self.seen.push_back(tokens);
-        self.sorted.insert(self.sorted.partition_point(|&seen| seen < tokens), tokens);
+        self.latest.push_back(tokens);
+        self.sorted.insert(self.sorted.partition_point(|&output| output < tokens), tokens);
     }
 }
 
 const ONE: u32 = 1_000_000;
 
-/// Keys whose outputs are kept, at most; of a flood at least about half as many are.
+/// The largest number of keys whose outputs are kept. A flood of keys leaves at least about
+/// half as many.
 const KEYS: usize = 10_000;
 
-/// Outputs of a key that are kept.
+/// The number of outputs that are kept of a key.
 const KEPT: usize = 64;
 
-/// So few say nothing of the next.
+/// The number of outputs from which an output is estimated.
 const ENOUGH: usize = 5;

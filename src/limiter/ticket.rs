@@ -1,21 +1,22 @@
 use super::permit::Permit;
 use crate::timestamp::Timestamp;
 
-/// What is left of a [`Permit`] that keeps nothing until it ends: enough to give back what it took,
-/// later, and small enough to be handed to whoever may ask for that.
+/// The reference of a [`Permit`] that holds nothing until it ends. It is small enough to pass to a client,
+/// which can return the quota later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
-    /// When the permit was granted.
+    /// The time at which the permit was granted.
     pub granted_at: Timestamp,
     /// The version of its key's limits at that time.
     pub version: u32,
-    /// A number that tells the state of its key from others, and from a later one of the same key.
+    /// A number that distinguishes the state of the key from all others, including later ones of the same
+    /// key.
     pub entry: u32,
 }
 
 impl Permit {
-    /// Lets go of a permit: what it took stays taken, and only who shows the ticket can
-    /// [give it back](super::LimiterState::give_back).
+    /// Detaches a permit: its usage stays charged, and can be returned only with the ticket
+    /// ([`give_back`](super::LimiterState::give_back)).
     ///
     /// ```
     /// use tollgate::{Cost, Limiter, Quota};
@@ -28,9 +29,9 @@ impl Permit {
     /// ```
     ///
     /// # Errors
-    /// The permit, where the limiter has something to do when it ends: it holds something (requests in
-    /// flight, tokens that are charged at the end), is one of several keys, or its limits are kept by a
-    /// [`Backend`](super::Backend).
+    /// Returns the permit if the limiter has something to do when it ends: the permit holds an amount
+    /// (requests in flight, tokens that are charged at the end), has several keys, or a
+    /// [`Backend`](super::Backend) keeps its limits.
     pub fn into_ticket(self) -> Result<Ticket, Self> {
         if !self.is_closed_and_single() {
             return Err(self);

@@ -41,16 +41,16 @@ impl Record {
     #[cold]
     fn new(limiter: &Limiter, classified: &Classified, call: &Call) -> Box<Self> {
         let key = classified.keys.first().map_or("", ScopeKey::as_str);
-        let names = (provider(call.profile), call.operation.as_str());
+        let (provider, operation) = (provider(call.profile), call.operation.as_str());
         let model = call.model.as_deref().unwrap_or(key);
-        let span = span(names.0, names.1, model, key);
+        let span = span(provider, operation, model, key);
         let (limiter, started_at) = (limiter.clone(), limiter.now());
         Box::new(Self {
             span,
             limiter,
             started_at,
             has_response: false,
-            exchange: Exchange::new(key, model, names),
+            exchange: Exchange::new(key, model, provider, operation),
         })
     }
 

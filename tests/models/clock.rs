@@ -19,7 +19,7 @@ struct State {
     passed: Duration,
     sleepers: BTreeMap<(Timestamp, u64), Waker>,
     next: u64,
-    stopped: bool,
+    is_stopped: bool,
 }
 
 impl JumpingClock {
@@ -28,15 +28,15 @@ impl JumpingClock {
         let clock = self.clone();
         let running = thread::spawn(move || while clock.jump() {});
         during();
-        self.0.0.lock().unwrap().stopped = true;
+        self.0.0.lock().unwrap().is_stopped = true;
         self.0.1.notify_one();
         running.join().unwrap();
     }
 
     fn jump(&self) -> bool {
         let (state, changed) = &*self.0;
-        let idle = |state: &mut State| state.sleepers.is_empty() && !state.stopped;
-        let mut state = changed.wait_while(state.lock().unwrap(), idle).unwrap();
+        let is_idle = |state: &mut State| state.sleepers.is_empty() && !state.is_stopped;
+        let mut state = changed.wait_while(state.lock().unwrap(), is_idle).unwrap();
         let Some(((time, _), waker)) = state.sleepers.pop_first() else { return false };
         state.passed = state.passed.max(time - ManualClock::START);
         drop(state);
@@ -53,13 +53,13 @@ impl Clock for JumpingClock {
     fn sleep_until(&self, time: Timestamp) -> Sleep {
         let mut state = self.0.0.lock().unwrap();
         state.next += 1;
-        Box::pin(JumpingSleep { clock: self.clone(), place: (time, state.next) })
+        Box::pin(JumpingSleep { clock: self.clone(), sleeper: (time, state.next) })
     }
 }
 
 struct JumpingSleep {
     clock: JumpingClock,
-    place: (Timestamp, u64),
+    sleeper: (Timestamp, u64),
 }
 
 impl Future for JumpingSleep {
@@ -68,10 +68,10 @@ impl Future for JumpingSleep {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let (state, changed) = &*self.clock.0;
         let mut state = state.lock().unwrap();
-        if ManualClock::START + state.passed >= self.place.0 {
+        if ManualClock::START + state.passed >= self.sleeper.0 {
             return Poll::Ready(());
         }
-        let _old = state.sleepers.insert(self.place, cx.waker().clone());
+        let _old = state.sleepers.insert(self.sleeper, cx.waker().clone());
         drop(state);
         changed.notify_one();
         Poll::Pending
@@ -80,7 +80,7 @@ impl Future for JumpingSleep {
 
 impl Drop for JumpingSleep {
     fn drop(&mut self) {
-        let woken = self.clock.0.0.lock().unwrap().sleepers.remove(&self.place);
+        let woken = self.clock.0.0.lock().unwrap().sleepers.remove(&self.sleeper);
         drop(woken);
     }
 }

@@ -1,5 +1,5 @@
-//! Idle keys that expire, by a prune, by the sweep of a new key or to make room for another, while
-//! requests use them by name, through handles and by permits.
+//! Idle keys that are dropped, by a prune, by the sweep of a new key or at `max_keys`, while requests use
+//! them by name, through handles and with permits.
 
 use shuttle::thread;
 use tollgate::Permit;
@@ -47,8 +47,8 @@ fn granted<const N: usize>(threads: [thread::JoinHandle<Option<Code>>; N]) -> [b
     })
 }
 
-/// Asserts that the table has room for exactly `keys` more keys.
-fn assert_room(limiter: &Limiter, keys: usize) {
+/// Asserts that the limiter accepts exactly `keys` more keys.
+fn assert_keys_left(limiter: &Limiter, keys: usize) {
     for (number, key) in NEW.iter().enumerate() {
         let granted = limiter.try_acquire(key, &Cost::new());
         assert_eq!(granted.is_ok(), number < keys, "{granted:?}");
@@ -155,10 +155,10 @@ fn keys_up_to_max_keys_made_concurrently_are_admitted() {
         let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(2).build().unwrap();
         run_threads(["a", "b", "a", "b"].map(|key| take(&limiter, key)));
         assert_eq!((requests(&limiter, "a"), requests(&limiter, "b")), (2, 2));
-        assert_room(&limiter, 0);
+        assert_keys_left(&limiter, 0);
         limiter.reset_all();
         assert_eq!(limiter.state().prune(), 2);
-        assert_room(&limiter, 2);
+        assert_keys_left(&limiter, 2);
     });
 }
 
@@ -182,7 +182,7 @@ fn keys_made_and_pruned_concurrently_count_is_exact() {
         assert!(limiter.state().keys().len() <= 2);
         pruned += limiter.state().prune();
         assert!(pruned <= 4 && limiter.state().keys().is_empty());
-        assert_room(&limiter, 2);
+        assert_keys_left(&limiter, 2);
     });
 }
 
@@ -210,7 +210,7 @@ fn keys_of_budget_made_and_pruned_concurrently_count_is_exact() {
         ]);
         limiter.state().prune();
         assert_eq!(limiter.state().keys(), ["gold"]);
-        assert_room(&budgeted, 1);
+        assert_keys_left(&budgeted, 1);
     });
 }
 
@@ -231,7 +231,7 @@ fn budget_of_one_key_used_by_two_keys_admits_one() {
 }
 
 #[test]
-fn idle_key_at_max_keys_makes_room_while_pruned() {
+fn idle_key_at_max_keys_is_replaced_while_pruned() {
     // Some of these keys are in the same shard as the idle key.
     for key in NEW {
         check(move || {
@@ -303,7 +303,7 @@ fn keys_waited_for_at_max_keys_all_end() {
         run_threads([act("a"), act("a"), act("w"), act("x")]);
         limiter.state().prune();
         assert!(limiter.state().keys().is_empty());
-        assert_room(&limiter, 1);
+        assert_keys_left(&limiter, 1);
     });
 }
 

@@ -37,7 +37,7 @@ fn gates_waiting_while_one_is_dropped_all_open() {
             Box::new(move || drop(held)),
         ]);
         assert_unused(&limiter, "k");
-        drop(limiter.try_acquire("k", &Cost::new()).expect("gates take no amount"));
+        drop(limiter.try_acquire("k", &Cost::new()).expect("gates reserve no amount"));
     });
 }
 

@@ -7,11 +7,11 @@
 //! maximum number of steps.
 //!
 //! # Limits
-//! - Every atomic is taken to be sequentially consistent: memory orderings are not tested.
+//! - Every atomic is treated as sequentially consistent: memory orderings are not tested.
 //! - `std::sync::Arc`, `Weak` and `OnceLock`, and tokio's channels and `Notify`, have no points at
-//!   which another thread may go on. A count of references is read, and `Arc::get_mut` succeeds, in one
-//!   step with the code up to the next lock. So a race with the drop of an `Arc` is only seen where a
-//!   lock or an atomic lies between the read of the count and its use.
+//!   which shuttle switches threads. A reference count is read, and `Arc::get_mut` succeeds, in one step
+//!   with the code up to the next lock. So a race with the drop of an `Arc` is found only if a lock or an
+//!   atomic lies between the read of the count and its use.
 //! - One clock reading is one step: [`ManualClock`] reads an atomic.
 
 #![cfg(shuttle)]

@@ -14,7 +14,7 @@ fn permits_ended_while_a_waiter_leaves_add_up() {
         let limiter = limiter(Quota::new().tpm(100).rpm(100).concurrency(3));
         let [settled, dropped, released] = [(); 3].map(|()| limiter.try_acquire("k", &tokens(30)));
         let [settled, dropped, released] = [settled, dropped, released].map(Result::unwrap);
-        // It fits only when all three have ended.
+        // This request fits only when all three permits have ended.
         let wait = thread_of(&limiter, |limiter| {
             block_on(limiter.acquire("k", &tokens(50))).unwrap().settle(&tokens(49));
         });

@@ -1,5 +1,4 @@
-//! Keys that are retired, by a quota change or to make room, while requests and gates wait for them
-//! and others arrive.
+//! Keys that are retired by a quota change while requests and gates wait for them and others arrive.
 
 use tollgate::limiter::{AcquireError, KeyBudget, Limiter};
 use tollgate::quota::{Cost, Dimension, Quota};

@@ -1,4 +1,4 @@
-//! Requests for several keys at once, named in different orders.
+//! Requests under several keys, listed in different orders.
 
 use std::sync::Arc;
 

@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn try_reserve_fast_admits_at_most_as_the_full_check(
+    fn fast_reservation_admits_only_costs_of_the_full_check(
         used in used(),
         after in 0..70_000_u64,
         amount in 0..450_u64,
@@ -232,7 +232,7 @@ fn reservation_ended_charges_the_actual_amount() {
 }
 
 #[test]
-fn plain_reservation_of_an_uncounted_dimension_is_refused() {
+fn fast_reservation_of_uncounted_dimension_is_refused() {
     let mut limits = limits(&Quota::new().rpm(10).tpm(100));
     assert!(!limits.try_reserve_fast(&Cost::new().input_tokens(1), START));
     assert!(!limits.try_reserve_fast(&Cost::new().custom("images", 1), START));

@@ -7,22 +7,22 @@ use tollgate::quota::{Dimension, Quota};
 
 use super::{manual, tokens};
 
-/// Records how an attached component is closed and ended.
+/// Records the calls of an attached component.
 #[derive(Default)]
-struct Witness {
+struct Recorder {
     closed: AtomicUsize,
     ends: Mutex<Vec<Vec<KeyChanges>>>,
 }
 
-/// The component that is attached to the limiter; the witness outlives it.
-struct Seen(Arc<Witness>);
+/// A component that is attached to the limiter. Its recorder outlives it.
+struct Recorded(Arc<Recorder>);
 
-impl Attached for Seen {
+impl Attached for Recorded {
     fn close(&self) -> Closing {
-        let witness = Arc::clone(&self.0);
+        let recorder = Arc::clone(&self.0);
         Box::pin(async move {
             tokio::task::yield_now().await;
-            witness.closed.fetch_add(1, Ordering::SeqCst);
+            recorder.closed.fetch_add(1, Ordering::SeqCst);
         })
     }
 
@@ -31,51 +31,51 @@ impl Attached for Seen {
     }
 }
 
-fn witnessed() -> (Limiter, Arc<Witness>) {
+fn recorded() -> (Limiter, Arc<Recorder>) {
     let (limiter, _) = manual(Quota::new().rpm(10).tpm(1_000));
-    let witness = Arc::<Witness>::default();
+    let recorder = Arc::<Recorder>::default();
     limiter.state().track();
-    limiter.state().attach(Arc::new(Seen(Arc::clone(&witness))));
-    (limiter, witness)
+    limiter.state().attach(Arc::new(Recorded(Arc::clone(&recorder))));
+    (limiter, recorder)
 }
 
 #[test]
 fn attached_when_last_clone_drops_ends_once() {
-    let (limiter, witness) = witnessed();
+    let (limiter, recorder) = recorded();
     let (clone, weak) = (limiter.clone(), limiter.downgrade());
     let (handle, gate) = (limiter.key("k").unwrap(), limiter.gate(&["k"]).unwrap());
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     drop(limiter);
-    assert!(witness.ends.lock().is_empty());
+    assert!(recorder.ends.lock().is_empty());
     let again = weak.upgrade().unwrap();
     drop(clone);
-    assert!(witness.ends.lock().is_empty());
+    assert!(recorder.ends.lock().is_empty());
     drop(again);
     assert!(weak.upgrade().is_none());
     {
-        let ends = witness.ends.lock();
+        let ends = recorder.ends.lock();
         let [last] = &ends[..] else { panic!("ended {} times", ends.len()) };
         let reported =
             |dimension| last[0].buckets.iter().find(|b| b.dimension == dimension).unwrap();
-        assert_eq!(reported(Dimension::Tokens).held, 100, "tokens in flight are reported");
+        assert_eq!(reported(Dimension::Tokens).held, 100, "held amounts are reported");
         assert_eq!(reported(Dimension::Requests).taken.len(), 1);
     }
     permit.settle(&tokens(50));
     drop(handle.try_acquire(&tokens(1)).unwrap());
     drop((handle, gate));
-    assert_eq!(witness.ends.lock().len(), 1);
+    assert_eq!(recorder.ends.lock().len(), 1);
 }
 
 #[tokio::test]
 async fn close_waits_for_attached_and_end_reports_later_changes() {
-    let (limiter, witness) = witnessed();
+    let (limiter, recorder) = recorded();
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.close().await;
-    assert_eq!(witness.closed.load(Ordering::SeqCst), 1);
+    assert_eq!(recorder.closed.load(Ordering::SeqCst), 1);
     assert_eq!(limiter.state().collect_changes().len(), 1);
     permit.settle(&tokens(60));
     drop(limiter);
-    let ends = witness.ends.lock();
+    let ends = recorder.ends.lock();
     assert_eq!(ends.len(), 1);
     let [bucket] = &ends[0][0].buckets[..] else { panic!("{:?}", ends[0]) };
     assert_eq!((bucket.taken[0].1, bucket.held), (60, 0));
@@ -83,7 +83,7 @@ async fn close_waits_for_attached_and_end_reports_later_changes() {
 
 #[test]
 fn attached_component_may_reference_limiter() {
-    let (limiter, witness) = witnessed();
+    let (limiter, recorder) = recorded();
     let weak = limiter.downgrade();
     let thread = std::thread::spawn(move || {
         while let Some(limiter) = weak.upgrade() {
@@ -93,7 +93,7 @@ fn attached_component_may_reference_limiter() {
     drop(limiter.try_acquire("k", &tokens(1)).unwrap());
     drop(limiter);
     thread.join().unwrap();
-    assert_eq!(witness.ends.lock().len(), 1);
+    assert_eq!(recorder.ends.lock().len(), 1);
 }
 
 #[test]

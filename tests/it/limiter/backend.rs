@@ -75,7 +75,7 @@ async fn acquire_dropped_while_backend_answers_is_released() {
     assert_eq!(limiter.stats("k").waiting, 0);
 }
 
-/// A remote store that admits one request at a time and answers 10 ms after its check.
+/// A remote store that admits one request at a time and answers after 10 ms.
 #[derive(Debug, Default)]
 struct OneAtATime {
     taken: Mutex<bool>,
@@ -146,7 +146,7 @@ async fn backend_grant_by_try_acquire_emits_event() {
 /// calls.
 #[derive(Debug, Default)]
 struct Scripted {
-    at_hand: Mutex<u64>,
+    local: Mutex<u64>,
     answer: Mutex<Option<ReserveError>>,
     calls: Mutex<Vec<String>>,
 }
@@ -157,8 +157,8 @@ impl Backend for Scripted {
     }
 
     fn reserve_here(&self, _: &Arc<Reservation>) -> Option<Result<(), ReserveError>> {
-        let mut at_hand = self.at_hand.lock();
-        *at_hand = at_hand.checked_sub(1)?;
+        let mut local = self.local.lock();
+        *local = local.checked_sub(1)?;
         Some(Ok(()))
     }
 
@@ -184,9 +184,8 @@ impl Backend for Scripted {
     }
 }
 
-fn scripted(at_hand: u64, answer: Option<ReserveError>) -> (Limiter, Arc<Scripted>) {
-    let backend =
-        Scripted { at_hand: at_hand.into(), answer: answer.into(), ..Scripted::default() };
+fn scripted(local: u64, answer: Option<ReserveError>) -> (Limiter, Arc<Scripted>) {
+    let backend = Scripted { local: local.into(), answer: answer.into(), ..Scripted::default() };
     let backend = Arc::new(backend);
     let builder = builder().quota("k", Quota::new().rpm(10).tpm(10)).clock(ManualClock::new());
     (builder.backend(Arc::clone(&backend) as _).build().unwrap(), backend)

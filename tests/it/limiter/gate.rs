@@ -10,8 +10,8 @@ async fn open(gate: &mut Gate, typical: &Cost) {
     poll_fn(|cx| gate.poll_open(typical, None, cx)).await;
 }
 
-/// Spawns a task that waits at a new gate and returns the seconds until it opened.
-fn waiting_at(limiter: &Limiter, typical: Cost) -> tokio::task::JoinHandle<u64> {
+/// Spawns a task that waits for a new gate and returns the seconds until it opened.
+fn spawn_gate(limiter: &Limiter, typical: Cost) -> tokio::task::JoinHandle<u64> {
     let (limiter, mut gate) = (limiter.clone(), limiter.key("k").unwrap().gate());
     let begin = limiter.now();
     tokio::spawn(async move {
@@ -24,7 +24,7 @@ fn waiting_at(limiter: &Limiter, typical: Cost) -> tokio::task::JoinHandle<u64> 
 async fn gate_opens_when_typical_cost_fits_and_reserves_zero() {
     let limiter = paused(Quota::new().rpm(600).tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
-    let gates: Vec<_> = (0..5).map(|_| waiting_at(&limiter, tokens(10))).collect();
+    let gates: Vec<_> = (0..5).map(|_| spawn_gate(&limiter, tokens(10))).collect();
     for gate in gates {
         assert_eq!(gate.await.unwrap(), 10);
     }
@@ -37,7 +37,7 @@ async fn gate_stays_closed_while_requests_wait() {
     let limiter = paused(Quota::new().concurrency(1).rpm(600));
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire("k", &Cost::new()));
-    let gate = waiting_at(&limiter, Cost::new());
+    let gate = spawn_gate(&limiter, Cost::new());
     tokio::time::sleep(Duration::from_secs(3)).await;
     drop(held);
     let second = waiter.await.unwrap().unwrap();
@@ -51,9 +51,9 @@ async fn gate_stays_closed_while_requests_wait() {
 async fn dropped_gate_passes_turn_to_next() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
-    let first = waiting_at(&limiter, tokens(10));
+    let first = spawn_gate(&limiter, tokens(10));
     settle_down().await;
-    let second = waiting_at(&limiter, tokens(10));
+    let second = spawn_gate(&limiter, tokens(10));
     settle_down().await;
     first.abort();
     assert_eq!(second.await.unwrap(), 10);
@@ -107,7 +107,7 @@ async fn gate_with_max_wait_and_unknown_wait_opens_immediately() {
 async fn gate_max_wait_ends_behind_a_gate_with_longer_wait() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
-    let first = waiting_at(&limiter, tokens(60));
+    let first = spawn_gate(&limiter, tokens(60));
     settle_down().await;
     let mut second = limiter.key("k").unwrap().gate();
     let begin = limiter.now();
@@ -121,17 +121,17 @@ async fn gate_max_wait_ends_behind_a_gate_with_longer_wait() {
 async fn gate_not_polled_delays_next_only_briefly() {
     let limiter = paused(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
-    let mut forgotten = limiter.key("k").unwrap().gate();
+    let mut unpolled = limiter.key("k").unwrap().gate();
     poll_fn(|cx| {
-        assert!(forgotten.poll_open(&Cost::new(), None, cx).is_pending());
+        assert!(unpolled.poll_open(&Cost::new(), None, cx).is_pending());
         std::task::Poll::Ready(())
     })
     .await;
     let begin = limiter.now();
-    let next = waiting_at(&limiter, Cost::new());
+    let next = spawn_gate(&limiter, Cost::new());
     next.await.unwrap();
     assert!((limiter.now() - begin) < 2 * S, "a grant a second is due");
-    let again = waiting_at(&limiter, Cost::new());
+    let again = spawn_gate(&limiter, Cost::new());
     again.await.unwrap();
 }
 
@@ -139,19 +139,19 @@ async fn gate_not_polled_delays_next_only_briefly() {
 async fn gate_that_lost_turn_requeues_when_polled() {
     let limiter = paused(Quota::new().concurrency(1));
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
-    let mut forgotten = limiter.key("k").unwrap().gate();
+    let mut unpolled = limiter.key("k").unwrap().gate();
     poll_fn(|cx| {
-        assert!(forgotten.poll_open(&Cost::new(), None, cx).is_pending());
+        assert!(unpolled.poll_open(&Cost::new(), None, cx).is_pending());
         std::task::Poll::Ready(())
     })
     .await;
-    let next = waiting_at(&limiter, Cost::new());
+    let next = spawn_gate(&limiter, Cost::new());
     settle_down().await;
     drop(held);
     next.await.unwrap();
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let behind = tokio::spawn(async move {
-        poll_fn(|cx| forgotten.poll_open(&Cost::new(), None, cx)).await;
+        poll_fn(|cx| unpolled.poll_open(&Cost::new(), None, cx)).await;
     });
     settle_down().await;
     drop(held);

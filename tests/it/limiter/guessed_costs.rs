@@ -1,4 +1,4 @@
-//! Costs that are partly guessed: the guess never refuses a request that could be sent.
+//! Costs with estimated parts: an estimate never causes the refusal of a request that could be sent.
 
 use proptest::prelude::*;
 use tollgate::limiter::{Code, Limiter, ManualClock, UnknownKey};
@@ -103,7 +103,7 @@ fn each_key_clips_a_guess_to_own_limits() {
     assert_eq!(all(), ((300, 0), (300, 0)));
     limiter.reset_all();
 
-    // A permit dropped without usage pays the reservation.
+    // A permit dropped without usage is charged the reservation.
     drop(acquire().unwrap());
     assert_eq!(all(), ((1_000, 0), (5_010, 0)));
     limiter.reset_all();
@@ -139,7 +139,7 @@ async fn waiting_request_follows_limits_that_shrink() {
 }
 
 #[test]
-fn limits_taught_by_headers_do_not_refuse_a_guess() {
+fn limits_learned_from_headers_do_not_refuse_a_guess() {
     let limiter = builder().provider(ANTHROPIC).unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     for (name, value) in [

@@ -207,7 +207,7 @@ async fn waiter_keeps_all_keys_of_request_from_pruning() {
 }
 
 #[test]
-fn keys_and_iter_are_sorted_and_include_configured_keys() {
+fn keys_and_stats_are_sorted_and_include_configured_keys() {
     let limiter = builder().quota("b", Quota::new().rpm(7)).quota("x*", Quota::new().rpm(5));
     let limiter = limiter.build().unwrap();
     limiter.try_acquire("xa", &Cost::new()).unwrap();
@@ -287,10 +287,10 @@ fn limits_given_with_acquire_apply_to_key() {
     let refused = now(&five, &tokens(50)).unwrap_err();
     assert_eq!(refused.code, Code::TpmExceeded);
     assert_eq!(limiter.stats("user:chat").limits[0].used, 1);
-    let dry = |limits: &Quota| limiter.acquire("user:chat", &tokens(50)).limits(limits).decide();
-    assert_eq!(dry(&five).code, Code::TpmExceeded);
-    assert!(dry(&Quota::new().tpm(200)).is_allowed(), "earlier usage is kept");
-    assert_eq!(limiter.stats("user:chat").limits.len(), 2, "a dry run changes nothing");
+    let decide = |limits: &Quota| limiter.acquire("user:chat", &tokens(50)).limits(limits).decide();
+    assert_eq!(decide(&five).code, Code::TpmExceeded);
+    assert!(decide(&Quota::new().tpm(200)).is_allowed(), "earlier usage is kept");
+    assert_eq!(limiter.stats("user:chat").limits.len(), 2, "a decision changes no limits");
     clock.advance(Duration::from_secs(60));
     now(&five, &tokens(50)).unwrap();
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 
-/// One second in nanoseconds.
+/// One second.
 const S: Duration = Duration::from_secs(1);
 
 fn builder() -> Builder {
@@ -62,7 +62,7 @@ fn tokens(amount: u64) -> Cost {
     Cost::new().tokens(amount)
 }
 
-/// Lets every ready task run.
+/// Runs every task that is ready.
 async fn settle_down() {
     for _ in 0..20 {
         tokio::task::yield_now().await;

@@ -129,8 +129,8 @@ impl Run {
                 && let Ok(permit) = limiter.try_acquire("k", &tokens(COST))
             {
                 number += 1;
-                let way = 20 + number * 7 % 41;
-                arriving.push((std::cmp::Reverse(now + Duration::from_millis(way)), number));
+                let transit = 20 + number * 7 % 41;
+                arriving.push((std::cmp::Reverse(now + Duration::from_millis(transit)), number));
                 permits.insert(number, permit);
             }
             clock.advance(Duration::from_millis(10));
@@ -162,8 +162,7 @@ fn sole_user_of_account_is_not_slowed_by_headers() {
     }
 }
 
-/// Holds while responses arrive before the margin is used up; slower ones still avoid most
-/// refusals.
+/// Responses that arrive before the margin is used up avoid all refusals; slower ones avoid most.
 #[test]
 fn half_used_account_with_fast_responses_is_never_refused() {
     for header in [Header::AtAdmission, Header::AtAnswer] {
@@ -278,7 +277,7 @@ fn reading_that_is_higher_or_invalid_changes_no_usage() {
         change(&mut reading);
         reading
     };
-    let nonsense = [
+    let invalid = [
         reading(LIMIT),
         reading(LIMIT + 1),
         reading(u64::MAX),
@@ -288,7 +287,7 @@ fn reading_that_is_higher_or_invalid_changes_no_usage() {
         with(|reading| (reading.limit, reading.remaining) = (Some(0), Some(1))),
     ];
     let permit = limiter.try_acquire("k", &tokens(0)).unwrap();
-    for reading in nonsense {
+    for reading in invalid {
         permit.observe(std::slice::from_ref(&reading));
         assert_eq!(used(&limiter), before, "{reading:?}");
     }

@@ -150,7 +150,7 @@ async fn settle_early_releases_held_amount_of_dimension() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settle_early_stands_for_every_end_of_the_permit() {
+async fn settle_early_applies_to_every_end_of_a_permit() {
     for (ended, input) in [(0, 25), (1, 25), (2, 30), (3, 25)] {
         let limiter = in_and_out();
         let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();

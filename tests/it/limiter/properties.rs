@@ -47,14 +47,14 @@ fn setups(steps: usize) -> impl Strategy<Value = Setup> {
         .prop_map(|(limits, windows, steps)| Setup { limits, windows, steps })
 }
 
-/// One limiter for all cases of a property; every case has separate keys.
-struct Field {
+/// One limiter for all cases of a property. Each case has its own keys.
+struct SharedLimiter {
     limiter: Limiter,
     clock: ManualClock,
     case: Cell<u64>,
 }
 
-impl Field {
+impl SharedLimiter {
     fn new() -> Self {
         let clock = ManualClock::new();
         let limiter = builder().clock(clock.clone()).build().unwrap();
@@ -70,27 +70,27 @@ impl Field {
             let limit = Limit::new(Dimension::Requests, setup.limits[key], window).unwrap();
             self.limiter.quotas().set(name, &Quota::new().limit(limit).concurrency(3));
         }
-        Case { field: self, keys }
+        Case { shared: self, keys }
     }
 }
 
 struct Case<'a> {
-    field: &'a Field,
+    shared: &'a SharedLimiter,
     keys: [String; 4],
 }
 
 impl Case<'_> {
     fn acquire(&self, bits: usize, amount: u64) -> Acquire {
         let keys: Vec<&String> = bits_of(bits).map(|key| &self.keys[key]).collect();
-        self.field.limiter.acquire_all(&keys, &Cost::new().requests(amount))
+        self.shared.limiter.acquire_all(&keys, &Cost::new().requests(amount))
     }
 
-    /// Returns the stats of the keys. An idle key may be pruned at any time, which loses the time
-    /// since when it is fresh, so that time is clamped to now.
+    /// Returns the statistics of the keys. An idle key may be pruned at any time and then lose its
+    /// `fresh_at`, so `fresh_at` is at least now.
     fn stats(&self) -> [KeyStats; 4] {
         [0, 1, 2, 3].map(|key| {
             let (now, mut stats) =
-                (self.field.limiter.now(), self.field.limiter.stats(&self.keys[key]));
+                (self.shared.limiter.now(), self.shared.limiter.stats(&self.keys[key]));
             stats.limits.iter_mut().for_each(|limit| limit.fresh_at = limit.fresh_at.max(now));
             stats
         })
@@ -100,7 +100,7 @@ impl Case<'_> {
 impl Drop for Case<'_> {
     fn drop(&mut self) {
         self.keys.iter().for_each(|key| {
-            self.field.limiter.quotas().remove(key);
+            self.shared.limiter.quotas().remove(key);
         });
     }
 }
@@ -116,7 +116,7 @@ impl Setup {
     }
 }
 
-/// Decides by the grants and the requests in flight alone.
+/// A reference implementation, which decides by the grants and the requests in flight alone.
 #[derive(Default)]
 struct Reference {
     granted: [Vec<(Timestamp, u64)>; 4],
@@ -145,16 +145,16 @@ impl Reference {
     }
 }
 
-/// Runs a property on 100,000 cases, or on 5,000 in the short form.
+/// Runs a property on 100,000 cases, or on 5,000 in a short run.
 fn check<T: std::fmt::Debug>(
     cases: impl Strategy<Value = T>,
-    property: impl Fn(&Field, T) -> Result<(), TestCaseError>,
+    property: impl Fn(&SharedLimiter, T) -> Result<(), TestCaseError>,
 ) {
-    let field = Field::new();
+    let shared = SharedLimiter::new();
     let cases_run = full_or(100_000, 5_000);
     let config =
         ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases_run) };
-    let result = TestRunner::new(config).run(&cases, |case| property(&field, case));
+    let result = TestRunner::new(config).run(&cases, |case| property(&shared, case));
     result.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
@@ -162,16 +162,16 @@ fn check<T: std::fmt::Debug>(
 /// capacity, and a refusal names the first time at which they do.
 #[test]
 fn p4_several_keys_are_granted_all_or_none() {
-    check(setups(8), |field, setup| {
-        let case = field.case(&setup);
+    check(setups(8), |shared, setup| {
+        let case = shared.case(&setup);
         let mut reference = Reference::default();
         let mut out: Vec<(usize, Permit)> = Vec::new();
         for step in &setup.steps {
-            field.clock.advance(Duration::from_millis(step.after));
+            shared.clock.advance(Duration::from_millis(step.after));
             if let Some(ends) = step.ends.filter(|ends| *ends < out.len()) {
                 reference.end(out.remove(ends).0);
             }
-            let (now, before) = (field.limiter.now(), case.stats());
+            let (now, before) = (shared.limiter.now(), case.stats());
             let fits = |at| reference.fits(&setup, step.keys, step.amount, at);
             match case.acquire(step.keys, step.amount).try_now() {
                 Ok(permit) => {
@@ -198,8 +198,8 @@ fn p4_several_keys_are_granted_all_or_none() {
 /// P5: requests for the same keys are granted in order of arrival.
 #[test]
 fn p5_grants_come_in_order_of_arrival() {
-    check(setups(12), |field, setup| {
-        for (keys, order) in grants(field, &setup, None) {
+    check(setups(12), |shared, setup| {
+        for (keys, order) in grants(shared, &setup, None) {
             let arrivals: Vec<usize> = order.iter().map(|(arrival, _)| *arrival).collect();
             prop_assert!(arrivals.is_sorted(), "{arrivals:?} of keys {keys:b}");
         }
@@ -211,15 +211,15 @@ fn p5_grants_come_in_order_of_arrival() {
 /// granted the same, at the same times.
 #[test]
 fn p5_request_blocked_on_a_key_delays_no_other_request() {
-    check(setups(12), |field, setup| {
+    check(setups(12), |shared, setup| {
         let used_up = 0;
         let mut without = setup.clone();
         for step in &mut without.steps {
             // Time passes and permits end as before, but the request is not made.
             step.keys = if step.keys >> used_up & 1 == 1 { 0 } else { step.keys };
         }
-        let with = grants(field, &setup, Some(used_up));
-        prop_assert_eq!(with, grants(field, &without, Some(used_up)));
+        let with = grants(shared, &setup, Some(used_up));
+        prop_assert_eq!(with, grants(shared, &without, Some(used_up)));
         Ok(())
     });
 }
@@ -229,9 +229,9 @@ type Grants = BTreeMap<usize, Vec<(usize, Duration)>>;
 
 /// Runs all steps, polls the waiting requests every 50 ms, the last one first, and returns the
 /// grants. The key `used_up` never has capacity.
-fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
-    let Field { limiter, clock, .. } = field;
-    let (case, begin) = (field.case(setup), limiter.now());
+fn grants(shared: &SharedLimiter, setup: &Setup, used_up: Option<usize>) -> Grants {
+    let SharedLimiter { limiter, clock, .. } = shared;
+    let (case, begin) = (shared.case(setup), limiter.now());
     if let Some(key) = used_up {
         let hour = RateLimited::new(Some(Duration::from_secs(3_600)));
         limiter.feedback().rate_limited(&case.keys[key], &hour);
@@ -241,7 +241,7 @@ fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
     for (arrival, step) in setup.steps.iter().enumerate() {
         for _ in 0..step.after.div_ceil(50) {
             clock.advance(Duration::from_millis(50));
-            look(&mut waiting, &mut grants, &mut out, limiter.now() - begin);
+            poll_all(&mut waiting, &mut grants, &mut out, limiter.now() - begin);
         }
         if let Some(ends) = step.ends.filter(|ends| *ends < out.len()) {
             drop(out.remove(ends));
@@ -249,30 +249,30 @@ fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
         if step.keys != 0 && step.amount <= setup.least(step.keys) {
             waiting.push((step.keys, arrival, case.acquire(step.keys, step.amount)));
         }
-        look(&mut waiting, &mut grants, &mut out, limiter.now() - begin);
+        poll_all(&mut waiting, &mut grants, &mut out, limiter.now() - begin);
     }
     grants
 }
 
-/// Records a wake-up.
+/// Records whether it was woken.
 #[derive(Default)]
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// Polls all waiting requests until no waker is called.
-fn look(
+fn poll_all(
     waiting: &mut Vec<(usize, usize, Acquire)>,
     grants: &mut Grants,
     out: &mut Vec<Permit>,
     now: Duration,
 ) {
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
+    let flag = Arc::new(WakeFlag::default());
+    let waker = Waker::from(Arc::clone(&flag));
     loop {
         for at in (0..waiting.len()).rev() {
             let (keys, arrival, acquire) = &mut waiting[at];
@@ -285,7 +285,7 @@ fn look(
                 drop(waiting.remove(at));
             }
         }
-        if !bell.0.swap(false, Ordering::Relaxed) {
+        if !flag.0.swap(false, Ordering::Relaxed) {
             return;
         }
     }

@@ -131,7 +131,7 @@ async fn zero_max_wait_does_not_join_the_queue() {
     let limiter = paused(Quota::new().tpm(60));
     let _waiting = start(&limiter, &[30, 60]);
     let mut now_or_never = limiter.acquire("k", &tokens(1)).max_wait(Duration::ZERO);
-    let Some(Err(error)) = now_or_never.arrive() else { panic!("the request waits") };
+    let Some(Err(error)) = now_or_never.arrive() else { panic!("the request was queued") };
     assert_eq!(error.refused().map(|refused| refused.code), Some(Code::OthersWaiting));
 }
 
@@ -180,7 +180,9 @@ async fn wait_emits_event_with_duration() {
     let mut events = limiter.subscribe();
     limiter.acquire("k", &tokens(6)).await.unwrap();
     assert!(matches!(events.recv().await.unwrap(), Event::Granted { .. }));
-    let Event::Waited { duration, .. } = events.recv().await.unwrap() else { panic!("no wait") };
+    let Event::Waited { duration, .. } = events.recv().await.unwrap() else {
+        panic!("no `Waited` event")
+    };
     assert_eq!(duration.as_secs(), 6);
 }
 
@@ -212,9 +214,9 @@ async fn ten_thousand_waiters_keep_order_despite_cancellations() {
     assert_eq!(order.len(), 9_000);
     assert!(order.is_sorted());
     // 10 tokens per request, 1,000 tokens per second; tokio's timer ticks in milliseconds.
-    for (place, (_, at)) in order.iter().enumerate() {
-        let exact = Duration::from_millis((place as u64 + 1) * 10);
-        assert!((exact..=exact + 2 * MS).contains(at), "{place}: {at:?} for {exact:?}");
+    for (index, (_, at)) in order.iter().enumerate() {
+        let exact = Duration::from_millis((index as u64 + 1) * 10);
+        assert!((exact..=exact + 2 * MS).contains(at), "{index}: {at:?} for {exact:?}");
     }
 }
 
@@ -235,13 +237,13 @@ async fn closed_limiter_refuses_every_call_with_closed() {
 }
 
 /// A waker that reads the limiter when it is dropped, as a task that owns a permit does.
-struct Curious(Limiter);
+struct ReadingWaker(Limiter);
 
-impl std::task::Wake for Curious {
+impl std::task::Wake for ReadingWaker {
     fn wake(self: Arc<Self>) {}
 }
 
-impl Drop for Curious {
+impl Drop for ReadingWaker {
     fn drop(&mut self) {
         self.0.stats("k");
     }
@@ -256,7 +258,7 @@ fn waker_is_never_dropped_under_the_lock() {
         let mut acquire = Box::pin(limiter.acquire("k", &Cost::new()));
         let mut gate = limiter.key("k").unwrap().gate();
         for _ in 0..2 {
-            let waker = Arc::new(Curious(limiter.clone())).into();
+            let waker = Arc::new(ReadingWaker(limiter.clone())).into();
             let mut cx = std::task::Context::from_waker(&waker);
             assert!(acquire.as_mut().poll(&mut cx).is_pending());
             assert!(gate.poll_open(&Cost::new(), None, &mut cx).is_pending());
@@ -282,17 +284,17 @@ async fn ten_thousand_waiters_are_granted_at_exact_nanosecond() {
             granted.lock().push(number);
         });
     }
-    // Until each task has been polled: about sixty run between two yields.
+    // Polls each task: about sixty run between two yields.
     for _ in 0..20 {
         settle_down().await;
     }
-    for place in 1..=10_000_u32 {
-        clock.advance_to(begin + place * MS - Duration::from_nanos(1));
+    for number in 1..=10_000_u32 {
+        clock.advance_to(begin + number * MS - Duration::from_nanos(1));
         settle_down().await;
-        assert_eq!(granted.lock().len(), place as usize - 1);
-        clock.advance_to(begin + place * MS);
+        assert_eq!(granted.lock().len(), number as usize - 1);
+        clock.advance_to(begin + number * MS);
         settle_down().await;
-        assert_eq!(granted.lock().len(), place as usize);
+        assert_eq!(granted.lock().len(), number as usize);
     }
     assert!(granted.lock().is_sorted());
 }

@@ -223,11 +223,11 @@ fn recovery_of_long_idle_key_fits_small_stack() {
             clock.advance(Duration::from_secs(11));
         }
         clock.advance(Duration::from_secs(86_400));
-        let looks = std::thread::Builder::new().stack_size(64 * 1_024).spawn(move || {
+        let thread = std::thread::Builder::new().stack_size(64 * 1_024).spawn(move || {
             assert!(limiter.decide("k", &tokens(u64::MAX / 2)).is_allowed());
             assert_eq!(amounts(&limiter), [u64::MAX; 2]);
         });
-        looks.unwrap().join().unwrap();
+        thread.unwrap().join().unwrap();
     }
 }
 

@@ -62,7 +62,7 @@ async fn waiter_is_admitted_when_remote_held_amount_shrinks() {
 }
 
 #[test]
-fn usage_guessed_from_headers_and_then_reported_counts_once() {
+fn usage_shown_by_headers_and_then_reported_counts_once() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(100);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
@@ -77,14 +77,18 @@ fn usage_guessed_from_headers_and_then_reported_counts_once() {
     };
     observe(99);
     observe(68);
-    let guessed = used_and_held(&limiter, 0).0 - 2;
-    assert!((25..=30).contains(&guessed), "expected about 30 used by others, got {guessed}");
+    let shown = used_and_held(&limiter, 0).0 - 2;
+    assert!((25..=30).contains(&shown), "expected about 30 used by others, got {shown}");
     let reported = of(&limiter.state().collect_changes(), &Dimension::Requests);
     assert_eq!(reported, Some((vec![(START, 2)], 0)), "usage read from headers is not reported");
     limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 20)], 0));
-    assert_eq!(used_and_held(&limiter, 0), (2 + guessed, 0));
+    assert_eq!(used_and_held(&limiter, 0), (2 + shown, 0));
     limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 15)], 0));
-    assert_eq!(used_and_held(&limiter, 0), (37, 0), "the guessed part of the 35 counts once");
+    assert_eq!(
+        used_and_held(&limiter, 0),
+        (37, 0),
+        "the part shown by headers of the 35 counts once"
+    );
     // Others use more long after the headers.
     observe(50);
     let known = used_and_held(&limiter, 0).0;

@@ -73,7 +73,7 @@ async fn key_named_twice_counts_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tenant_without_quota_delays_no_other_of_same_model() {
+async fn exhausted_tenant_delays_no_other_tenant_of_a_model() {
     let limiter = limited(&[
         ("poor", Quota::new().rpm(1)),
         ("rich", Quota::new().rpm(600)),

@@ -40,12 +40,13 @@ fn totals_count_waiter_when_admitted_and_full_queue_denied() {
     let cost = Cost::new();
     (0..2).for_each(|_| drop(limiter.try_acquire("k", &cost).unwrap()));
     let mut waits = [0, 1, 2].map(|_| Box::pin(limiter.acquire("k", &cost)));
-    let mut look = |at: usize| waits[at].as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    assert!(look(0).is_pending() && look(1).is_pending());
-    assert!(matches!(look(2), Poll::Ready(Err(_))));
+    let mut poll =
+        |index: usize| waits[index].as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll(0).is_pending() && poll(1).is_pending());
+    assert!(matches!(poll(2), Poll::Ready(Err(_))));
     assert_eq!(totals(&limiter), (2, 1, 0));
     clock.advance(Duration::from_secs(60));
-    assert!(look(0).is_ready() && look(1).is_ready());
+    assert!(poll(0).is_ready() && poll(1).is_ready());
     assert_eq!(totals(&limiter), (4, 1, 2));
 }
 
