@@ -262,12 +262,12 @@ impl Limiter {
         }
     }
 
-    /// Refuses new work and rejects waiting requests immediately; then lets a
-    /// [`Backend`](super::Backend) and an [attached](super::LimiterState::attach) store finish. Requests in
-    /// flight end as they would have.
+    /// Closes the limiter: refuses new requests and rejects waiting ones immediately, and then waits until
+    /// the [`Backend`](super::Backend) and [attached](super::LimiterState::attach) stores have finished.
+    /// Permits in flight still settle and release as usual.
     ///
     /// # Cancel safety
-    /// Once polled, the limiter is closed.
+    /// The limiter is closed once the future was polled. Dropping the future doesn't reopen it.
     pub async fn close(&self) {
         let core = &self.shared.core;
         core.close();
@@ -338,7 +338,7 @@ impl Limiter {
 
     /// Sends an event of another component to subscribers.
     #[cfg(feature = "tower")]
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn send_event(&self, event: impl FnOnce() -> Event) {
         self.shared.core.events.announce(event);
     }
 

@@ -127,7 +127,7 @@ impl Drop for Record {
         }
         if self.limiter.is_watched() {
             self.exchange.duration = self.limiter.now() - self.started_at;
-            self.limiter.tell(|| Event::Exchanged(Box::new(self.exchange.clone())));
+            self.limiter.send_event(|| Event::Exchanged(Box::new(self.exchange.clone())));
         }
     }
 }

@@ -115,7 +115,7 @@ fn huge_amounts_neither_panic_nor_lose_debt() {
     }
 }
 
-/// A remote store with room for one request under `b`. It answers 10 ms after its check and reports
+/// A remote store that admits one request at a time under `b`. It answers 10 ms after its check and reports
 /// the given number of milliseconds as its patience.
 #[derive(Debug, Default)]
 struct OneUnderB(Mutex<bool>, u64);
