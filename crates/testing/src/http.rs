@@ -13,13 +13,13 @@ use tokio::net::TcpStream;
 
 /// A complete response.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct HttpReply {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: String,
 }
 
-impl Reply {
+impl HttpReply {
     pub async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -66,9 +66,9 @@ pub fn builder() -> ClientBuilder {
 }
 
 /// Posts a JSON body.
-pub async fn post_json(url: &str, body: &Value) -> Reply {
+pub async fn post_json(url: &str, body: &Value) -> HttpReply {
     let request = http1().post(url).header("content-type", "application/json");
-    Reply::of(request.body(body.to_string())).await
+    HttpReply::of(request.body(body.to_string())).await
 }
 
 /// Reserves 30 tokens of the key `a` for an hour at the server's API, and returns the reservation's id.

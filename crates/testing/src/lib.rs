@@ -8,7 +8,7 @@ pub mod corpus;
 pub mod full;
 pub mod fuzz;
 pub mod http;
-pub mod log;
+pub mod log_buffer;
 pub mod markdown;
 pub mod metrics_page;
 pub mod process;

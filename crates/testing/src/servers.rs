@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// A Redis server without persistence.
 #[derive(Debug)]
-pub struct Redis(Server);
+pub struct Redis(ServerProcess);
 
 impl Redis {
     pub fn start() -> Self {
@@ -23,7 +23,7 @@ impl Redis {
     pub fn with(more: &[&str]) -> Self {
         let mut arguments = vec!["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
         arguments.extend(more);
-        let server = Server::start("redis-server", |port, folder| {
+        let server = ServerProcess::start("redis-server", |port, folder| {
             let own = ["--port", &port.to_string(), "--dir", &folder.to_string_lossy()];
             arguments.iter().map(ToString::to_string).chain(own.map(ToOwned::to_owned)).collect()
         });
@@ -35,7 +35,7 @@ impl Redis {
         format!("redis://{}", self.0.address)
     }
 
-    pub fn server(&mut self) -> &mut Server {
+    pub fn server(&mut self) -> &mut ServerProcess {
         &mut self.0
     }
 
@@ -48,11 +48,11 @@ impl Redis {
 
 /// A NATS server.
 #[derive(Debug)]
-pub struct Nats(Server);
+pub struct Nats(ServerProcess);
 
 impl Nats {
     pub fn start() -> Self {
-        let server = Server::start("nats-server", |port, _| {
+        let server = ServerProcess::start("nats-server", |port, _| {
             ["-a", "127.0.0.1", "-p", &port.to_string()].map(ToOwned::to_owned).to_vec()
         });
         server.wait_for("", "INFO");
@@ -63,7 +63,7 @@ impl Nats {
         format!("nats://{}", self.0.address)
     }
 
-    pub fn server(&mut self) -> &mut Server {
+    pub fn server(&mut self) -> &mut ServerProcess {
         &mut self.0
     }
 
@@ -75,7 +75,7 @@ impl Nats {
 
 /// A server process.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerProcess {
     program: &'static str,
     arguments: Vec<String>,
     child: Child,
@@ -83,7 +83,7 @@ pub struct Server {
     _folder: TempDir,
 }
 
-impl Server {
+impl ServerProcess {
     fn start(program: &'static str, arguments: impl Fn(u16, &Path) -> Vec<String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Another process may take the port before the server does: try another one.
@@ -151,7 +151,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill_if_alive();
     }

@@ -28,27 +28,27 @@ pub async fn json(response: reqwest::Response) -> Value {
 
 /// A server that passes each request to the test, which writes the response.
 #[derive(Debug)]
-pub struct Upstream {
+pub struct TestUpstream {
     pub addr: SocketAddr,
-    requests: mpsc::UnboundedReceiver<Exchange>,
+    requests: mpsc::UnboundedReceiver<UpstreamExchange>,
 }
 
 /// A received request, and its connection for the response.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct UpstreamExchange {
     /// The request line and header fields, unchanged.
     pub head: String,
     pub body: Vec<u8>,
     pub stream: TcpStream,
 }
 
-impl Upstream {
+impl TestUpstream {
     pub async fn start() -> Self {
         let (send, requests) = mpsc::unbounded_channel();
         let addr = listen(move |stream| {
             let send = send.clone();
             Box::pin(async move {
-                if let Some(exchange) = Exchange::read(stream).await {
+                if let Some(exchange) = UpstreamExchange::read(stream).await {
                     let _ = send.send(exchange);
                 }
             })
@@ -58,7 +58,7 @@ impl Upstream {
     }
 
     /// Waits for the next request.
-    pub async fn request(&mut self) -> Exchange {
+    pub async fn request(&mut self) -> UpstreamExchange {
         self.requests.recv().await.expect("the upstream is listening")
     }
 
@@ -68,7 +68,7 @@ impl Upstream {
     }
 }
 
-impl Exchange {
+impl UpstreamExchange {
     pub async fn read(mut stream: TcpStream) -> Option<Self> {
         let mut text = Vec::new();
         let end = loop {

@@ -7,7 +7,7 @@ use tollgate::Timestamp;
 use tollgate::limiter::{Limiter, ManualClock, Permit, Reduction};
 use tollgate::provider::{LimitReading, OPENAI};
 use tollgate::quota::{Dimension, Quota, Window};
-use tollgate_testing::log::Log;
+use tollgate_testing::log_buffer::LogBuffer;
 
 use super::{S, tokens};
 
@@ -207,7 +207,7 @@ fn usage_of_others_from_headers_counts_once() {
 
 #[test]
 fn lower_provider_limit_is_logged_once_across_reductions() {
-    let log = Log::default();
+    let log = LogBuffer::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     let (limiter, clock) = limiter();
@@ -267,7 +267,7 @@ fn usage_from_headers_allows_for_overrun_of_held_requests() {
 }
 
 #[test]
-fn reading_that_is_higher_or_invalid_changes_no_usage() {
+fn higher_or_invalid_reading_changes_no_usage() {
     let (limiter, _clock) = limiter();
     answered(&limiter, LIMIT - COST);
     limiter.try_acquire("k", &tokens(30_000)).unwrap().settle(&tokens(30_000));

@@ -16,7 +16,7 @@ use tollgate::middleware::{
     ChainedRequest, Classified, Journey, RateLimitError, RateLimitLayer, find_refusal,
 };
 use tollgate::quota::{Cost, Quota};
-use tollgate_testing::log::Log;
+use tollgate_testing::log_buffer::LogBuffer;
 use tower::Layer;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -188,7 +188,7 @@ async fn layer_around_chain_recognizes_refusals() {
 #[tokio::test]
 async fn spans_of_tracing_middleware_show_outcome_and_no_secret() {
     const SECRET: &str = "s3cr3t";
-    let log = Log::default();
+    let log = LogBuffer::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)

@@ -12,13 +12,13 @@ use tollgate::limiter::{Code, RateLimited};
 use tollgate::quota::Cost;
 
 use super::swarm::{Swarm, builder, capacity, subscribe_to, until};
-use tollgate_testing::servers::{self, Server};
+use tollgate_testing::servers::{self, ServerProcess};
 
 /// A server of a bus.
 trait Broker {
     fn start() -> Self;
     fn connect(&self) -> Arc<dyn Bus>;
-    fn server(&mut self) -> &mut Server;
+    fn server(&mut self) -> &mut ServerProcess;
     fn restart(&mut self);
 }
 
@@ -31,7 +31,7 @@ impl Broker for servers::Nats {
         Arc::new(NatsBus::connect(&self.url()).unwrap())
     }
 
-    fn server(&mut self) -> &mut Server {
+    fn server(&mut self) -> &mut ServerProcess {
         self.server()
     }
 
@@ -49,7 +49,7 @@ impl Broker for servers::Redis {
         Arc::new(RedisBus::connect(&self.url()).unwrap())
     }
 
-    fn server(&mut self) -> &mut Server {
+    fn server(&mut self) -> &mut ServerProcess {
         self.server()
     }
 

@@ -3,7 +3,7 @@
 use reqwest::{Method, RequestBuilder};
 use tollgate_serve::{ServeError, Server, Tokens};
 
-use super::rig::{Reply, Rig, http1};
+use super::rig::{HttpReply, Rig, http1};
 
 const PLAIN: &str = "serve: {listen: '127.0.0.1:0'}";
 
@@ -18,7 +18,7 @@ fn tokens(client: Option<&str>, admin: Option<&str>) -> Tokens {
 }
 
 async fn status(rig: &Rig, path: &str, prepare: impl Fn(RequestBuilder) -> RequestBuilder) -> u16 {
-    Reply::of(prepare(http1().request(Method::GET, rig.url(path)))).await.status
+    HttpReply::of(prepare(http1().request(Method::GET, rig.url(path)))).await.status
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn without_tokens_only_local_requests_are_admitted() {
 
 /// All routes of the server and the tokens that they accept; extend it for a new route.
 #[tokio::test]
-async fn all_routes_require_their_token() {
+async fn all_routes_require_matching_token() {
     let rig = Rig::start(ROUTED, tokens(Some(" hunter2\n"), Some("admin"))).await;
     let (anyone, client, admin) = ([true, true, true], [false, true, true], [false, false, true]);
     for (method, path, accepted) in [
@@ -149,7 +149,7 @@ async fn public_address_without_a_token_is_refused() {
     let server = bind("listen: '0.0.0.0:0'", tokens(Some("t"), None)).await.unwrap();
     // Requests to a public address cannot read keys without the admin token.
     let url = format!("http://127.0.0.1:{}/debug", server.addr().port());
-    assert_eq!(Reply::of(http1().get(url).bearer_auth("t")).await.status, 403);
+    assert_eq!(HttpReply::of(http1().get(url).bearer_auth("t")).await.status, 403);
     server.shutdown().await.unwrap();
     let open = bind("listen: '0.0.0.0:0', allow_anonymous: true", tokens(None, None)).await;
     open.unwrap().shutdown().await.unwrap();

@@ -5,7 +5,7 @@ use reqwest::RequestBuilder;
 use serde_json::Value;
 use tollgate_serve::Tokens;
 
-use super::rig::{Reply, Rig, http1, http2, raw};
+use super::rig::{HttpReply, Rig, http1, http2, raw};
 
 const UPSTREAMS: &str = "upstreams: {up: {base_url: 'http://127.0.0.1:9', provider: openai}, \
                          claude: {base_url: 'http://127.0.0.1:9', provider: anthropic}}";
@@ -194,7 +194,7 @@ async fn idempotency_key_is_scoped_to_token() {
         let post = http2().post(rig.url("/v1/reserve")).header("idempotency-key", "k");
         let post = headers.iter().fold(post, |post, (name, value)| post.header(*name, *value));
         let post = post.header("content-type", "application/json");
-        let reply = Reply::of(post.body(r#"{"keys": ["a"]}"#)).await;
+        let reply = HttpReply::of(post.body(r#"{"keys": ["a"]}"#)).await;
         assert_eq!(reply.status, 201, "{headers:?}: {reply:?}");
         reply.json()["id"].as_str().unwrap().to_owned()
     };
@@ -230,7 +230,7 @@ async fn refusal_body_is_as_documented() {
         let send = async |accept: &str| {
             let get = http1().get(rig.url(path)).header("accept", accept);
             let get = token.into_iter().fold(get, RequestBuilder::bearer_auth);
-            let reply = Reply::of(get).await;
+            let reply = HttpReply::of(get).await;
             assert_eq!(reply.status, status, "{path}");
             assert_eq!(reply.header("www-authenticate"), if status == 401 { "Bearer" } else { "" });
             assert_eq!(reply.header("cache-control"), "no-store", "{path}");

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use tollgate_serve::Tokens;
 
-use super::rig::{Reply, Rig, http1, http2, until};
+use super::rig::{HttpReply, Rig, http1, http2, until};
 
 #[tokio::test]
 async fn requests_are_granted_up_to_the_limit() {
@@ -41,7 +41,7 @@ async fn thousand_waiting_requests_are_counted_exactly() {
     let rig = Rig::new("max_requests: 1000, max_requests_in_queue: 1000").await;
     let client = http2();
     let url = rig.url("/rate/k?canWait=1");
-    let send = || tokio::spawn(Reply::of(client.post(&url)));
+    let send = || tokio::spawn(HttpReply::of(client.post(&url)));
     let first: Vec<_> = (0..1000).map(|_| send()).collect();
     for reply in first {
         assert_eq!(reply.await.unwrap().status, 200);
@@ -50,7 +50,7 @@ async fn thousand_waiting_requests_are_counted_exactly() {
     until(|| rig.waiting("k") == 900).await;
     // Through another client: an HTTP/2 connection has at most a thousand streams.
     let other = http2();
-    let more: Vec<_> = (0..105).map(|_| tokio::spawn(Reply::of(other.post(&url)))).collect();
+    let more: Vec<_> = (0..105).map(|_| tokio::spawn(HttpReply::of(other.post(&url)))).collect();
     until(|| more.iter().filter(|reply| reply.is_finished()).count() == 5).await;
     assert_eq!(rig.waiting("k"), 1000);
     rig.advance_millis(1000);
@@ -187,7 +187,7 @@ async fn json_is_sent_if_preferred() {
     let rig = Rig::new("max_requests: 1").await;
     let client = http1();
     let send =
-        |path: &str| Reply::of(client.post(rig.url(path)).header("accept", "application/json"));
+        |path: &str| HttpReply::of(client.post(rig.url(path)).header("accept", "application/json"));
     let granted = send("/rate/k").await.json();
     let id = granted["request_id"].as_str().unwrap();
     let denied = send("/rate/k").await;
@@ -204,7 +204,8 @@ async fn text_is_sent_by_default() {
     let rig = Rig::new("max_requests: 9").await;
     let client = http1();
     for accepted in ["application/json, text/plain, */*", "application/json;q=0, */*"] {
-        let granted = Reply::of(client.post(rig.url("/rate/k")).header("accept", accepted)).await;
+        let granted =
+            HttpReply::of(client.post(rig.url("/rate/k")).header("accept", accepted)).await;
         assert_eq!(granted.header("content-type"), "text/plain; charset=UTF-8", "{accepted}");
     }
 }

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 
-use super::rig::{Reply, Rig, http1, http2, until};
+use super::rig::{HttpReply, Rig, http1, http2, until};
 
 #[tokio::test]
 async fn delete_returns_an_active_grant_once() {
@@ -141,7 +141,8 @@ async fn disconnected_waiter_frees_queue_entry() {
     for client in [http1(), http2()] {
         let rig = Rig::new("max_requests: 1, max_requests_in_queue: 2").await;
         rig.post("/rate/k").await;
-        let disconnected = tokio::spawn(Reply::of(client.post(rig.url("/rate/k?canWait=true"))));
+        let disconnected =
+            tokio::spawn(HttpReply::of(client.post(rig.url("/rate/k?canWait=true"))));
         until(|| rig.waiting("k") == 1).await;
         let second = rig.spawn_waiter("k", "/rate/k?canWait=true").await;
         assert_eq!(rig.post("/rate/k?canWait=true").await.status, 429);
@@ -206,7 +207,7 @@ async fn debug_and_requests_do_not_block_each_other() {
                 0 => (Method::GET, "/debug".to_owned()),
                 _ => (Method::POST, format!("/rate/key-{}", at % 50)),
             };
-            tokio::spawn(Reply::of(client.request(method, rig.url(&path))))
+            tokio::spawn(HttpReply::of(client.request(method, rig.url(&path))))
         })
         .collect();
     for reply in replies {

@@ -4,7 +4,7 @@ use reqwest::Client;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::rig::{Reply, Rig, http2};
+use super::rig::{HttpReply, Rig, http2};
 
 /// Sends requests over HTTP/2 from several tasks, and returns the number of grants.
 async fn storm(client: &Client, tasks: usize, each: usize, url: impl Fn(usize) -> String) -> usize {
@@ -15,7 +15,7 @@ async fn storm(client: &Client, tasks: usize, each: usize, url: impl Fn(usize) -
             tokio::spawn(async move {
                 let mut granted = 0;
                 for url in urls {
-                    granted += usize::from(Reply::of(client.post(url)).await.status == 200);
+                    granted += usize::from(HttpReply::of(client.post(url)).await.status == 200);
                 }
                 granted
             })

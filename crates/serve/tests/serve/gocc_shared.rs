@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use reqwest::Client;
 use tollgate_serve::{Server, Tokens};
 
-use super::rig::{Reply, http1};
+use super::rig::{HttpReply, http1};
 use tollgate_testing::servers::Redis;
 
 /// Two servers that share one Redis.
@@ -32,12 +32,12 @@ impl Pair {
         Self { servers: [server().await, server().await], client: http1(), _redis: redis }
     }
 
-    async fn post(&self, server: usize, path: &str) -> Reply {
-        Reply::of(self.client.post(self.url(server, path))).await
+    async fn post(&self, server: usize, path: &str) -> HttpReply {
+        HttpReply::of(self.client.post(self.url(server, path))).await
     }
 
     async fn delete(&self, server: usize, path: &str) -> u16 {
-        Reply::of(self.client.delete(self.url(server, path))).await.status
+        HttpReply::of(self.client.delete(self.url(server, path))).await.status
     }
 
     fn url(&self, server: usize, path: &str) -> String {

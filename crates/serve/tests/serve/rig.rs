@@ -9,7 +9,7 @@ use tollgate::Limiter;
 use tollgate::limiter::ManualClock;
 use tollgate_serve::{Server, Tokens};
 
-pub(crate) use tollgate_testing::http::{Reply, http1, http2, raw, until};
+pub(crate) use tollgate_testing::http::{HttpReply, http1, http2, raw, until};
 
 /// A server with a manual clock.
 pub(crate) struct Rig {
@@ -39,19 +39,19 @@ impl Rig {
         format!("http://{}{path}", self.addr)
     }
 
-    pub(crate) async fn send(&self, method: Method, path: &str) -> Reply {
-        Reply::of(self.client.request(method, self.url(path))).await
+    pub(crate) async fn send(&self, method: Method, path: &str) -> HttpReply {
+        HttpReply::of(self.client.request(method, self.url(path))).await
     }
 
-    pub(crate) async fn post(&self, path: &str) -> Reply {
+    pub(crate) async fn post(&self, path: &str) -> HttpReply {
         self.send(Method::POST, path).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> HttpReply {
         self.send(Method::GET, path).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Reply {
+    pub(crate) async fn delete(&self, path: &str) -> HttpReply {
         self.send(Method::DELETE, path).await
     }
 
@@ -65,10 +65,10 @@ impl Rig {
     }
 
     /// Sends a request, and returns its task once the request waits in the queue of a key.
-    pub(crate) async fn spawn_waiter(&self, key: &str, path: &str) -> JoinHandle<Reply> {
+    pub(crate) async fn spawn_waiter(&self, key: &str, path: &str) -> JoinHandle<HttpReply> {
         let before = self.waiting(key);
         let request = self.client.post(self.url(path));
-        let waiter = tokio::spawn(Reply::of(request));
+        let waiter = tokio::spawn(HttpReply::of(request));
         until(|| self.waiting(key) > before || waiter.is_finished()).await;
         waiter
     }

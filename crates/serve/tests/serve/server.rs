@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tollgate::limiter::DefaultLimits;
 use tollgate::quota::{Cost, Quota};
 
-use super::rig::{Reply, Rig, http1, http2, raw, until};
+use super::rig::{HttpReply, Rig, http1, http2, raw, until};
 use tollgate_testing::wire::{Wire, header};
 
 #[tokio::test]
@@ -31,7 +31,8 @@ async fn responses_have_request_and_correlation_ids() {
     assert_ne!(first.header("x-request-id"), second.header("x-request-id"));
     assert!(!first.header("x-request-id").is_empty() && second.status == 404);
     let request = http1().post(rig.url("/rate/k"));
-    let reply = Reply::of(request.header("x-request-id", "r-1").header("X-Correlation-ID", "c-1"));
+    let reply =
+        HttpReply::of(request.header("x-request-id", "r-1").header("X-Correlation-ID", "c-1"));
     let reply = reply.await;
     assert_eq!(reply.status, 429);
     assert_eq!((reply.header("x-request-id"), reply.header("x-correlation-id")), ("r-1", "c-1"));
@@ -123,7 +124,7 @@ async fn connections_are_bounded() {
     first.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut byte = [0];
     first.read_exact(&mut byte).await.unwrap();
-    let third = tokio::spawn(Reply::of(http1().get(rig.url("/healthz"))));
+    let third = tokio::spawn(HttpReply::of(http1().get(rig.url("/healthz"))));
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -170,7 +171,7 @@ async fn waiting_requests_are_bounded_server_wide() {
 }
 
 #[tokio::test]
-async fn client_that_does_not_read_is_cut_off() {
+async fn client_not_reading_is_disconnected() {
     let rig = Rig::new("bounds: {connections: 1, head_timeout: 1h, body_timeout: 50ms}").await;
     let mut client = TcpStream::connect(rig.addr).await.unwrap();
     let flood = tokio::spawn(async move {

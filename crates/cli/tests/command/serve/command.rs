@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::process::Served;
 use crate::cli::rig::{CommandOutput, TestHome};
-use tollgate_testing::http::{Reply, http1};
+use tollgate_testing::http::{HttpReply, http1};
 use tollgate_testing::process::wrap_command;
 
 /// A server whose standard error is captured.
@@ -74,7 +74,7 @@ impl LoggedServer {
     }
 
     pub(super) async fn status(&self, path: &str) -> u16 {
-        Reply::of(http1().post(self.url(path))).await.status
+        HttpReply::of(http1().post(self.url(path))).await.status
     }
 
     /// Stops the server with SIGTERM. Returns its standard error.
@@ -107,9 +107,9 @@ async fn gocc_flags_start_server_and_sigterm_stops_server() {
     }
     assert_eq!(statuses, [200, 200, 429]);
     let waiter = http1().post(served.url("/rate/k?canWait=true"));
-    let waiter = tokio::spawn(Reply::of(waiter));
+    let waiter = tokio::spawn(HttpReply::of(waiter));
     let debug = served.url("/debug/k");
-    eventually(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+    eventually(async || HttpReply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert_eq!(waiter.await.unwrap().status, 503);
     // The 503 is the only log line.
@@ -124,7 +124,7 @@ async fn response_log_follows_flags_and_omits_secrets() {
     let served = LoggedServer::start(command.env("TOLLGATE_TOKEN", "hunter2"));
     let post = |path: &str, token: &str| {
         let request = http1().post(served.url(path)).bearer_auth(token);
-        Reply::of(request.header("x-correlation-id", "c-1"))
+        HttpReply::of(request.header("x-correlation-id", "c-1"))
     };
     let granted = post("/rate/key-of-alice?canWait=false", "hunter2").await;
     post("/rate/key-of-alice?user=alice", "hunter2").await;
@@ -132,7 +132,7 @@ async fn response_log_follows_flags_and_omits_secrets() {
     // A client that disconnects while it waits.
     let gone = tokio::spawn(post("/rate/key-of-alice?canWait=true", "hunter2"));
     let debug = served.url("/debug/key-of-alice");
-    let look = || Reply::of(http1().get(&debug).bearer_auth("hunter2"));
+    let look = || HttpReply::of(http1().get(&debug).bearer_auth("hunter2"));
     eventually(async || look().await.json()["NumWaiting"] == 1).await;
     gone.abort();
     eventually(async || served.output.lock().contains("\"status\":499")).await;
@@ -179,9 +179,9 @@ async fn keys_file_is_reloaded_after_rename_link_and_error() {
     let served = LoggedServer::start(&mut home.tollgate(command));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
     let waiter = http1().post(served.url("/rate/k?canWait=true"));
-    let waiter = tokio::spawn(Reply::of(waiter));
+    let waiter = tokio::spawn(HttpReply::of(waiter));
     let debug = served.url("/debug/k");
-    eventually(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+    eventually(async || HttpReply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
 
     // The file is replaced by a rename; waiters follow the new limits.
     fs::rename(home.write("a/new.json", &keys(2)), home.path("a/keys.json")).unwrap();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::tls::{Ca, TlsUpstream, params, serve};
 use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
-use tollgate_testing::upstream::{Upstream, chat, http, json};
+use tollgate_testing::upstream::{TestUpstream, chat, http, json};
 
 /// Returns a chat request through this upstream.
 fn through(served: &Served, name: &str) -> reqwest::RequestBuilder {
@@ -110,7 +110,7 @@ async fn plain_upstream_behind_https_url_gives_hint() {
 #[tokio::test]
 async fn server_without_ca_warns_and_reaches_plain_upstream() {
     let secure = TlsUpstream::start(Ca::new("ours").certify("127.0.0.1"), &["h2"]).await;
-    let mut plain = Upstream::start().await;
+    let mut plain = TestUpstream::start().await;
     let upstreams = [("up", secure.url()), ("plain", format!("http://{}", plain.addr))];
     let served = serve(TestHome::new(), &upstreams, "", "/nowhere/ca.pem");
     let log = served.read("log");

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::command::LoggedServer;
 use super::command::eventually;
 use crate::cli::rig::TestHome;
-use tollgate_testing::http::{Reply, http1};
+use tollgate_testing::http::{HttpReply, http1};
 
 /// A daily quota, kept in a file.
 const DAILY: &str = "quotas: {k: {rpd: 100}}\nstore: {yaml: state/state.yaml, flush: 1h}\n\
@@ -19,7 +19,7 @@ fn command(home: &TestHome) -> Command {
 /// Returns the usage of `k` in a newly started server.
 async fn used(home: &TestHome) -> u64 {
     let served = LoggedServer::start(&mut command(home));
-    let stats = Reply::of(http1().get(served.url("/v1/stats/k"))).await.json();
+    let stats = HttpReply::of(http1().get(served.url("/v1/stats/k"))).await.json();
     tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     stats["limits"][0]["used"].as_u64().unwrap_or_else(|| panic!("{stats}"))
 }
@@ -61,7 +61,7 @@ async fn interrupted_drain_saves_usage() {
                  Content-Length: 9\r\n\r\n";
     wire.send(head).await.unwrap();
     let debug = served.url("/healthz");
-    eventually(async || Reply::of(http1().get(&debug)).await.status == 200).await;
+    eventually(async || HttpReply::of(http1().get(&debug)).await.status == 200).await;
     served.signal("-TERM");
     let gone = async || http1().get(served.url("/healthz")).send().await.is_err();
     eventually(gone).await;

@@ -1,5 +1,5 @@
 use serde_json::json;
-use tollgate_testing::http::{Reply, http1, post_json, reserve};
+use tollgate_testing::http::{HttpReply, http1, post_json, reserve};
 
 use super::process::Served;
 use crate::cli::rig::TestHome;
@@ -17,7 +17,7 @@ async fn usage_survives_server_restart() {
     served.terminate();
 
     let served = Served::spawn(&mut home.tollgate(SERVE));
-    let stats = Reply::of(http1().get(served.url("/v1/stats/a"))).await;
+    let stats = HttpReply::of(http1().get(served.url("/v1/stats/a"))).await;
     assert_eq!(stats.status, 200, "{stats:?}");
     assert_eq!(stats.json()["limits"][0]["used"], 37, "{stats:?}");
     served.terminate();

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{ADMIN, Rig, send, with_json};
 
 #[tokio::test]
-async fn api_routes_require_their_token() {
+async fn api_routes_require_matching_token() {
     let rig = Rig::with_tokens("", Some("client")).await;
     let send = async |method: &str, path: &str, token: Option<&str>| {
         let request = rig.request(method, path);

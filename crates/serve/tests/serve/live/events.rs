@@ -57,7 +57,7 @@ async fn snapshot_keys_match_the_limiter() {
 }
 
 #[tokio::test]
-async fn decisions_are_shown_in_their_second() {
+async fn decisions_are_shown_in_second_of_decision() {
     let rig = Rig::start("quotas: {k: {rpm: 10}}\nmargin: {percent: 0, lag: 0s}").await;
     let mut events = rig.events().await;
     events.next().await.unwrap();

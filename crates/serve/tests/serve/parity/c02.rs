@@ -11,7 +11,7 @@ async fn c02_disabled_parameters_are_refused() {
 }
 
 #[tokio::test]
-async fn c02_allowed_parameters_affect_only_their_request() {
+async fn c02_allowed_parameters_affect_only_one_request() {
     let rig = Rig::new("max_requests: 1, requests_can_set_rate: true").await;
     assert_eq!(rig.count_granted(5, "/rate/k?maxRequests=3").await, 3);
     assert_eq!(rig.post("/rate/k").await.status, 429);

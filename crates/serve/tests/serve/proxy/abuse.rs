@@ -3,9 +3,9 @@
 use std::io;
 
 use reqwest::{Body, RequestBuilder};
-use tollgate_testing::log::Log;
+use tollgate_testing::log_buffer::LogBuffer;
 
-use super::rig::{Proxy, Upstream, chat, http, json, raw};
+use super::rig::{Proxy, TestUpstream, chat, http, json, raw};
 
 /// A chat request of this length in bytes.
 fn long(bytes: usize) -> String {
@@ -21,7 +21,7 @@ fn in_chunks(text: &str) -> Body {
 
 #[tokio::test]
 async fn request_bodies_have_a_memory_budget() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let bounds = "bounds: {body: 1000, buffered: 1500}";
     let proxy = Proxy::serving(up.addr, bounds, "quotas: {gpt-4o: {concurrency: 1}}").await;
     let post = |body: Body| {
@@ -60,9 +60,9 @@ async fn request_bodies_have_a_memory_budget() {
 
 #[tokio::test]
 async fn connect_and_trace_are_refused_without_logging_targets() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
-    let log = Log::default();
+    let log = LogBuffer::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO);
     let subscriber = subscriber.with_writer(move || writer.clone()).finish();
@@ -82,7 +82,7 @@ async fn connect_and_trace_are_refused_without_logging_targets() {
 
 #[tokio::test]
 async fn encoded_path_is_charged_like_decoded_form() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let upstreams = [("up", up.addr, "gemini")];
     let paths = [
         "/v1beta/models/gemini-x%3AgenerateContent",
@@ -105,7 +105,7 @@ async fn encoded_path_is_charged_like_decoded_form() {
 
 #[tokio::test]
 async fn encoded_request_body_is_refused() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     for encoding in ["gzip", "br, identity", ""] {
         let refused = proxy.chat("gpt-4o").header("content-encoding", encoding).send();
@@ -123,7 +123,7 @@ async fn encoded_request_body_is_refused() {
 
 #[tokio::test]
 async fn extra_credential_does_not_change_the_key() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let with_made_up_keys = |post: RequestBuilder, n: usize, but: &str| {
         let all = [
             ("authorization", format!("Bearer sk-{n}")),
@@ -158,7 +158,7 @@ async fn extra_credential_does_not_change_the_key() {
 
 #[tokio::test]
 async fn responses_to_browsers_are_sandboxed() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     for (field, is_browser) in [
         (("sec-fetch-dest", "document"), true),

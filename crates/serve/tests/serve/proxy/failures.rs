@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::rig::{Exchange, Proxy, Upstream, chat, http, json};
+use super::rig::{Proxy, TestUpstream, UpstreamExchange, chat, http, json};
 
 /// Returns a closed port, which is reserved while the socket is held.
 fn closed_port() -> (TcpSocket, SocketAddr) {
@@ -17,7 +17,7 @@ fn closed_port() -> (TcpSocket, SocketAddr) {
 
 #[tokio::test]
 async fn failed_connection_releases_the_reservation() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let (_socket, closed) = closed_port();
     let two = [("closed", closed, "openai"), ("up", up.addr, "openai")];
     let proxy = Proxy::with(
@@ -43,7 +43,7 @@ async fn failed_connection_releases_the_reservation() {
 
 #[tokio::test]
 async fn hanging_upstream_times_out() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {upstream_timeout: 1s}", "").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut request = up.request().await;
@@ -55,7 +55,7 @@ async fn hanging_upstream_times_out() {
 
 #[tokio::test]
 async fn upstream_timeout_ends_with_the_headers() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {upstream_timeout: 1s}", "").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut request = up.request().await;
@@ -73,7 +73,7 @@ async fn upstream_timeout_ends_with_the_headers() {
 
 #[tokio::test]
 async fn invalid_responses_and_resets_are_bad_gateway() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(100_000));
@@ -95,7 +95,7 @@ async fn invalid_responses_and_resets_are_bad_gateway() {
 
 /// A request that a proxy has written to a reused connection.
 struct Reused {
-    up: Upstream,
+    up: TestUpstream,
     _proxy: Proxy,
     kept: TcpStream,
     sent: JoinHandle<u16>,
@@ -103,7 +103,7 @@ struct Reused {
 
 impl Reused {
     async fn start(method: &str) -> Self {
-        let mut up = Upstream::start().await;
+        let mut up = TestUpstream::start().await;
         let proxy = Proxy::to(up.addr, "").await;
         let send = || {
             let path = proxy.url("/up/v1/chat/completions");
@@ -159,10 +159,10 @@ async fn request_on_a_reset_connection_is_resent_if_idempotent() {
 }
 
 #[tokio::test]
-async fn request_that_was_read_is_resent_if_idempotent() {
+async fn request_read_by_upstream_is_resent_if_idempotent() {
     for (method, status) in [("POST", 502), ("GET", 200)] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
-        drop(Exchange::read(kept).await.expect("the second request"));
+        drop(UpstreamExchange::read(kept).await.expect("the second request"));
         if status == 200 {
             up.request().await.answer("200 OK", "", "{}").await;
         }
@@ -174,7 +174,7 @@ async fn request_that_was_read_is_resent_if_idempotent() {
 #[tokio::test]
 async fn failure_after_several_attempts_prevents_retries() {
     let (_socket, closed) = closed_port();
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let two = [("up", up.addr, "openai"), ("closed", closed, "openai")];
     for (attempts, field) in [(1, None), (2, Some("false"))] {
         let proxy = Proxy::with(&two, "", &format!("retry: {{attempts: {attempts}}}")).await;
@@ -197,8 +197,8 @@ async fn failure_after_several_attempts_prevents_retries() {
 
 #[tokio::test]
 async fn slow_streams_do_not_block_others() {
-    let mut up = Upstream::start().await;
-    let mut slow = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
+    let mut slow = TestUpstream::start().await;
     let two = [("slow", slow.addr, "openai"), ("up", up.addr, "openai")];
     let proxy = Proxy::with(&two, "", "").await;
     let (mut held, client) = (Vec::new(), http());

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 
-use super::rig::{Proxy, Upstream, chunks, raw};
+use super::rig::{Proxy, TestUpstream, chunks, raw};
 
 /// Responds with the request body, whole or in chunks that depend on the seed in the path.
 async fn echo(request: Request) -> Response<Body> {
@@ -76,7 +76,7 @@ async fn bodies_are_forwarded_unchanged() {
 
 #[tokio::test]
 async fn trailers_are_forwarded_if_accepted() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = "GET /up/v1/models HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\n\r\n";
     let addr = proxy.addr();
@@ -92,7 +92,7 @@ async fn trailers_are_forwarded_if_accepted() {
 
 #[tokio::test]
 async fn compressed_response_is_forwarded_unchanged() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {rpm: 9, tpm: 9000}}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").header("accept-encoding", "gzip").send());
     let request = up.request().await;
@@ -105,7 +105,7 @@ async fn compressed_response_is_forwarded_unchanged() {
 
 #[tokio::test]
 async fn uncharged_request_keeps_accept_encoding() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let get = super::rig::http().get(proxy.url("/up/v1/models"));
     let sent = tokio::spawn(get.header("accept-encoding", "gzip").send());
@@ -117,7 +117,7 @@ async fn uncharged_request_keeps_accept_encoding() {
 
 #[tokio::test]
 async fn head_response_keeps_content_length() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = "HEAD /up/v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let addr = proxy.addr();

@@ -5,11 +5,11 @@ use axum::http::{Request, Version};
 use http_body_util::BodyExt;
 use tollgate_testing::http::h2c;
 
-use super::rig::{Proxy, Upstream};
+use super::rig::{Proxy, TestUpstream};
 
 #[tokio::test]
 async fn http2_client_reaches_http1_upstream() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let post = Request::post(proxy.url("/up/v1/embeddings?a=1"))
         .header("te", "trailers")

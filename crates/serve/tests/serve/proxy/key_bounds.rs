@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::rig::{Proxy, Upstream, http};
+use super::rig::{Proxy, TestUpstream, http};
 
 /// More than any of the bounds of [`start`].
 const FLOOD: usize = 60;
 
 /// Starts a proxy in which one request exhausts each unnamed key for an hour, so that none is dropped.
 async fn start() -> Proxy {
-    let mut upstream = Upstream::start().await;
+    let mut upstream = TestUpstream::start().await;
     let addr = upstream.addr;
     tokio::spawn(async move {
         loop {
@@ -104,7 +104,7 @@ async fn floods_never_lock_out_named_keys() {
 
 #[tokio::test]
 async fn key_bounds_are_configurable_per_api() {
-    let upstream = Upstream::start().await;
+    let upstream = TestUpstream::start().await;
     let serve = "max_requests: 1\nwindow_millis: 3600000\n\
                  bounds: {keys: 40, rate_keys: 3, api_keys: 2, proxy_keys: 1}";
     let proxy = Proxy::serving(upstream.addr, serve, "unknown_key: {rpm: 1}").await;

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tollgate::quota::Dimension;
 use tollgate_simulate::Settings;
 
-use super::rig::{Proxy, Upstream, chat, http, json};
+use super::rig::{Proxy, TestUpstream, chat, http, json};
 
 async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -32,7 +32,7 @@ async fn enforcing_provider_refuses_no_request_under_load() {
 
 #[tokio::test]
 async fn request_is_charged_to_all_keys_or_none() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let scopes =
         "mode: reject\nscopes: [{header: x-tenant, prefix: 'tenant:'}, model, {key: account}]";
     let quotas = "quotas: {gpt-4o: {rpd: 10}, 'tenant:*': {rpd: 1}, account: {rpd: 10}}";
@@ -59,7 +59,7 @@ async fn request_is_charged_to_all_keys_or_none() {
 
 #[tokio::test]
 async fn api_key_is_found_everywhere_and_hashed() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let quotas = "quotas: {'api_key:*': {rpd: 1}}";
     let proxy = Proxy::serving(up.addr, "mode: reject\nscopes: [api_key]", quotas).await;
     // sha256("sk-secret") = 5ff89d...
@@ -88,7 +88,7 @@ async fn api_key_is_found_everywhere_and_hashed() {
 
 #[tokio::test]
 async fn reject_mode_refuses_with_retry_after() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let quotas = "quotas: {gpt-4o: {rpd: 1}}\nproviders: [openai]";
     for (name, serve, more) in [
         ("mode", "mode: reject", quotas),
@@ -121,7 +121,7 @@ async fn reject_mode_refuses_with_retry_after() {
 
 #[tokio::test]
 async fn impossible_request_and_full_queue_are_refused() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let quotas = "quotas: {small: {tpm: 10}, gpt-4o: {concurrency: 1}}\nwaiting: {max_waiting: 1}";
     let proxy = Proxy::to(up.addr, quotas).await;
     let huge = chat("small").replace("Hi", &"word ".repeat(100));
@@ -151,7 +151,7 @@ async fn impossible_request_and_full_queue_are_refused() {
 
 #[tokio::test]
 async fn upstream_429_is_retried_as_configured() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "retry: {attempts: 3}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     for status in ["429 Too Many Requests", "503 Service Unavailable"] {
@@ -174,7 +174,7 @@ async fn upstream_429_is_retried_as_configured() {
 
 #[tokio::test]
 async fn upstream_401_is_forwarded_without_retry() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "retry: {attempts: 3}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let body = r#"{"error": {"message": "no", "code": "invalid_api_key"}}"#;
@@ -187,7 +187,7 @@ async fn upstream_401_is_forwarded_without_retry() {
 
 #[tokio::test]
 async fn model_lists_are_not_charged() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "mode: reject", "unknown_key: refuse").await;
     assert_eq!(proxy.chat("unknown").send().await.unwrap().status(), 429);
     let sent = tokio::spawn(http().get(proxy.url("/up/v1/models")).send());
@@ -197,7 +197,7 @@ async fn model_lists_are_not_charged() {
 
 #[tokio::test]
 async fn stream_settles_with_reported_usage() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::with(
         &[("up", up.addr, "anthropic")],
         "",
@@ -230,7 +230,7 @@ const PROVIDER_LIMITS: &str = "providers: [openai]\nquotas: {gpt-4o: {rpm: 600, 
 #[tokio::test]
 async fn waiting_request_at_shutdown_gets_retry_after() {
     for provider in ["openai", "gemini"] {
-        let mut up = Upstream::start().await;
+        let mut up = TestUpstream::start().await;
         let upstreams = [("up", up.addr, provider)];
         let proxy = Proxy::with(&upstreams, "", "quotas: {gpt-4o: {concurrency: 1}}").await;
         let _first = tokio::spawn(proxy.chat("gpt-4o").send());

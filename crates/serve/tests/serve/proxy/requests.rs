@@ -2,11 +2,11 @@
 
 use tollgate_serve::Tokens;
 
-use super::rig::{Exchange, Proxy, Upstream, chat, field, http, json, raw};
+use super::rig::{Proxy, TestUpstream, UpstreamExchange, chat, field, http, json, raw};
 
 #[tokio::test]
 async fn hop_by_hop_and_own_headers_are_removed() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let body = chat("gpt-4o");
     let fields = "host: evil.example\r\nauthorization: Bearer sk-1\r\nx-two: a\r\nx-two: b\r\n\
@@ -62,7 +62,7 @@ async fn hop_by_hop_and_own_headers_are_removed() {
 
 #[tokio::test]
 async fn paths_and_queries_are_forwarded_unchanged() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     for target in ["/v1/models/a%2Fb%20c:x?key=1&a=%20+%zz", "/v1//x/", "/?a", ""] {
         let head =
@@ -79,7 +79,7 @@ async fn paths_and_queries_are_forwarded_unchanged() {
 
 #[tokio::test]
 async fn request_cannot_choose_upstream_host() {
-    let (mut up, mut evil) = (Upstream::start().await, Upstream::start().await);
+    let (mut up, mut evil) = (TestUpstream::start().await, TestUpstream::start().await);
     let proxy = Proxy::to(up.addr, "").await;
     let host = evil.addr;
     let fields = format!("host: {host}\r\nx-forwarded-host: {host}\r\nforwarded: host={host}\r\n");
@@ -103,7 +103,7 @@ async fn request_cannot_choose_upstream_host() {
 
 #[tokio::test]
 async fn redirect_is_forwarded_not_followed() {
-    let (mut up, mut other) = (Upstream::start().await, Upstream::start().await);
+    let (mut up, mut other) = (TestUpstream::start().await, TestUpstream::start().await);
     let proxy = Proxy::to(up.addr, "").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let location = format!("http://{}/v1", other.addr);
@@ -118,7 +118,7 @@ async fn redirect_is_forwarded_not_followed() {
 #[tokio::test]
 async fn expect_continue_is_answered_and_not_forwarded() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let mut client = tokio::net::TcpStream::connect(proxy.addr()).await.unwrap();
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
@@ -138,7 +138,7 @@ async fn expect_continue_is_answered_and_not_forwarded() {
 
 #[tokio::test]
 async fn websocket_is_refused_and_other_upgrades_ignored() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let head = |protocol: &str| {
         format!(
@@ -162,7 +162,7 @@ async fn websocket_is_refused_and_other_upgrades_ignored() {
 
 #[tokio::test]
 async fn unknown_upstream_error_lists_upstreams() {
-    let up = Upstream::start().await;
+    let up = TestUpstream::start().await;
     let two = [("up", up.addr, "openai"), ("claude", up.addr, "anthropic")];
     let proxy = Proxy::with(&two, "", "").await;
     for path in ["/opnai/v1/models", "/opnai", "/UP/v1/models"] {
@@ -177,7 +177,7 @@ async fn unknown_upstream_error_lists_upstreams() {
 
 #[tokio::test]
 async fn oversized_body_is_refused_and_not_forwarded() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {body: 1000}", "").await;
     let post = |body: reqwest::Body| http().post(proxy.url("/up/v1/embeddings")).body(body).send();
     let stated = post(vec![b'x'; 1_001].into()).await.unwrap();
@@ -199,7 +199,7 @@ async fn oversized_body_is_refused_and_not_forwarded() {
 
 #[tokio::test]
 async fn slow_request_body_times_out() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {body_timeout: 20ms}", "").await;
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\
         connection: close\r\n\r\n{";
@@ -210,7 +210,7 @@ async fn slow_request_body_times_out() {
 
 #[tokio::test]
 async fn oversized_key_is_refused() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {key: 20}", "").await;
     let response = proxy.chat(&"m".repeat(21)).send().await.unwrap();
     assert_eq!(response.status(), 400);
@@ -223,14 +223,14 @@ async fn oversized_key_is_refused() {
 
 #[tokio::test]
 async fn chunked_request_is_forwarded_with_content_length() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let body = chat("gpt-4o");
     let (first, second) = body.split_at(10);
     let parts = [first, second].map(|part| Ok::<_, std::io::Error>(part.to_owned()));
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(parts));
     let sent = tokio::spawn(http().post(proxy.url("/up/v1/chat/completions")).body(stream).send());
-    let request: Exchange = up.request().await;
+    let request: UpstreamExchange = up.request().await;
     assert_eq!(request.field("content-length"), Some(&*body.len().to_string()));
     assert_eq!((request.field("transfer-encoding"), &*request.body), (None, body.as_bytes()));
     request.answer("200 OK", "", "{}").await;
@@ -239,7 +239,7 @@ async fn chunked_request_is_forwarded_with_content_length() {
 
 #[tokio::test]
 async fn server_token_is_not_forwarded() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let url = format!("http://{}", up.addr);
     let text = format!(
         "serve: {{listen: '127.0.0.1:0', upstreams: {{up: {{base_url: '{url}', provider: openai}}}}}}"
@@ -268,7 +268,7 @@ async fn server_token_is_not_forwarded() {
 
 #[tokio::test]
 async fn waiting_requests_are_bounded() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "bounds: {waiting: 1}", "").await;
     let first = tokio::spawn(proxy.chat("gpt-4o").send());
     let request = up.request().await;

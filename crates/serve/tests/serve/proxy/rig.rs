@@ -8,7 +8,7 @@ use tollgate::config::Config;
 use tollgate_serve::{Server, Tokens};
 
 pub(super) use tollgate_testing::upstream::{
-    Exchange, Upstream, chat, field, http, json, listen, raw,
+    TestUpstream, UpstreamExchange, chat, field, http, json, listen, raw,
 };
 
 /// A server with the upstream `up`, of the provider `openai` unless configured otherwise.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 
-use super::rig::{Proxy, Upstream, listen, raw};
+use super::rig::{Proxy, TestUpstream, listen, raw};
 
 #[tokio::test]
 async fn chunk_is_delivered_before_the_next_is_sent() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {rpm: 9, tpm: 9000}}").await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").send());
     let mut request = up.request().await;
@@ -31,7 +31,7 @@ async fn chunk_is_delivered_before_the_next_is_sent() {
 
 #[tokio::test]
 async fn disconnect_cancels_upstream_and_admits_next() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {concurrency: 1}}").await;
     // Once before the response, once within it.
     let early = tokio::spawn(proxy.chat("gpt-4o").send());
@@ -53,7 +53,7 @@ async fn disconnect_cancels_upstream_and_admits_next() {
 
 #[tokio::test]
 async fn disconnected_client_leaves_the_proxy_queue() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {concurrency: 1}}").await;
     let first = tokio::spawn(proxy.chat("gpt-4o").send());
     let request = up.request().await;
@@ -77,7 +77,7 @@ async fn disconnected_client_leaves_the_proxy_queue() {
 
 #[tokio::test]
 async fn broken_upstream_stream_breaks_the_response() {
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let text = super::rig::chat("gpt-4o");
     let head = format!(
@@ -124,7 +124,7 @@ async fn slow_client_applies_backpressure_to_one_stream() {
         })
     })
     .await;
-    let mut up = Upstream::start().await;
+    let mut up = TestUpstream::start().await;
     let two = [("endless", endless, "openai"), ("up", up.addr, "openai")];
     let proxy = Proxy::with(&two, "", "").await;
     let get = super::rig::http().get(proxy.url("/endless/v1/models"));
