@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_does_not_read_a_pending_frame_is_cut_off() {
+    fn client_not_reading_pending_frame_is_disconnected() {
         let (mut reaper, activity) = (reaper(), Arc::new(Activity::default()));
         reaper.add(&activity);
         let (open, mut frame) = (activity.start_request(Version::HTTP_2), None);

@@ -132,7 +132,8 @@ impl Provider {
         let random_output = rng.output(self.settings.output);
         let desired = request.requested_output().unwrap_or(random_output);
         let output = request.output(desired);
-        let latency = rng.latency(self.settings.latency);
+        let (shortest, longest) = self.settings.latency;
+        let latency = rng.latency(shortest, longest);
         let model = self.model(format, request.model());
         let (cache_read, cache_write) = model.cache.lookup(now, request.prefixes());
         let usage = SimulatedUsage {

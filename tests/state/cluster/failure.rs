@@ -67,12 +67,12 @@ fn send_command(address: SocketAddr, command: &str) -> String {
 fn interrupt_repeatedly(cut: ServerAction, restore: ServerAction, cause: &str) {
     std::thread::scope(|scope| {
         for mode in [OnFailure::Closed, OnFailure::LocalShare, OnFailure::Open] {
-            scope.spawn(move || interrupt_in_mode(mode, (cut, restore), cause));
+            scope.spawn(move || interrupt_in_mode(mode, cut, restore, cause));
         }
     });
 }
 
-fn interrupt_in_mode(mode: OnFailure, (cut, restore): (ServerAction, ServerAction), cause: &str) {
+fn interrupt_in_mode(mode: OnFailure, cut: ServerAction, restore: ServerAction, cause: &str) {
     let rounds = full_or(50, 10);
     let limit = 4 * rounds;
     let bound = match mode {

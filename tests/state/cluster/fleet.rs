@@ -131,13 +131,14 @@ impl Worker {
 
 /// Returns the requests or tokens by which a provider's quota would have been exceeded.
 pub(super) fn excess(sent: &[Sent]) -> u64 {
-    let requests = bucket_excess(sent, (RPM, 60_000_000_000), BURST);
-    let day = bucket_excess(sent, (RPD, 86_400_000_000_000), RPD);
+    let requests = bucket_excess(sent, RPM, 60_000_000_000, BURST);
+    let day = bucket_excess(sent, RPD, 86_400_000_000_000, RPD);
     requests.max(day).max(window_excess(sent))
 }
 
-/// Returns the largest deficit of a bucket with the full burst and an exact refill.
-fn bucket_excess(sent: &[Sent], (amount, window): (u64, u64), burst: u64) -> u64 {
+/// Returns the largest deficit of a bucket with the full burst and an exact refill of `amount` per `window`
+/// nanoseconds.
+fn bucket_excess(sent: &[Sent], amount: u64, window: u64, burst: u64) -> u64 {
     let (full, token) = (i128::from(burst) * i128::from(window), i128::from(window));
     let (mut level, mut last, mut worst) = (full, Timestamp::UNIX_EPOCH, 0);
     for &(at, _) in sent {

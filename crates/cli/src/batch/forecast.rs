@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remaining_time_is_that_of_slowest_model() {
+    fn remaining_time_equals_slowest_model() {
         let mut forecast = Forecast::default();
         for second in 0..10 {
             forecast.add("fast", Duration::from_secs(second));

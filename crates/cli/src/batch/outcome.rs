@@ -77,7 +77,7 @@ impl Outcome {
             line: self.line,
             request_hash: self.hash,
         };
-        serde_json::to_writer(&mut *buf, &wire).expect("strings and numbers always serialise");
+        serde_json::to_writer(&mut *buf, &wire).expect("strings and numbers always serialize");
         buf.push(b'\n');
     }
 }

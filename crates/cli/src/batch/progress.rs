@@ -202,9 +202,12 @@ const MODELS: usize = 3;
 mod tests {
     use super::*;
 
-    fn usage_of(model: &str, rpm: (u64, u64), tpm: (u64, u64)) -> ModelUsage {
-        let gauge = |(used, limit)| Gauge { used, limit };
-        ModelUsage { model: model.to_owned(), rpm: gauge(rpm), tpm: gauge(tpm) }
+    fn usage_of(model: &str, rpm: Gauge, tpm: Gauge) -> ModelUsage {
+        ModelUsage { model: model.to_owned(), rpm, tpm }
+    }
+
+    fn gauge(used: u64, limit: u64) -> Gauge {
+        Gauge { used, limit }
     }
 
     #[test]
@@ -212,7 +215,7 @@ mod tests {
         let snapshot = Snapshot {
             done: 1_234,
             failed: 2,
-            models: vec![usage_of("m", (480, 500), (29_000, 0))],
+            models: vec![usage_of("m", gauge(480, 500), gauge(29_000, 0))],
             rate_limited: 1,
             ..Snapshot::default()
         };
@@ -226,10 +229,10 @@ mod tests {
     #[test]
     fn status_lists_models_with_highest_usage_first() {
         let models = vec![
-            usage_of("a", (5, 500), (0, 0)),
-            usage_of("b", (1, 500), (90, 100)),
-            usage_of("c", (0, 500), (0, 0)),
-            usage_of("d", (100, 500), (0, 0)),
+            usage_of("a", gauge(5, 500), gauge(0, 0)),
+            usage_of("b", gauge(1, 500), gauge(90, 100)),
+            usage_of("c", gauge(0, 500), gauge(0, 0)),
+            usage_of("d", gauge(100, 500), gauge(0, 0)),
         ];
         let snapshot = Snapshot { models, ..Snapshot::default() };
         assert_eq!(

@@ -85,7 +85,7 @@ impl Report {
 
     /// Returns the report as pretty-printed JSON with a trailing newline.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("numbers always serialise");
+        let mut json = serde_json::to_string_pretty(self).expect("numbers always serialize");
         json.push('\n');
         json
     }
@@ -134,9 +134,9 @@ impl fmt::Display for Report {
     /// a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = plain_table([Left, Right, Left, Left], self.rows());
-        // A unit follows its value.
-        if let Some(values) = table.column_mut(1) {
-            values.set_padding((0, 1));
+        // A unit follows its number.
+        if let Some(numbers) = table.column_mut(1) {
+            numbers.set_padding((0, 1));
         }
         f.write_str(&table.trim_fmt())?;
         if self.failures.is_empty() {
@@ -154,23 +154,29 @@ impl fmt::Display for Report {
 /// The highest plausible utilization, allowing for rounding in short runs.
 const FASTEST: f64 = 1.1;
 
-/// Returns the cells of a row: name, value, unit and note.
-fn row(name: &str, (value, unit): (String, &str), note: &str) -> [String; 4] {
-    [name.to_owned(), value, unit.to_owned(), note.to_owned()]
+/// A formatted number and its unit.
+struct Measurement {
+    number: String,
+    unit: &'static str,
 }
 
-fn count(number: u64) -> (String, &'static str) {
-    (whole(number), "")
+/// Returns the cells of a row: name, number, unit and note.
+fn row(name: &str, measured: Measurement, note: &str) -> [String; 4] {
+    [name.to_owned(), measured.number, measured.unit.to_owned(), note.to_owned()]
 }
 
-fn seconds(seconds: f64) -> (String, &'static str) {
-    (format!("{seconds:.2}"), "s")
+fn count(number: u64) -> Measurement {
+    Measurement { number: whole(number), unit: "" }
 }
 
-fn percent(share: Option<f64>) -> (String, &'static str) {
+fn seconds(seconds: f64) -> Measurement {
+    Measurement { number: format!("{seconds:.2}"), unit: "s" }
+}
+
+fn percent(share: Option<f64>) -> Measurement {
     match share {
-        Some(share) => (format!("{:.1}", share * 100.0), "%"),
-        None => ("-".to_owned(), ""),
+        Some(share) => Measurement { number: format!("{:.1}", share * 100.0), unit: "%" },
+        None => Measurement { number: "-".to_owned(), unit: "" },
     }
 }
 

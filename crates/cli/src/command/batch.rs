@@ -28,7 +28,7 @@ pub struct BatchArgs {
     #[arg(long, value_name = "FILE")]
     pub errors: Option<PathBuf>,
 
-    /// Action if input lines have changed since an earlier run answered them
+    /// Action if input lines have changed since an earlier run finished them
     ///
     /// Each result contains a hash of its request (path and exact body). A line with the custom_id
     /// of a result (or its line number, if it has no custom_id) but another hash has changed.

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_responses_free_their_memory() {
+    fn dropped_responses_free_memory() {
         let cache = Arc::new(ResponseCache::new(MINUTE, 3_000));
         for round in 1..9 {
             for n in 1..=3 {

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_count_for_their_second() {
+    fn decisions_count_in_second_of_decision() {
         let mut history = History::new(at(10 * SECOND), totals(100, 7, 0));
         history.record(at(10 * SECOND + SECOND / 2), totals(103, 7, 1));
         history.record(at(11 * SECOND), totals(104, 9, 1));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn history_survives_a_clock_that_was_set_back() {
+    fn history_survives_clock_set_back() {
         let mut history = History::new(at(10 * SECOND), Totals::default());
         history.record(at(3 * SECOND), totals(2, 0, 0));
         history.record(at(10 * SECOND), totals(5, 0, 0));

@@ -11,6 +11,7 @@ use super::ResponseFuture;
 use super::grants::{self, GrantLimitReached, Grants};
 use super::limit_table::Limits;
 use super::path_segment::{self, EMPTY_KEY};
+use super::rate_error::RateError;
 use super::rate_query::RateQuery;
 use super::response_format::ResponseFormat;
 use crate::app::App;
@@ -24,7 +25,7 @@ pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) ->
     let segment = request.uri().path().strip_prefix("/rate/").unwrap_or_default();
     let key = match path_segment::decode(segment, app.serve.bounds.key, EMPTY_KEY) {
         Ok(key) => key,
-        Err(error) => return ready_response(format.error((StatusCode::BAD_REQUEST, error))),
+        Err(error) => return ready_response(format.error(RateError::invalid(error))),
     };
     let table = app.rate.table();
     let query = match RateQuery::parse(request.uri(), table.allowed) {
@@ -44,13 +45,13 @@ pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) ->
 
 /// Handles `/rate/`: a request without a key.
 pub(super) async fn missing_key(request: Request<Body>) -> Response<Body> {
-    ResponseFormat::of(request.headers()).error((StatusCode::BAD_REQUEST, EMPTY_KEY))
+    ResponseFormat::of(request.headers()).error(RateError::invalid(EMPTY_KEY))
 }
 
 /// Handles `/rate/{key}` with another method.
 pub(super) async fn method_not_allowed(request: Request<Body>) -> Response<Body> {
-    let error = (StatusCode::METHOD_NOT_ALLOWED, "method not allowed; use GET or POST");
-    let mut response = ResponseFormat::of(request.headers()).error(error);
+    let (status, text) = (StatusCode::METHOD_NOT_ALLOWED, "method not allowed; use GET or POST");
+    let mut response = ResponseFormat::of(request.headers()).error(RateError { status, text });
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
     response
 }
@@ -70,8 +71,7 @@ impl WaitingRequest {
         // A request that may not wait only waits for the backend, not in the queue.
         let _waiting = match self.query.can_wait.then(|| self.app.waiting.try_acquire()) {
             Some(Err(_)) => {
-                let busy = (StatusCode::SERVICE_UNAVAILABLE, "the wait queue is full");
-                return self.format.error(busy);
+                return self.format.error(RateError::busy("the wait queue is full"));
             }
             waiting => waiting,
         };
@@ -118,9 +118,7 @@ fn respond(
 ) -> Response<Body> {
     match result.map(|permit| Grants::issue(app, permit, key, tokens)) {
         Ok(Ok(id)) => format.granted(id),
-        Ok(Err(GrantLimitReached)) => {
-            format.error((StatusCode::SERVICE_UNAVAILABLE, "too many open grants"))
-        }
+        Ok(Err(GrantLimitReached)) => format.error(RateError::busy("too many open grants")),
         Err(error) => {
             app.rate.denied.count(key, limits.window, app.limiter.now());
             format.refused(&app.limiter, key, &grants::cost(tokens), &error)

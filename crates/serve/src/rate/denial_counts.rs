@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_are_counted_within_their_window() {
+    fn denials_count_until_window_ends() {
         let denied = DenialCounts::default();
         let window = Duration::from_nanos(10);
         [0, 9].iter().for_each(|&now| denied.count("k", window, at(now)));

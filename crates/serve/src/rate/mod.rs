@@ -16,6 +16,7 @@ mod grants;
 mod held_permits;
 mod limit_table;
 mod path_segment;
+mod rate_error;
 mod rate_query;
 mod rate_service;
 mod response_format;

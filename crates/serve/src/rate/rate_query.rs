@@ -3,6 +3,7 @@ use std::time::Duration;
 use axum::extract::Query;
 use axum::http::{StatusCode, Uri};
 
+use super::rate_error::RateError;
 use tollgate::provider::duration;
 
 /// The query parameters of a request to `/rate`.
@@ -22,25 +23,22 @@ pub(super) struct AllowedParameters {
     pub(super) can_set_queue: bool,
 }
 
-/// The status and text of an error. The texts are part of GoCC's protocol.
-pub(super) type QueryError = (StatusCode, &'static str);
-
 impl RateQuery {
     /// Parses the query of a URI. Empty values are ignored; the first of repeated parameters counts.
-    pub(super) fn parse(uri: &Uri, allowed: AllowedParameters) -> Result<Self, QueryError> {
+    pub(super) fn parse(uri: &Uri, allowed: AllowedParameters) -> Result<Self, RateError> {
         if uri.query().is_none() {
             return Ok(Self::default());
         }
         let pairs: Vec<(String, String)> = match Query::try_from_uri(uri) {
             Ok(Query(pairs)) => pairs,
-            Err(_) => return Err(bad("failed to parse the query")),
+            Err(_) => return Err(RateError::invalid("failed to parse the query")),
         };
         let value_of = |name: &str| {
             let pair = pairs.iter().find(|(known, _)| known == name);
             pair.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
         };
         let can_wait = value_of("canWait").map(parse_bool);
-        let can_wait = can_wait.unwrap_or(Some(false)).ok_or(bad(BAD_WAIT))?;
+        let can_wait = can_wait.unwrap_or(Some(false)).ok_or(RateError::invalid(BAD_WAIT))?;
         let max_requests =
             number(value_of("maxRequests"), allowed.can_set_rate, BAD_RATE, RATE_DISABLED)?;
         let max_in_queue = number(
@@ -49,8 +47,10 @@ impl RateQuery {
             BAD_QUEUE,
             QUEUE_DISABLED,
         )?;
-        let tokens = value_of("tokens").map(|value| value.parse().map_err(|_| bad(BAD_TOKENS)));
-        let timeout = value_of("timeout").map(|value| timeout(value).ok_or(bad(BAD_TIMEOUT)));
+        let tokens = value_of("tokens")
+            .map(|value| value.parse().map_err(|_| RateError::invalid(BAD_TOKENS)));
+        let timeout =
+            value_of("timeout").map(|value| timeout(value).ok_or(RateError::invalid(BAD_TIMEOUT)));
         Ok(Self {
             can_wait,
             max_requests: within(max_requests, 1, RATE_OUT_OF_BOUNDS)?,
@@ -76,17 +76,18 @@ fn number(
     is_allowed: bool,
     unreadable: &'static str,
     disabled: &'static str,
-) -> Result<Option<i32>, QueryError> {
-    let number = value.map(|value| value.parse().map_err(|_| bad(unreadable))).transpose()?;
+) -> Result<Option<i32>, RateError> {
+    let number =
+        value.map(|value| value.parse().map_err(|_| RateError::invalid(unreadable))).transpose()?;
     match number.filter(|&number| number != -1) {
-        Some(_) if !is_allowed => Err((StatusCode::FORBIDDEN, disabled)),
+        Some(_) if !is_allowed => Err(RateError { status: StatusCode::FORBIDDEN, text: disabled }),
         number => Ok(number),
     }
 }
 
-fn within(number: Option<i32>, min: i32, text: &'static str) -> Result<Option<u32>, QueryError> {
+fn within(number: Option<i32>, min: i32, text: &'static str) -> Result<Option<u32>, RateError> {
     match number {
-        Some(number) if !(min..=MAX).contains(&number) => Err(bad(text)),
+        Some(number) if !(min..=MAX).contains(&number) => Err(RateError::invalid(text)),
         number => Ok(number.and_then(|number| u32::try_from(number).ok())),
     }
 }
@@ -95,10 +96,6 @@ fn within(number: Option<i32>, min: i32, text: &'static str) -> Result<Option<u3
 fn timeout(text: &str) -> Option<Duration> {
     let seconds = || Duration::try_from_secs_f64(text.parse().ok()?).ok();
     duration::go(text).or_else(seconds)
-}
-
-fn bad(text: &'static str) -> QueryError {
-    (StatusCode::BAD_REQUEST, text)
 }
 
 const BAD_WAIT: &str = "failed to parse canWait query parameter";
@@ -123,7 +120,7 @@ mod tests {
 
     fn parse(query: &str, allowed: AllowedParameters) -> Result<RateQuery, (u16, &'static str)> {
         let uri = format!("/rate/k{query}").parse().unwrap();
-        RateQuery::parse(&uri, allowed).map_err(|(status, text)| (status.as_u16(), text))
+        RateQuery::parse(&uri, allowed).map_err(|error| (error.status.as_u16(), error.text))
     }
 
     #[test]

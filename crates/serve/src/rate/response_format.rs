@@ -5,6 +5,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 
 use super::accept::prefers_json;
+use super::rate_error::RateError;
 use crate::problem::Problem;
 use tollgate::limiter::{AcquireError, Limiter};
 use tollgate::middleware::ScopeKey;
@@ -40,7 +41,8 @@ impl ResponseFormat {
     }
 
     /// Returns the response to an invalid request.
-    pub(super) fn error(self, (status, text): (StatusCode, &'static str)) -> Response<Body> {
+    pub(super) fn error(self, error: RateError) -> Response<Body> {
+        let RateError { status, text } = error;
         let code = match status {
             StatusCode::FORBIDDEN => "disabled",
             StatusCode::NOT_FOUND => "not_found",

@@ -5,6 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 
 use super::path_segment::{self, EMPTY_ID, EMPTY_KEY};
+use super::rate_error::RateError;
 use super::response_format::{ResponseFormat, empty};
 use super::returned_grants::ReturnError;
 use crate::app::App;
@@ -20,20 +21,21 @@ pub(super) async fn return_grant(State(app): State<Arc<App>>, request: Request) 
 
 /// Handles a request without an id.
 pub(super) async fn missing_id(request: Request) -> Response<Body> {
-    ResponseFormat::of(request.headers()).error((StatusCode::BAD_REQUEST, EMPTY_ID))
+    ResponseFormat::of(request.headers()).error(RateError::invalid(EMPTY_ID))
 }
 
-fn try_return(app: &App, path: &str) -> Result<(), (StatusCode, &'static str)> {
+fn try_return(app: &App, path: &str) -> Result<(), RateError> {
     let rest = path.strip_prefix("/rate/").unwrap_or_default();
     let (key, id) = rest.split_once('/').unwrap_or((rest, ""));
-    let bad = |error| (StatusCode::BAD_REQUEST, error);
-    let key = path_segment::decode(key, app.serve.bounds.key, EMPTY_KEY).map_err(bad)?;
-    let id = path_segment::decode(id, MAX_ID_LENGTH, EMPTY_ID).map_err(bad)?;
+    let key =
+        path_segment::decode(key, app.serve.bounds.key, EMPTY_KEY).map_err(RateError::invalid)?;
+    let id = path_segment::decode(id, MAX_ID_LENGTH, EMPTY_ID).map_err(RateError::invalid)?;
     app.rate.grants.return_grant(&app.limiter, &key, &id).map_err(|error| match error {
         ReturnError::AlreadyReturned => {
-            (StatusCode::NOT_FOUND, "no active grant of this key has this id")
+            let text = "no active grant of this key has this id";
+            RateError { status: StatusCode::NOT_FOUND, text }
         }
-        ReturnError::Full => (StatusCode::SERVICE_UNAVAILABLE, "too many grants were returned"),
+        ReturnError::Full => RateError::busy("too many grants were returned"),
     })
 }
 

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_out_of_order_are_kept_until_their_own_expiry() {
+    fn returns_out_of_order_are_kept_until_expiry() {
         let mut returned = ReturnedGrants::default();
         assert_eq!(returned.record(7, 2, at(150), at(98)), Ok(()));
         assert_eq!(returned.record(7, 1, at(100), at(99)), Ok(()));

@@ -81,7 +81,11 @@ impl Responder<'_> {
             None => self.message_events(),
         });
         events.push((ended, json!({"response": self.response(true)})));
-        events.into_iter().enumerate().map(|(number, event)| frame(number, event)).collect()
+        events
+            .into_iter()
+            .enumerate()
+            .map(|(number, (name, event))| frame(number, name, event))
+            .collect()
     }
 
     fn message_events(&self) -> Vec<Event> {
@@ -111,7 +115,7 @@ impl Responder<'_> {
 }
 
 /// Formats one event of a Responses stream.
-fn frame(number: usize, (name, mut event): Event) -> Bytes {
+fn frame(number: usize, name: &str, mut event: Value) -> Bytes {
     event["type"] = json!(name);
     event["sequence_number"] = json!(number);
     if event.get("response").is_none() {

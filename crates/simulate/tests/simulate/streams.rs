@@ -52,7 +52,7 @@ fn every_choice_is_streamed_to_the_end() {
 }
 
 #[test]
-fn completions_stream_their_text() {
+fn completions_stream_text() {
     let body = streamed(json!({"model": "m", "prompt": "Say"}), 5);
     let reply = post(Settings::default(), "/v1/completions", &body);
     let events = events(&reply);

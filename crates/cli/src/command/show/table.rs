@@ -223,8 +223,13 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
 
-    fn limit(dimension: &str, window: Option<Window>, usage: (u64, u64, u64)) -> LimitUsage {
-        let (used, held, limit) = usage;
+    fn limit(
+        dimension: &str,
+        window: Option<Window>,
+        used: u64,
+        held: u64,
+        limit: u64,
+    ) -> LimitUsage {
         LimitUsage {
             dimension: dimension.to_owned(),
             window,
@@ -239,9 +244,9 @@ mod tests {
 
     fn keys() -> Vec<KeyUsage> {
         let limits = vec![
-            limit("requests", Some(Window::MINUTE), (12, 0, 500)),
-            limit("tokens", Some(Window::MINUTE), (24_000, 1_000, 30_000)),
-            limit("concurrency", None, (0, 0, 8)),
+            limit("requests", Some(Window::MINUTE), 12, 0, 500),
+            limit("tokens", Some(Window::MINUTE), 24_000, 1_000, 30_000),
+            limit("concurrency", None, 0, 0, 8),
         ];
         vec![
             KeyUsage { key: "gpt-4o".to_owned(), quota: None, limits, cooling_until: None },
@@ -302,7 +307,7 @@ evil\\u{1b}[31m  (cooling down, resumes …
 
     #[test]
     fn reduced_and_unknown_limits_are_labeled() {
-        let mut reduced = limit("requests", Some(Window::DAY), (1, 0, 5));
+        let mut reduced = limit("requests", Some(Window::DAY), 1, 0, 5);
         reduced.original = Some(10);
         assert_eq!(LimitRow::new(&reduced, NOW).note, "reduced from 10, resets in 12s");
         let unknown = LimitUsage { limit: None, original: None, ..reduced };

@@ -123,7 +123,7 @@ impl Harness {
                 .settle(model.id, now, |_| Ok::<_, ReservationError>(Cost::new().tokens(tokens))),
             _ => self.reservations.release(model.id, now),
         };
-        if model.check(result.map(|ended| (ended.outcome, ended.ended_at)), (outcome, now)) {
+        if model.check(result.map(|ended| (ended.outcome, ended.ended_at)), outcome, now) {
             model.ended = Some((outcome, now));
             self.charged += tokens;
         }
@@ -135,7 +135,7 @@ impl Harness {
         let ttl = ttl.unwrap_or(model.ttl);
         let result = self.reservations.renew(model.id, now, Some(ttl));
         let result = result.map(|reservation| (Outcome::Closed, reservation.expires_at));
-        if model.check(result, (Outcome::Closed, now + ttl)) {
+        if model.check(result, Outcome::Closed, now + ttl) {
             (model.ttl, model.expires_at) = (ttl, now + ttl);
         }
     }
@@ -202,10 +202,11 @@ impl Model {
     fn check(
         &self,
         result: Result<(Outcome, Timestamp), ReservationError>,
-        done: (Outcome, Timestamp),
+        outcome: Outcome,
+        at: Timestamp,
     ) -> bool {
         match (result, self.ended) {
-            (Ok(actual), None) => assert_eq!(actual, done),
+            (Ok(actual), None) => assert_eq!(actual, (outcome, at)),
             (Err(ReservationError::Ended(actual)), Some(ended)) => {
                 assert_eq!((actual.outcome, actual.ended_at), ended);
             }

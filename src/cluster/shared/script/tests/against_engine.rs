@@ -77,7 +77,7 @@ fn compare(server: &mut Server, seed: u64, steps: &[Step]) {
     let first = &steps[0];
     let parts = [first.call.part(&first.rules)];
     let first_response = server.call(&first.call.call(&parts, first.now), first.now);
-    assert_same(&first_response, first, (seed, 0));
+    assert_same(&first_response, first, seed, 0);
     let mut calls = Pipeline::new();
     for step in &steps[1..] {
         let parts = [step.call.part(&step.rules)];
@@ -87,11 +87,11 @@ fn compare(server: &mut Server, seed: u64, steps: &[Step]) {
         let parts = [step.call.part(&step.rules)];
         let response = Response::read(&step.call.call(&parts, step.now), &value);
         let response = response.unwrap_or_else(|error| panic!("{error}: {value:?}"));
-        assert_same(&response, step, (seed, index));
+        assert_same(&response, step, seed, index);
     }
 }
 
-fn assert_same(response: &Response, step: &Step, at: (u64, usize)) {
+fn assert_same(response: &Response, step: &Step, seed: u64, index: usize) {
     let Step { call, rules, now, expected_result, levels, tolerance } = step;
     let view = &response.views[0].buckets[..];
     let close = |a: u64, b: u64| a.abs_diff(b) <= *tolerance;
@@ -114,7 +114,7 @@ fn assert_same(response: &Response, step: &Step, at: (u64, usize)) {
     let limits: Vec<_> = rules.iter().map(|rule| (rule.limit(), rule.holds())).collect();
     assert!(
         agree && levels_agree,
-        "{at:?} at {now}: {call:?}\n script {:?} {view:?}\n engine {expected_result:?} {levels:?}\n {limits:?}",
+        "seed {seed}, step {index} at {now}: {call:?}\n script {:?} {view:?}\n engine {expected_result:?} {levels:?}\n {limits:?}",
         response.outcome
     );
 }
