@@ -54,7 +54,7 @@ impl Refused {
     }
 
     /// Returns the levels of the request's keys at the time of the refusal, one for each in its order, if
-    /// the request asked for them.
+    /// they were requested.
     #[cfg(feature = "axum")]
     pub(crate) fn levels(&self) -> Option<&[LimitLevels]> {
         self.levels.as_ref().map(|levels| &levels[..])

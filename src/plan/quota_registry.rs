@@ -259,7 +259,7 @@ impl QuotaRegistry {
         let plan = Plan::new(&part, profile.as_ref(), self.margin, self.last_id, version);
         let plan = if origin == QuotaOrigin::Learned { plan.lenient() } else { plan };
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
-        // Learned quotas are as many as the keys that clients send, so they are bounded.
+        // Each key that a client sends may learn a quota, so their number is bounded.
         let is_own = shared.is_some() || !Pattern::is_one(name);
         let plan = match is_own && origin != QuotaOrigin::Learned {
             true => plan.reserved(),

@@ -183,7 +183,7 @@ struct Event<'a> {
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    /// OpenAI and those that copy it.
+    /// OpenAI and compatible servers.
     #[serde(borrow, default)]
     choices: Option<&'a RawValue>,
     /// Gemini.

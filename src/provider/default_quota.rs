@@ -243,7 +243,7 @@ mod tests {
         for quota in DEFAULTS.iter().flat_map(|defaults| &defaults.quotas) {
             let Amounts { rpm, tpm, itpm, otpm, rpd, zone, shared } = quota.amounts;
             let stated: Vec<_> = [rpm, tpm, itpm, otpm, rpd].into_iter().flatten().collect();
-            let built = quota.quota().expect("a zone that is known");
+            let built = quota.quota().expect("the zone is known");
             let amounts: Vec<_> = built.limits().iter().map(|limit| limit.amount()).collect();
             assert_eq!(amounts, stated, "{}", quota.pattern);
             let calendar = built.limits().iter().find_map(|limit| limit.calendar());

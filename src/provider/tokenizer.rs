@@ -133,7 +133,7 @@ mod tests {
 
     /// The examples of OpenAI's cookbook.
     #[test]
-    fn token_counts_equal_those_of_tiktoken() {
+    fn token_counts_equal_tiktoken() {
         for (text, cl100k, o200k) in [
             ("", 0, 0),
             ("tiktoken is great!", 6, 6),

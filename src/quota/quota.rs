@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn algorithm_of_limit_wins_over_that_of_quota() {
+    fn algorithm_of_limit_overrides_algorithm_of_quota() {
         let own = Limit::per_hour(Dimension::Tokens, 5)
             .map(|limit| limit.with_algorithm(Algorithm::FixedWindow));
         let quota = Quota::new().rpm(5).limit(own).with_algorithm(Algorithm::SlidingWindow);

@@ -42,7 +42,7 @@ fn gates_waiting_while_one_is_dropped_all_open() {
 }
 
 #[test]
-fn gates_waiting_behind_requests_that_leave_or_end_open() {
+fn gates_behind_leaving_or_ending_requests_open() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(1));
         let held = limiter.try_acquire("k", &Cost::new()).unwrap();

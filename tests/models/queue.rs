@@ -66,7 +66,7 @@ fn leave(limiter: &Limiter, arrivals: &Arrivals, number: usize) {
 }
 
 #[test]
-fn waiters_among_waiters_that_leave_are_admitted_in_order() {
+fn waiters_among_leaving_waiters_are_admitted_in_order() {
     check(|| {
         let (limiter, arrivals) = (limiter(Quota::new().concurrency(1)), Arrivals::default());
         let held = limiter.try_acquire("k", &Cost::new()).unwrap();

@@ -78,7 +78,7 @@ fn config() -> ProptestConfig {
 // Cool-downs.
 
 #[test]
-fn refusal_with_delay_cools_down_at_least_that_long() {
+fn refusal_with_delay_cools_down_at_least_for_delay() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
     assert!(adapt.is_open(START) && adapt.is_idle(START));
     let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until;
@@ -172,7 +172,7 @@ fn refusal_halves_rates_and_leaves_days() {
 }
 
 #[test]
-fn refusal_naming_a_rate_reduces_only_that_rate() {
+fn refusal_naming_rate_reduces_only_named_rate() {
     let named = |quota: Quota, dimension: Dimension| {
         let (mut adapt, mut limits) = (Adapt::default(), buckets(quota));
         let refusal = seconds(1).dimension(dimension);

@@ -21,13 +21,13 @@ impl Key {
         self.len = end;
     }
 
-    /// Marks the key as none of those that are looked for.
+    /// Marks the key as one that no field has.
     pub(super) fn set_unknown(&mut self) {
         self.len = usize::MAX;
     }
 
     /// Returns the whole key, given its last part, which is borrowed if it is the only one. Returns `None`
-    /// if the key is none of those that are looked for.
+    /// if no field has this key.
     pub(super) fn complete<'k>(&'k mut self, last: &'k [u8]) -> Option<&'k [u8]> {
         if self.len == 0 {
             return Some(last);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn refund_reduces_the_entry_at_that_time() {
+    fn refund_reduces_entry_at_same_time() {
         let mut bucket = bucket();
         bucket.merge(&changes(&[(0, 500), (MINUTE / 2, 50)], 0));
         bucket.merge(&changes(&[(0, -200)], 0));

@@ -13,7 +13,7 @@ fn write(folder: &Path, text: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn store_that_fails_to_open_is_named_in_error() {
+fn store_failing_to_open_is_named_in_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("s.yaml"), "not: [ours").unwrap();
     let path = write(folder.path(), "quotas: {a: {rpd: 3}}\nstore: {yaml: s.yaml}\n");

@@ -33,7 +33,7 @@ fn schema_is_draft_2020_12_and_describes_every_field() {
 }
 
 #[test]
-fn schema_accepts_files_that_the_reader_accepts() {
+fn schema_accepts_files_accepted_by_reader() {
     let validator = validator();
     for text in [
         EXAMPLE,
@@ -63,7 +63,7 @@ fn schema_accepts_files_that_the_reader_accepts() {
 }
 
 #[test]
-fn schema_refuses_files_that_the_reader_refuses() {
+fn schema_refuses_files_refused_by_reader() {
     let validator = validator();
     for text in [
         "[]",

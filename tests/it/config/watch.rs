@@ -72,7 +72,7 @@ fn file_being_written_is_reported_once_stable() {
 }
 
 #[test]
-fn writer_that_pauses_is_reported_at_pause_and_end() {
+fn pausing_writer_is_reported_at_pause_and_end() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::write(&path, "a: [2,").unwrap();
     assert_eq!(changed_content(&mut file), "a: [2,");
@@ -124,7 +124,7 @@ fn file_removed_and_restored_is_reported_once_each() {
 }
 
 #[test]
-fn file_that_appears_later_is_reported() {
+fn file_created_later_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("not/yet/config.yaml");
     let (mut file, content) = WatchedFile::open(&path, LIMIT);

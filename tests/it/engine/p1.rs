@@ -79,7 +79,7 @@ proptest! {
     /// Without a margin and charged at send, a request is granted exactly if every reference has
     /// capacity: the engine refuses no request that fits.
     #[test]
-    fn p1_every_request_that_fits_is_granted(
+    fn p1_every_fitting_request_is_granted(
         specs in specs_at_send(), start in start(), events in events(30),
     ) {
         let mut world = World::new(specs, Margin::NONE, start);

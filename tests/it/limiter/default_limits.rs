@@ -24,7 +24,7 @@ fn limiter(with: impl FnOnce(Builder) -> Builder) -> (Limiter, ManualClock) {
     (with(builder).build().unwrap(), clock)
 }
 
-fn a_second(requests: u64) -> Quota {
+fn per_second(requests: u64) -> Quota {
     Quota::new().limit(Limit::new(Dimension::Requests, requests, Window::SECOND).unwrap())
 }
 
@@ -36,8 +36,8 @@ fn admitted(limiter: &Limiter, key: &str, limits: &DefaultLimits, of: usize) -> 
 
 #[test]
 fn default_limits_apply_only_to_keys_without_quota() {
-    let (limiter, clock) = limiter(|builder| builder.quota("named", a_second(7)));
-    let limits = DefaultLimits::new(&limiter, &a_second(3));
+    let (limiter, clock) = limiter(|builder| builder.quota("named", per_second(7)));
+    let limits = DefaultLimits::new(&limiter, &per_second(3));
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
     assert_eq!(admitted(&limiter, "b", &limits, 10), 3);
     assert_eq!(admitted(&limiter, "named", &limits, 10), 7);
@@ -47,9 +47,9 @@ fn default_limits_apply_only_to_keys_without_quota() {
 
 #[test]
 fn default_limits_apply_under_each_unknown_key_policy() {
-    for policy in [UnknownKey::Refuse, UnknownKey::Quota(a_second(1)), UnknownKey::Learn] {
+    for policy in [UnknownKey::Refuse, UnknownKey::Quota(per_second(1)), UnknownKey::Learn] {
         let (limiter, _) = limiter(|builder| builder.unknown_key(policy));
-        let limits = DefaultLimits::new(&limiter, &a_second(3));
+        let limits = DefaultLimits::new(&limiter, &per_second(3));
         assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
     }
 }
@@ -59,14 +59,14 @@ fn default_limits_apply_to_key_refused_before() {
     let (limiter, _) = limiter(|builder| builder);
     drop(limiter.try_acquire("a", &Cost::new()).unwrap());
     limiter.quotas().set_unknown_key(UnknownKey::Refuse);
-    let limits = DefaultLimits::new(&limiter, &a_second(3));
+    let limits = DefaultLimits::new(&limiter, &per_second(3));
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
 }
 
 #[test]
-fn default_limits_that_differ_share_one_count() {
+fn differing_default_limits_share_one_count() {
     let (limiter, _) = limiter(|builder| builder);
-    let [few, many] = [2, 5].map(|n| DefaultLimits::new(&limiter, &a_second(n)));
+    let [few, many] = [2, 5].map(|n| DefaultLimits::new(&limiter, &per_second(n)));
     assert_eq!(admitted(&limiter, "a", &few, 10), 2);
     assert_eq!(admitted(&limiter, "a", &many, 10), 3, "two are taken");
     assert_eq!(admitted(&limiter, "a", &few, 10), 0);
@@ -76,13 +76,13 @@ fn default_limits_that_differ_share_one_count() {
 #[test]
 fn quota_set_later_replaces_default_limits() {
     let (limiter, clock) = limiter(|builder| builder);
-    let limits = DefaultLimits::new(&limiter, &a_second(3));
+    let limits = DefaultLimits::new(&limiter, &per_second(3));
     for key in ["own", "glob-1", "regex1"] {
         assert_eq!(admitted(&limiter, key, &limits, 10), 3);
     }
-    limiter.quotas().set("own", &a_second(4));
-    limiter.quotas().set("glob-*", &a_second(5));
-    limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &a_second(6));
+    limiter.quotas().set("own", &per_second(4));
+    limiter.quotas().set("glob-*", &per_second(5));
+    limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &per_second(6));
     assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "earlier usage is kept");
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
     assert_eq!(admitted(&limiter, "regex1", &limits, 10), 3);
@@ -94,11 +94,11 @@ fn quota_set_later_replaces_default_limits() {
 #[test]
 fn waiter_under_default_limits_survives_unrelated_quota() {
     let (limiter, clock) = limiter(|builder| builder);
-    let limits = DefaultLimits::new(&limiter, &a_second(1));
+    let limits = DefaultLimits::new(&limiter, &per_second(1));
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
     let mut waiter = limiter.acquire("a", &Cost::new()).default_limits(&limits);
     assert!(poll(&mut waiter).is_none());
-    limiter.quotas().set("other-*", &a_second(1));
+    limiter.quotas().set("other-*", &per_second(1));
     assert!(poll(&mut waiter).is_none());
     clock.advance(Duration::from_secs(1));
     assert!(poll(&mut waiter).unwrap().is_ok());
@@ -106,8 +106,8 @@ fn waiter_under_default_limits_survives_unrelated_quota() {
 
 #[test]
 fn waiter_falls_back_to_default_limits_when_quota_is_removed() {
-    let (limiter, _) = limiter(|builder| builder.quota("a", a_second(1)));
-    let limits = DefaultLimits::new(&limiter, &a_second(1));
+    let (limiter, _) = limiter(|builder| builder.quota("a", per_second(1)));
+    let limits = DefaultLimits::new(&limiter, &per_second(1));
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
     let mut waiters = [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&limits));
     assert!(waiters.iter_mut().all(|waiter| poll(waiter).is_none()));
@@ -119,7 +119,7 @@ fn waiter_falls_back_to_default_limits_when_quota_is_removed() {
 #[test]
 fn waiter_keeps_position_when_default_limits_change() {
     let (limiter, _) = limiter(|builder| builder);
-    let [few, many] = [1, 2].map(|n| DefaultLimits::new(&limiter, &a_second(n)));
+    let [few, many] = [1, 2].map(|n| DefaultLimits::new(&limiter, &per_second(n)));
     assert_eq!(admitted(&limiter, "a", &few, 1), 1);
     let [mut first, mut second] =
         [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&few));
@@ -133,7 +133,7 @@ fn waiter_keeps_position_when_default_limits_change() {
 
 #[test]
 fn max_waiting_of_request_bounds_queue_length() {
-    let (limiter, _) = limiter(|builder| builder.quota("k", a_second(1)));
+    let (limiter, _) = limiter(|builder| builder.quota("k", per_second(1)));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let ask = |most| limiter.acquire("k", &Cost::new()).max_waiting(most);
     let mut first = ask(1);
@@ -149,7 +149,7 @@ fn max_waiting_of_request_bounds_queue_length() {
 
 #[test]
 fn ticket_given_back_refunds_and_wakes_waiter() {
-    let (limiter, _) = limiter(|builder| builder.quota("k", a_second(1)));
+    let (limiter, _) = limiter(|builder| builder.quota("k", per_second(1)));
     let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     let mut waiter = limiter.acquire("k", &Cost::new());
     assert!(poll(&mut waiter).is_none());
@@ -160,7 +160,7 @@ fn ticket_given_back_refunds_and_wakes_waiter() {
 
 #[test]
 fn ticket_from_before_reset_or_past_window_refunds_zero() {
-    let (limiter, clock) = limiter(|builder| builder.quota("k", a_second(2)));
+    let (limiter, clock) = limiter(|builder| builder.quota("k", per_second(2)));
     let take = || limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     let early = take();
     limiter.reset("k");
@@ -177,7 +177,7 @@ fn ticket_from_before_reset_or_past_window_refunds_zero() {
 #[test]
 fn ticket_of_pruned_key_is_rejected() {
     let (limiter, _) = limiter(|builder| builder);
-    let limits = DefaultLimits::new(&limiter, &a_second(1));
+    let limits = DefaultLimits::new(&limiter, &per_second(1));
     let take = || limiter.acquire("k", &Cost::new()).default_limits(&limits).try_now();
     let early = take().unwrap().into_ticket().unwrap();
     limiter.reset("k");
@@ -189,7 +189,7 @@ fn ticket_of_pruned_key_is_rejected() {
 
 #[test]
 fn window_opened_by_refunded_ticket_keeps_start() {
-    let quota = a_second(2).with_algorithm(Algorithm::FixedWindow);
+    let quota = per_second(2).with_algorithm(Algorithm::FixedWindow);
     let (limiter, clock) = limiter(|builder| builder.quota("k", quota));
     let take = || limiter.try_acquire("k", &Cost::new());
     let first = take().unwrap().into_ticket().unwrap();
@@ -205,7 +205,7 @@ fn window_opened_by_refunded_ticket_keeps_start() {
 #[test]
 fn permit_with_held_amounts_or_several_keys_has_no_ticket() {
     let quota = Quota::new().rpm(9).concurrency(1);
-    let (limiter, _) = limiter(|builder| builder.quota("busy", quota).quota("k", a_second(9)));
+    let (limiter, _) = limiter(|builder| builder.quota("busy", quota).quota("k", per_second(9)));
     let busy = limiter.try_acquire("busy", &Cost::new()).unwrap().into_ticket().unwrap_err();
     assert_eq!(
         limiter.try_acquire("busy", &Cost::new()).unwrap_err().code,

@@ -136,7 +136,7 @@ async fn gate_not_polled_delays_next_only_briefly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gate_that_lost_turn_requeues_when_polled() {
+async fn gate_skipped_in_queue_requeues_when_polled() {
     let limiter = paused(Quota::new().concurrency(1));
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let mut unpolled = limiter.key("k").unwrap().gate();

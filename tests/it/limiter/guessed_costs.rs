@@ -39,7 +39,7 @@ fn guessed_output_fits_small_limits_for_every_provider() {
 }
 
 #[test]
-fn output_bound_that_is_not_charged_fits_small_limits() {
+fn uncharged_output_bound_fits_small_limits() {
     for &profile in Profile::all() {
         let estimate = profile.read_request(CHAT, &body(40, Some(8_000)));
         let known = match estimate.guesses_output() {
@@ -65,7 +65,7 @@ fn known_part_above_limit_is_refused_with_amount() {
 }
 
 #[test]
-fn guess_that_fits_is_reserved_whole() {
+fn fitting_guess_is_reserved_whole() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let permit = limiter.try_acquire("k", &guessed(10, 500)).unwrap();
     assert_eq!((permit.cost(), used_and_held(&limiter, "k")), (&tokens(510), vec![(0, 510)]));
@@ -126,7 +126,7 @@ fn limits_changed_in_flight_leave_zero_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_request_follows_limits_that_shrink() {
+async fn waiting_request_follows_shrinking_limits() {
     let limiter = paused(Quota::new().tpm(6_000));
     let held = limiter.acquire("k", &tokens(6_000)).await.unwrap();
     let acquire = limiter.acquire("k", &guessed(10, 1_024));
@@ -255,7 +255,7 @@ proptest! {
 }
 
 #[test]
-fn guess_that_fills_limit_is_admitted_one_at_a_time() {
+fn guess_filling_limit_is_admitted_one_at_a_time() {
     let (limiter, clock) = manual(Quota::new().tpm(60));
     let begin = limiter.now();
     for _ in 0..5 {

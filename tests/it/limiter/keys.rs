@@ -91,7 +91,7 @@ async fn reset_wakes_first_waiter_immediately() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lowered_quota_rejects_waiters_that_cannot_succeed() {
+async fn lowered_quota_rejects_waiters_unable_to_succeed() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let _first = tokio::spawn(limiter.acquire("k", &tokens(5)));
@@ -168,7 +168,7 @@ fn key_with_permit_is_kept_until_the_permit_ends() {
 }
 
 #[test]
-fn permit_of_a_key_that_moved_ends_without_touching_another() {
+fn permit_of_moved_key_ends_without_touching_another() {
     let quota = buckets(Quota::new().rpm(60));
     let limiter = builder().quota("*", quota.clone()).clock(ManualClock::new()).build().unwrap();
     let old = limiter.try_acquire("m-1", &Cost::new()).unwrap();
@@ -255,7 +255,7 @@ fn request_with_two_keys_of_shared_glob_counts_once() {
 }
 
 #[test]
-fn quota_that_becomes_shared_replaces_key_buckets() {
+fn quota_becoming_shared_replaces_key_buckets() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let permit = limiter.try_acquire("g1", &Cost::new()).unwrap();
     limiter.quotas().set("g*", &Quota::new().rpm(2).shared());

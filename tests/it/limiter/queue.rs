@@ -98,7 +98,7 @@ async fn raised_quota_wakes_first_waiter_immediately() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadline_that_cannot_be_met_is_refused_immediately() {
+async fn unreachable_deadline_is_refused_immediately() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let begin = limiter.now();

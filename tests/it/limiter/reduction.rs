@@ -107,7 +107,7 @@ fn refusal_until_reset_cools_down_without_reduction() {
 }
 
 #[test]
-fn refusal_with_limited_dimension_reduces_only_that() {
+fn refusal_with_dimension_reduces_only_named_dimension() {
     let quota = || bucket(Quota::new().rpm(100).tpm(1_000).concurrency(8));
     let (limiter, _) = manual(quota());
     limiter.feedback().rate_limited("k", &seconds(1).dimension(Dimension::Tokens));

@@ -36,7 +36,7 @@ async fn wait_for_capacity_covers_custom_dimension() {
 }
 
 #[test]
-fn removed_keys_that_are_refused_do_not_count_as_keys() {
+fn removed_refused_keys_do_not_count_as_keys() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).max_keys(2).build().unwrap();
     for number in 0..9 {
         let key = format!("tenant {number}");

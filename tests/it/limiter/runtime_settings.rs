@@ -98,7 +98,7 @@ fn keys_of_shared_regex_use_the_same_buckets() {
 }
 
 #[test]
-fn key_that_looks_like_a_pattern_is_not_learned() {
+fn key_resembling_pattern_is_not_learned() {
     let limiter = builder().unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", 5.into());

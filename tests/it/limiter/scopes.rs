@@ -181,7 +181,7 @@ async fn every_key_emits_granted_and_settled() {
 /// Two fixed windows that reset at different times: the refusal names a time at which both have
 /// capacity.
 #[test]
-fn refusal_names_a_time_at_which_all_keys_fit() {
+fn refusal_names_time_when_all_keys_fit() {
     let clock = ManualClock::new();
     let window = |limit| Quota::new().rpm(limit).with_algorithm(Algorithm::FixedWindow);
     let limiter = Limiter::builder().quota("a", window(1)).quota("b", window(1));
@@ -233,7 +233,7 @@ async fn decide_of_several_keys_returns_longest_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn decide_accepts_custom_dimension_that_another_key_counts() {
+async fn decide_accepts_custom_dimension_counted_by_another_key() {
     let window = tollgate::quota::Window::MINUTE;
     let images = Limit::new(Dimension::custom("images"), 2, window).unwrap();
     let quotas = [("tenant", Quota::new().rpm(9)), ("model", Quota::new().limit(images))];

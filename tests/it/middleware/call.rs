@@ -20,7 +20,7 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_fits_uses_the_ready_service() {
+async fn fitting_request_uses_ready_service() {
     let limiter = limiter(Quota::new().rpm(600));
     let inner = echo();
     let (clones, calls) = (Arc::clone(&inner.clones), Arc::clone(&inner.calls));
@@ -32,7 +32,7 @@ async fn request_that_fits_uses_the_ready_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_waited_uses_a_clone_made_ready() {
+async fn request_after_wait_uses_ready_clone() {
     let limiter = limiter(Quota::new().rpm(1));
     // Becomes ready on every third poll; a call before that panics.
     let polls = AtomicUsize::new(0);
@@ -198,7 +198,7 @@ async fn panic_in_inner_future_keeps_charge_and_frees_concurrency() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clone_that_fails_to_become_ready_releases() {
+async fn clone_failing_to_become_ready_releases() {
     let limiter = limiter(Quota::new().rpm(1));
     let broken = Arc::new(AtomicBool::new(false));
     let state = Arc::clone(&broken);

@@ -28,7 +28,7 @@ async fn sent(path: &str, body: &str) -> (String, String) {
 const CHAT: &str = "https://api.openai.com/v1/chat/completions";
 
 #[tokio::test]
-async fn stream_without_usage_option_gets_it() {
+async fn stream_without_usage_option_gets_option() {
     let whole = r#""stream_options":{"include_usage":true},"#;
     for (body, begin) in [
         (r#"{"stream": true, "messages": [{"content": "{\"stream\": 1}"}]}"#, 1),

@@ -216,7 +216,7 @@ async fn request_is_charged_to_key_and_every_scope() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scope_that_refuses_prevents_all_charges() {
+async fn refusing_scope_prevents_all_charges() {
     let limiter = builder().quota("gpt-4o", Quota::new().rpm(5)).quota("team", Quota::new().rpm(1));
     let limiter = limiter.build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).scope("team").reject();

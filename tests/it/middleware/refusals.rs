@@ -75,7 +75,7 @@ async fn refusal_pauses_other_requests_of_key_for_stated_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusal_pauses_request_that_already_waits() {
+async fn refusal_pauses_waiting_request() {
     let limiter = builder().quota("gpt-4o", Quota::new().concurrency(1)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let mut refused = client_returning(&layer, || answer(429, RETRY, "{}"));

@@ -119,7 +119,7 @@ async fn layer_as_reqwest_middleware_only_unsent_request_is_free() {
 }
 
 #[tokio::test]
-async fn response_body_that_is_reset_keeps_charge() {
+async fn reset_response_body_keeps_charge() {
     let limiter = limiter();
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     let url = resets_after("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"usage\"").await;

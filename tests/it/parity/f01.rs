@@ -27,7 +27,7 @@ fn f01_one_call_charges_every_bucket() {
 }
 
 #[test]
-fn f01_bucket_that_refuses_leaves_others_unchanged() {
+fn f01_refusing_bucket_leaves_others_unchanged() {
     let orders = [Quota::new().rpm(10).tpm(100), Quota::new().tpm(100).rpm(10)];
     for limits in orders {
         let limiter = limiter();

@@ -13,7 +13,7 @@ fn limiter() -> Limiter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f04_request_that_fits_does_not_wait() {
+async fn f04_fitting_request_does_not_wait() {
     let limiter = limiter();
     let (begin, limits) = (limiter.now(), Quota::new().rpm(3).tpm(30));
     for _ in 0..3 {

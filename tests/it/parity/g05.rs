@@ -75,7 +75,7 @@ fn g05_wait_for_capacity_is_woken_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g05_deadline_that_cannot_be_met_is_refused_immediately() {
+async fn g05_unreachable_deadline_is_refused_immediately() {
     let limiter = paused(buckets(Quota::new().tpm(60)));
     drop(limiter.acquire("k", &tokens(60)).await.unwrap());
     let begin = limiter.now();

@@ -164,7 +164,7 @@ fn compatible_usage_provider_settles_by_usage_at_end() {
 }
 
 #[test]
-fn unknown_server_charge_is_at_least_that_of_openai() {
+fn unknown_server_charge_is_at_least_openai_charge() {
     let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
     let estimate = chat(COMPATIBLE, body);
     assert_eq!(estimate.terms.floor, chat(OPENAI, body).cost.amount(&Dimension::Tokens));

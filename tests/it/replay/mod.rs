@@ -102,7 +102,7 @@ async fn client_without_margin_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_assumes_charge_at_send_is_refused() {
+async fn client_assuming_charge_at_send_is_refused() {
     for algorithm in
         [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
     {
@@ -115,7 +115,7 @@ async fn client_that_assumes_charge_at_send_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_reserves_less_than_usage_is_refused() {
+async fn client_reserving_less_than_usage_is_refused() {
     let setup = charged_by_usage(None, LimitAlgorithm::SlidingWindow, Charged::AtEnd);
     let setup = Setup { reserved: 500..1_001, ..setup };
     for (name, trace) in traces() {

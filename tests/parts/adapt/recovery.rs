@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn check_names_the_time_at_which_the_cost_fits(
+    fn check_names_time_when_cost_fits(
         reduced in reduced(),
         after in 0..100_u64,
         amount in 0..400_u64,
@@ -162,7 +162,7 @@ proptest! {
 }
 
 #[test]
-fn check_of_cost_that_fits_after_a_step_names_the_step() {
+fn check_of_cost_fitting_after_step_names_step() {
     let (mut adapt, mut limits) = (Adapt::default(), limits(&per_hour(100)));
     limits.charge(&requests(45), START);
     adapt.reduce(&mut limits, steady(), START);

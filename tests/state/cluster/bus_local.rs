@@ -125,7 +125,7 @@ fn published_json_has_exactly_the_documented_fields() {
 }
 
 #[test]
-fn refusal_that_only_pauses_pauses_other_agents() {
+fn pausing_refusal_pauses_other_agents() {
     let (bus, clock) = (local(), ManualClock::new());
     let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
     agents[0].0.feedback().rate_limited("gpt-4o", &refusal(3).until_reset());

@@ -292,7 +292,7 @@ fn unwritten_changes_are_written_on_drop() {
 }
 
 #[test]
-fn store_that_fails_to_open_leaves_limiter_unchanged() {
+fn store_failing_to_open_leaves_limiter_unchanged() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), FlakyStore::default());
     store.set_failure(Some("is damaged"));

@@ -127,7 +127,7 @@ fn empty_file_becomes_a_database() {
 }
 
 #[test]
-fn sync_of_store_that_is_not_open_is_an_error() {
+fn sync_of_unopened_store_is_error() {
     let (_folder, path) = folder();
     let error = Sqlite::new(&path).sync(&[], None, START).unwrap_err();
     assert!(error.to_string().contains("not open"), "{error}");

@@ -306,7 +306,7 @@ fn replace_removes_previous_state_and_quotas() {
 }
 
 #[test]
-fn sync_of_store_that_is_not_open_is_an_error() {
+fn sync_of_unopened_store_is_error() {
     let (_folder, path) = file();
     let mut store = Yaml::new(&path);
     let error = store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap_err().to_string();

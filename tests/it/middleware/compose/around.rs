@@ -29,7 +29,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
-async fn load_shed_rejects_requests_that_would_wait_at_gate() {
+async fn load_shed_rejects_requests_if_gate_is_pending() {
     let limiter = limiter(Quota::new().rpm(1));
     let mut service = LoadShed::new(gated(&limiter).layer(echo()));
     for _ in 0..3 {

@@ -65,7 +65,7 @@ async fn retry_inside_layer_is_charged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn buffer_inside_layer_holds_no_request_that_waits_for_quota() {
+async fn buffer_inside_layer_holds_no_request_waiting_for_quota() {
     for layer in [tokens, gated] {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();

@@ -76,7 +76,7 @@ impl Script {
     }
 }
 
-/// Returns a limiter with limiter_with_quota quota in token buckets.
+/// Returns a limiter with a quota in token buckets for two models.
 fn limiter_with_quota() -> Limiter {
     let quota = Quota::new().rpm(600).tpm(60_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(OPENAI).quota("gpt-4o", quota.clone()).quota("o1", quota).build().unwrap()

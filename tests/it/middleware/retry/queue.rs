@@ -143,7 +143,7 @@ async fn retry_dropped_while_waiting_leaves_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_fills_concurrency_can_be_retried() {
+async fn request_filling_concurrency_can_be_retried() {
     let limiter = builder().quota("gpt-4o", Quota::new().concurrency(1)).build().unwrap();
     let long = super::super::inner::Frames::default().data("x".repeat(20_000)).data("rest");
     let script = Script::new(&limiter, [answer(500, &[], long), ok()]);

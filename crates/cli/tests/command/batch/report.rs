@@ -52,7 +52,7 @@ fn report_json_has_every_field_and_round_trips() {
 }
 
 #[test]
-fn report_with_failures_ends_with_their_causes() {
+fn report_with_failures_ends_with_causes() {
     let failure = |code: &str, count, message: &str| FailureCount {
         code: code.to_owned(),
         count,

@@ -129,7 +129,7 @@ async fn moved_lines_with_own_ids_are_unchanged() {
 }
 
 #[tokio::test]
-async fn finished_line_that_became_invalid_is_rejected_or_replaced() {
+async fn finished_line_now_invalid_is_rejected_or_replaced() {
     let folder = Folder::with(&lines(3));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());

@@ -53,7 +53,7 @@ async fn failures_are_counted_by_cause_with_one_example_each() {
 }
 
 #[tokio::test]
-async fn example_that_quotes_prompt_or_key_is_withheld() {
+async fn example_quoting_prompt_or_key_is_withheld() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|call| match call.id.as_str() {
         "r0" => Reply::error(400, "bad", "cannot answer 'the sky blue in the day': no"),

@@ -37,7 +37,7 @@ fn released_waiter_frees_the_amount_for_the_next() {
 }
 
 #[test]
-fn waiter_that_stops_retrying_loses_the_ticket() {
+fn waiter_no_longer_retrying_loses_ticket() {
     let mut fixture = key_with_waiter();
     // A ticket lasts at most 30.25 s without a retry.
     fixture.now += 30 * S + S / 4 - 1;
@@ -47,7 +47,7 @@ fn waiter_that_stops_retrying_loses_the_ticket() {
 }
 
 #[test]
-fn request_that_does_not_wait_gets_no_ticket() {
+fn request_without_wait_gets_no_ticket() {
     let mut fixture = Fixture::requests();
     fixture.reserve(1, 60);
     assert_eq!(fixture.reserve(2, 80), refused(RetryAfter::In(40 * S)));
