@@ -7,7 +7,7 @@ use axum::extract::ConnectInfo;
 use axum::extract::connect_info::MockConnectInfo;
 use compact_str::{CompactString, format_compact};
 use http::{HeaderMap, HeaderName};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use super::head::Head;
 
@@ -62,7 +62,7 @@ impl Proxies {
         let parse = |text: N::Item| {
             let text = text.as_ref();
             let network = text.parse().or_else(|_| text.parse().map(IpAddr::into));
-            network.map_err(|_| InvalidNetwork { text: text.to_owned() })
+            network.map(canonical_network).map_err(|_| InvalidNetwork { text: text.to_owned() })
         };
         let networks = networks.into_iter().map(parse).collect::<Result<_, _>>()?;
         Ok(Self { networks, field })
@@ -157,6 +157,15 @@ fn peer(head: Head<'_>) -> Option<IpAddr> {
     connected.or_else(mocked).map(|address| address.ip().to_canonical())
 }
 
+/// Returns the IPv4 network of an IPv4-mapped IPv6 network, because the addresses of peers are mapped to
+/// IPv4 too. Returns other networks unchanged.
+fn canonical_network(network: IpNet) -> IpNet {
+    let IpNet::V6(mapped) = network else { return network };
+    let length = mapped.prefix_len().checked_sub(MAPPED_BITS);
+    let ipv4 = mapped.addr().to_ipv4_mapped().zip(length);
+    ipv4.and_then(|(address, length)| Ipv4Net::new(address, length).ok()).map_or(network, IpNet::V4)
+}
+
 /// Parses an address with optional brackets and an optional port. Maps IPv4-mapped IPv6 to IPv4.
 fn parse_address(node: &str) -> Option<IpAddr> {
     let bare = || node.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
@@ -164,6 +173,9 @@ fn parse_address(node: &str) -> Option<IpAddr> {
     let address: IpAddr = node.parse().ok().or_else(bare).or_else(with_port)?;
     Some(address.to_canonical())
 }
+
+/// The length of the prefix `::ffff:0:0` of IPv4-mapped IPv6 addresses, in bits (RFC 4291, 2.5.5.2).
+const MAPPED_BITS: u8 = 96;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 

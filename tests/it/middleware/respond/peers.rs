@@ -101,6 +101,28 @@ async fn forwarded_field_is_parsed_by_rfc_7239() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn ipv4_mapped_network_matches_ipv4_peers() {
+    let fields = [(XFF, "203.0.113.7")];
+    for (network, peer, is_trusted) in [
+        ("::ffff:10.0.0.0/104", "10.255.0.1", true),
+        ("::ffff:10.0.0.0/104", "::ffff:10.255.0.1", true),
+        ("::ffff:10.0.0.0/104", "11.0.0.1", false),
+        ("::ffff:10.1.2.3/104", "10.9.9.9", true),
+        ("::ffff:0:0/96", "198.51.100.1", true),
+        ("::ffff:0:0/96", "2001:db8:1:2::9", false),
+        ("::ffff:10.0.0.1/128", "10.0.0.1", true),
+        ("::ffff:10.0.0.1", "10.0.0.1", true),
+        ("::ffff:10.0.0.1", "10.0.0.2", false),
+        // Not IPv4-mapped.
+        ("::10.0.0.0/104", "10.0.0.1", false),
+    ] {
+        let proxies = Proxies::x_forwarded_for([network]).unwrap();
+        let key = key(Scope::peer_behind(proxies), peer, &fields).await;
+        assert_eq!(key == "peer:203.0.113.7", is_trusted, "{network} {peer}");
+    }
+}
+
 #[test]
 fn invalid_network_is_refused() {
     for text in ["proxy.example", "10.0.0.0/33", "", "10.0.0"] {
