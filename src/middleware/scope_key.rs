@@ -23,6 +23,9 @@ enum Visibility {
     Hidden,
     /// The part before the first colon.
     Name,
+    /// All of a key `name:value` that is derived from a request.
+    Value,
+    /// All of a model's key, or of a fixed key.
     Full,
 }
 
@@ -42,6 +45,20 @@ impl ScopeKey {
         Self { text: text.into(), visibility: Visibility::Name }
     }
 
+    /// Creates a key `name:value` that is derived from a request, such as a tenant's. It is fully visible
+    /// to clients.
+    #[cfg(feature = "axum")]
+    pub(super) fn plain(text: impl Into<Key>) -> Self {
+        Self { text: text.into(), visibility: Visibility::Value }
+    }
+
+    /// Returns `true` for the key of a client or tenant, which is derived from a request, and `false` for
+    /// that of a model.
+    #[cfg(feature = "axum")]
+    pub(super) fn is_of_client(&self) -> bool {
+        self.visibility != Visibility::Full
+    }
+
     /// Returns the full text of the key.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -49,14 +66,17 @@ impl ScopeKey {
 
     /// Returns the full text of the key if it is fully visible to clients.
     pub fn shown(&self) -> Option<&str> {
-        (self.visibility == Visibility::Full).then_some(&self.text)
+        match self.visibility {
+            Visibility::Value | Visibility::Full => Some(&self.text),
+            Visibility::Hidden | Visibility::Name => None,
+        }
     }
 
     /// Returns the part before the first colon, or an empty string if the key is hidden from clients.
     pub fn name(&self) -> &str {
         match self.visibility {
             Visibility::Hidden => "",
-            Visibility::Name | Visibility::Full => {
+            Visibility::Name | Visibility::Value | Visibility::Full => {
                 let colon = self.text.bytes().position(|byte| byte == b':');
                 &self.text[..colon.unwrap_or(self.text.len())]
             }

@@ -137,12 +137,20 @@ impl<'a> Problem<'a> {
         }
         text.extend_from_slice(b"\",\"status\":");
         text.extend_from_slice(self.status.as_str().as_bytes());
-        plain_member(text, "code", self.code);
+        let is_refusing = |key: &&ScopeKey| Some(key.as_str()) == self.key;
+        let key = keys.iter().find(is_refusing);
+        let of_client = key.filter(|key| key.is_of_client());
+        match of_client.filter(|_| self.code == Code::UnknownModel.as_str()) {
+            Some(key) => {
+                plain_member(text, "code", UNKNOWN_KEY);
+                member(text, "scope", key.name());
+            }
+            None => plain_member(text, "code", self.code),
+        }
         if let Some(dimension) = self.dimension {
             member(text, "dimension", dimension.as_str());
         }
-        let is_refusing = |key: &&ScopeKey| Some(key.as_str()) == self.key;
-        if let Some(key) = keys.iter().find(is_refusing).and_then(|key| key.shown()) {
+        if let Some(key) = key.and_then(ScopeKey::shown) {
             member(text, "key", key);
         }
         if exceeded {
@@ -164,6 +172,9 @@ const QUOTA_EXCEEDED: &[u8] =
 
 /// The problem type of RFC 9457 that adds no meaning to the status.
 const BLANK: &[u8] = b"{\"type\":\"about:blank\",\"title\":\"";
+
+/// The code of a refusal because no quota covers the key of a client or tenant.
+const UNKNOWN_KEY: &str = "unknown_key";
 
 /// The wait in seconds if it depends on requests in flight.
 const UNKNOWN: u64 = 1;

@@ -165,7 +165,7 @@ impl Scope {
             }
         }
         let key = Key::from_text(key);
-        if self.hashed { ScopeKey::named(key) } else { ScopeKey::public(key) }
+        if self.hashed { ScopeKey::named(key) } else { ScopeKey::plain(key) }
     }
 
     fn new(name: impl Into<Key>, source: Source) -> Self {

@@ -96,6 +96,10 @@ fn message(document: &Map<String, Value>) -> String {
     if let Some(detail) = text("detail") {
         return format!("tollgate: {detail}");
     }
+    if text("code") == Some("unknown_key") {
+        let scope = text("scope").filter(|scope| !scope.is_empty()).unwrap_or("client");
+        return format!("tollgate: no quota covers this {scope}. Retrying will not help.");
+    }
     let mut limit = text("dimension").or(text("code")).unwrap_or("limit").to_owned();
     if let Some(key) = text("key") {
         limit = format!("{limit} of {key}");

@@ -103,6 +103,24 @@ async fn cost_above_limit_has_no_retry_after() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unknown_scope_key_is_not_called_a_model() {
+    let tenant = || Scope::header(HeaderName::from_static("x-tenant")).named("tenant");
+    let limiter = builder().quota("known", Quota::new().rpm(9)).unknown_key(UnknownKey::Refuse);
+    let limiter = limiter.build().unwrap();
+    for (scope, key) in [(tenant(), json!(null)), (tenant().plain(), json!("tenant:acme"))] {
+        let mut service =
+            respond(&limiter).scope("known").scope(scope).layer(service_returning(hello));
+        let response = send(&mut service, get(&[("x-tenant", "acme")])).await;
+        assert_eq!(response.status(), 429);
+        let body = problem(&response.into_body().collect().await.unwrap().to_bytes());
+        assert_eq!(
+            (&body["code"], &body["scope"], &body["key"]),
+            (&json!("unknown_key"), &json!("tenant"), &key)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn closed_limiter_responds_with_503() {
     let limiter = limiter(Quota::new().rpm(2));
     let mut service = guarded(&limiter, hello);

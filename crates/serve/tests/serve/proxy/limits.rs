@@ -196,6 +196,26 @@ async fn model_lists_are_not_charged() {
 }
 
 #[tokio::test]
+async fn unknown_tenant_is_not_called_a_model() {
+    let up = TestUpstream::start().await;
+    let scopes = "mode: reject\nscopes: [model, {header: x-tenant, prefix: 'tenant:'}]";
+    let quotas = "quotas: {gpt-4o: {rpd: 9}, 'tenant:a': {rpd: 9}}\nunknown_key: refuse";
+    let proxy = Proxy::serving(up.addr, scopes, quotas).await;
+    for (model, tenant, code, message) in [
+        ("gpt-4o", "b", "unknown_key", "no quota covers this tenant. Retrying will not help."),
+        ("other", "a", "unknown_model", "Rate limit reached: unknown_model of other."),
+    ] {
+        let refused = proxy.chat(model).header("x-tenant", tenant).send().await.unwrap();
+        assert_eq!(refused.status(), 429);
+        let problem = json(refused).await;
+        assert_eq!(problem["code"], code);
+        let text = problem["error"]["message"].as_str().unwrap();
+        assert!(text.contains(message), "{text}");
+        assert!(!text.contains("tenant:b"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn stream_settles_with_reported_usage() {
     let mut up = TestUpstream::start().await;
     let proxy = Proxy::with(
