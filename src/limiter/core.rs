@@ -129,7 +129,7 @@ impl Core {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Returns whether the limiter is open and its buckets are in this process. To be asked under
+    /// Returns whether the limiter is open and its buckets are in this process. Must be called under
     /// the lock of a key.
     #[inline]
     pub(super) fn is_fast(&self) -> bool {
@@ -141,12 +141,13 @@ impl Core {
         self.backend.is_none()
     }
 
-    /// Asks the backend for an answer out of what it has fetched for later, if it can give one.
+    /// Reserves from capacity that the backend has fetched in advance. `None` means that the backend has
+    /// to be called.
     pub(super) fn reserve_here(
         &self,
-        asked: &Arc<Reservation>,
+        reservation: &Arc<Reservation>,
     ) -> Option<Result<(), ReserveError>> {
-        self.backend.as_ref()?.reserve_here(asked)
+        self.backend.as_ref()?.reserve_here(reservation)
     }
 
     /// Counts a new key, if the limiter and the budget allow one more; a reserved key is always allowed.

@@ -240,7 +240,7 @@ impl Feedback<'_> {
         Ok(until)
     }
 
-    /// Stops requests of a key for `delay`, or until it is known what its refusal means. Returns
+    /// Stops requests of a key for `delay`, or until the reason of its refusal is known. Returns
     /// `None` if the key already cools down for that long, or is refused as unknown.
     #[cfg(feature = "tower")]
     pub(crate) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {

@@ -142,8 +142,8 @@ impl Limiter {
     /// Checks whether a request would be admitted now, without reserving anything. Returns the
     /// statistics of the key with the answer.
     ///
-    /// Where a [`Backend`] keeps the buckets, the answer rests on the levels last seen here. To check a
-    /// request with options or several keys, use [`Acquire::decide`].
+    /// If a [`Backend`] keeps the buckets, the answer is based on the last known levels. To check a request
+    /// with options or several keys, use [`Acquire::decide`].
     pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
         self.shared.table.decide(key, cost)
     }
@@ -364,7 +364,7 @@ impl WeakLimiter {
 
     /// Returns the limiter without delaying its end, for components attached to it. Changes made through
     /// it after that end are not reported.
-    pub fn aside(&self) -> Option<Limiter> {
+    pub fn upgrade_detached(&self) -> Option<Limiter> {
         let shared = Arc::new(Shared::new(self.table.upgrade()?));
         Some(Limiter { shared, budget: None })
     }

@@ -37,7 +37,7 @@ pub struct LimiterState<'a> {
 
 impl LimiterState<'_> {
     /// Returns the keys that a quota names, and all other keys that have an entry, sorted. Idle keys are
-    /// dropped little by little as new keys come.
+    /// dropped gradually as new keys are added.
     pub fn keys(&self) -> Vec<Key> {
         let mut keys: Vec<_> = self.shared.core.quotas.read().named().cloned().collect();
         keys.extend(self.shared.table.shards().flat_map(|shard| shard.keys()));
@@ -102,7 +102,7 @@ impl LimiterState<'_> {
     /// not all keys at the same.
     ///
     /// Takes about a hundred ns for each key, independent of `most`. New keys of a shard, a 64th of all
-    /// keys, wait while its keys are listed; each key is locked for itself.
+    /// keys, wait while its keys are listed; each key is locked separately.
     pub fn busiest(&self, most: usize) -> Busiest {
         Busiest::of(self.shared, most)
     }
@@ -193,7 +193,7 @@ impl LimiterState<'_> {
     ///
     /// Use a ticket once: a second time would return the quota of another request.
     #[doc(hidden)]
-    pub fn give_back(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
+    pub fn return_ticket(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
         let Some(entry) = self.shared.table.find(key).filter(|entry| entry.id == ticket.entry)
         else {
             return false;

@@ -16,14 +16,14 @@ pub struct Ticket {
 
 impl Permit {
     /// Detaches a permit: its usage stays charged, and can be returned only with the ticket
-    /// ([`give_back`](super::LimiterState::give_back)).
+    /// ([`return_ticket`](super::LimiterState::return_ticket)).
     ///
     /// ```
     /// use tollgate::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
     /// let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_err());
-    /// assert!(limiter.state().give_back("k", &Cost::new(), ticket));
+    /// assert!(limiter.state().return_ticket("k", &Cost::new(), ticket));
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```

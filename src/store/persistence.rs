@@ -149,7 +149,7 @@ impl PersistenceWorker {
 
     fn flush(&self) -> Result<(), StoreError> {
         let mut persisted = self.persisted.lock();
-        let Some(limiter) = self.limiter.aside().filter(|_| !persisted.ended) else {
+        let Some(limiter) = self.limiter.upgrade_detached().filter(|_| !persisted.ended) else {
             return Ok(());
         };
         let now = limiter.now();
@@ -197,7 +197,7 @@ impl Attached for PersistenceWorker {
         let mut persisted = self.persisted.lock();
         persisted.pending.add(last);
         persisted.ended = true;
-        let result = match self.limiter.aside() {
+        let result = match self.limiter.upgrade_detached() {
             Some(limiter) => persisted.finish(&limiter, now),
             None => Ok(()),
         };

@@ -71,7 +71,7 @@ impl Member {
                 let Some(member) = Weak::upgrade(&member) else { return ControlFlow::Break(()) };
                 // A normal clone could become the last one, and its drop would close the limiter on
                 // this thread.
-                let limiter = member.limiter.aside().filter(|_| member.is_active());
+                let limiter = member.limiter.upgrade_detached().filter(|_| member.is_active());
                 let Some(limiter) = limiter else { return ControlFlow::Break(()) };
                 let applied = apply(&member, &limiter, message);
                 member.count(&applied);

@@ -10,7 +10,7 @@ use crate::timestamp::Timestamp;
 /// A queued request whose reservation a backend decides about.
 pub(super) struct BackendCall {
     queued: Box<QueuedRequest>,
-    asked: Arc<Reservation>,
+    reservation: Arc<Reservation>,
     reserving: Reserving,
     /// The time at which the answer is due.
     until: Timestamp,
@@ -19,10 +19,10 @@ pub(super) struct BackendCall {
 impl BackendCall {
     /// Cancels the call and leaves the queue.
     pub(super) fn cancel(self, request: &Request) {
-        let Self { mut queued, asked, reserving, .. } = self;
+        let Self { mut queued, reservation, reserving, .. } = self;
         drop(reserving);
         if let Some(backend) = &request.core().backend {
-            backend.end(&asked, Ending::Released);
+            backend.end(&reservation, Ending::Released);
         }
         queued.leave();
     }
@@ -30,22 +30,24 @@ impl BackendCall {
 
 impl Acquire {
     /// Asks the backend. Returns the progress if the answer is known without a wait.
-    pub(super) fn ask(&mut self, asked: Arc<Reservation>) -> Option<Progress> {
+    pub(super) fn ask(&mut self, reservation: Arc<Reservation>) -> Option<Progress> {
         let core = self.request.core();
-        let Some(answer) = core.reserve_here(&asked) else {
+        let Some(answer) = core.reserve_here(&reservation) else {
             let backend = core.backend.as_ref().expect(HAS_BACKEND);
-            let reserving = backend.reserve(&asked);
+            let reserving = backend.reserve(&reservation);
             let until = core.clock.now() + backend.patience();
             // The stage changes last: if the backend panics, dropping the future still gives up the place
             // in the queue.
             if let Stage::Queued(queued) = std::mem::replace(&mut self.stage, Stage::Done) {
-                let call = BackendCall { queued, asked, reserving, until };
+                let call = BackendCall { queued, reservation, reserving, until };
                 self.stage = Stage::Asking(Box::new(call));
             }
             return None;
         };
         match &mut self.stage {
-            Stage::Queued(queued) => Some(queued.handle_answer(&mut self.request, asked, answer)),
+            Stage::Queued(queued) => {
+                Some(queued.handle_answer(&mut self.request, reservation, answer))
+            }
             _ => None,
         }
     }
@@ -55,9 +57,9 @@ impl Acquire {
         let Stage::Asking(call) = &mut self.stage else {
             unreachable!("polled only in the stage `Asking`");
         };
-        let BackendCall { queued, asked, reserving, until } = &mut **call;
+        let BackendCall { queued, reservation, reserving, until } = &mut **call;
         if let Poll::Ready(answer) = reserving.as_mut().poll(cx) {
-            let progress = queued.handle_answer(&mut self.request, Arc::clone(asked), answer);
+            let progress = queued.handle_answer(&mut self.request, Arc::clone(reservation), answer);
             self.finish_call();
             return Poll::Ready(progress);
         }

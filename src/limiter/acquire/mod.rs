@@ -240,13 +240,16 @@ impl Acquire {
                 }
                 Verdict::Ask => {}
             }
-            let asked = request.reservation(&scopes, None);
+            let reservation = request.reservation(&scopes, None);
             let reservations = scopes.remote_reservations();
             drop(scopes);
             let core = request.core();
             let backend = core.backend.as_ref().expect(HAS_BACKEND);
-            return match core.reserve_here(&asked).unwrap_or_else(|| backend.try_reserve(&asked)) {
-                Ok(()) => Ok(request.grant(reservations, Some(asked), now, now)),
+            return match core
+                .reserve_here(&reservation)
+                .unwrap_or_else(|| backend.try_reserve(&reservation))
+            {
+                Ok(()) => Ok(request.grant(reservations, Some(reservation), now, now)),
                 Err(error) => {
                     let scopes = Scopes::lock(&entries);
                     Err(scopes.refused(Blocker::at_backend(0, error), &request.cost))
@@ -298,7 +301,7 @@ impl Future for Acquire {
                 Stage::Done => panic!("`Acquire` polled after completion"),
             };
             let progress = match progress {
-                Progress::Ask(asked) => match this.ask(asked) {
+                Progress::Ask(reservation) => match this.ask(reservation) {
                     Some(progress) => progress,
                     None => continue,
                 },
@@ -311,7 +314,7 @@ impl Future for Acquire {
                     budget.made_progress();
                     return Poll::Ready(result);
                 }
-                Progress::Ask(_) => unreachable!("the backend was asked above"),
+                Progress::Ask(_) => unreachable!("the backend was called above"),
                 Progress::Retired => this.stage = Stage::New,
                 Progress::Wait(until) => {
                     let until = until.into_iter().chain(this.request.latest()).min();
@@ -340,4 +343,4 @@ impl fmt::Debug for Acquire {
     }
 }
 
-const HAS_BACKEND: &str = "only a limiter with a backend asks one";
+const HAS_BACKEND: &str = "only a limiter with a backend calls one";

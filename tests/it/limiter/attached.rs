@@ -107,5 +107,5 @@ fn listener_with_weak_reference_does_not_keep_limiter() {
     drop(limiter);
     assert_eq!(left.strong_count(), 0);
     assert_eq!(weak.now(), clock.now());
-    assert!(weak.upgrade().is_none() && weak.aside().is_none());
+    assert!(weak.upgrade().is_none() && weak.upgrade_detached().is_none());
 }

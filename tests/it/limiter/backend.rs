@@ -13,12 +13,12 @@ use super::{builder, settle_down};
 
 /// A remote store that grants one request per second, on the second.
 #[derive(Debug, Default)]
-struct SecondlyBackend {
+struct OnePerSecondBackend {
     granted: Mutex<u64>,
     endings: Mutex<Vec<Ending>>,
 }
 
-impl Backend for SecondlyBackend {
+impl Backend for OnePerSecondBackend {
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
         let free = self.try_reserve(reservation);
         Box::pin(async move {
@@ -46,14 +46,14 @@ impl Backend for SecondlyBackend {
     fn reset(&self, _: &str) {}
 }
 
-fn limiter(backend: &Arc<SecondlyBackend>) -> Limiter {
+fn limiter(backend: &Arc<OnePerSecondBackend>) -> Limiter {
     let builder = builder().quota("k", Quota::new().rpm(1)).clock(TokioClock::new());
     builder.backend(Arc::clone(backend) as Arc<dyn Backend>).build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn backend_is_asked_first_and_receives_ending() {
-    let backend = Arc::new(SecondlyBackend::default());
+    let backend = Arc::new(OnePerSecondBackend::default());
     let limiter = limiter(&backend);
     let begin = limiter.now();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new().tokens(7));
@@ -65,7 +65,7 @@ async fn backend_is_asked_first_and_receives_ending() {
 
 #[tokio::test(start_paused = true)]
 async fn acquire_dropped_while_backend_answers_is_released() {
-    let backend = Arc::new(SecondlyBackend::default());
+    let backend = Arc::new(OnePerSecondBackend::default());
     let limiter = limiter(&backend);
     let asking = tokio::spawn(limiter.acquire("k", &Cost::new()));
     settle_down().await;

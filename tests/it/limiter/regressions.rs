@@ -118,9 +118,9 @@ fn huge_amounts_neither_panic_nor_lose_debt() {
 /// A remote store that admits one request at a time under `b`. It answers 10 ms after its check and reports
 /// the given number of milliseconds as its patience.
 #[derive(Debug, Default)]
-struct OneUnderB(Mutex<bool>, u64);
+struct SingleSlotBackend(Mutex<bool>, u64);
 
-impl Backend for OneUnderB {
+impl Backend for SingleSlotBackend {
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
         let answer = self.try_reserve(reservation);
         Box::pin(async move {
@@ -152,7 +152,7 @@ impl Backend for OneUnderB {
 
 fn under_b(patience: u64) -> Limiter {
     let builder = builder().clock(TokioClock::new());
-    builder.backend(Arc::new(OneUnderB(Mutex::default(), patience))).build().unwrap()
+    builder.backend(Arc::new(SingleSlotBackend(Mutex::default(), patience))).build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +227,7 @@ async fn panicking_backend_does_not_block_next_request() {
 #[tokio::test(start_paused = true)]
 async fn backend_call_does_not_count_as_waiting() {
     let builder = builder().clock(TokioClock::new()).max_waiting(0);
-    let limiter = builder.backend(Arc::new(OneUnderB::default())).build().unwrap();
+    let limiter = builder.backend(Arc::new(SingleSlotBackend::default())).build().unwrap();
     limiter.acquire("b", &Cost::new()).await.unwrap();
 }
 

@@ -10,7 +10,7 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::{RateLimitLayer, ResponseBody};
 use tollgate::quota::Quota;
 
-use super::inner::{Frames, Oops};
+use super::inner::{Frames, InnerError};
 use super::{builder, chat, client_returning, held, send};
 
 /// Returns a limiter whose held concurrency counts the requests in flight.
@@ -26,7 +26,7 @@ async fn response_body(
     send(&mut client, chat("gpt-4o")).await.into_body()
 }
 
-fn next(body: &mut ResponseBody<Frames>) -> Option<Result<Frame<Bytes>, Oops>> {
+fn next(body: &mut ResponseBody<Frames>) -> Option<Result<Frame<Bytes>, InnerError>> {
     let mut cx = Context::from_waker(Waker::noop());
     match Pin::new(body).poll_frame(&mut cx) {
         Poll::Ready(frame) => frame,
@@ -92,7 +92,7 @@ async fn reservation_ends_with_body_error() {
     let mut body = response_body(&limiter, || Frames::from("{").error().into_response()).await;
     next(&mut body).unwrap().unwrap();
     assert_eq!(in_flight(&limiter), 1);
-    assert_eq!(next(&mut body).unwrap().unwrap_err(), Oops);
+    assert_eq!(next(&mut body).unwrap().unwrap_err(), InnerError);
     assert_eq!(in_flight(&limiter), 0);
 }
 

@@ -19,7 +19,7 @@ use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::Quota;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-use super::inner::{Frames, Oops, Strict};
+use super::inner::{Frames, InnerError, Strict};
 use super::{USAGE, available, builder, chat, held, is_ready};
 use tollgate_testing::full::full_or;
 
@@ -52,12 +52,12 @@ impl Steps {
 
 impl Body for Steps {
     type Data = Bytes;
-    type Error = Oops;
+    type Error = InnerError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Oops>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, InnerError>>> {
         let step = self.left.lock().pop_front();
         Poll::Ready(match step {
             Some(Step::Wait) => {
@@ -66,7 +66,7 @@ impl Body for Steps {
             }
             Some(Step::Data(data)) => Some(Ok(Frame::data(data.into()))),
             Some(Step::Trailers) => Some(Ok(Frame::trailers(trailers()))),
-            Some(Step::Fail) => Some(Err(Oops)),
+            Some(Step::Fail) => Some(Err(InnerError)),
             None => None,
         })
     }
@@ -105,7 +105,7 @@ async fn read_to_end<B: Body<Data = Bytes> + Unpin>(
 
 /// Returns the request that the layer with this bound forwards.
 async fn buffer(bound: usize, request: Request<Steps>) -> Request<BufferedBody<Steps>> {
-    let service = service_fn(async |request| Ok::<_, Oops>(request));
+    let service = service_fn(async |request| Ok::<_, InnerError>(request));
     BufferBodyLayer::new().with_bound(bound).layer(service).oneshot(request).await.unwrap()
 }
 

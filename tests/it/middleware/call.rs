@@ -12,7 +12,7 @@ use tollgate::quota::{Cost, Quota};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceExt};
 
-use super::inner::{Oops, Strict};
+use super::inner::{InnerError, Strict};
 use super::{S, available, echo, held, limiter, settle_down, tokens};
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
@@ -157,9 +157,10 @@ async fn future_dropped_after_sending_keeps_charge() {
 #[tokio::test(start_paused = true)]
 async fn inner_error_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(2));
-    let mut service = tokens(&limiter).layer(Strict::<u64, u64>::new(|_| async { Err(Oops) }));
+    let mut service =
+        tokens(&limiter).layer(Strict::<u64, u64>::new(|_| async { Err(InnerError) }));
     let error = service.ready().await.unwrap().call(20).await.unwrap_err();
-    assert_eq!(error.into_inner::<Oops>().unwrap(), Oops);
+    assert_eq!(error.into_inner::<InnerError>().unwrap(), InnerError);
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40, 2], vec![0, 0, 0]));
 }
 
@@ -203,19 +204,19 @@ async fn clone_failing_to_become_ready_releases() {
     let broken = Arc::new(AtomicBool::new(false));
     let state = Arc::clone(&broken);
     let inner = echo().with_readiness(move || match state.load(Ordering::Relaxed) {
-        true => Poll::Ready(Err(Oops)),
+        true => Poll::Ready(Err(InnerError)),
         false => Poll::Ready(Ok(())),
     });
     let mut service = tokens(&limiter).layer(inner);
     service.ready().await.unwrap().call(0).await.unwrap();
     let mut future = service.ready().await.unwrap().call(0);
     broken.store(true, Ordering::Relaxed);
-    assert_eq!((&mut future).await.unwrap_err().into_inner::<Oops>().unwrap(), Oops);
+    assert_eq!((&mut future).await.unwrap_err().into_inner::<InnerError>().unwrap(), InnerError);
     // The reservation is released even before the future is dropped.
     assert_eq!(available(&limiter, "k"), [1]);
     drop(future);
     let error = service.ready().await.unwrap_err();
-    assert_eq!(error.into_inner::<Oops>().unwrap(), Oops);
+    assert_eq!(error.into_inner::<InnerError>().unwrap(), InnerError);
 }
 
 #[tokio::test(start_paused = true)]

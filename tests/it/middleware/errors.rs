@@ -11,7 +11,7 @@ use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::{Cost, Dimension, Quota};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
-use super::inner::{Frames, Oops, Strict};
+use super::inner::{Frames, InnerError, Strict};
 use super::{S, builder, echo, is_ready, limiter, read, tokens};
 
 #[tokio::test(start_paused = true)]
@@ -101,13 +101,13 @@ async fn error_chain_reports_each_fact_once() {
     let late = "rate limited: the request cannot be granted by its deadline: \
                 k: tokens per minute exceeded (needs 15, limit 60); retry in 15.000 s";
     assert_eq!(ErrorChain(&error).to_string(), late);
-    assert_eq!(ErrorChain(&RateLimitError::Inner(Oops.into())).to_string(), "oops");
+    assert_eq!(ErrorChain(&RateLimitError::Inner(InnerError.into())).to_string(), "oops");
 }
 
 #[tokio::test(start_paused = true)]
 async fn layers_with_boxed_errors_nest_inside_and_outside() {
     let limiter = limiter(Quota::new().rpm(1));
-    let broken = Strict::<u64, u64>::new(|_| async { Err(Oops) });
+    let broken = Strict::<u64, u64>::new(|_| async { Err(InnerError) });
     let stack = ServiceBuilder::new()
         .buffer(4)
         .timeout(Duration::from_secs(9))
@@ -120,7 +120,7 @@ async fn layers_with_boxed_errors_nest_inside_and_outside() {
     let error = error.downcast::<RateLimitError>().unwrap();
     // The inner error is the one that the inner layers produced.
     let RateLimitError::Inner(inner) = *error else { panic!("{error:?}") };
-    assert!(inner.is::<Oops>());
+    assert!(inner.is::<InnerError>());
     let error = stack.oneshot(1).await.unwrap_err().downcast::<RateLimitError>().unwrap();
     assert_eq!(error.code(), Some(Code::RpmExceeded));
     // The error converts into `Box<dyn Error>`.
@@ -132,12 +132,12 @@ async fn layers_with_boxed_errors_nest_inside_and_outside() {
 
 #[tokio::test(start_paused = true)]
 async fn inner_error_downcasts_only_to_original_type() {
-    let error = || RateLimitError::Inner(Oops.into());
-    assert_eq!(error().into_inner::<Oops>().unwrap(), Oops);
+    let error = || RateLimitError::Inner(InnerError.into());
+    assert_eq!(error().into_inner::<InnerError>().unwrap(), InnerError);
     let other = error().into_inner::<std::io::Error>().unwrap_err();
-    assert_eq!(other.into_inner::<Oops>().unwrap(), Oops);
+    assert_eq!(other.into_inner::<InnerError>().unwrap(), InnerError);
     let limited = RateLimitError::Limited(AcquireError::Closed);
-    assert!(matches!(limited.into_inner::<Oops>(), Err(RateLimitError::Limited(_))));
+    assert!(matches!(limited.into_inner::<InnerError>(), Err(RateLimitError::Limited(_))));
 }
 
 #[tokio::test(start_paused = true)]

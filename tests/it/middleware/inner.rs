@@ -15,18 +15,18 @@ use tower::Service;
 
 /// The error of the services and bodies in this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Oops;
+pub(super) struct InnerError;
 
-impl fmt::Display for Oops {
+impl fmt::Display for InnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("oops")
     }
 }
 
-impl std::error::Error for Oops {}
+impl std::error::Error for InnerError {}
 
-type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Oops>> + Send>>;
-type Ready = dyn Fn() -> Poll<Result<(), Oops>> + Send + Sync;
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, InnerError>> + Send>>;
+type Ready = dyn Fn() -> Poll<Result<(), InnerError>> + Send + Sync;
 
 /// A service that panics if it is called without having been polled ready before.
 pub(super) struct Strict<R, T> {
@@ -40,7 +40,7 @@ pub(super) struct Strict<R, T> {
 impl<R, T> Strict<R, T> {
     pub(super) fn new<F>(answer: impl Fn(R) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<T, Oops>> + Send + 'static,
+        F: Future<Output = Result<T, InnerError>> + Send + 'static,
     {
         Self {
             answer: Arc::new(move |request| Box::pin(answer(request))),
@@ -54,7 +54,7 @@ impl<R, T> Strict<R, T> {
     /// Sets the result of `poll_ready`; `Pending` wakes the task immediately.
     pub(super) fn with_readiness(
         mut self,
-        readiness: impl Fn() -> Poll<Result<(), Oops>> + Send + Sync + 'static,
+        readiness: impl Fn() -> Poll<Result<(), InnerError>> + Send + Sync + 'static,
     ) -> Self {
         self.readiness = Arc::new(readiness);
         self
@@ -72,10 +72,10 @@ impl<R, T> Clone for Strict<R, T> {
 
 impl<R, T> Service<R> for Strict<R, T> {
     type Response = T;
-    type Error = Oops;
+    type Error = InnerError;
     type Future = Answer<T>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Oops>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), InnerError>> {
         let ready = (self.readiness)();
         if ready.is_pending() {
             cx.waker().wake_by_ref();
@@ -94,7 +94,7 @@ impl<R, T> Service<R> for Strict<R, T> {
 /// A body of given frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    frames: VecDeque<Result<Frame<Bytes>, Oops>>,
+    frames: VecDeque<Result<Frame<Bytes>, InnerError>>,
     has_known_end: bool,
 }
 
@@ -110,7 +110,7 @@ impl Frames {
     }
 
     pub(super) fn error(mut self) -> Self {
-        self.frames.push_back(Err(Oops));
+        self.frames.push_back(Err(InnerError));
         self
     }
 
@@ -133,12 +133,12 @@ impl From<&'static str> for Frames {
 
 impl Body for Frames {
     type Data = Bytes;
-    type Error = Oops;
+    type Error = InnerError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Oops>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, InnerError>>> {
         Poll::Ready(self.frames.pop_front())
     }
 

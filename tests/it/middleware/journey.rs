@@ -9,7 +9,7 @@ use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::{Cost, Dimension, Quota};
 use tower::{Layer, ServiceExt};
 
-use super::inner::{Frames, Oops, Strict};
+use super::inner::{Frames, InnerError, Strict};
 use super::{S, USAGE, builder, chat, client_returning, read, send};
 
 fn one_a_minute() -> Limiter {
@@ -60,7 +60,8 @@ async fn facts_include_error_in_body_of_success() {
 
 #[tokio::test(start_paused = true)]
 async fn facts_of_failed_request_include_charge() {
-    let failing: Strict<Request<String>, Response<Frames>> = Strict::new(|_| async { Err(Oops) });
+    let failing: Strict<Request<String>, Response<Frames>> =
+        Strict::new(|_| async { Err(InnerError) });
     let layer = RateLimitLayer::new(one_a_minute());
     let journey = Journey::new();
     layer.layer(failing).oneshot(with(&journey)).await.unwrap_err();

@@ -43,7 +43,7 @@ use tollgate::middleware::{Classified, RateLimitLayer, RateLimitService, Respons
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt};
 
-use self::inner::{Frames, Oops, Strict};
+use self::inner::{Frames, InnerError, Strict};
 
 /// One second in nanoseconds.
 const S: Duration = Duration::from_secs(1);
@@ -122,7 +122,7 @@ async fn send(client: &mut Http, request: Request<String>) -> Response<ResponseB
 }
 
 /// Reads the whole body, or returns its error.
-async fn read(response: Response<ResponseBody<Frames>>) -> Result<Bytes, Oops> {
+async fn read(response: Response<ResponseBody<Frames>>) -> Result<Bytes, InnerError> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 

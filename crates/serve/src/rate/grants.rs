@@ -97,7 +97,7 @@ impl Grants {
             return Err(ReturnError::AlreadyReturned);
         }
         self.returned.lock().record(self.secret.hash_one(key), id.number, until, now)?;
-        let returned = limiter.state().give_back(key, &cost(id.tokens), ticket);
+        let returned = limiter.state().return_ticket(key, &cost(id.tokens), ticket);
         returned.then_some(()).ok_or(ReturnError::AlreadyReturned)
     }
 

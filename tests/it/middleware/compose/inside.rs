@@ -19,7 +19,7 @@ use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
 use super::{RetryPolicy, flaky, gated, seconds_since};
-use crate::middleware::inner::{Oops, Strict};
+use crate::middleware::inner::{InnerError, Strict};
 use crate::middleware::{available, echo, held, limiter, settle_down, tokens};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ async fn retry_inside_layer_is_charged_once() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60));
     let inner = flaky(3);
     let calls = Arc::clone(&inner.calls);
-    let service = tokens(&limiter).layer(Retry::new(RetryPolicy(9, |_: &Oops| true), inner));
+    let service = tokens(&limiter).layer(Retry::new(RetryPolicy(9, |_: &InnerError| true), inner));
     assert_eq!(service.oneshot(20).await.unwrap(), 20);
     assert_eq!(calls.load(Ordering::Relaxed), 4);
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40], vec![0, 0]));

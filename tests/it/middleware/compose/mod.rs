@@ -11,7 +11,7 @@ use tollgate::limiter::Limiter;
 use tower::retry::Policy;
 use tower::{BoxError, Service, ServiceExt};
 
-use super::inner::{Oops, Strict};
+use super::inner::{InnerError, Strict};
 use super::{Tokens, tokens};
 
 #[test]
@@ -93,6 +93,6 @@ fn flaky(failures: usize) -> Strict<u64, u64> {
     Strict::new(move |tokens| {
         use std::sync::atomic::Ordering::Relaxed;
         let fails = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
-        ready(if fails { Err(Oops) } else { Ok(tokens) })
+        ready(if fails { Err(InnerError) } else { Ok(tokens) })
     })
 }

@@ -24,7 +24,7 @@ async fn status_frames_trailers_and_errors_pass_unchanged() {
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), data);
     }
     assert!(body.frame().await.unwrap().unwrap().is_trailers());
-    assert_eq!(body.frame().await.unwrap().unwrap_err(), Oops);
+    assert_eq!(body.frame().await.unwrap().unwrap_err(), InnerError);
     assert!(body.frame().await.is_none());
 }
 
@@ -41,10 +41,10 @@ async fn size_hint_and_end_equal_inner_body() {
 #[tokio::test(start_paused = true)]
 async fn inner_error_passes_unchanged_and_keeps_charge() {
     let limiter = limiter(Quota::new().rpm(9).concurrency(1));
-    let broken = Strict::<Request<String>, Response<Frames>>::new(|_| async { Err(Oops) });
-    let error: Oops =
+    let broken = Strict::<Request<String>, Response<Frames>>::new(|_| async { Err(InnerError) });
+    let error: InnerError =
         respond(&limiter).scope("k").layer(broken).oneshot(get(&[])).await.unwrap_err();
-    assert_eq!(error, Oops);
+    assert_eq!(error, InnerError);
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 1], vec![0, 0]));
 }
 

@@ -18,7 +18,7 @@ use tollgate::middleware::RateLimitLayer;
 use tollgate::middleware::respond::{Respond, RespondBody, RespondLayer, Scope, Scopes};
 use tower::{Layer, Service, ServiceExt};
 
-use super::inner::{Frames, Oops, Strict};
+use super::inner::{Frames, InnerError, Strict};
 use super::{S, available, builder, held, limiter, settle_down};
 
 type Guarded<C = Scopes> = Respond<Strict<Request<String>, Response<Frames>>, C>;

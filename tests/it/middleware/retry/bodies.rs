@@ -12,12 +12,12 @@ use http_body_util::{BodyExt, Full};
 use tollgate::middleware::{BufferBodyLayer, PeekBody, RateLimitLayer, Replay};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
-use super::super::inner::{Frames, Oops, Strict};
+use super::super::inner::{Frames, InnerError, Strict};
 use super::super::{S, chat};
 use super::{Script, answer, limiter_with_quota, ok, refused};
 
 /// Returns the frames, trailers and error of a failure that is not retried.
-async fn frames_of(body: Frames) -> (Vec<Bytes>, Option<HeaderMap>, Option<Oops>) {
+async fn frames_of(body: Frames) -> (Vec<Bytes>, Option<HeaderMap>, Option<InnerError>) {
     let limiter = limiter_with_quota();
     let script = Script::new(&limiter, [answer(400, &[], body)]);
     let client = script.client(&RateLimitLayer::new(limiter).retry(1));
@@ -49,7 +49,7 @@ async fn failed_response_passes_unchanged() {
         assert_eq!((data, end, error), (frames, Some(trailers), None));
     }
     let (data, _, error) = frames_of(Frames::from("half").error()).await;
-    assert_eq!((data, error), (vec![Bytes::from("half")], Some(Oops)));
+    assert_eq!((data, error), (vec![Bytes::from("half")], Some(InnerError)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ use tollgate::quota::{Algorithm, Quota};
 use tower::Layer;
 
 use super::builder;
-use super::inner::{Frames, Oops, Strict};
+use super::inner::{Frames, InnerError, Strict};
 
 /// A provider that returns these responses in order and records the time and body of each request.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ struct Script {
     calls: Arc<Mutex<Vec<(Duration, String)>>>,
 }
 
-type Answer = Result<Response<Frames>, Oops>;
+type Answer = Result<Response<Frames>, InnerError>;
 type Client = RetryService<Strict<Request<String>, Response<Frames>>, Http, Http>;
 
 impl Script {
@@ -40,7 +40,7 @@ impl Script {
 
     fn of(
         limiter: &Limiter,
-        answers: impl IntoIterator<Item = Result<Response<Frames>, Oops>>,
+        answers: impl IntoIterator<Item = Result<Response<Frames>, InnerError>>,
     ) -> Self {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
         Self { limiter: limiter.clone(), answers, calls: Arc::default() }

@@ -16,7 +16,7 @@ use tollgate::middleware::{Http, RateLimitLayer, ResponseBody, RetryService};
 use tollgate::provider::OPENAI;
 use tower::{Layer, ServiceExt};
 
-use super::super::inner::{Oops, Strict};
+use super::super::inner::{InnerError, Strict};
 use super::super::{S, chat};
 use super::limiter_with_quota;
 
@@ -32,12 +32,12 @@ enum Then {
 
 impl Body for Slow {
     type Data = Bytes;
-    type Error = Oops;
+    type Error = InnerError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Oops>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, InnerError>>> {
         match (self.0.pop_front(), self.1) {
             (Some(data), _) => Poll::Ready(Some(Ok(Frame::data(data)))),
             (None, Then::End) => Poll::Ready(None),

@@ -6,7 +6,7 @@ use tollgate::provider::OPENAI;
 use tower::{Service, ServiceExt};
 
 use super::super::chat;
-use super::super::inner::{Frames, Oops, Strict};
+use super::super::inner::{Frames, InnerError, Strict};
 use super::{LIMITED, Script, answer, limiter_with_quota, ok, refused};
 
 /// Returns the final status and the times of the attempts in whole seconds.
@@ -161,7 +161,7 @@ async fn each_attempt_sends_same_request_and_is_charged() {
 #[tokio::test(start_paused = true)]
 async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
     let limiter = limiter_with_quota();
-    let script = Script::of(&limiter, [Err(Oops), Ok(ok())]);
+    let script = Script::of(&limiter, [Err(InnerError), Ok(ok())]);
     let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(3));
     client.oneshot(chat("gpt-4o")).await.unwrap_err();
     assert_eq!(script.call_times(), [0]);
