@@ -102,7 +102,7 @@ pub(super) struct Generated<'a> {
     pub(super) at: Duration,
     /// The output tokens of each choice.
     pub(super) output: u64,
-    /// Whether the maximum output tokens truncated the response.
+    /// True if the maximum output tokens truncated the response.
     pub(super) truncated: bool,
     pub(super) usage: SimulatedUsage,
 }

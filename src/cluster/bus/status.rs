@@ -2,7 +2,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BusStatus {
-    /// Whether the bus is connected.
+    /// True if the bus is connected.
     pub connected: bool,
     /// Messages sent: acknowledged by Redis, or accepted by the connection to NATS.
     pub published: u64,

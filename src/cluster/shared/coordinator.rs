@@ -41,9 +41,9 @@ pub(super) struct Coordinator {
 pub(super) struct ReserveRequest {
     pub(super) reservation: Arc<Reservation>,
     pub(super) id: Id,
-    /// Whether the caller retries after a refusal.
+    /// True if the caller retries after a refusal.
     pub(super) waits: bool,
-    /// Whether the request was refused before, and waits in the store's queue.
+    /// True if the request was refused before, and waits in the store's queue.
     pub(super) is_queued: bool,
     /// The start of the call, by the store's `ticks`.
     pub(super) started_at: Timestamp,

@@ -4,7 +4,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedStatus {
-    /// Whether the store is available.
+    /// True if the store is available.
     pub connected: bool,
     /// The start of the current outage; `None` while the store is available.
     pub away_since: Option<Timestamp>,

@@ -75,7 +75,7 @@ impl Policies {
     }
 }
 
-/// A cache of the policies that a layer has sent lately.
+/// A cache of the policies that a layer has sent recently.
 ///
 /// A changed quota has new limits, so an entry is never stale. The number of entries is fixed, and a
 /// new one replaces the old one of the same hash.

@@ -28,7 +28,7 @@ pub struct MigrateSummary {
     pub new_keys: usize,
     /// Entries that were skipped or adjusted.
     pub skipped: SkippedEntries,
-    /// Whether this was a dry run, in which nothing was written.
+    /// True if this was a dry run, in which nothing was written.
     pub dry_run: bool,
 }
 

@@ -97,7 +97,7 @@ struct OpenFile {
     target: PathBuf,
     origin: ClockOrigin,
     document: Document,
-    /// Whether the file exists.
+    /// True if the file exists.
     exists: bool,
     _lock: Lock,
 }

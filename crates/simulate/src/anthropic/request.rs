@@ -21,7 +21,7 @@ use crate::usage::SimulatedUsage;
 pub(super) struct Request {
     pub(super) model: String,
     pub(super) prompt: Prompt,
-    /// Whether the request only counts the tokens of the prompt.
+    /// True if the request only counts the tokens of the prompt.
     pub(super) is_token_count: bool,
     max_output: u64,
     requested_output: Option<u64>,

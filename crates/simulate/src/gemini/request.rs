@@ -28,7 +28,7 @@ pub(super) struct Request {
     candidates: u64,
     max_output: u64,
     requested_output: Option<u64>,
-    /// Whether to stream as one JSON array.
+    /// True if the response is streamed as one JSON array.
     array: bool,
     /// The tool call that `functionCallingConfig` forces.
     pub(super) forced_call: Option<ToolCall>,

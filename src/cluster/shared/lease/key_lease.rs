@@ -34,7 +34,7 @@ pub(in crate::cluster::shared) struct KeyLease {
     /// The number of the last call, and of the first call that reported the usage in transit.
     last_call: u32,
     first_report: u32,
-    /// Whether the server has responded to the last call.
+    /// True if the server has responded to the last call.
     acknowledged: bool,
     call_open: bool,
     called_at: Timestamp,

@@ -53,7 +53,7 @@ pub(super) struct Scenario {
     /// The number of messages per 1,000 that are lost, and that are late.
     pub(super) lost: u64,
     pub(super) late: u64,
-    /// Whether each holder is disconnected for 3 of every 8 lease durations.
+    /// True if each holder is disconnected for 3 of every 8 lease durations.
     pub(super) cut: bool,
     /// The number of requests per 1,000 after which the process crashes.
     pub(super) crashes: u64,

@@ -23,7 +23,7 @@ pub(super) struct TestKey {
     /// microseconds.
     pub(super) tolerance: u64,
     max_amount: u64,
-    /// Whether amounts are small, so that windows have long logs.
+    /// True if amounts are small, so that windows have long logs.
     has_small_amounts: bool,
     limits: Vec<LimitSpec>,
     margin: Margin,
