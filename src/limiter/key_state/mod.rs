@@ -7,7 +7,7 @@
 //! - [`plan_changes`]: another plan, a reset, retirement.
 //! - [`evidence`]: cool-downs, reductions and response headers.
 //! - [`exchange`]: stores and other processes.
-//! - [`levels`]: statistics.
+//! - [`levels`]: the levels of the limits, and statistics.
 
 mod evidence;
 mod exchange;
