@@ -13,7 +13,7 @@ pub(crate) enum Denial {
     /// The key cools down; the request fits at this time.
     CoolingDown(Wait),
     /// Other requests wait before this one.
-    OthersWaiting,
+    OthersWaiting(Wait),
     /// A backend refused the request without naming a bucket.
     Elsewhere(Wait),
     /// The backend is unreachable until this time.
@@ -40,7 +40,7 @@ impl Denial {
     ) -> Refused {
         let cost = &*plan.clip_guesses(cost);
         let (code, dimension, need) = match self {
-            Self::OthersWaiting => (Code::OthersWaiting, None, None),
+            Self::OthersWaiting(_) => (Code::OthersWaiting, None, None),
             Self::CoolingDown(_) => (Code::CoolingDown, None, None),
             Self::Unknown => (Code::UnknownModel, None, None),
             Self::Uncounted => (Code::MissingLimit, plan.refused_dimension(cost, |_| false), None),
@@ -67,8 +67,7 @@ impl Denial {
     pub(crate) fn wait(self) -> Wait {
         match self {
             Self::Short(short) => short.wait,
-            Self::CoolingDown(wait) | Self::Elsewhere(wait) => wait,
-            Self::OthersWaiting => Wait::Unknown,
+            Self::CoolingDown(wait) | Self::Elsewhere(wait) | Self::OthersWaiting(wait) => wait,
             Self::Away(until) => Wait::At(until),
             Self::Unknown | Self::Uncounted | Self::Closed => Wait::Never,
         }

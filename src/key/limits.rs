@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::queue::Amounts;
 use super::snapshot::BucketSnapshot;
 use crate::engine::{self, Bucket, Rule};
 use crate::plan::{Buckets, Plan, resize};
@@ -60,6 +61,16 @@ impl Limits {
             engine::commit(&plan.rules, buckets, cost, now);
         }
         fits
+    }
+
+    /// Returns a time before which these amounts cannot all be admitted, in whatever parts: a lower bound.
+    /// Only limits whose charge is final when a request is sent count, since others may return a part.
+    pub(crate) fn earliest(&self, amounts: Amounts<u128>, now: Timestamp) -> Timestamp {
+        let time = |(rule, bucket): (&Rule, &Bucket)| {
+            let amount = *amounts.get(rule.dimension().column())?;
+            (!rule.holds()).then(|| bucket.earliest(rule, amount, now))
+        };
+        self.iter().filter_map(time).max().unwrap_or(now)
     }
 
     /// Reserves even if the cost doesn't fit.

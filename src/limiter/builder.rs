@@ -6,6 +6,7 @@ use regex::Regex;
 use super::core::{AnyClock, Settings};
 use super::limiter::Limiter;
 use super::outputs::Quantile;
+use super::wait_policy::WaitPolicy;
 use crate::answer::error::BuildError;
 use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
@@ -27,6 +28,7 @@ pub struct Builder {
     share: Share,
     max_waiting: usize,
     max_keys: usize,
+    wait_policy: WaitPolicy,
     quantile: f64,
     reduction: Reduction,
     clock: Option<AnyClock>,
@@ -50,6 +52,7 @@ impl Builder {
             share: Share::WHOLE,
             max_waiting: 10_000,
             max_keys: 1_000_000,
+            wait_policy: WaitPolicy::new(),
             quantile: 0.9,
             reduction: Reduction::new(),
             clock: None,
@@ -119,6 +122,12 @@ impl Builder {
     /// [`Quotas::of`](super::Quotas::of) returns limits with the share applied.
     pub fn share(mut self, share: Share) -> Self {
         self.share = share;
+        self
+    }
+
+    /// Sets the order in which waiting requests get their turns. Default: the order of arrival.
+    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
+        self.wait_policy = policy;
         self
     }
 
@@ -193,6 +202,8 @@ impl Builder {
             quantile: Quantile::new(self.quantile)?,
             reduction: self.reduction.pace()?,
         };
-        Ok(Limiter::new(clock, quotas, settings, self.backend))
+        let limiter = Limiter::new(clock, quotas, settings, self.backend);
+        limiter.quotas().set_wait_policy(&self.wait_policy);
+        Ok(limiter)
     }
 }

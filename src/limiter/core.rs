@@ -6,6 +6,7 @@ use super::denied_sample::Sample;
 use super::dirty::Dirty;
 use super::key_budget::KeyBudget;
 use super::outputs::{Outputs, Quantile};
+use super::wait_policy::{Prepared, WaitPolicy};
 use crate::backend::{Backend, Reservation, ReserveError};
 use crate::clock::{Boot, Clock, Sleep, SystemClock};
 use crate::event::{Events, StripedTotals};
@@ -24,6 +25,7 @@ pub(super) struct Core {
     pub(super) events: Events,
     pub(super) max_waiting: AtomicUsize,
     pub(super) max_keys: usize,
+    wait_policy: RwLock<Option<Arc<Prepared>>>,
     pub(super) outputs: Outputs,
     /// `None` if a refusal reduces no limit.
     pub(super) reduction: RwLock<Option<Pace>>,
@@ -101,6 +103,7 @@ impl Core {
             events: Events::default(),
             max_waiting: AtomicUsize::new(settings.max_waiting),
             max_keys: settings.max_keys,
+            wait_policy: RwLock::default(),
             outputs: Outputs::new(settings.quantile),
             reduction: RwLock::new(settings.reduction),
             is_fast: AtomicBool::new(backend.is_none()),
@@ -221,6 +224,17 @@ impl Core {
 
     pub(super) fn max_waiting(&self) -> usize {
         self.max_waiting.load(Ordering::Relaxed)
+    }
+
+    /// Returns the policy of the queues, if one is set.
+    pub(super) fn wait_policy(&self) -> Option<Arc<Prepared>> {
+        self.wait_policy.read().clone()
+    }
+
+    /// Sets the policy of the queues. Requests that wait keep their turns.
+    pub(super) fn set_wait_policy(&self, policy: &WaitPolicy) {
+        let policy = (*policy != WaitPolicy::new()).then(|| Arc::new(policy.prepare()));
+        *self.wait_policy.write() = policy;
     }
 
     /// Returns the hash of a key.

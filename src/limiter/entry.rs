@@ -56,7 +56,7 @@ impl Entry {
         state
     }
 
-    /// Locks the key and takes the recovery steps that are due.
+    /// Locks the key, takes the recovery steps that are due, and opens the gates whose turn has come.
     pub(super) fn lock(self: &Arc<Self>) -> Locked<'_> {
         self.continue_locked(self.lock_fast())
     }
@@ -68,6 +68,7 @@ impl Entry {
     ) -> Locked<'a> {
         let mut locked = Locked { entry: self, state: Some(state) };
         locked.recover();
+        locked.open_gates();
         locked
     }
 

@@ -5,52 +5,93 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::entry::{Entry, Locked};
+use super::entry::Entry;
+use super::standing::{OwnStanding, Standing};
+use super::table::KeyRef;
 use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::Turn;
+use crate::key::queue::{GateTerms, Turn};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
 /// A gate that opens when a request under one or several keys would be admitted. It reserves nothing, so
 /// that a service can poll it in `poll_ready`.
 ///
-/// Any number of gates can wait for a key. The first one is woken and, once it has passed, wakes the
-/// next. If a gate isn't polled when its turn has come, the next one passes a quarter of a second later.
+/// A gate waits in the queues of its keys like a request, and opens when its turn comes and the cost fits.
+/// If it isn't polled then, the waiters behind it are served without it.
 ///
 /// # Cancel safety
-/// Dropping a gate gives up its place and wakes the next gate.
+/// Dropping a gate gives up its places and wakes the next waiters.
 pub struct Gate {
     keys: SmallVec<[KeyGate; 1]>,
+    /// The turn in the queues of all keys.
+    turn: Option<Turn>,
+    standing: Standing,
+    /// `true` for the gate of a service: it stays open until the service is called, and keeps the cost of
+    /// that call free for a moment.
+    leaves_claims: bool,
 }
 
-/// The gate of one key. It is idle (without a `place`) or waits; [`check`](Self::check) changes between
-/// the two states.
+/// The gate of one key.
 struct KeyGate {
+    key_ref: KeyRef,
     entry: Arc<Entry>,
-    place: Option<GatePlace>,
+    state: GateState,
     timer: Option<(Timestamp, Sleep)>,
 }
 
-/// A place among the gates of a key.
+/// Idle -> Queued -> Open -> Idle. A gate that doesn't have to wait stays idle.
 #[derive(Debug, Clone, Copy)]
-struct GatePlace {
-    turn: Turn,
-    since: Timestamp,
+enum GateState {
+    /// The gate isn't in the queue.
+    Idle,
+    /// The gate has been in the queue since this time.
+    Queued { since: Timestamp },
+    /// Its turn has come, and it was polled at this time.
+    #[cfg_attr(
+        not(any(feature = "tower", shuttle)),
+        expect(dead_code, reason = "read by services")
+    )]
+    Open { at: Timestamp },
 }
 
 /// The result of a check of a key.
-enum GateState {
+enum Check {
     Open,
     /// The gate has to check the key again when it is woken, or at this time.
     Shut(Option<Timestamp>),
 }
 
+/// A poll of the gates of all keys.
+struct Query<'a> {
+    typical: &'a Cost,
+    patience: Option<Duration>,
+    standing: Standing,
+    leaves_claim: bool,
+}
+
 impl Gate {
-    pub(super) fn new(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
-        let gate = |entry| KeyGate { entry, place: None, timer: None };
-        Self { keys: entries.into_iter().map(gate).collect() }
+    /// Creates a gate of these keys.
+    pub(super) fn new(
+        keys: impl IntoIterator<Item = (KeyRef, Arc<Entry>)>,
+        own: Option<&OwnStanding>,
+    ) -> Self {
+        let gate =
+            |(key_ref, entry)| KeyGate { key_ref, entry, state: GateState::Idle, timer: None };
+        let keys: SmallVec<[KeyGate; 1]> = keys.into_iter().map(gate).collect();
+        let names = keys.iter().map(|key| &key.key_ref.key);
+        let core = keys.first().map(|key| &key.entry.core);
+        let standing = core.map(|core| Standing::of(own, names, core)).unwrap_or_default();
+        Self { keys, turn: None, standing, leaves_claims: false }
+    }
+
+    /// Makes it the gate of a service, which [`take_turn`](Self::take_turn) and
+    /// [`end_turn`](Self::end_turn) enclose the calls of.
+    #[cfg(any(feature = "tower", shuttle))]
+    pub(crate) fn leaving_claims(mut self) -> Self {
+        self.leaves_claims = true;
+        self
     }
 
     /// Polls whether a request of the `typical` cost would be admitted: no key cools down or has waiting
@@ -64,27 +105,63 @@ impl Gate {
         patience: Option<Duration>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        // All keys are checked again, since one that was open a moment ago may be shut now.
-        self.keys
-            .iter_mut()
-            .map(|key| key.poll_open(typical, patience, cx))
-            .find(Poll::is_pending)
-            .unwrap_or(Poll::Ready(()))
+        let Self { keys, turn, standing, leaves_claims } = self;
+        let (standing, leaves_claim) = (*standing, *leaves_claims);
+        let query = Query { typical, patience, standing, leaves_claim };
+        // A key whose turn came stays open. The others are checked again, since one that was open a moment
+        // ago may be shut now.
+        for key in &mut *keys {
+            std::task::ready!(key.poll_open(&query, turn, cx));
+        }
+        if !self.leaves_claims {
+            self.leave(false);
+        }
+        Poll::Ready(())
+    }
+
+    /// Returns the arrival number for a call that follows immediately after the gate's turn has come.
+    #[cfg(any(feature = "tower", shuttle))]
+    pub(crate) fn take_turn(&self) -> Option<u64> {
+        let now = self.keys.first()?.entry.core.clock.now();
+        let is_recent = |key: &KeyGate| match key.state {
+            GateState::Open { at } => now.saturating_duration_since(at) <= TURN_TIME,
+            _ => false,
+        };
+        let turn = self.turn.filter(|_| self.keys.iter().any(is_recent));
+        turn.map(Turn::arrival)
+    }
+
+    /// Ends the turn after the service was called.
+    #[cfg(any(feature = "tower", shuttle))]
+    pub(crate) fn end_turn(&mut self) {
+        self.leave(true);
+    }
+
+    /// Leaves all queues, and ends the claims.
+    fn leave(&mut self, is_called: bool) {
+        let Some(turn) = self.turn.take() else { return };
+        self.keys.iter_mut().for_each(|key| key.leave(turn, is_called));
     }
 }
 
 impl KeyGate {
     fn poll_open(
         &mut self,
-        typical: &Cost,
-        patience: Option<Duration>,
+        query: &Query<'_>,
+        turn: &mut Option<Turn>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
+        if let GateState::Open { .. } = self.state {
+            return Poll::Ready(());
+        }
         loop {
-            let until = match self.check(typical, patience, cx.waker()) {
-                GateState::Open => return Poll::Ready(()),
-                GateState::Shut(None) => return Poll::Pending,
-                GateState::Shut(Some(until)) => until,
+            let until = match self.check(query, turn, cx.waker()) {
+                Check::Open => {
+                    self.timer = None;
+                    return Poll::Ready(());
+                }
+                Check::Shut(None) => return Poll::Pending,
+                Check::Shut(Some(until)) => until,
             };
             if self.timer.as_ref().is_none_or(|(set, _)| *set != until) {
                 let clock = &self.entry.core.clock;
@@ -96,103 +173,97 @@ impl KeyGate {
         }
     }
 
-    fn check(&mut self, typical: &Cost, patience: Option<Duration>, waker: &Waker) -> GateState {
-        let Self { entry, place, .. } = self;
+    fn check(&mut self, query: &Query<'_>, turn: &mut Option<Turn>, waker: &Waker) -> Check {
+        let Self { key_ref, entry, state, .. } = self;
         let mut key = entry.lock();
+        while key.is_retired() {
+            // Its buckets count under another key by now.
+            drop(key);
+            key_ref.unlist(entry);
+            let Ok(found) = key_ref.entry() else { return Check::Open };
+            (*entry, *state) = (found, GateState::Idle);
+            key = entry.lock();
+        }
         let (core, now) = (&entry.core, key.now());
-        let typical = key.full_plan().clip(typical);
-        let since = place.map_or(now, |place| place.since);
-        let ends = patience.map(|patience| since + patience);
-        let wait = match key.check(&typical) {
-            _ if !core.is_fast() || key.is_retired() => None,
-            Ok(()) if ends.is_some_and(|ends| ends <= now) => None,
-            Ok(()) if place.is_some_and(|place| is_behind(&key, place.turn)) => Some(Wait::At(now)),
-            Ok(()) => None,
-            Err(denial) => within(denial, patience, since),
-        };
-        match wait {
-            None => {
-                if let Some(GatePlace { turn, .. }) = place.take() {
-                    pass(&mut key, turn);
+        let since = match *state {
+            GateState::Queued { since } => {
+                let contains = |turn| key.queue().is_some_and(|queue| queue.contains(turn));
+                if !turn.is_some_and(contains) {
+                    *state = GateState::Open { at: now };
+                    return Check::Open;
                 }
-                GateState::Open
+                since
             }
-            Some(wait) => {
-                let turn =
-                    place.map_or_else(|| Turn::gate(core.next_arrival()), |place| place.turn);
-                *place = Some(GatePlace { turn, since });
-                let rank = enter(&mut key, turn, waker, &typical);
-                let recovers = key.recovers_at().filter(|_| wait == Wait::Unknown);
-                GateState::Shut(due(recovers.map_or(wait, Wait::At), rank, now, ends))
+            _ => now,
+        };
+        let typical = key.full_plan().clip(query.typical);
+        let ends = query.patience.map(|patience| since + patience);
+        let wait = match (key.check_limits(&typical, now), *state) {
+            _ if !core.is_fast() => None,
+            (Ok(()), GateState::Idle) => {
+                let turn = query.standing.gate_turn(u64::MAX);
+                key.check_turn(turn, &typical).map(Denial::wait)
             }
+            (Ok(()), _) => Some(Wait::Unknown),
+            (Err(denial), _) => within(denial.wait(), query.patience, since),
+        };
+        let wait = wait.filter(|_| ends.is_none_or(|ends| now < ends));
+        if wait.is_none() {
+            if let GateState::Queued { .. } = std::mem::replace(state, GateState::Idle) {
+                turn.iter().for_each(|&turn| key.leave(turn));
+            }
+            return Check::Open;
+        }
+        let turn = *turn.get_or_insert_with(|| query.standing.gate_turn(core.next_arrival()));
+        let service = query.standing.gate_service(key.plan(), &typical, core);
+        let terms = GateTerms { cost: typical, leaves_claim: query.leaves_claim };
+        key.enter_gate(turn, service, terms, waker);
+        *state = GateState::Queued { since };
+        // Gates behind the first waiter check a little later, in case the first is no longer polled: the
+        // later the more there are, so that a thousand gates cost little.
+        let rank = key.queue().and_then(|queue| queue.rank_in_flow(turn)).unwrap_or_default();
+        let late =
+            LATE.saturating_mul(u32::try_from(rank.saturating_mul(rank)).unwrap_or(u32::MAX));
+        let due = key.gates_due().map(|due| due.max(now) + late);
+        Check::Shut(due.into_iter().chain(ends).min())
+    }
+
+    /// Leaves the queue. If its turn has come, even without a poll since then, this ends its claim.
+    fn leave(&mut self, turn: Turn, is_called: bool) {
+        if !matches!(std::mem::replace(&mut self.state, GateState::Idle), GateState::Idle) {
+            let mut key = self.entry.lock();
+            key.leave(turn);
+            key.end_claim(turn.arrival(), is_called);
         }
     }
 }
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<_> = self.keys.iter().map(|key| &key.entry.key).collect();
+        let keys: Vec<_> = self.keys.iter().map(|key| &key.key_ref.key).collect();
         f.debug_struct("Gate").field("keys", &keys).finish_non_exhaustive()
     }
 }
 
-impl Drop for KeyGate {
+impl Drop for Gate {
     fn drop(&mut self) {
-        let Some(GatePlace { turn, .. }) = self.place else { return };
-        self.entry.lock().leave(turn);
+        self.leave(false);
     }
 }
 
 /// Returns the wait, unless the gate opens because the request itself gets the error.
-fn within(denial: Denial, patience: Option<Duration>, since: Timestamp) -> Option<Wait> {
-    match (denial.wait(), patience) {
+fn within(wait: Wait, patience: Option<Duration>, since: Timestamp) -> Option<Wait> {
+    match (wait, patience) {
         (Wait::Never, _) | (Wait::Unknown, Some(_)) => None,
-        (Wait::At(time), Some(patience)) => {
-            let wait = time - since;
-            (wait <= patience).then_some(Wait::At(time))
-        }
+        (Wait::At(time), Some(patience)) => (time - since <= patience).then_some(wait),
         (wait, None) => Some(wait),
     }
 }
 
-/// Returns whether another gate is first and still has to wait. If the first gate could have passed and
-/// hasn't, its caller no longer polls it.
-fn is_behind(key: &Locked<'_>, turn: Turn) -> bool {
-    let rank = key.queue().and_then(|queue| queue.rank(turn));
-    let is_short = |cost: &Cost| key.check(cost).is_err();
-    rank.is_some_and(|rank| rank > 0) && key.gate_cost().is_some_and(is_short)
-}
+/// The time after its gate was open in which a call takes the gate's turn.
+#[cfg(any(feature = "tower", shuttle))]
+const TURN_TIME: Duration = Duration::from_millis(50);
 
-/// Enters the queue, or keeps the place in it. Returns the number of gates before this one.
-fn enter(key: &mut Locked<'_>, turn: Turn, waker: &Waker, typical: &Cost) -> usize {
-    key.enter(turn, waker);
-    let rank = key.queue().and_then(|queue| queue.rank(turn)).unwrap_or_default();
-    if rank == 0 {
-        key.set_gate_cost(typical.clone());
-    }
-    rank
-}
-
-/// Returns the time of the next check without being woken. Gates behind the first one check a little
-/// later, in case the first is no longer polled.
-fn due(wait: Wait, rank: usize, now: Timestamp, ends: Option<Timestamp>) -> Option<Timestamp> {
-    let own = match (wait, rank) {
-        (Wait::At(time), _) => Some(time),
-        (_, 0) => None,
-        _ => Some(now),
-    };
-    let late = GRACE.saturating_mul(rank.try_into().unwrap_or(u32::MAX));
-    own.map(|own| own + late).into_iter().chain(ends).min()
-}
-
-/// Passes the gate. If another gate is first, it wasn't polled in time and loses its place.
-fn pass(key: &mut Locked<'_>, turn: Turn) {
-    let first = key.queue().and_then(|queue| queue.first_gate());
-    if let Some(first) = first.filter(|first| *first < turn) {
-        key.leave(first);
-    }
-    key.leave(turn);
-}
-
-/// The time after which the next gate passes in place of one that isn't polled.
-const GRACE: Duration = Duration::from_millis(250);
+/// The time by which the second gate of a queue checks later than the first; the others later by the
+/// square of their rank.
+const LATE: Duration = Duration::from_micros(2);

@@ -81,7 +81,7 @@ impl KeyHandle {
 
     /// Returns a gate that opens when a request would be admitted.
     pub fn gate(&self) -> Gate {
-        Gate::new([self.entry()])
+        Gate::new([(self.0.key_ref.clone(), self.entry())], None)
     }
 
     /// Returns the key.

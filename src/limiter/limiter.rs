@@ -17,6 +17,7 @@ use super::key_state::KeyState;
 use super::permit::Permit;
 use super::quotas_handle::Quotas;
 use super::shared::Shared;
+use super::standing::OwnStanding;
 use super::state::LimiterState;
 use super::table::{KeyRef, Table};
 use crate::answer::decision::Decision;
@@ -173,8 +174,21 @@ impl Limiter {
     /// # Errors
     /// The same as [`key`](Self::key).
     pub fn gate<K: AsRef<str>>(&self, keys: &[K]) -> Result<Gate, Refused> {
-        let entries = keys.iter().map(|key| self.key_ref(key.as_ref()).entry());
-        Ok(Gate::new(entries.collect::<Result<Vec<_>, _>>()?))
+        self.gate_of(keys, None)
+    }
+
+    /// Returns such a gate with its own priority or flow.
+    pub(crate) fn gate_of<K: AsRef<str>>(
+        &self,
+        keys: &[K],
+        own: Option<&OwnStanding>,
+    ) -> Result<Gate, Refused> {
+        let entry = |key: &K| {
+            let key_ref = self.key_ref(key.as_ref());
+            let entry = key_ref.entry()?;
+            Ok((key_ref, entry))
+        };
+        Ok(Gate::new(keys.iter().map(entry).collect::<Result<Vec<_>, _>>()?, own))
     }
 
     /// Returns the current statistics of a key: the limits of its quota if it was never used, and no

@@ -59,10 +59,13 @@ mod quotas_handle;
 mod request;
 mod scopes;
 mod shared;
+mod standing;
 mod state;
 mod table;
 mod ticket;
+mod wait_policy;
 
+pub use crate::key::queue::{Priority, PriorityError};
 pub use acquire::Acquire;
 pub use attached::Attached;
 pub use builder::Builder;
@@ -82,8 +85,11 @@ pub use quotas_handle::Quotas;
 /// The regular expression of [`Builder::quota_regex`].
 #[cfg(feature = "regex")]
 pub use regex::Regex;
+#[cfg(feature = "tower")]
+pub(crate) use standing::OwnStanding;
 pub use state::LimiterState;
 pub use ticket::Ticket;
+pub use wait_policy::WaitPolicy;
 
 pub use crate::answer::code::Code;
 pub use crate::answer::decision::Decision;

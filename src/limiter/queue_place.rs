@@ -42,8 +42,9 @@ impl QueuePlace {
         if waiting >= most.max(usize::from(!core.is_local())) {
             return Err(AcquireError::QueueFull { key: locked.key().clone(), waiting });
         }
-        let turn = Turn::request(arrival.unwrap_or_else(|| core.next_arrival()));
-        locked.enter(turn, waker);
+        let turn = request.turn(arrival.unwrap_or_else(|| core.next_arrival()));
+        let service = request.service(locked);
+        locked.enter(turn, service, waker);
         Ok(Self { turn, scope, moves: 0 })
     }
 
@@ -61,38 +62,45 @@ impl QueuePlace {
         let verdict = request.judge(scopes, self.turn);
         if let Verdict::Wait(Blocker { queue, .. }) = verdict
             && queue != self.scope
-            && self.is_first(scopes)
+            && self.is_head(scopes)
             && self.denial(request, scopes).is_none()
         {
-            self.move_to(queue, scopes, waker);
+            self.move_to(queue, request, scopes, waker);
         }
         verdict
     }
 
-    fn is_first(&self, scopes: &Scopes<'_>) -> bool {
-        scopes.get(self.scope).queue().is_some_and(|queue| queue.is_first(self.turn))
+    fn is_head(&self, scopes: &Scopes<'_>) -> bool {
+        scopes.get(self.scope).queue().is_some_and(|queue| queue.is_head(self.turn))
     }
 
-    fn move_to(&mut self, to: usize, scopes: &mut Scopes<'_>, waker: &Waker) {
+    fn move_to(&mut self, to: usize, request: &Request, scopes: &mut Scopes<'_>, waker: &Waker) {
         let all = scopes.len();
         let keeps = |scope: usize| scope < to && self.moves >= all;
         for scope in (0..all).filter(|&scope| scope != to && !keeps(scope)) {
             scopes.get_mut(scope).leave(self.turn);
         }
-        scopes.get_mut(to).enter(self.turn, waker);
+        let locked = scopes.get_mut(to);
+        let service = request.service(locked);
+        locked.enter(self.turn, service, waker);
         (self.scope, self.moves) = (to, self.moves + 1);
     }
 
     /// Returns the time at which the request has to check its keys again without being woken. Only the
-    /// first request of a queue has one.
+    /// first request of a queue has one: it also looks after gates before it, which may be no longer polled.
     pub(super) fn due(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Timestamp> {
-        let denial = self.denial(request, scopes).filter(|_| self.is_first(scopes))?;
-        match denial.wait() {
-            Wait::At(time) => Some(time),
-            // Requests in flight may end sooner. If not, the key may have recovered enough by then.
-            Wait::Unknown => scopes.get(self.scope).recovers_at(),
-            Wait::Never => None,
+        let locked = scopes.get(self.scope);
+        if locked.queue()?.first_request() != Some(self.turn) {
+            return None;
         }
+        let denial = self.denial(request, scopes).filter(|_| self.is_head(scopes));
+        let own = match denial.map(Denial::wait) {
+            Some(Wait::At(time)) => Some(time),
+            // Requests in flight may end sooner. If not, the key may have recovered enough by then.
+            Some(Wait::Unknown) => locked.recovers_at(),
+            Some(Wait::Never) | None => None,
+        };
+        own.into_iter().chain(locked.gates_due()).min()
     }
 
     /// Returns the reason why the key in whose queue it waits doesn't admit the request.
@@ -110,6 +118,11 @@ impl QueuePlace {
     /// Replaces the wakers of the request in all queues.
     pub(super) fn update_wakers(&self, scopes: &mut Scopes<'_>, waker: &Waker) {
         scopes.iter_mut().for_each(|scope| scope.update_wakers(self.turn, waker));
+    }
+
+    /// Charges the flow of the request, which is admitted, in the queues of its keys.
+    pub(super) fn charge(&self, request: &Request, scopes: &mut Scopes<'_>) {
+        request.charge_turn(self.turn, scopes);
     }
 
     /// Leaves all queues.

@@ -9,7 +9,6 @@ use crate::answer::error::AcquireError;
 use crate::backend::{Ending, Reservation, ReserveError};
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::Turn;
 use crate::timestamp::Timestamp;
 
 /// A request that waits in a queue.
@@ -42,6 +41,7 @@ pub(super) enum Progress {
 impl QueuedRequest {
     /// Admits a new request if no request waits and its cost fits; otherwise adds it to a queue.
     pub(super) fn arrive(request: &mut Request, waker: &Waker) -> Arrival {
+        request.resolve_standing();
         loop {
             let entries = match request.entries() {
                 Ok(entries) => entries,
@@ -51,15 +51,22 @@ impl QueuedRequest {
             let arrived_at = scopes.now();
             request.set_patience(arrived_at);
             let mut asked = None;
-            let scope = match request.judge(&scopes, Turn::LAST) {
+            let turn = request.turn(request.arrival.unwrap_or(NEW));
+            let scope = match request.judge(&scopes, turn) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
+                    request.charge_turn(turn, &mut scopes);
                     drop(scopes);
                     let permit = request.grant(reservations, None, arrived_at, arrived_at);
                     return Arrival::Ended(Ok(permit));
                 }
                 Verdict::Fail(error) => return Arrival::Ended(Err(error)),
-                Verdict::Wait(blocker) => blocker.queue,
+                Verdict::Wait(blocker) => {
+                    if let Some(error) = request.late_error(&scopes, blocker, turn) {
+                        return Arrival::Ended(Err(error));
+                    }
+                    blocker.queue
+                }
                 Verdict::Ask => {
                     let reservation = request.reservation(&scopes, None);
                     let remote = scopes.remote_reservations();
@@ -115,7 +122,11 @@ impl QueuedRequest {
             }
         };
         match &progress {
-            None | Some(Progress::Ended(_)) => place.leave(&mut scopes),
+            None => {
+                place.leave(&mut scopes);
+                place.charge(request, &mut scopes);
+            }
+            Some(Progress::Ended(_)) => place.leave(&mut scopes),
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
         drop(scopes);
@@ -159,10 +170,11 @@ impl QueuedRequest {
     }
 
     fn grant_remote(&mut self, request: &mut Request, asked: Arc<Reservation>) -> Progress {
-        let scopes = Scopes::lock(&self.entries);
+        let mut scopes = Scopes::lock(&self.entries);
         let (reservations, now) = (scopes.remote_reservations(), scopes.now());
+        self.place.leave(&mut scopes);
+        self.place.charge(request, &mut scopes);
         drop(scopes);
-        self.leave();
         Progress::Ended(Ok(request.grant(reservations, Some(asked), self.arrived_at, now)))
     }
 
@@ -194,3 +206,6 @@ impl QueuedRequest {
         self.place.leave(&mut Scopes::lock(&self.entries));
     }
 }
+
+/// The arrival number of a new request, which goes behind every request that waits.
+const NEW: u64 = u64::MAX;

@@ -3,6 +3,7 @@ use regex::Regex;
 
 use super::key_state::KeyState;
 use super::shared::Shared;
+use super::wait_policy::WaitPolicy;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
@@ -90,6 +91,16 @@ impl Quotas<'_> {
         let version = self.0.core.next_version();
         self.0.core.quotas.write().set_unknown(policy, version);
         self.0.replan_all();
+    }
+
+    /// Sets the order in which waiting requests get their turns. Requests that wait already keep theirs.
+    pub fn set_wait_policy(&self, policy: &WaitPolicy) {
+        self.0.core.set_wait_policy(policy);
+    }
+
+    /// Returns the number of requests that may wait for one key.
+    pub fn max_waiting(&self) -> usize {
+        self.0.core.max_waiting()
     }
 
     /// Sets the number of requests that may wait for one key. Requests that already wait stay queued.

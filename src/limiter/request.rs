@@ -10,6 +10,7 @@ use super::key_reservation::KeyReservations;
 use super::key_state::KeyState;
 use super::permit::Permit;
 use super::scopes::{Blocker, Entries, Scopes};
+use super::standing::{OwnStanding, Standing};
 use super::table::{KeyRef, Table};
 use crate::answer::code::Code;
 use crate::answer::decision::Decision;
@@ -18,7 +19,7 @@ use crate::backend::{Reservation, Reserved};
 use crate::engine::Wait;
 use crate::event::{Event, Metadata};
 use crate::key::denial::Denial;
-use crate::key::queue::Turn;
+use crate::key::queue::{Service, Turn};
 use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Quota};
 use crate::timestamp::Timestamp;
@@ -39,6 +40,9 @@ pub(super) struct Request {
     pub(super) with_levels: bool,
     /// The arrival number of a request that has to arrive again because a key was retired.
     pub(super) arrival: Option<u64>,
+    /// The priority and the flow that the caller sets.
+    pub(super) own_standing: Option<Box<OwnStanding>>,
+    standing: Standing,
     /// The time until which the request waits behind others that ask a backend, even if its deadline is
     /// earlier.
     patience: Option<Timestamp>,
@@ -65,6 +69,8 @@ impl Request {
             max_waiting: None,
             with_levels: false,
             arrival: None,
+            own_standing: None,
+            standing: Standing::default(),
             patience: None,
         }
     }
@@ -198,6 +204,30 @@ impl Request {
         self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(Timestamp::UNIX_EPOCH)))
     }
 
+    /// Determines its place in the order of the queues.
+    pub(super) fn resolve_standing(&mut self) {
+        let keys = self.keys.iter().map(|key_ref| &key_ref.key);
+        self.standing = Standing::of(self.own_standing.as_deref(), keys, self.core());
+    }
+
+    /// Returns its turn with this arrival number.
+    pub(super) fn turn(&self, arrival: u64) -> Turn {
+        self.standing.turn(arrival)
+    }
+
+    /// Returns the service that it needs of a key.
+    pub(super) fn service(&self, key: &Locked<'_>) -> Service {
+        self.standing.service(key.plan(), &self.cost, self.core())
+    }
+
+    /// Charges its flow for the request, which is admitted, in the queues of its keys.
+    pub(super) fn charge_turn(&self, turn: Turn, scopes: &mut Scopes<'_>) {
+        for scope in scopes.iter_mut().filter(|scope| scope.queue().is_some()) {
+            let service = self.service(scope);
+            scope.charge_turn(turn, service);
+        }
+    }
+
     /// Judges the request at its turn. All slow-path admission, under one key or several, happens here.
     pub(super) fn judge(&self, scopes: &Scopes<'_>, turn: Turn) -> Verdict {
         let core = self.core();
@@ -238,11 +268,28 @@ impl Request {
         };
         let is_missed = |&deadline: &Timestamp| deadline <= scopes.now() || deadline < earliest;
         let deadline = match blocker.denial {
-            Denial::OthersWaiting => self.latest(),
+            Denial::OthersWaiting(_) => self.latest(),
             _ => self.deadline,
         };
         let deadline = deadline.filter(is_missed)?;
         Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
+    }
+
+    /// Returns the error of a new request whose deadline is before its turn: the requests of its flow that
+    /// wait already take longer.
+    pub(super) fn late_error(
+        &self,
+        scopes: &Scopes<'_>,
+        blocker: Blocker,
+        turn: Turn,
+    ) -> Option<AcquireError> {
+        let deadline = self.deadline.filter(|_| self.core().is_local())?;
+        let earliest = scopes.get(blocker.queue).earliest_turn(turn, &self.cost)?;
+        let denial = Denial::OthersWaiting(Wait::At(earliest));
+        let blocker = Blocker::at(blocker.queue, denial);
+        let refused = || self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
+        (deadline < earliest)
+            .then(|| AcquireError::DeadlineExceeded { deadline, refused: refused() })
     }
 
     /// Adds the levels of the keys to a refusal, if the request has asked for them and no keys share an

@@ -135,8 +135,9 @@ impl<'a> Scopes<'a> {
     /// buckets are in this process.
     pub(super) fn blocker(&self, cost: &Cost, turn: Turn, is_local: bool) -> Option<Blocker> {
         let Some(mut blocker) = self.short_key(cost, self.now(), is_local) else {
-            let scope = self.iter().position(|scope| scope.is_behind(turn))?;
-            return Some(Blocker::at(scope, Denial::OthersWaiting));
+            let denied = |(at, scope): (_, &Locked<'_>)| Some((at, scope.check_turn(turn, cost)?));
+            let (scope, denial) = self.iter().enumerate().find_map(denied)?;
+            return Some(Blocker::at(scope, denial));
         };
         // A key that admits the request now may no longer do so when the others do.
         while let Wait::At(then) = blocker.denial.wait()

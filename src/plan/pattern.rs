@@ -30,6 +30,15 @@ impl Pattern {
         name.contains(['*', '?']) || name.starts_with(REGEX)
     }
 
+    /// Returns `true` if it covers the key.
+    pub(crate) fn covers(&self, key: &str) -> bool {
+        match self {
+            Self::Exact(name) => name == key,
+            Self::Glob(glob) => glob.matches(key),
+            Self::Regex(regex) => regex.matches(key),
+        }
+    }
+
     /// Returns the key of the buckets that all covered keys share.
     pub(crate) fn name(&self) -> Key {
         match self {

@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) given: Option<Quota>,
     profile: Option<Profile>,
     margin: Margin,
+    /// The weight of the key's requests as a flow.
+    pub(crate) weight: u32,
 }
 
 /// The amounts that the limits of a key can hold in dimensions that may be estimated.
@@ -87,6 +89,7 @@ impl Plan {
             given,
             profile,
             margin,
+            weight: quota.weight(),
         }
     }
 
@@ -192,6 +195,18 @@ impl Plan {
     /// Returns `true` if `new` continues `old`, a rule of this plan.
     pub(crate) fn is_continued_by(&self, old: &Rule, new: &Rule) -> bool {
         self.position_of(new).is_some_and(|index| std::ptr::eq(&self.rules[index], old))
+    }
+
+    /// Returns the time for which a cost occupies the limits: the longest of amount / rate, in nanoseconds.
+    pub(crate) fn service_time(&self, cost: &Cost) -> u64 {
+        let time = |rule: &Rule| {
+            let limit = rule.limit();
+            let window = u128::from(limit.window().as_nanos());
+            let time = u128::from(rule.amount(cost)) * window / u128::from(limit.amount().max(1));
+            u64::try_from(time).unwrap_or(u64::MAX)
+        };
+        let timed = |rule: &&Rule| *rule.dimension() != Dimension::Concurrency;
+        self.rules.iter().filter(timed).map(time).max().unwrap_or(0)
     }
 
     /// Clips a cost in each dimension to the amount that the limits can hold.

@@ -154,6 +154,26 @@ impl Cost {
         Some(clipped)
     }
 
+    /// Returns the requests, tokens, input tokens and output tokens.
+    pub(crate) fn main_amounts(&self) -> [u64; 4] {
+        let [requests, tokens, input, output, _] = self.amounts;
+        [requests, tokens, input, output]
+    }
+
+    /// Returns the sum of two costs. The amount of [`Dimension::Concurrency`] stays 1.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        for column in 0..Dimension::Concurrency.column() {
+            sum.amounts[column] = sum.amounts[column].saturating_add(other.amounts[column]);
+        }
+        sum.named = self.named.and(other.named);
+        let customs = other.customs();
+        customs.fold(sum, |sum, (name, amount)| {
+            let own = sum.custom_amount(name);
+            sum.custom(name, own.saturating_add(amount))
+        })
+    }
+
     /// Returns the token dimensions that were set, even to 0.
     #[inline]
     pub(crate) fn named(&self) -> TokenKinds {

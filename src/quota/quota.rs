@@ -19,6 +19,7 @@ pub struct Quota {
     limits: Vec<Limit>,
     shared: bool,
     margin: Option<Margin>,
+    weight: Option<u32>,
 }
 
 impl Quota {
@@ -139,6 +140,14 @@ impl Quota {
         self
     }
 
+    /// Sets the weight of the key's requests where flows share the limits of another key, at least 1. Default:
+    /// 1; see [`WaitPolicy::fair_by`](crate::limiter::WaitPolicy::fair_by).
+    #[must_use]
+    pub fn with_weight(mut self, weight: u32) -> Self {
+        self.weight = Some(weight.max(1));
+        self
+    }
+
     /// Shares one set of buckets among all keys that match a glob, such as the models of a family with a
     /// common limit. By default each key has separate buckets.
     #[must_use]
@@ -155,6 +164,11 @@ impl Quota {
     /// Returns the margin of these limits, or `None` if the limiter's margin applies.
     pub fn margin(&self) -> Option<Margin> {
         self.margin
+    }
+
+    /// Returns the weight of the key's requests where flows share the limits of another key.
+    pub fn weight(&self) -> u32 {
+        self.weight.unwrap_or(1)
     }
 
     /// Returns the limits, in the order in which they were given.

@@ -24,6 +24,11 @@ impl TokenKinds {
         )
     }
 
+    /// Returns the union of two sets.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Returns `true` if the set contains this dimension.
     pub(crate) fn has(self, dimension: &Dimension) -> bool {
         let one = Self::NONE.with(dimension);

@@ -1,5 +1,7 @@
-//! The queue of one key, without a limiter.
+//! The queue of one key, without a limiter: its order against an independent reference, and the bounds
+//! that the order promises.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
@@ -43,116 +45,218 @@ fn ids(wakers: impl IntoIterator<Item = Waker>) -> Vec<usize> {
     wakers.into_iter().map(|waker| id(&waker)).collect()
 }
 
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_unix_secs(seconds)
+}
+
+fn terms(turn: Turn) -> Option<GateTerms> {
+    turn.is_gate().then(|| GateTerms { cost: crate::quota::Cost::new(), leaves_claim: false })
+}
+
+/// A policy with a starvation limit of 10 s.
+fn service(unit: u64, weight: u32) -> Service {
+    Service { unit, amounts: [0; 4], weight, max_starvation: Duration::from_secs(10) }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Action {
-    Enter(Turn, usize),
+    Enter(Turn, u64, usize),
     SetWaker(Turn, usize),
     Remove(Turn),
+    /// Admits the head.
+    Admit,
+    /// Admits a request that isn't in the queue.
+    Charge(Turn, u64),
+    /// Seconds that pass.
+    Pass(u64),
     Listen(u64, usize),
     SetListenerWaker(u64, usize),
     StopListening(u64),
 }
 
-/// A reference implementation: waiters and listeners with the identity of their wakers, sorted
-/// after each entry.
+/// A reference implementation of the rules over plain lists, without an order that is kept.
 #[derive(Debug, Default)]
 struct Reference {
     waiters: Vec<(Turn, usize)>,
     listeners: Vec<(u64, usize)>,
-}
-
-fn key(turn: Turn) -> (bool, u64) {
-    (turn.is_gate(), turn.arrival())
+    /// The virtual times of flows, and of priorities.
+    starts: HashMap<(Priority, u64), u128>,
+    times: HashMap<Priority, u128>,
+    served_at: HashMap<Priority, u64>,
+    /// Priority, flow, since when, and whether the turn is that of a starved priority.
+    head: Option<(Priority, u64, u64, bool)>,
+    now: u64,
 }
 
 impl Reference {
+    fn has(&self, priority: Priority) -> bool {
+        self.waiters.iter().any(|(turn, _)| turn.priority == priority)
+    }
+
+    fn start(&self, priority: Priority, flow: u64) -> u128 {
+        let time = self.times.get(&priority).copied().unwrap_or_default();
+        self.starts.get(&(priority, flow)).copied().unwrap_or_default().max(time)
+    }
+
+    fn first(&self, priority: Priority, flow: u64) -> Option<Turn> {
+        let own = self.waiters.iter().map(|waiter| waiter.0);
+        own.filter(|turn| (turn.priority, turn.flow) == (priority, flow)).min_by_key(|t| t.arrival)
+    }
+
+    fn head(&self) -> Option<Turn> {
+        self.head.and_then(|(priority, flow, ..)| self.first(priority, flow))
+    }
+
+    fn choose(&mut self) {
+        let highest = self.waiters.iter().map(|(turn, _)| turn.priority).max();
+        let lower = |p: &Priority| Some(*p) != highest && self.has(*p);
+        let starved =
+            self.served_at.iter().filter(|(p, since)| lower(p) && **since + 10 <= self.now);
+        // The longest starved, of several the highest.
+        let starved =
+            starved.min_by_key(|(p, since)| (**since, std::cmp::Reverse(**p))).map(|(p, _)| *p);
+        let priority = starved.or(highest);
+        self.head = priority.map(|priority| {
+            let of_priority = self.waiters.iter().filter(|(turn, _)| turn.priority == priority);
+            let flows = of_priority.map(|(turn, _)| turn.flow);
+            let flow = flows.min_by_key(|&flow| {
+                (self.starts[&(priority, flow)], self.first(priority, flow).unwrap().arrival)
+            });
+            (priority, flow.unwrap(), self.now, starved.is_some())
+        });
+    }
+
+    fn can_displace(&self, by: Priority) -> bool {
+        let (priority, _, since, is_starved) = self.head.unwrap();
+        by > priority && !is_starved && self.now < since + 10
+    }
+
     fn enter(&mut self, turn: Turn, waker: usize) {
-        if self.waiters.iter().all(|waiter| waiter.0 != turn) {
-            self.waiters.push((turn, waker));
-            self.waiters.sort_by_key(|waiter| key(waiter.0));
+        if self.waiters.iter().any(|waiter| waiter.0 == turn) {
+            return;
+        }
+        if !self.has(turn.priority) {
+            self.served_at.insert(turn.priority, self.now);
+            self.times.remove(&turn.priority);
+            self.starts.retain(|(priority, _), _| *priority != turn.priority);
+        }
+        if self.first(turn.priority, turn.flow).is_none() {
+            let start = self.start(turn.priority, turn.flow);
+            self.starts.insert((turn.priority, turn.flow), start);
+        }
+        self.waiters.push((turn, waker));
+        if self.head.is_none() || self.can_displace(turn.priority) {
+            self.choose();
         }
     }
 
-    /// Returns the waker that was replaced.
-    fn set_waker(&mut self, turn: Turn, waker: usize) -> Option<usize> {
-        let own = self.waiters.iter_mut().find(|waiter| waiter.0 == turn)?;
-        let old = std::mem::replace(&mut own.1, waker);
-        (old != waker).then_some(old)
-    }
-
-    fn set_listener_waker(&mut self, arrival: u64, waker: usize) -> Option<usize> {
-        let own = self.listeners.iter_mut().find(|listener| listener.0 == arrival)?;
-        let old = std::mem::replace(&mut own.1, waker);
-        (old != waker).then_some(old)
-    }
-
     fn remove(&mut self, turn: Turn) -> Option<(bool, usize)> {
-        let was_first = self.rank(turn)? == 0;
         let at = self.waiters.iter().position(|waiter| waiter.0 == turn)?;
-        Some((was_first, self.waiters.remove(at).1))
+        let was_next = self.head() == Some(turn) || self.first_request() == Some(turn);
+        let waker = self.waiters.remove(at).1;
+        if self.head.is_some() && self.head().is_none() {
+            self.choose();
+        }
+        Some((was_next, waker))
     }
 
-    fn stop_listening(&mut self, arrival: u64) -> Option<usize> {
-        let at = self.listeners.iter().position(|listener| listener.0 == arrival)?;
-        Some(self.listeners.remove(at).1)
+    fn charge(&mut self, turn: Turn, unit: u64, weight: u32) {
+        if !self.has(turn.priority) {
+            return;
+        }
+        self.served_at.insert(turn.priority, self.now);
+        let is_active = self.first(turn.priority, turn.flow).is_some();
+        let late = self.start(turn.priority, turn.flow);
+        let start = if is_active { self.starts[&(turn.priority, turn.flow)] } else { late };
+        let time = self.times.entry(turn.priority).or_default();
+        *time = start.max(*time);
+        let grown = start + (u128::from(unit.max(1)) << 20) / u128::from(weight);
+        self.starts.insert((turn.priority, turn.flow), grown);
+        if self.head.is_some_and(|head| (head.0, head.1) == (turn.priority, turn.flow)) {
+            self.choose();
+        }
     }
 
-    fn of_kind(&self, is_gate: bool) -> Vec<(Turn, usize)> {
-        self.waiters.iter().copied().filter(|waiter| waiter.0.is_gate() == is_gate).collect()
+    /// Returns all waiters, the highest priority first, then by flows, then by arrival.
+    fn in_order(&self) -> Vec<(Turn, usize)> {
+        let mut waiters = self.waiters.clone();
+        waiters.sort_by_key(|(turn, _)| {
+            let first = self.first(turn.priority, turn.flow).unwrap().arrival;
+            let start = self.starts[&(turn.priority, turn.flow)];
+            (std::cmp::Reverse(turn.priority), start, first, turn.flow, turn.arrival)
+        });
+        waiters
     }
 
-    fn rank(&self, turn: Turn) -> Option<usize> {
-        self.of_kind(turn.is_gate()).iter().position(|waiter| waiter.0 == turn)
+    fn first_request(&self) -> Option<Turn> {
+        let head = self.head()?;
+        let requests = || self.in_order().into_iter().map(|waiter| waiter.0).find(|t| !t.is_gate());
+        if head.is_gate() { requests() } else { Some(head) }
     }
 
     fn compare(&self, queue: &WaitQueue) {
-        let requests = self.of_kind(false);
-        let wakers = |waiters: &[(Turn, usize)]| waiters.iter().map(|w| w.1).collect::<Vec<_>>();
+        let in_order = self.in_order();
+        let waker = |turn: Turn| self.waiters.iter().find(|waiter| waiter.0 == turn).unwrap().1;
+        let wakers = |of: &dyn Fn(Turn) -> bool| -> Vec<usize> {
+            in_order.iter().filter(|(turn, _)| of(*turn)).map(|(_, waker)| *waker).collect()
+        };
         let mut listeners: Vec<_> = self.listeners.iter().map(|listener| listener.1).collect();
         listeners.sort_unstable();
-        let next = self.waiters.first().map(|waiter| waiter.1);
-
-        assert_eq!(queue.is_empty(), self.waiters.is_empty() && self.listeners.is_empty());
-        assert_eq!(queue.requests(), requests.len());
-        assert_eq!(queue.first_gate(), self.of_kind(true).first().map(|waiter| waiter.0));
-        assert_eq!(queue.next().as_ref().map(id), next);
-        assert_eq!(ids(queue.request_wakers()), wakers(&requests));
+        let mut next: Vec<_> = self.head().into_iter().chain(self.first_request()).collect();
+        next.dedup();
+        let next: Vec<_> = next.into_iter().map(waker).collect();
         let split = |wakers: Vec<usize>, at: usize| {
             let (waiters, listeners) = wakers.split_at(at);
             let mut listeners = listeners.to_vec();
             listeners.sort_unstable();
             (waiters.to_vec(), listeners)
         };
-        let all = (wakers(&self.waiters), listeners.clone());
+        assert_eq!(queue.is_empty(), self.waiters.is_empty() && self.listeners.is_empty());
+        assert_eq!(queue.requests(), self.waiters.iter().filter(|w| !w.0.is_gate()).count());
+        assert_eq!(queue.head(), self.head());
+        assert_eq!(queue.first_request(), self.first_request());
+        assert_eq!(ids(queue.next()), next);
+        assert_eq!(ids(queue.request_wakers()), wakers(&|turn| !turn.is_gate()));
+        let all = (wakers(&|_| true), listeners.clone());
         assert_eq!(split(ids(queue.all_wakers()), self.waiters.len()), all);
-        let changed = (next.into_iter().collect(), listeners);
-        assert_eq!(split(ids(queue.change_wakers()), usize::from(next.is_some())), changed);
-
+        assert_eq!(split(ids(queue.listener_wakers()), 0), (Vec::new(), listeners));
         for turn in turns() {
-            let rank = self.rank(turn);
-            assert_eq!(queue.rank(turn), rank, "{turn:?}");
-            assert_eq!(queue.is_first(turn), rank == Some(0), "{turn:?}");
-            let before = requests.iter().any(|request| key(request.0) < key(turn));
-            assert_eq!(queue.has_request_before(turn), before, "{turn:?}");
+            assert_eq!(queue.contains(turn), self.waiters.iter().any(|w| w.0 == turn), "{turn:?}");
+            let is_behind = self.head().is_some_and(|head| {
+                let is_older = (turn.priority, turn.flow) == (head.priority, head.flow)
+                    && turn.arrival < head.arrival;
+                head != turn && !is_older && !self.can_displace(turn.priority)
+            });
+            assert_eq!(queue.is_behind(turn, at(self.now)), is_behind, "{turn:?}");
         }
     }
 }
 
+/// A turn: of an even number a request, of an odd one a gate; each number has one priority and flow.
+fn turn(arrival: u64) -> Turn {
+    let turn = if arrival % 3 == 2 { Turn::gate(arrival) } else { Turn::request(arrival) };
+    turn.within(Priority::new((arrival / 2 % 3) as i8), arrival / 6 % 3)
+}
+
 fn turns() -> impl Iterator<Item = Turn> {
-    (0..ARRIVALS).flat_map(|arrival| [Turn::request(arrival), Turn::gate(arrival)])
+    (0..ARRIVALS).map(turn)
+}
+
+fn weight(turn: Turn) -> u32 {
+    u32::try_from(turn.flow).unwrap() + 1
 }
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
-    let turn = || {
-        let turn = (0..ARRIVALS, 0..3_u8);
-        turn.prop_map(|(at, kind)| if kind == 0 { Turn::gate(at) } else { Turn::request(at) })
-    };
     let waker = || 0..WAKERS;
+    let turn = || (0..ARRIVALS).prop_map(turn);
     let action = prop_oneof![
-        5 => (turn(), waker()).prop_map(|(turn, waker)| Action::Enter(turn, waker)),
-        2 => (turn(), waker()).prop_map(|(turn, waker)| Action::SetWaker(turn, waker)),
-        3 => turn().prop_map(Action::Remove),
-        2 => (0..ARRIVALS, waker()).prop_map(|(at, waker)| Action::Listen(at, waker)),
+        6 => (turn(), 0..5_u64, waker()).prop_map(|(turn, unit, at)| Action::Enter(turn, unit, at)),
+        1 => (turn(), waker()).prop_map(|(turn, waker)| Action::SetWaker(turn, waker)),
+        2 => turn().prop_map(Action::Remove),
+        4 => Just(Action::Admit),
+        1 => (turn(), 0..5_u64).prop_map(|(turn, unit)| Action::Charge(turn, unit)),
+        2 => (0..7_u64).prop_map(Action::Pass),
+        1 => (0..ARRIVALS, waker()).prop_map(|(at, waker)| Action::Listen(at, waker)),
         1 => (0..ARRIVALS, waker()).prop_map(|(at, waker)| Action::SetListenerWaker(at, waker)),
         1 => (0..ARRIVALS).prop_map(Action::StopListening),
     ];
@@ -161,20 +265,34 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 
 fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], action: Action) {
     let pick = |at: usize| (&wakers[at], id(&wakers[at]));
+    let now = at(reference.now);
     match action {
-        Action::Enter(turn, at) => {
-            queue.enter(turn, pick(at).0);
+        Action::Enter(turn, unit, at) => {
+            queue.enter(turn, service(unit, weight(turn)), terms(turn), pick(at).0, now);
             reference.enter(turn, pick(at).1);
         }
         Action::SetWaker(turn, at) => {
             let old = queue.set_waker(turn, pick(at).0);
-            assert_eq!(old.as_ref().map(id), reference.set_waker(turn, pick(at).1));
+            let own = reference.waiters.iter_mut().find(|waiter| waiter.0 == turn);
+            let replaced = own.map(|own| std::mem::replace(&mut own.1, pick(at).1));
+            assert_eq!(old.as_ref().map(id), replaced.filter(|old| *old != pick(at).1));
         }
         Action::Remove(turn) => {
-            let removed = queue.remove(turn);
-            let removed = removed.map(|removed| (removed.was_first, id(&removed.waker)));
-            assert_eq!(removed, reference.remove(turn));
+            let left = queue.remove(turn, now).map(|left| (left.was_next, id(&left.waker)));
+            assert_eq!(left, reference.remove(turn));
         }
+        Action::Admit => {
+            let Some(turn) = queue.head() else { return };
+            queue.charge(turn, service(3, weight(turn)), now);
+            drop(queue.remove(turn, now));
+            reference.charge(turn, 3, weight(turn));
+            reference.remove(turn);
+        }
+        Action::Charge(turn, unit) => {
+            queue.charge(turn, service(unit, weight(turn)), now);
+            reference.charge(turn, unit, weight(turn));
+        }
+        Action::Pass(seconds) => reference.now += seconds,
         Action::Listen(arrival, at) => {
             queue.listen(arrival, pick(at).0);
             if reference.listeners.iter().all(|listener| listener.0 != arrival) {
@@ -183,29 +301,146 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
         }
         Action::SetListenerWaker(arrival, at) => {
             let old = queue.set_listener_waker(arrival, pick(at).0);
-            assert_eq!(old.as_ref().map(id), reference.set_listener_waker(arrival, pick(at).1));
+            let own = reference.listeners.iter_mut().find(|listener| listener.0 == arrival);
+            let replaced = own.map(|own| std::mem::replace(&mut own.1, pick(at).1));
+            assert_eq!(old.as_ref().map(id), replaced.filter(|old| *old != pick(at).1));
         }
         Action::StopListening(arrival) => {
             let waker = queue.stop_listening(arrival);
-            assert_eq!(waker.as_ref().map(id), reference.stop_listening(arrival));
+            let own = reference.listeners.iter().position(|listener| listener.0 == arrival);
+            let removed = own.map(|own| reference.listeners.remove(own).1);
+            assert_eq!(waker.as_ref().map(id), removed);
         }
     }
+}
+
+/// A saturated key that serves one unit a second: requests of each flow arrive as fast as they are
+/// served.
+struct Saturated {
+    queue: WaitQueue,
+    now: u64,
+    arrivals: u64,
+    /// The flows: priority, flow, unit of its requests, weight.
+    flows: Vec<(Priority, u64, u64, u32)>,
+}
+
+impl Saturated {
+    fn new(flows: Vec<(Priority, u64, u64, u32)>) -> Self {
+        let mut saturated = Self { queue: WaitQueue::default(), now: 0, arrivals: 0, flows };
+        (0..saturated.flows.len()).for_each(|flow| saturated.arrive(flow));
+        saturated
+    }
+
+    fn arrive(&mut self, flow: usize) {
+        let (priority, id, unit, weight) = self.flows[flow];
+        let turn = Turn::request(self.arrivals).within(priority, id);
+        self.arrivals += 1;
+        self.queue.enter(turn, service(unit, weight), None, &waker(), at(self.now));
+    }
+
+    /// Admits the head once the key has refilled, and returns its flow. Its successor has arrived.
+    fn admit(&mut self) -> usize {
+        let head = self.queue.head().expect("all flows have waiters");
+        let is_own =
+            |flow: &(Priority, u64, u64, u32)| (flow.0, flow.1) == (head.priority, head.flow);
+        let flow = self.flows.iter().position(is_own).unwrap();
+        let (_, _, unit, weight) = self.flows[flow];
+        self.arrive(flow);
+        self.now += unit;
+        self.queue.charge(head, service(unit, weight), at(self.now));
+        drop(self.queue.remove(head, at(self.now)));
+        flow
+    }
+}
+
+fn flows(
+    of: impl Strategy<Value = Priority>,
+) -> impl Strategy<Value = Vec<(Priority, u64, u64, u32)>> {
+    let flow = (of, 1..6_u64, 1..5_u32);
+    proptest::collection::vec(flow, 2..5).prop_map(|flows| {
+        let numbered = (0..).zip(flows);
+        numbered.map(|(id, (priority, unit, weight))| (priority, id, unit, weight)).collect()
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(full_or(20_000, 1_000))
+        ..ProptestConfig::with_cases(full_or(100_000, 2_000))
     })]
 
     #[test]
-    fn queue_after_any_actions_equals_sorted_list(actions in actions()) {
+    fn queue_after_any_actions_equals_reference(actions in actions()) {
         let wakers: Vec<Waker> = (0..WAKERS).map(|_| waker()).collect();
         let (mut queue, mut reference) = (WaitQueue::default(), Reference::default());
         reference.compare(&queue);
         for action in actions {
             act(&mut queue, &mut reference, &wakers, action);
             reference.compare(&queue);
+        }
+        for turn in turns() {
+            drop(queue.remove(turn, at(reference.now)));
+        }
+        (0..ARRIVALS).for_each(|arrival| drop(queue.stop_listening(arrival)));
+        prop_assert!(queue.is_empty() && queue.head().is_none());
+    }
+
+    /// P5: with one priority and one flow, requests and gates go in order of arrival.
+    #[test]
+    fn one_flow_is_served_in_order_of_arrival(
+        arrivals in proptest::collection::vec((0..50_u64, any::<bool>()), 1..30),
+    ) {
+        let mut queue = WaitQueue::default();
+        let mut expected = std::collections::BTreeSet::new();
+        for (arrival, is_gate) in arrivals {
+            if expected.insert(arrival) {
+                let turn = if is_gate { Turn::gate(arrival) } else { Turn::request(arrival) };
+                queue.enter(turn, Service::default(), terms(turn), &waker(), at(0));
+            }
+        }
+        for arrival in expected {
+            let head = queue.head().unwrap();
+            prop_assert_eq!(head.arrival(), arrival);
+            queue.charge(head, Service::default(), at(0));
+            drop(queue.remove(head, at(0)));
+        }
+        prop_assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn flows_with_waiters_differ_by_their_largest_requests(
+        flows in flows(Just(Priority::NORMAL)),
+        grants in 1..200_usize,
+    ) {
+        let mut saturated = Saturated::new(flows.clone());
+        let mut served = vec![0_u64; flows.len()];
+        for _ in 0..grants {
+            let flow = saturated.admit();
+            served[flow] += flows[flow].2;
+            for (a, b) in (0..flows.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                let part = |at: usize| (served[at] as f64 / f64::from(flows[at].3), flows[at].2 as f64 / f64::from(flows[at].3));
+                let ((of_a, unit_a), (of_b, unit_b)) = (part(a), part(b));
+                prop_assert!((of_a - of_b).abs() <= unit_a + unit_b + 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn every_priority_has_a_turn_within_max_starvation(
+        flows in flows((0..3_i8).prop_map(Priority::new)),
+        grants in 1..200_usize,
+    ) {
+        let mut saturated = Saturated::new(flows.clone());
+        let mut served: HashMap<Priority, u64> = flows.iter().map(|flow| (flow.0, 0)).collect();
+        let largest = flows.iter().map(|flow| flow.2).max().unwrap();
+        let bands = served.len() as u64;
+        for _ in 0..grants {
+            let flow = saturated.admit();
+            served.insert(flows[flow].0, saturated.now);
+            // The request that is being served when it becomes starved, those of the other starved
+            // priorities, and its own.
+            let most = 10 + (bands + 1) * largest;
+            prop_assert!(served.values().all(|since| saturated.now - since <= most), "{served:?}");
         }
     }
 }
@@ -214,30 +449,56 @@ proptest! {
 fn request_with_old_number_entering_last_goes_first() {
     let mut queue = WaitQueue::default();
     for arrival in [5, 9, 2, 7] {
-        queue.enter(Turn::request(arrival), &waker());
+        queue.enter(Turn::request(arrival), Service::default(), None, &waker(), at(0));
     }
-    let ranks = [2, 5, 7, 9].map(|arrival| queue.rank(Turn::request(arrival)));
-    assert_eq!(ranks, [0, 1, 2, 3].map(Some));
+    for arrival in [2, 5, 7, 9] {
+        assert!(queue.is_head(Turn::request(arrival)));
+        drop(queue.remove(Turn::request(arrival), at(0)));
+    }
 }
 
 #[test]
-fn gate_with_old_number_goes_after_all_requests() {
+fn gate_goes_before_requests_that_arrived_later() {
     let mut queue = WaitQueue::default();
     let (gate, request) = (waker(), waker());
-    queue.enter(Turn::gate(1), &gate);
-    queue.enter(Turn::request(9), &request);
-    assert_eq!(queue.next().as_ref().map(id), Some(id(&request)));
-    assert!(queue.has_request_before(Turn::gate(1)));
-    assert!(queue.is_first(Turn::gate(1)), "the first gate");
-    assert!(queue.remove(Turn::request(9)).unwrap().was_first);
-    assert_eq!(queue.next().as_ref().map(id), Some(id(&gate)));
-    assert!(!queue.has_request_before(Turn::gate(1)));
+    queue.enter(Turn::gate(1), Service::default(), terms(Turn::gate(1)), &gate, at(0));
+    queue.enter(Turn::request(9), Service::default(), None, &request, at(0));
+    assert_eq!(ids(queue.next()), [id(&gate), id(&request)], "the gate may be forgotten");
+    assert!(queue.is_behind(Turn::request(9), at(0)));
+    assert!(queue.remove(Turn::gate(1), at(0)).unwrap().was_next);
+    assert_eq!(ids(queue.next()), [id(&request)]);
+}
+
+#[test]
+fn higher_priority_displaces_head_but_not_in_turn_of_starved() {
+    let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
+    let (low, high) = (turn(1, Priority::BATCH), turn(2, Priority::INTERACTIVE));
+    let mut queue = WaitQueue::default();
+    queue.enter(low, service(1, 1), None, &waker(), at(0));
+    queue.enter(high, service(1, 1), None, &waker(), at(0));
+    assert!(queue.is_head(high));
+    queue.enter(turn(3, Priority::INTERACTIVE), service(1, 1), None, &waker(), at(0));
+    queue.charge(high, service(1, 1), at(10));
+    drop(queue.remove(high, at(10)));
+    assert!(queue.is_head(low), "it has had no turn for 10 s");
+    queue.enter(turn(4, Priority::new(100)), service(1, 1), None, &waker(), at(10));
+    assert!(queue.is_head(low));
+}
+
+#[test]
+fn head_older_than_max_starvation_is_not_displaced() {
+    let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
+    let low = turn(1, Priority::BATCH);
+    let mut queue = WaitQueue::default();
+    queue.enter(low, service(1, 1), None, &waker(), at(0));
+    queue.enter(turn(2, Priority::NORMAL), service(1, 1), None, &waker(), at(10));
+    assert!(queue.is_head(low));
 }
 
 #[test]
 fn waker_set_again_is_not_replaced() {
     let (mut queue, waker) = (WaitQueue::default(), waker());
-    queue.enter(Turn::request(1), &waker);
+    queue.enter(Turn::request(1), Service::default(), None, &waker, at(0));
     queue.listen(1, &waker);
     assert!(queue.set_waker(Turn::request(1), &waker).is_none());
     assert!(queue.set_listener_waker(1, &waker).is_none());
@@ -257,5 +518,5 @@ fn wakers_called_wake_due_tasks_and_drop_replaced() {
     assert_eq!([due, other, replaced].map(|counter| Arc::strong_count(&counter)), [1; 3]);
 }
 
-const ARRIVALS: u64 = 10;
+const ARRIVALS: u64 = 18;
 const WAKERS: usize = 6;

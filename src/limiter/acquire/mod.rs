@@ -15,13 +15,15 @@ use super::permit::Permit;
 use super::queued_request::{Arrival, Progress, QueuedRequest};
 use super::request::{Request, Verdict};
 use super::scopes::{Blocker, Scopes};
+#[cfg(feature = "tower")]
+use super::standing::OwnStanding;
 use super::table::KeyRef;
 use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
 use crate::clock::Sleep;
 use crate::event::Metadata;
 use crate::key::denial::Denial;
-use crate::key::queue::Turn;
+use crate::key::queue::Priority;
 use crate::plan::DefaultLimits;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
@@ -149,6 +151,35 @@ impl Acquire {
         self
     }
 
+    /// Sets the arrival number of a request that takes the turn of its service's gate.
+    #[cfg(feature = "tower")]
+    pub(crate) fn with_arrival(mut self, arrival: Option<u64>) -> Self {
+        self.request.arrival = arrival;
+        self
+    }
+
+    /// Sets the priority of the request, in place of the one by the limiter's
+    /// [`WaitPolicy`](super::WaitPolicy). Of the requests that wait for a key, those with the highest priority
+    /// go first.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.request.own_standing.get_or_insert_default().priority = Some(priority);
+        self
+    }
+
+    /// Sets the flow of the request, such as the user that it is for, in place of the one by the limiter's
+    /// [`WaitPolicy`](super::WaitPolicy). While requests wait, flows share the limits of a key by their weights.
+    pub fn flow(mut self, name: &str) -> Self {
+        self.request.own_standing.get_or_insert_default().flow = Some(name.into());
+        self
+    }
+
+    /// Sets the priority and the flow that a layer or an HTTP request has.
+    #[cfg(feature = "tower")]
+    pub(crate) fn with_standing(mut self, own: Option<OwnStanding>) -> Self {
+        self.request.own_standing = own.map(Box::new);
+        self
+    }
+
     /// Attaches metadata to the events of this request, such as its user or trace. It must not hold
     /// secrets.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
@@ -222,12 +253,13 @@ impl Acquire {
         if let Some(permit) = self.try_fast() {
             return Ok(permit);
         }
+        self.request.resolve_standing();
         loop {
             let request = &mut self.request;
             let entries = request.entries()?;
             let Some(mut scopes) = request.lock(&entries) else { continue };
             let now = scopes.now();
-            match request.judge(&scopes, Turn::LAST) {
+            match request.judge(&scopes, request.turn(u64::MAX)) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
                     drop(scopes);

@@ -23,9 +23,8 @@ use crate::engine::Timeline;
 use crate::key::adapt::Adapt;
 use crate::key::journal::Journal;
 use crate::key::limits::Limits;
-use crate::key::queue::{WaitQueue, Wakers};
+use crate::key::queue::{Claims, Turn, WaitQueue, Wakers};
 use crate::plan::Plan;
-use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
 /// The state of one key.
@@ -45,8 +44,7 @@ pub(super) struct KeyState {
 #[derive(Debug, Default)]
 struct ExtraState {
     queue: WaitQueue,
-    /// The cost that the first gate waits for, once it has been polled.
-    gate_cost: Option<Cost>,
+    claims: Claims,
     adapt: Adapt,
     journal: Option<Box<Journal>>,
     /// Waiters to wake when the lock is released.
@@ -66,7 +64,16 @@ impl ExtraState {
     /// Returns whether requests are admitted as if there were no extra state.
     #[inline]
     fn allows_fast_path(&self, now: Timestamp) -> bool {
-        self.adapt.is_open(now) && !self.is_unknown && !self.is_retired && self.queue.is_empty()
+        self.adapt.is_open(now)
+            && !self.is_unknown
+            && !self.is_retired
+            && self.queue.is_empty()
+            && self.claims.is_empty()
+    }
+
+    /// Returns whether a gate is the head of the queue, or a claim may have lapsed.
+    fn has_gate_work(&self) -> bool {
+        !self.claims.is_empty() || self.queue.head().is_some_and(Turn::is_gate)
     }
 
     /// Returns whether the extra state holds nothing and can be dropped.
@@ -105,6 +112,7 @@ impl KeyState {
         self.limits.rebase(back);
         if let Some(extra) = &mut self.extra {
             extra.adapt.rebase(back);
+            extra.claims.rebase(back);
             extra.journal.iter_mut().for_each(|journal| journal.rebase(back));
         }
     }

@@ -83,7 +83,10 @@ impl KeyState {
         let now = self.now();
         let is_idle = |extra: &ExtraState| {
             let is_open = extra.journal.as_ref().is_some_and(|journal| journal.is_open());
-            extra.queue.is_empty() && extra.adapt.is_idle(now) && !is_open
+            extra.queue.is_empty()
+                && extra.claims.is_empty()
+                && extra.adapt.is_idle(now)
+                && !is_open
         };
         self.extra.as_deref().is_none_or(is_idle) && self.limits.is_fresh(now)
     }

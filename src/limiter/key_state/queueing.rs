@@ -1,8 +1,11 @@
 use std::task::Waker;
 
 use super::KeyState;
-use crate::key::queue::{Turn, WaitQueue};
-use crate::quota::Cost;
+use crate::engine::{Bucket, Rule, Wait};
+use crate::key::denial::Denial;
+use crate::key::queue::{GateTerms, Service, Turn, WaitQueue};
+use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// Waiting requests and gates.
 impl KeyState {
@@ -16,25 +19,148 @@ impl KeyState {
         self.extra.as_ref().map(|extra| &extra.queue)
     }
 
-    /// Removes a waiter, and a listener with its arrival number. Wakes the next waiter if the removed one
-    /// was the first.
+    /// Removes a waiter, and a listener with its arrival number. Wakes the next waiters if the removed one
+    /// came before them.
     pub(in crate::limiter) fn leave(&mut self, turn: Turn) {
+        let now = self.now();
         let Some(extra) = &mut self.extra else { return };
-        if let Some(removed) = extra.queue.remove(turn) {
-            if removed.was_first && turn.is_gate() {
-                extra.gate_cost = None;
-            }
+        if let Some(removed) = extra.queue.remove(turn, now) {
             extra.wakers.drop_later(Some(removed.waker));
-            extra.wakers.wake(extra.queue.next().filter(|_| removed.was_first));
+            if removed.was_next {
+                extra.wakers.wake(extra.queue.next());
+            }
         }
         extra.wakers.drop_later(extra.queue.stop_listening(turn.arrival()));
     }
 
-    /// Inserts a waiter at the position of its turn, or replaces its waker if it already waits.
-    pub(in crate::limiter) fn enter(&mut self, turn: Turn, waker: &Waker) {
+    /// Inserts a request at the position of its turn, or replaces its waker if it already waits.
+    pub(in crate::limiter) fn enter(&mut self, turn: Turn, service: Service, waker: &Waker) {
+        self.insert(turn, service, None, waker);
+    }
+
+    /// Inserts a gate at the position of its turn, or replaces its waker and its terms if it already waits.
+    pub(in crate::limiter) fn enter_gate(
+        &mut self,
+        turn: Turn,
+        service: Service,
+        terms: GateTerms,
+        waker: &Waker,
+    ) {
+        self.insert(turn, service, Some(terms), waker);
+    }
+
+    fn insert(&mut self, turn: Turn, service: Service, gate: Option<GateTerms>, waker: &Waker) {
+        let now = self.now();
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
-        extra.queue.enter(turn, waker);
+        extra.queue.enter(turn, service, gate, waker, now);
+    }
+
+    /// Charges the flow of a request that is admitted, if others wait.
+    pub(in crate::limiter) fn charge_turn(&mut self, turn: Turn, service: Service) {
+        let now = self.now();
+        if let Some(extra) = &mut self.extra {
+            extra.queue.charge(turn, service, now);
+        }
+    }
+
+    /// Opens the gates whose turn has come: each leaves the queue, and may leave a claim. Returns whether
+    /// the next waiters were woken.
+    #[inline]
+    pub(in crate::limiter) fn open_gates(&mut self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.has_gate_work()) && self.open_next_gates()
+    }
+
+    fn open_next_gates(&mut self) -> bool {
+        let now = self.now();
+        let has_lapsed = self.extra_mut().claims.lapse(now);
+        let mut has_opened = false;
+        while let Some((turn, terms)) = self.next_gate()
+            && self.check_gate(terms).is_none()
+        {
+            let terms = terms.clone();
+            let extra = self.extra_mut();
+            if let Some(removed) = extra.queue.remove(turn, now) {
+                extra.wakers.wake([removed.waker]);
+            }
+            if terms.leaves_claim {
+                extra.claims.leave(turn.arrival(), terms.cost, now);
+            }
+            has_opened = true;
+        }
+        if has_lapsed || has_opened {
+            let extra = self.extra_mut();
+            extra.wakers.wake(extra.queue.next());
+        }
+        has_lapsed || has_opened
+    }
+
+    /// Returns the gate that is the head, unless it has to wait for the end of another gate's claim.
+    fn next_gate(&self) -> Option<(Turn, &GateTerms)> {
+        let extra =
+            self.extra.as_ref().filter(|extra| extra.claims.is_empty() && !extra.is_retired)?;
+        extra.queue.head_gate()
+    }
+
+    /// Returns the wait of the gate that is the head. A gate whose request can never be admitted opens, since
+    /// the request itself gets the error.
+    fn check_gate(&self, terms: &GateTerms) -> Option<Wait> {
+        let wait = self.check_limits(&terms.cost, self.now()).err()?.wait();
+        (wait != Wait::Never).then_some(wait)
+    }
+
+    /// Returns the time at which the gate at the head opens or a claim lapses, if it is known.
+    pub(in crate::limiter) fn gates_due(&self) -> Option<Timestamp> {
+        if let Some(until) = self.extra.as_ref()?.claims.until() {
+            return Some(until);
+        }
+        let (_, terms) = self.next_gate()?;
+        match self.check_gate(terms)? {
+            Wait::At(time) => Some(time),
+            _ => self.recovers_at(),
+        }
+    }
+
+    /// Ends the claim of the gate with this arrival number, whose service was called or dropped.
+    pub(in crate::limiter) fn end_claim(&mut self, arrival: u64, is_called: bool) {
+        let now = self.now();
+        let Some(extra) = &mut self.extra else { return };
+        if extra.claims.end(arrival, is_called, now) && !self.open_gates() {
+            let extra = self.extra_mut();
+            extra.wakers.wake(extra.queue.next());
+        }
+    }
+
+    /// Returns a time before which the turn of a new request cannot come, unless requests before it give up.
+    /// A reduced key recovers, and may then be faster.
+    pub(in crate::limiter) fn earliest_turn(&self, turn: Turn, cost: &Cost) -> Option<Timestamp> {
+        let extra = self.extra.as_ref().filter(|extra| !extra.adapt.is_reduced())?;
+        let mut amounts = extra.queue.amounts_before(turn)?;
+        for (sum, amount) in amounts.iter_mut().zip(cost.main_amounts()) {
+            *sum += u128::from(amount);
+        }
+        Some(self.limits.earliest(amounts, self.now()))
+    }
+
+    /// Returns why a request whose cost fits has to wait for others: for those whose turn comes before, or
+    /// for a gate's claim.
+    pub(in crate::limiter) fn check_turn(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
+        let extra = self.extra.as_ref()?;
+        if extra.queue.is_behind(turn, self.now()) {
+            return Some(Denial::OthersWaiting(Wait::Unknown));
+        }
+        let (claimed, until) = extra.claims.of_others(turn.arrival())?;
+        let is_full = |(rule, bucket): (&Rule, &Bucket)| {
+            *rule.dimension() == Dimension::Concurrency
+                && bucket.level(rule, self.now()).available < 2
+        };
+        match self.check_limits(&cost.plus(claimed), self.now()) {
+            Ok(()) if !self.limits.iter().any(is_full) => None,
+            Err(denial) if let Wait::At(time) = denial.wait() => {
+                Some(Denial::OthersWaiting(Wait::At(time.min(until))))
+            }
+            _ => Some(Denial::OthersWaiting(Wait::At(until))),
+        }
     }
 
     /// Replaces the wakers of a waiter and of a listener, if they are in the queue.
@@ -51,20 +177,6 @@ impl KeyState {
         self.extra_mut().queue.listen(turn.arrival(), waker);
     }
 
-    /// Returns the cost that the first gate waits for.
-    pub(in crate::limiter) fn gate_cost(&self) -> Option<&Cost> {
-        self.extra.as_ref()?.gate_cost.as_ref()
-    }
-
-    pub(in crate::limiter) fn set_gate_cost(&mut self, cost: Cost) {
-        self.extra_mut().gate_cost = Some(cost);
-    }
-
-    /// Returns whether a request with this turn waits behind another.
-    pub(in crate::limiter) fn is_behind(&self, turn: Turn) -> bool {
-        self.queue().is_some_and(|queue| queue.has_request_before(turn))
-    }
-
     /// Returns whether a request with this arrival number waits for a quota that was removed.
     pub(in crate::limiter) fn is_quota_removed(&self, arrival: u64) -> bool {
         self.extra.as_ref().is_some_and(|extra| arrival <= extra.removed_at)
@@ -72,9 +184,14 @@ impl KeyState {
 
     /// Counts a change and wakes the waiters that it concerns: the next one, and all listeners.
     pub(in crate::limiter) fn notify_change(&mut self) {
+        // Gates open here, and not when they are polled: one may be forgotten, and others wait behind it.
+        let has_opened = self.open_gates();
         if let Some(extra) = &mut self.extra {
             extra.changes += 1;
-            extra.wakers.wake(extra.queue.change_wakers());
+            extra.wakers.wake(extra.queue.listener_wakers());
+            if !has_opened {
+                extra.wakers.wake(extra.queue.next());
+            }
         }
     }
 

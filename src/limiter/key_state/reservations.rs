@@ -3,6 +3,7 @@ use crate::answer::error::Refused;
 use crate::engine::{self, Shortfall, Wait};
 use crate::key::denial::Denial;
 use crate::key::limits::Granted;
+use crate::key::queue::Turn;
 use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
@@ -37,8 +38,7 @@ impl KeyState {
         }
         match self.check_limits(cost, self.now()) {
             Err(denial) if denial.wait() == Wait::Never => Err(denial),
-            _ if self.waiting() > 0 => Err(Denial::OthersWaiting),
-            result => result,
+            result => self.check_turn(Turn::LAST, cost).map_or(result, Err),
         }
     }
 

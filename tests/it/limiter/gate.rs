@@ -2,7 +2,8 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use tollgate::limiter::{Gate, Limiter};
-use tollgate::quota::{Cost, Quota};
+
+use tollgate::quota::{Cost, Quota, Usage};
 
 use super::{S, paused, settle_down, tokens};
 
@@ -85,12 +86,12 @@ async fn gate_max_wait_counts_from_first_poll() {
     let rival = limiter.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        rival.acquire("k", &tokens(10)).await.unwrap();
+        rival.record("k", &Usage { input: 10, ..Usage::default() });
     });
-    // Opens at 15 s; the rival moves that to 25 s, beyond the max wait.
+    // Opens at 15 s; the rival's usage moves that to 25 s, beyond the max wait.
     let patience = Some(Duration::from_secs(20));
     poll_fn(|cx| gate.poll_open(&tokens(15), patience, cx)).await;
-    assert_eq!((limiter.now() - begin).as_secs(), 10);
+    assert_eq!((limiter.now() - begin).as_secs(), 15);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,13 @@
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use proptest::prelude::*;
 use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, Code, Event, Limiter, RateLimited};
-use tollgate::quota::{Cost, Quota};
+use tollgate::limiter::{AcquireError, Code, Event, Limiter, ManualClock, RateLimited};
+use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate_testing::full::full_or;
 
 use super::{builder, manual, paused, settle_down, tokens};
 
@@ -300,3 +303,84 @@ async fn ten_thousand_waiters_are_granted_at_exact_nanosecond() {
 }
 
 const MS: Duration = Duration::from_millis(1);
+
+#[tokio::test(start_paused = true)]
+async fn request_whose_turn_comes_after_deadline_is_refused_on_arrival() {
+    let limiter = paused(Quota::new().rpm(6));
+    limiter.acquire("k", &Cost::new().requests(6)).await.unwrap();
+    let begin = limiter.now();
+    let wait = |limiter: &Limiter| {
+        tokio::spawn(limiter.acquire("k", &Cost::new()).max_wait(Duration::from_millis(14_500)))
+    };
+    let first = wait(&limiter);
+    settle_down().await;
+    for (waiting, seconds) in [(1, 20), (2, 30)] {
+        let error = wait(&limiter).await.unwrap().unwrap_err();
+        let AcquireError::DeadlineExceeded { refused, .. } = error else { panic!("{error}") };
+        assert_eq!((limiter.now(), refused.code), (begin, Code::OthersWaiting));
+        let Wait::At(time) = refused.wait else { panic!("{refused:?}") };
+        assert_eq!(time - begin, Duration::from_secs(seconds));
+        if waiting == 1 {
+            tokio::spawn(limiter.acquire("k", &Cost::new()));
+            settle_down().await;
+        }
+    }
+    first.await.unwrap().unwrap();
+    assert_eq!(limiter.now() - begin, Duration::from_secs(10));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(full_or(100_000, 2_000))
+    })]
+
+    /// A request that is refused on arrival would not have been granted by its deadline.
+    #[test]
+    fn late_requests_refused_on_arrival_would_be_late(
+        costs in proptest::collection::vec((1..4_u64, 0..40_u64), 2..12),
+        (rpm, tpm) in (1..30_u64, 40..200_u64),
+        algorithm in 0..3_usize,
+        deadline in 0..200_u64,
+    ) {
+        let algorithms = [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+        let quota = Quota::new().rpm(rpm.max(4)).tpm(tpm).with_algorithm(algorithms[algorithm]);
+        let cost = |&(requests, tokens): &(u64, u64)| Cost::new().requests(requests).tokens(tokens);
+        let last_granted = |deadline: Option<Duration>| {
+            let clock = ManualClock::new();
+            let limiter = builder().quota("k", quota.clone()).clock(clock.clone()).build().unwrap();
+            let begin = limiter.now();
+            let (last, earlier) = costs.split_last().unwrap();
+            let mut waiting: Vec<_> = earlier.iter().map(|c| limiter.acquire("k", &cost(c))).collect();
+            let mut acquire = limiter.acquire("k", &cost(last));
+            if let Some(deadline) = deadline {
+                acquire = acquire.max_wait(deadline);
+            }
+            let mut granted = None;
+            waiting.retain_mut(|acquire| acquire.arrive().is_none());
+            let arrived = acquire.arrive();
+            if deadline.is_some() || arrived.is_some() {
+                return (arrived.map(|result| result.is_ok()), limiter.now() - begin);
+            }
+            let mut waiting: Vec<_> = waiting.into_iter().map(Box::pin).collect();
+            let mut acquire = Box::pin(acquire);
+            for _ in 0..3_000 {
+                let mut cx = Context::from_waker(Waker::noop());
+                waiting.retain_mut(|waiting| waiting.as_mut().poll(&mut cx).is_pending());
+                if acquire.as_mut().poll(&mut cx).is_ready() {
+                    granted = Some(true);
+                    break;
+                }
+                clock.advance(Duration::from_millis(500));
+            }
+            (granted, limiter.now() - begin)
+        };
+        let (granted, after) = last_granted(None);
+        prop_assert_eq!(granted, Some(true));
+        let deadline = Duration::from_secs(deadline);
+        let (arrived, _) = last_granted(Some(deadline));
+        if arrived == Some(false) {
+            prop_assert!(after > deadline, "refused, though granted after {after:?}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The queue of one key: requests and gates in the order of their turns.
+//!
+//! The order has three levels: the highest [`Priority`] first, within it the flow that has had the
+//! least service for its weight (start-time fair queuing), within a flow the order of arrival. With
+//! one priority and one flow that is first in, first out.
+//!
+//! - The flow that was chosen stays the head until one of its waiters is admitted or it has none: the
+//!   buckets fill for it. Only a waiter with a higher priority takes its place, but not in a turn of a
+//!   starved priority, and not once the head is older than `max_starvation`.
+//! - A priority that has had no turn for `max_starvation` has one turn before the higher ones.
+//!
+//! Pure: `now` is an argument, and wakers are stored and returned, never called here.
+
+mod band;
+mod claims;
+mod flow;
+mod priority;
+mod turn;
+mod wakers;
+
+use std::task::Waker;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use self::band::Band;
+pub(crate) use self::claims::Claims;
+pub use self::priority::{Priority, PriorityError};
+pub(crate) use self::turn::{Amounts, GateTerms, Service, Turn};
+pub(crate) use self::wakers::Wakers;
+use self::wakers::replace;
+use crate::timestamp::Timestamp;
+
+/// The waiters of one key, and listeners that wait in the queue of another key.
+#[derive(Debug, Default)]
+pub(crate) struct WaitQueue {
+    /// The priorities with waiters, highest first.
+    bands: SmallVec<[Box<Band>; 1]>,
+    /// Set as long as there are waiters.
+    head: Option<Head>,
+    max_starvation: Duration,
+    /// Requests in the queue of another of their keys that ask a backend for this key too.
+    listeners: Vec<(u64, Waker)>,
+}
+
+/// The flow whose turn it is.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    priority: Priority,
+    flow: u64,
+    since: Timestamp,
+    /// Its priority was starved: it has this turn, whatever arrives.
+    is_starved: bool,
+}
+
+/// A waiter that has left a queue.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// It was the head, or the first request behind gates: the next ones are to be woken.
+    pub(crate) was_next: bool,
+    /// To be dropped without a lock: a waker may own a task, and with it a permit.
+    pub(crate) waker: Waker,
+}
+
+impl WaitQueue {
+    /// Returns whether the queue holds no waiter and no listener.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bands.is_empty() && self.listeners.is_empty()
+    }
+
+    /// Returns the number of requests that wait.
+    pub(crate) fn requests(&self) -> usize {
+        self.bands.iter().map(|band| band.requests()).sum()
+    }
+
+    /// Inserts a waiter at the place that its turn is due, or keeps the place that it has.
+    pub(crate) fn enter(
+        &mut self,
+        turn: Turn,
+        service: Service,
+        gate: Option<GateTerms>,
+        waker: &Waker,
+        now: Timestamp,
+    ) {
+        self.max_starvation = service.max_starvation;
+        let at = self.bands.partition_point(|band| band.priority > turn.priority);
+        if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
+            self.bands.insert(at, Box::new(Band::new(turn.priority, now)));
+        }
+        self.bands[at].enter(turn, service, gate, waker);
+        if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
+            self.choose(now);
+        }
+    }
+
+    /// Replaces the waker of a waiter that stays. Returns the old one, to be dropped without a lock.
+    #[must_use = "to be dropped without a lock"]
+    pub(crate) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
+        self.band_mut(turn.priority)?.set_waker(turn, waker)
+    }
+
+    /// Removes a waiter. The service of its flow stays as it is.
+    #[must_use = "its waker is to be dropped without a lock"]
+    pub(crate) fn remove(&mut self, turn: Turn, now: Timestamp) -> Option<Left> {
+        let was_head = self.is_head(turn);
+        let was_next = was_head || self.first_request() == Some(turn);
+        let at = self.bands.iter().position(|band| band.priority == turn.priority)?;
+        let waker = self.bands[at].remove(turn)?;
+        let is_empty = self.bands[at].is_empty();
+        if is_empty {
+            self.bands.remove(at);
+        }
+        let head = self.head.filter(|_| was_head);
+        let is_over = |head: Head| is_empty || self.first_of(head).is_none();
+        if head.is_some_and(is_over) {
+            self.choose(now);
+        }
+        Some(Left { was_next, waker })
+    }
+
+    /// Records that a request was admitted: it ends the turn of the head, and its flow is charged.
+    pub(crate) fn charge(&mut self, turn: Turn, service: Service, now: Timestamp) {
+        let Some(band) = self.band_mut(turn.priority) else { return };
+        band.served_at = now;
+        band.charge(turn.flow, service);
+        let is_of_head = |head: &Head| head.priority == turn.priority && head.flow == turn.flow;
+        if self.head.as_ref().is_some_and(is_of_head) {
+            self.choose(now);
+        }
+    }
+
+    /// Returns the waiter whose turn it is.
+    pub(crate) fn head(&self) -> Option<Turn> {
+        self.first_of(self.head?)
+    }
+
+    /// Returns the waiter whose turn it is, if it is a gate.
+    pub(crate) fn head_gate(&self) -> Option<(Turn, &GateTerms)> {
+        let head = self.head().filter(|head| head.is_gate())?;
+        let band = self.bands.iter().find(|band| band.priority == head.priority)?;
+        Some((head, band.gate_terms(head)?))
+    }
+
+    /// Returns the amounts of the requests that go before a new one unless they give up: those of its own
+    /// flow. Other flows, and other priorities, may go before or after it.
+    pub(crate) fn amounts_before(&self, turn: Turn) -> Option<Amounts<u128>> {
+        let band = self.bands.iter().find(|band| band.priority == turn.priority)?;
+        band.amounts_before(turn)
+    }
+
+    /// Returns the number of waiters of its flow that go before a waiter.
+    pub(crate) fn rank_in_flow(&self, turn: Turn) -> Option<usize> {
+        self.bands.iter().find(|band| band.priority == turn.priority)?.rank_in_flow(turn)
+    }
+
+    /// Returns whether it is the turn of this waiter.
+    pub(crate) fn is_head(&self, turn: Turn) -> bool {
+        self.head() == Some(turn)
+    }
+
+    /// Returns whether a waiter is in the queue.
+    pub(crate) fn contains(&self, turn: Turn) -> bool {
+        self.waker(turn).is_some()
+    }
+
+    /// Returns whether another waiter goes before one that is the head, or that isn't in this queue: it
+    /// passes waiters of a lower priority, and of its own flow those that arrived later.
+    pub(crate) fn is_behind(&self, turn: Turn, now: Timestamp) -> bool {
+        match (self.head, self.head()) {
+            (Some(head), Some(first)) if first != turn => {
+                let is_before = head.priority == turn.priority
+                    && head.flow == turn.flow
+                    && turn.arrival < first.arrival;
+                !is_before && !self.is_displaced(head, turn.priority, now)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the first request, if only gates go before it.
+    pub(crate) fn first_request(&self) -> Option<Turn> {
+        let head = self.head()?;
+        if !head.is_gate() {
+            return Some(head);
+        }
+        self.bands.iter().find_map(|band| band.first_request())
+    }
+
+    /// Returns the wakers of the head and, as a gate may have been forgotten by its owner, of the first
+    /// request behind gates.
+    pub(crate) fn next(&self) -> impl Iterator<Item = Waker> {
+        let head = self.head();
+        let request = head.filter(|head| head.is_gate()).and_then(|_| self.first_request());
+        [head, request].into_iter().flatten().filter_map(|turn| self.waker(turn).cloned())
+    }
+
+    /// Returns the wakers of all requests.
+    pub(crate) fn request_wakers(&self) -> impl Iterator<Item = Waker> {
+        self.in_order().filter(|(turn, _)| !turn.is_gate()).map(|(_, waker)| waker.clone())
+    }
+
+    /// Returns the wakers of all waiters and listeners.
+    pub(crate) fn all_wakers(&self) -> impl Iterator<Item = Waker> {
+        let listeners = self.listeners.iter().map(|(_, waker)| waker.clone());
+        self.in_order().map(|(_, waker)| waker.clone()).chain(listeners)
+    }
+
+    /// Returns the wakers of all listeners.
+    pub(crate) fn listener_wakers(&self) -> impl Iterator<Item = Waker> {
+        self.listeners.iter().map(|(_, waker)| waker.clone())
+    }
+
+    /// Adds a listener, by the arrival number of its request.
+    pub(crate) fn listen(&mut self, arrival: u64, waker: &Waker) {
+        if !self.listeners.iter().any(|(number, _)| *number == arrival) {
+            self.listeners.push((arrival, waker.clone()));
+        }
+    }
+
+    /// Replaces the waker of a listener that stays. Returns the old one.
+    #[must_use = "to be dropped without a lock"]
+    pub(crate) fn set_listener_waker(&mut self, arrival: u64, waker: &Waker) -> Option<Waker> {
+        let own = self.listeners.iter_mut().find(|(number, _)| *number == arrival)?;
+        replace(&mut own.1, waker)
+    }
+
+    /// Removes a listener. Returns its waker.
+    #[must_use = "to be dropped without a lock"]
+    pub(crate) fn stop_listening(&mut self, arrival: u64) -> Option<Waker> {
+        let at = self.listeners.iter().position(|(number, _)| *number == arrival)?;
+        Some(self.listeners.swap_remove(at).1)
+    }
+
+    /// Chooses the head.
+    fn choose(&mut self, now: Timestamp) {
+        let is_starved = |band: &&Band| band.served_at + self.max_starvation <= now;
+        let mut bands = self.bands.iter().map(|band| &**band);
+        let highest = bands.next();
+        let starved = bands.filter(is_starved).min_by_key(|band| band.served_at);
+        let chosen = starved.or(highest);
+        self.head = chosen.and_then(|band| {
+            let (priority, flow) = (band.priority, band.next_flow()?);
+            Some(Head { priority, flow, since: now, is_starved: starved.is_some() })
+        });
+    }
+
+    /// Returns whether a waiter of this priority takes the place of the head.
+    fn is_displaced(&self, head: Head, by: Priority, now: Timestamp) -> bool {
+        by > head.priority && !head.is_starved && now < head.since + self.max_starvation
+    }
+
+    fn first_of(&self, head: Head) -> Option<Turn> {
+        let band = self.bands.iter().find(|band| band.priority == head.priority)?;
+        band.first_of(head.flow)
+    }
+
+    fn waker(&self, turn: Turn) -> Option<&Waker> {
+        self.bands.iter().find(|band| band.priority == turn.priority)?.waker(turn)
+    }
+
+    fn band_mut(&mut self, priority: Priority) -> Option<&mut Band> {
+        self.bands.iter_mut().map(|band| &mut **band).find(|band| band.priority == priority)
+    }
+
+    /// Returns all waiters: about in the order of their turns, without the head first.
+    fn in_order(&self) -> impl Iterator<Item = (Turn, &Waker)> {
+        self.bands.iter().flat_map(|band| {
+            let turn = |(flow, waiter): (u64, &'_ flow::Waiter)| {
+                let kind = waiter.kind();
+                let turn = Turn::request(waiter.arrival()).within(band.priority, flow);
+                Turn { kind, ..turn }
+            };
+            band.waiters().map(move |waiter| (turn(waiter), &waiter.1.waker))
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../tests/parts/queue.rs"]
+mod tests;

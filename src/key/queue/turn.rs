@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+use super::priority::Priority;
+use crate::quota::Cost;
+
+/// A waiter's identity in the queues of its keys, and its part in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(super) kind: Kind,
+    pub(super) priority: Priority,
+    /// The flow: requests of one flow are served in order of arrival, flows share the limit.
+    pub(super) flow: u64,
+    /// Drawn on arrival; one order for all keys.
+    pub(super) arrival: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Takes a reservation.
+    Request,
+    /// Takes nothing: a service that waits until a request would be admitted.
+    Gate,
+}
+
+/// The service that a waiter needs of one key, and the policy of its limiter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Service {
+    /// The time for which the request occupies the limit: the largest of cost / rate over the
+    /// dimensions, in nanoseconds.
+    pub(crate) unit: u64,
+    /// The amounts of the request: requests, tokens, input tokens and output tokens.
+    pub(crate) amounts: Amounts<u64>,
+    /// The share of the flow, relative to those of others.
+    pub(crate) weight: u32,
+    /// The time after which a lower priority has a turn.
+    pub(crate) max_starvation: Duration,
+}
+
+/// Amounts of requests, tokens, input tokens and output tokens.
+pub(crate) type Amounts<T> = [T; 4];
+
+/// The terms on which a gate opens.
+#[derive(Debug, Clone)]
+pub(crate) struct GateTerms {
+    /// The cost that has to fit.
+    pub(crate) cost: Cost,
+    /// `true` if the gate's request follows immediately, so that its cost is kept free for a moment.
+    pub(crate) leaves_claim: bool,
+}
+
+impl Turn {
+    /// The turn of a new request, behind every request that waits.
+    pub(crate) const LAST: Self = Self::request(u64::MAX);
+
+    pub(crate) const fn request(arrival: u64) -> Self {
+        Self { kind: Kind::Request, priority: Priority::NORMAL, flow: 0, arrival }
+    }
+
+    pub(crate) const fn gate(arrival: u64) -> Self {
+        Self { kind: Kind::Gate, ..Self::request(arrival) }
+    }
+
+    /// Sets the priority and the flow.
+    pub(crate) const fn within(self, priority: Priority, flow: u64) -> Self {
+        Self { priority, flow, ..self }
+    }
+
+    pub(crate) fn arrival(self) -> u64 {
+        self.arrival
+    }
+
+    pub(crate) fn is_gate(self) -> bool {
+        self.kind == Kind::Gate
+    }
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self { unit: 0, amounts: [0; 4], weight: 1, max_starvation: Duration::from_secs(30) }
+    }
+}

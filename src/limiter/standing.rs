@@ -1,0 +1,74 @@
+use smallvec::SmallVec;
+
+use super::core::Core;
+use crate::key::queue::{Priority, Service, Turn};
+use crate::plan::Plan;
+use crate::quota::{Cost, Key};
+
+/// The part of a request or a gate in the order of a queue: its priority, its flow and the flow's weight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    priority: Priority,
+    flow: u64,
+    weight: u32,
+}
+
+/// The priority and the flow that a request or a layer sets, in place of those by the limiter's policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OwnStanding {
+    pub(crate) priority: Option<Priority>,
+    pub(crate) flow: Option<Key>,
+}
+
+impl Standing {
+    /// Returns the standing of a request with these keys.
+    pub(super) fn of<'a>(
+        own: Option<&OwnStanding>,
+        keys: impl Iterator<Item = &'a Key>,
+        core: &Core,
+    ) -> Self {
+        let policy = core.wait_policy();
+        if own.is_none() && policy.is_none() {
+            return Self::default();
+        }
+        let keys: SmallVec<[&Key; 4]> = keys.collect();
+        let by_policy = || policy.as_ref().map(|policy| policy.priority_of(&keys));
+        let priority = own.and_then(|own| own.priority).or_else(by_policy).unwrap_or_default();
+        let by_policy = || policy.as_ref().and_then(|policy| policy.flow_of(&keys));
+        let Some(flow) = own.and_then(|own| own.flow.as_ref()).or_else(by_policy) else {
+            return Self { priority, ..Self::default() };
+        };
+        let by_policy = policy.as_ref().and_then(|policy| policy.weight_of(flow));
+        let by_quota = || core.quotas.read().resolve(flow).map(|resolved| resolved.plan.weight);
+        let weight = by_policy.or_else(by_quota).unwrap_or(1);
+        Self { priority, flow: core.hash(flow), weight }
+    }
+
+    /// Returns the turn of a request.
+    pub(super) fn turn(self, arrival: u64) -> Turn {
+        Turn::request(arrival).within(self.priority, self.flow)
+    }
+
+    /// Returns the turn of a gate.
+    pub(super) fn gate_turn(self, arrival: u64) -> Turn {
+        Turn::gate(arrival).within(self.priority, self.flow)
+    }
+
+    /// Returns the service that a gate needs, which takes no amounts itself.
+    pub(super) fn gate_service(self, plan: &Plan, typical: &Cost, core: &Core) -> Service {
+        Service { amounts: [0; 4], ..self.service(plan, typical, core) }
+    }
+
+    /// Returns the service that a request of this cost needs under a plan.
+    pub(super) fn service(self, plan: &Plan, cost: &Cost, core: &Core) -> Service {
+        let unit = plan.service_time(cost);
+        let max_starvation = core.wait_policy().map(|policy| policy.max_starvation);
+        let default = Service::default();
+        Service {
+            unit,
+            amounts: cost.main_amounts(),
+            weight: self.weight,
+            max_starvation: max_starvation.unwrap_or(default.max_starvation),
+        }
+    }
+}
