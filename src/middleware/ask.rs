@@ -1,5 +1,6 @@
 use super::scope_key::ScopeKey;
-use crate::quota::Cost;
+use crate::limiter::{OwnStanding, Priority};
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 /// The overrides of one request's key, cost and deadline. Insert it into the extensions of an
@@ -22,12 +23,14 @@ pub struct Ask {
     pub(super) key: Option<ScopeKey>,
     pub(super) cost: Option<Cost>,
     pub(super) deadline: Option<Timestamp>,
+    pub(super) standing: OwnStanding,
 }
 
 impl Ask {
     /// Creates an `Ask` that overrides nothing.
     pub const fn new() -> Self {
-        Self { key: None, cost: None, deadline: None }
+        let standing = OwnStanding { priority: None, flow: None };
+        Self { key: None, cost: None, deadline: None, standing }
     }
 
     /// Charges the request to this key instead of the layer's key or the model that the request names.
@@ -41,6 +44,18 @@ impl Ask {
     /// the reservation.
     pub fn cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
+        self
+    }
+
+    /// Gives the request this priority in place of the layer's.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.standing.priority = Some(priority);
+        self
+    }
+
+    /// Counts the request as part of this flow, such as the user that it is for, in place of the layer's.
+    pub fn flow(mut self, name: impl Into<Key>) -> Self {
+        self.standing.flow = Some(name.into());
         self
     }
 

@@ -5,6 +5,7 @@ use super::journey::Journey;
 use super::record::Call;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
+use crate::limiter::OwnStanding;
 use crate::provider::{Estimate, OutputGuess, Terms};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -24,6 +25,8 @@ pub struct Classified {
     /// The provider call, for spans and events; `None` for other requests.
     pub(super) call: Option<Call>,
     ask: Option<Box<Ask>>,
+    /// The priority and the flow of its `Ask`.
+    pub(super) standing: Option<Box<OwnStanding>>,
     /// The output part of the cost, if it is a guess that the output of earlier requests may replace.
     pub(super) guess: Option<OutputGuess>,
 }
@@ -41,6 +44,7 @@ impl Classified {
             journey: None,
             call: None,
             ask: None,
+            standing: None,
             guess: None,
         }
     }
@@ -144,6 +148,9 @@ impl Classified {
         }
         if let Some(cost) = ask.cost {
             self.set_cost(cost);
+        }
+        if ask.standing != OwnStanding::default() {
+            self.standing = Some(Box::new(ask.standing));
         }
         ask.deadline
     }

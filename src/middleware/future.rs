@@ -13,6 +13,7 @@ use super::observe::Observe;
 use super::record::{OTHER, Record};
 use super::response_guard::ResponseGuard;
 use super::settings::Settings;
+use super::waiting_count::WaitingRequest;
 use crate::limiter::{Acquire, AcquireError, Permit};
 use crate::timestamp::Timestamp;
 
@@ -58,6 +59,7 @@ struct QueuedRequest<S, Request> {
     /// The time of arrival, if the request has a journey.
     arrived: Option<Timestamp>,
     record: Option<Box<Record>>,
+    _count: WaitingRequest,
 }
 
 /// The outcome for a request that arrived at the limiter and wasn't refused.
@@ -110,9 +112,9 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
                 Self { state, guard, shared }
             }
             Arrival::Queued(acquire) => {
-                let (acquire, arrived) = (*acquire, arrived_at);
+                let (acquire, arrived, _count) = (*acquire, arrived_at, shared.waiting.enter());
                 let waiting =
-                    QueuedRequest { acquire, inner, request, classified, arrived, record };
+                    QueuedRequest { acquire, inner, request, classified, arrived, record, _count };
                 let state = State::Waiting { waiting: Some(Box::new(waiting)) };
                 Self { state, guard: None, shared }
             }
@@ -149,9 +151,9 @@ where
             }
             None => {
                 *inner = inner.clone();
-                let inner = inner.clone();
+                let (inner, _count) = (inner.clone(), shared.waiting.enter());
                 let waiting =
-                    QueuedRequest { acquire, inner, request, classified, arrived, record };
+                    QueuedRequest { acquire, inner, request, classified, arrived, record, _count };
                 State::Waiting { waiting: Some(Box::new(waiting)) }
             }
         };
@@ -251,7 +253,7 @@ impl<S, Request> QueuedRequest<S, Request> {
         guard: &mut Option<ResponseGuard>,
         shared: &Settings<C, O>,
     ) -> State<S, Request, F> {
-        let Self { acquire, inner, request, mut classified, arrived, mut record } = self;
+        let Self { acquire, inner, request, mut classified, arrived, mut record, _count } = self;
         drop(acquire);
         match result {
             Ok(permit) => {

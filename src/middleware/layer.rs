@@ -11,7 +11,8 @@ use super::scope_key::ScopeKey;
 use super::service::RateLimitService;
 use super::settings::{Options, Settings};
 use super::typical_cost::TypicalCost;
-use crate::limiter::Limiter;
+use super::waiting_count::WaitingCount;
+use crate::limiter::{Limiter, Priority};
 use crate::provider::{COMPATIBLE, Profile};
 
 /// A layer that applies a [`Limiter`] to the requests of a service. See the [module](super) for the steps
@@ -102,6 +103,21 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         self.with(|options| options.keys.push(key))
     }
 
+    /// Sets the priority of the requests, in place of the one by the limiter's
+    /// [`WaitPolicy`](crate::limiter::WaitPolicy). An [`Ask`](super::Ask) takes precedence.
+    #[must_use]
+    pub fn priority(self, priority: Priority) -> Self {
+        self.with(|options| options.standing.priority = Some(priority))
+    }
+
+    /// Counts the requests as one flow, in place of the one by the limiter's
+    /// [`WaitPolicy`](crate::limiter::WaitPolicy). An [`Ask`](super::Ask) takes precedence.
+    #[must_use]
+    pub fn flow(self, name: impl Into<Key>) -> Self {
+        let name = name.into();
+        self.with(|options| options.standing.flow = Some(name))
+    }
+
     /// Rejects a request immediately if it would have to wait longer than this from its `call`.
     /// Default: unlimited.
     #[must_use]
@@ -163,8 +179,9 @@ impl<C, O, R> RateLimitLayer<C, O, R> {
         options: Options,
         retries: R,
     ) -> Self {
-        let typical_cost = TypicalCost::default();
-        let shared = Arc::new(Settings { limiter, classify, observe, options, typical_cost });
+        let (typical_cost, waiting) = (TypicalCost::default(), WaitingCount::default());
+        let settings = Settings { limiter, classify, observe, options, typical_cost, waiting };
+        let shared = Arc::new(settings);
         Self { shared, retries }
     }
 }

@@ -142,6 +142,7 @@ mod service;
 mod settings;
 mod typical_cost;
 mod unsent;
+mod waiting_count;
 
 pub mod retry;
 

@@ -11,6 +11,7 @@ use super::http::Http;
 use super::observe::Observe;
 use super::record::Record;
 use super::settings::Settings;
+use super::waiting_count::EndOfWait;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 use crate::timestamp::Timestamp;
 
@@ -19,25 +20,39 @@ pub struct RateLimitService<S, C = Http, O = Http> {
     pub(super) inner: S,
     shared: Arc<Settings<C, O>>,
     gate: Option<Gate>,
+    /// Set while a service without a gate waits for room in its queue.
+    end_of_wait: Option<EndOfWait>,
     open: bool,
 }
 
 impl<S, C, O> RateLimitService<S, C, O> {
     pub(super) fn new(inner: S, shared: Arc<Settings<C, O>>) -> Self {
-        Self { inner, shared, gate: None, open: false }
+        Self { inner, shared, gate: None, end_of_wait: None, open: false }
     }
 
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Settings { limiter, options, typical_cost, .. } = &*self.shared;
         if options.keys.is_empty() {
-            return Poll::Ready(());
+            return self.poll_queue(cx);
         }
         if self.gate.is_none() {
-            self.gate = limiter.gate(&options.keys).ok();
+            let standing = options.standing_of(None);
+            let gate = limiter.gate_of(&options.keys, standing.as_ref());
+            self.gate = gate.ok().map(Gate::leaving_claims);
         }
         // If the keys are denied, `call` returns the error.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };
         gate.poll_open(&typical_cost.get(), options.max_wait, cx)
+    }
+
+    /// Polls whether fewer requests of the layer wait than may. In server mode, and with a `max_wait`, the
+    /// request itself gets the error.
+    fn poll_queue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Settings { limiter, options, waiting, .. } = &*self.shared;
+        if options.is_server_mode || options.max_wait.is_some() {
+            return Poll::Ready(());
+        }
+        waiting.poll_below(limiter.quotas().max_waiting(), &mut self.end_of_wait, cx)
     }
 
     /// Implements `call`, for inner services with any error type.
@@ -54,6 +69,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
             let deadline = self.deadline(&classified, ask_deadline);
             return self.send_or_queue(request, classified, record, deadline);
         };
+        self.end_turn();
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
     }
@@ -73,8 +89,17 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let Some(permit) = self.try_fast(&classified) else {
             return self.send_or_queue(request, classified, record, deadline);
         };
+        self.end_turn();
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
+    }
+
+    /// Ends the gate's turn, after the request has arrived.
+    #[inline]
+    fn end_turn(&mut self) {
+        if let Some(gate) = &mut self.gate {
+            gate.end_turn();
+        }
     }
 
     /// Reserves the cost of a request with one key, if it fits now. Nearly every request takes this path.
@@ -97,8 +122,11 @@ impl<S, C, O> RateLimitService<S, C, O> {
         S: Service<Request> + Clone,
     {
         let acquire = self.acquire(&classified, deadline);
+        let acquire = acquire.with_arrival(self.gate.as_ref().and_then(Gate::take_turn));
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
-        ResponseFuture::arrive(acquire, inner, request, classified, record, shared)
+        let response = ResponseFuture::arrive(acquire, inner, request, classified, record, shared);
+        self.end_turn();
+        response
     }
 
     /// Classifies a request and returns the deadline of its `Ask`.
@@ -148,7 +176,8 @@ impl<S, C, O> RateLimitService<S, C, O> {
     fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
         let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
-        let acquire = acquire.with_levels(options.is_server_mode);
+        let standing = options.standing_of(classified.standing.as_deref());
+        let acquire = acquire.with_standing(standing).with_levels(options.is_server_mode);
         match deadline {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,

@@ -4,7 +4,8 @@ use crate::quota::Key;
 
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::typical_cost::TypicalCost;
-use crate::limiter::Limiter;
+use super::waiting_count::WaitingCount;
+use crate::limiter::{Limiter, OwnStanding};
 
 /// The state that the services of one layer share.
 pub(super) struct Settings<C, O> {
@@ -13,6 +14,7 @@ pub(super) struct Settings<C, O> {
     pub(super) observe: O,
     pub(super) options: Options,
     pub(super) typical_cost: TypicalCost,
+    pub(super) waiting: WaitingCount,
 }
 
 /// The options of a layer.
@@ -22,12 +24,24 @@ pub(super) struct Options {
     /// The layer's key, if set, followed by its other scopes.
     pub(super) keys: ScopeKeys,
     pub(super) max_wait: Option<Duration>,
+    /// The priority and the flow of requests that set none.
+    pub(super) standing: OwnStanding,
     pub(super) discover: bool,
     /// `true` in server mode, where refusals carry the levels of their keys for the response headers.
     pub(super) is_server_mode: bool,
 }
 
 impl Options {
+    /// Returns the priority and the flow of a request with these of its own.
+    pub(super) fn standing_of(&self, own: Option<&OwnStanding>) -> Option<OwnStanding> {
+        let own = own.cloned().unwrap_or_default();
+        let standing = OwnStanding {
+            priority: own.priority.or(self.standing.priority),
+            flow: own.flow.or_else(|| self.standing.flow.clone()),
+        };
+        (standing != OwnStanding::default()).then_some(standing)
+    }
+
     /// Returns the layer's scopes without its key.
     pub(super) fn scopes(&self) -> &[ScopeKey] {
         &self.keys[usize::from(self.key.is_some())..]

@@ -15,6 +15,7 @@ mod keys;
 mod refusals;
 mod retry;
 mod settling;
+mod turns;
 mod wiring;
 
 #[cfg(feature = "reqwest")]

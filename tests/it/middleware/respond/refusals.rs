@@ -161,16 +161,15 @@ async fn request_waits_up_to_max_wait_of_layer() {
         assert_eq!(ask(&mut service).await.0, 200);
         assert_eq!(limiter.now() - begin, Duration::from_secs(seconds));
     }
-    // The first waits 30 s and the second 60 s. The wait is known immediately only for the first in the
-    // queue.
+    // The first waits 30 s. The second would wait 60 s, and is refused immediately.
     let (mut first, mut second) = (service.clone(), service.clone());
     let first = tokio::spawn(async move { ask(&mut first).await.0 });
     settle_down().await;
     let second = tokio::spawn(async move { ask(&mut second).await });
-    assert_eq!(first.await.unwrap(), 200);
     let (status, headers, body) = second.await.unwrap();
-    assert_eq!((status, field(&headers, "retry-after")), (429, "30"));
-    assert_eq!(problem(&body)["code"], "rpm_exceeded");
+    assert_eq!((status, field(&headers, "retry-after")), (429, "60"));
+    assert_eq!(problem(&body)["code"], "others_waiting");
+    assert_eq!(first.await.unwrap(), 200);
     // A `max_wait` that is set before `respond` is kept.
     let layer = tollgate::RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(45));
     assert_eq!(ask(&mut layer.key("k").respond().layer(service_returning(hello))).await.0, 200);
