@@ -283,7 +283,10 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
         }
         Action::Admit => {
             let Some(turn) = queue.head() else { return };
-            queue.charge(turn, service(3, weight(turn)), now);
+            let of_flow = (turn.priority, turn.flow);
+            let has_changed = queue.charge(turn, service(3, weight(turn)), now);
+            let next = queue.head().map(|head| (head.priority, head.flow));
+            assert_eq!(has_changed, next != Some(of_flow));
             drop(queue.remove(turn, now));
             reference.charge(turn, 3, weight(turn));
             reference.remove(turn);
@@ -493,6 +496,19 @@ fn head_older_than_max_starvation_is_not_displaced() {
     queue.enter(low, service(1, 1), None, &waker(), at(0));
     queue.enter(turn(2, Priority::NORMAL), service(1, 1), None, &waker(), at(10));
     assert!(queue.is_head(low));
+}
+
+#[test]
+fn starved_priority_has_its_turn_after_clock_was_set_back() {
+    let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
+    let (low, high) = (turn(1, Priority::BATCH), turn(2, Priority::INTERACTIVE));
+    let mut queue = WaitQueue::default();
+    queue.enter(low, service(1, 1), None, &waker(), at(3_600));
+    queue.enter(high, service(1, 1), None, &waker(), at(3_600));
+    queue.enter(turn(3, Priority::INTERACTIVE), service(1, 1), None, &waker(), at(3_600));
+    queue.rebase(Duration::from_secs(3_600));
+    queue.charge(high, service(1, 1), at(10));
+    assert!(queue.is_head(low), "it has had no turn for 10 s");
 }
 
 #[test]

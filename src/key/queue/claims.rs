@@ -57,6 +57,11 @@ impl Claims {
         self.claim.is_none()
     }
 
+    /// Returns whether the claim is that of the gate with this arrival number.
+    pub(crate) fn has(&self, arrival: u64) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.arrival == arrival)
+    }
+
     /// Returns when the claim lapses.
     pub(crate) fn until(&self) -> Option<Timestamp> {
         self.claim.as_ref().map(|claim| claim.until)

@@ -118,15 +118,25 @@ impl WaitQueue {
         Some(Left { was_next, waker })
     }
 
-    /// Records that a request was admitted: it ends the turn of the head, and its flow is charged.
-    pub(crate) fn charge(&mut self, turn: Turn, service: Service, now: Timestamp) {
-        let Some(band) = self.band_mut(turn.priority) else { return };
+    /// Records that a request was admitted: it ends the turn of the head, and its flow is charged. Returns
+    /// whether it is another flow's turn now, whose waiter is to be woken.
+    pub(crate) fn charge(&mut self, turn: Turn, service: Service, now: Timestamp) -> bool {
+        let Some(band) = self.band_mut(turn.priority) else { return false };
         band.served_at = now;
         band.charge(turn.flow, service);
         let is_of_head = |head: &Head| head.priority == turn.priority && head.flow == turn.flow;
-        if self.head.as_ref().is_some_and(is_of_head) {
-            self.choose(now);
+        if !self.head.as_ref().is_some_and(is_of_head) {
+            return false;
         }
+        self.choose(now);
+        !self.head.as_ref().is_some_and(is_of_head)
+    }
+
+    /// Moves all times back, after the clock was set back by this much.
+    pub(crate) fn rebase(&mut self, back: Duration) {
+        let served = self.bands.iter_mut().map(|band| &mut band.served_at);
+        let since = self.head.as_mut().map(|head| &mut head.since);
+        served.chain(since).for_each(|time| *time = time.saturating_sub(back));
     }
 
     /// Returns the waiter whose turn it is.

@@ -113,6 +113,7 @@ impl KeyState {
         if let Some(extra) = &mut self.extra {
             extra.adapt.rebase(back);
             extra.claims.rebase(back);
+            extra.queue.rebase(back);
             extra.journal.iter_mut().for_each(|journal| journal.rebase(back));
         }
     }

@@ -56,11 +56,14 @@ impl KeyState {
         extra.queue.enter(turn, service, gate, waker, now);
     }
 
-    /// Charges the flow of a request that is admitted, if others wait.
+    /// Charges the flow of a request that is admitted, if others wait. Wakes the next waiter if that is of
+    /// another flow.
     pub(in crate::limiter) fn charge_turn(&mut self, turn: Turn, service: Service) {
         let now = self.now();
         if let Some(extra) = &mut self.extra {
-            extra.queue.charge(turn, service, now);
+            if extra.queue.charge(turn, service, now) {
+                extra.wakers.wake(extra.queue.next());
+            }
         }
     }
 
@@ -146,7 +149,8 @@ impl KeyState {
     /// for a gate's claim.
     pub(in crate::limiter) fn check_turn(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
         let extra = self.extra.as_ref()?;
-        if extra.queue.is_behind(turn, self.now()) {
+        // The turn of a request with a claim has come at its gate.
+        if !extra.claims.has(turn.arrival()) && extra.queue.is_behind(turn, self.now()) {
             return Some(Denial::OthersWaiting(Wait::Unknown));
         }
         let (claimed, until) = extra.claims.of_others(turn.arrival())?;

@@ -32,6 +32,7 @@ mod runtime_settings;
 mod scopes;
 mod state;
 mod totals;
+mod turns;
 use std::time::Duration;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};
