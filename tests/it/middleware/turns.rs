@@ -13,13 +13,17 @@ use super::inner::Strict;
 use super::{S, Tokens, echo, is_ready, limiter, settle_down, tokens};
 
 /// A quota of 20 requests a second, without a burst.
-fn twenty_a_second() -> Quota {
+pub(super) fn twenty_a_second() -> Quota {
     let requests = tollgate::quota::Limit::per_second(tollgate::quota::Dimension::Requests, 20);
     Quota::new().limit(requests.unwrap().with_burst(1)).with_algorithm(Algorithm::TokenBucket)
 }
 
 /// Spawns tasks that acquire without a pause. Returns the number of their permits.
-fn greedy(limiter: &Limiter, keys: &'static [&'static str], tasks: usize) -> Arc<AtomicU64> {
+pub(super) fn greedy(
+    limiter: &Limiter,
+    keys: &'static [&'static str],
+    tasks: usize,
+) -> Arc<AtomicU64> {
     let granted = Arc::new(AtomicU64::new(0));
     for _ in 0..tasks {
         let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));

@@ -1,6 +1,7 @@
 //! The layer combined with tower's own: every line of `src/middleware/composition.md`.
 
 mod around;
+mod contended;
 mod inside;
 mod pending;
 
