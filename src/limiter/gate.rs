@@ -144,6 +144,27 @@ impl Gate {
     }
 }
 
+/// The steps of a service, for the models.
+#[cfg(shuttle)]
+#[doc(hidden)]
+impl Gate {
+    /// Makes it the gate of a service.
+    pub fn of_service(self) -> Self {
+        self.leaving_claims()
+    }
+
+    /// Lets a request arrive as the call of the service. Returns its result if it has ended.
+    pub fn call(
+        &mut self,
+        acquire: super::Acquire,
+    ) -> (super::Acquire, Option<Result<super::Permit, super::AcquireError>>) {
+        let mut acquire = acquire.with_arrival(self.take_turn());
+        let arrived = acquire.arrive();
+        self.end_turn();
+        (acquire, arrived)
+    }
+}
+
 impl KeyGate {
     fn poll_open(
         &mut self,

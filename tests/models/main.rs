@@ -16,6 +16,7 @@
 
 #![cfg(shuttle)]
 
+mod claims;
 mod clock;
 mod close;
 mod expiry;

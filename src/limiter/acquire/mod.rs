@@ -152,7 +152,7 @@ impl Acquire {
     }
 
     /// Sets the arrival number of a request that takes the turn of its service's gate.
-    #[cfg(feature = "tower")]
+    #[cfg(any(feature = "tower", shuttle))]
     pub(crate) fn with_arrival(mut self, arrival: Option<u64>) -> Self {
         self.request.arrival = arrival;
         self
