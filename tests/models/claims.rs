@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use shuttle::scheduler::RandomScheduler;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use tollgate::limiter::{Gate, Limiter, ManualClock, Priority};
@@ -77,6 +78,11 @@ fn run_while_time_passes<const N: usize>(clock: &ManualClock, threads: [Thread; 
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
+/// Runs a model under random schedules. Others would run the thread that lets time pass alone.
+fn check_fairly(model: impl Fn() + Clone + Send + Sync + 'static) {
+    super::run(RandomScheduler::new_from_seed(super::SEED, super::full_or(3_000, 1_000)), model);
+}
+
 /// The claims end by calls and drops alone, since the clock doesn't advance.
 #[test]
 fn claims_called_dropped_and_cancelled_let_all_others_end() {
@@ -117,7 +123,7 @@ fn claims_dropped_while_calls_wait_let_all_others_end() {
 
 #[test]
 fn claims_of_two_keys_in_crossing_orders_let_all_end() {
-    check(|| {
+    check_fairly(|| {
         let clock = ManualClock::new();
         let limiter = builder().quota("*", Quota::new().concurrency(1)).clock(clock.clone());
         let limiter = limiter.build().unwrap();
@@ -138,7 +144,7 @@ fn claims_of_two_keys_in_crossing_orders_let_all_end() {
 
 #[test]
 fn forgotten_gates_beside_requests_let_them_end() {
-    check(|| {
+    check_fairly(|| {
         let clock = ManualClock::new();
         let limiter = builder().quota("k", Quota::new().concurrency(1)).clock(clock.clone());
         let limiter = limiter.build().unwrap();
@@ -215,7 +221,7 @@ fn flows_granted_while_permits_are_held_wake_next() {
 
 #[test]
 fn gates_of_key_that_comes_under_shared_glob_open() {
-    check(|| {
+    check_fairly(|| {
         let clock = ManualClock::new();
         let limiter = builder().quota("m-1", Quota::new().concurrency(1)).clock(clock.clone());
         let limiter = limiter.build().unwrap();
