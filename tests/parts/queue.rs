@@ -489,6 +489,23 @@ fn higher_priority_displaces_head_but_not_in_turn_of_starved() {
 }
 
 #[test]
+fn starved_priority_chosen_by_an_arrival_is_to_be_woken() {
+    let turn = |arrival, level| Turn::request(arrival).within(Priority::new(level), 0);
+    let mut queue = WaitQueue::default();
+    let mut enter = |turn, time| queue.enter(turn, service(1, 1), None, &waker(), at(time));
+    assert!(!enter(turn(1, 1), 0));
+    assert!(!enter(turn(2, 0), 0));
+    assert!(!enter(turn(3, 1), 0));
+    // The head's turn ends late, and another of its priority follows.
+    assert!(!queue.charge(turn(1, 1), service(1, 1), at(9)));
+    drop(queue.remove(turn(1, 1), at(9)));
+    assert!(queue.is_head(turn(3, 1)));
+    let arrival = turn(4, 2);
+    assert!(queue.enter(arrival, service(1, 1), None, &waker(), at(12)));
+    assert!(queue.is_head(turn(2, 0)), "it has had no turn for 10 s");
+}
+
+#[test]
 fn head_older_than_max_starvation_is_not_displaced() {
     let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
     let low = turn(1, Priority::BATCH);

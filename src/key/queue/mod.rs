@@ -73,7 +73,8 @@ impl WaitQueue {
         self.bands.iter().map(|band| band.requests()).sum()
     }
 
-    /// Inserts a waiter at the place that its turn is due, or keeps the place that it has.
+    /// Inserts a waiter at the place that its turn is due, or keeps the place that it has. Returns whether it
+    /// is another waiter's turn now, which is to be woken: the head was displaced, but by a starved priority.
     pub(crate) fn enter(
         &mut self,
         turn: Turn,
@@ -81,7 +82,7 @@ impl WaitQueue {
         gate: Option<GateTerms>,
         waker: &Waker,
         now: Timestamp,
-    ) {
+    ) -> bool {
         self.max_starvation = service.max_starvation;
         let at = self.bands.partition_point(|band| band.priority > turn.priority);
         if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
@@ -90,7 +91,9 @@ impl WaitQueue {
         self.bands[at].enter(turn, service, gate, waker);
         if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
             self.choose(now);
+            return !self.is_head(turn);
         }
+        false
     }
 
     /// Replaces the waker of a waiter that stays. Returns the old one, to be dropped without a lock.

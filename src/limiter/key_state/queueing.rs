@@ -53,7 +53,9 @@ impl KeyState {
         let now = self.now();
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
-        extra.queue.enter(turn, service, gate, waker, now);
+        if extra.queue.enter(turn, service, gate, waker, now) {
+            extra.wakers.wake(extra.queue.next());
+        }
     }
 
     /// Charges the flow of a request that is admitted, if others wait. Wakes the next waiter if that is of
