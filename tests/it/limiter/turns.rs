@@ -131,3 +131,10 @@ async fn requests_of_three_keys_in_crossing_orders_all_end() {
         check_crossing(seed, false).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_crossing_keys_with_flows_and_priorities_all_end() {
+    for seed in 0..full_or(10_000, 150) {
+        check_crossing(seed, true).await;
+    }
+}
