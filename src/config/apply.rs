@@ -10,7 +10,7 @@ use crate::quota::Quota;
 
 impl Config {
     /// Applies this configuration to a running limiter that was built from `previous`: quotas, new
-    /// providers, the policy for unknown keys, the reduction, and the length of queues. Other changes
+    /// providers, the policy for unknown keys, the reduction, and the length and order of queues. Other changes
     /// need a restart. Usage is kept, and waiting requests are checked again.
     ///
     /// A quota that a program has set, or that was learned from responses, is replaced only if this
@@ -33,7 +33,7 @@ impl Config {
             providers: previous.providers.iter().chain(added).copied().collect(),
             quotas: self.quotas_in_order(previous),
             unknown_key: self.unknown_key.clone(),
-            waiting: WaitingConfig { max_wait: previous.waiting.max_wait, ..self.waiting },
+            waiting: WaitingConfig { max_wait: previous.waiting.max_wait, ..self.waiting.clone() },
             reduction: self.reduction,
             sections: self.sections.followed_from(&previous.sections),
             ..previous.clone()
@@ -108,6 +108,18 @@ impl Config {
         if self.waiting.max_waiting != previous.waiting.max_waiting {
             limiter.quotas().set_max_waiting(self.waiting.max_waiting);
             applied.changed.push("waiting.max_waiting".to_owned());
+        }
+        let (waiting, before) = (&self.waiting, &previous.waiting);
+        let policy = [
+            ("waiting.bands", waiting.bands != before.bands),
+            ("waiting.fair_by", waiting.fair_by != before.fair_by),
+            ("waiting.weights", waiting.weights != before.weights),
+            ("waiting.max_starvation", waiting.max_starvation != before.max_starvation),
+        ];
+        if policy.iter().any(|(_, differs)| *differs) {
+            limiter.quotas().set_wait_policy(&waiting.policy());
+            let differing = policy.iter().filter(|(_, differs)| *differs);
+            applied.changed.extend(differing.map(|(path, _)| (*path).to_owned()));
         }
         if self.reduction != previous.reduction {
             match limiter.feedback().set_reduction(&self.reduction) {

@@ -39,7 +39,7 @@ pub struct Config {
     pub quotas: Vec<ConfiguredQuota>,
     /// The policy for keys without a quota.
     pub unknown_key: UnknownKey,
-    /// The bounds of queues.
+    /// The bounds and the order of queues.
     pub waiting: WaitingConfig,
     /// The reduction of limits after the provider refuses a request, and their recovery.
     pub reduction: Reduction,

@@ -6,6 +6,7 @@ mod quota;
 mod reduction;
 mod state;
 mod urls;
+mod waiting;
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::config::Config;
 use super::error::Problem;
 use super::fields::{Fields, HumanDuration, MarginFields, TextOrMap, UnknownKeyName};
 use super::tree::{FieldPath, Node};
-use super::value::{RetryConfig, WaitingConfig};
+use super::value::RetryConfig;
 use crate::limiter::UnknownKey;
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
@@ -51,10 +52,7 @@ impl<'a> Check<'a> {
         let margin = fields.margin.unwrap_or_default();
         Config {
             unknown_key,
-            waiting: WaitingConfig {
-                max_waiting: waiting.max_waiting as usize,
-                max_wait: waiting.max_wait.map(|wait| wait.0),
-            },
+            waiting: self.waiting(waiting),
             reduction,
             retry: RetryConfig { attempts: self.attempts(attempts) },
             margin: self.margin(&FieldPath::new(["margin"]), &margin),

@@ -79,6 +79,10 @@ impl Check<'_> {
         if let Some(margin) = &fields.margin {
             quota = quota.with_margin(self.margin(&path.key("margin"), margin));
         }
+        if let Some(weight) = fields.weight {
+            self.weight(&path.key("weight"), weight);
+            quota = quota.with_weight(weight);
+        }
         match fields.share {
             Some(share) => quota.with_share(self.share(&path.key("share"), share)),
             None => quota,

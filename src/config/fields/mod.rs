@@ -7,6 +7,7 @@ mod human_duration;
 mod limit;
 mod margin;
 mod ordered_map;
+mod priority;
 mod provider;
 mod quota;
 mod reduction;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use human_duration::{HumanDuration, parse_duration};
 pub use ordered_map::OrderedMap;
+pub use priority::PriorityText;
 pub use secret_url::SecretUrl;
 pub use text_or_map::TextOrMap;
 
@@ -61,7 +63,7 @@ pub(super) struct Fields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unknown_key: Option<TextOrMap<UnknownKeyName, QuotaFields>>,
 
-    /// The bounds of queues.
+    /// The bounds and the order of queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waiting: Option<WaitingFields>,
 

@@ -47,6 +47,11 @@ pub(in crate::config) struct QuotaFields {
     /// limits that protect your own server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) margin: Option<MarginFields>,
+    /// The weight of the keys where `waiting.fair_by` shares another key's limits between them: a key with
+    /// weight 2 gets twice the service of one with weight 1. Default: 1.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) weight: Option<u32>,
     /// Shares one set of buckets among all matching keys, such as a family of models with one pool.
     /// Default: false: each key has its own buckets.
     #[serde(skip_serializing_if = "is_false")]

@@ -63,7 +63,7 @@ mod sections;
 mod values;
 
 pub use super::check::{Check, regex};
-pub use super::fields::{HumanDuration, OrderedMap, TextOrMap};
+pub use super::fields::{HumanDuration, OrderedMap, PriorityText, TextOrMap};
 pub use super::json::quota_schema;
 pub use super::tree::FieldPath;
 pub use section::Section;

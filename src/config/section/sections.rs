@@ -100,7 +100,7 @@ impl Sections {
     /// Returns `true` if the user chooses the entry names of the map at this path.
     pub(in crate::config) fn has_user_names(&self, path: &[&str]) -> bool {
         match path {
-            ["quotas"] => true,
+            ["quotas"] | ["waiting", "bands" | "weights"] => true,
             [section, field] => {
                 self.named(section).is_some_and(|section| section.map_fields().contains(field))
             }

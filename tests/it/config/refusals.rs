@@ -54,7 +54,7 @@ fn wrong_types_are_refused_with_expected_type() {
     }
     assert_refused("quotas: [a]", "1:9: quotas: must be a map of names to values, not a list");
     assert_refused("quotas: {a: }", "1:11: quotas.a: must be a map of rpm, tpm,");
-    assert_refused("waiting: 5", "1:10: waiting: must be a map of max_waiting, max_wait, not 5");
+    assert_refused("waiting: 5", "1:10: waiting: must be a map of max_waiting, max_wait, bands,");
     assert_refused("providers: openai", "1:12: providers: must be a list, not \"openai\"");
     assert_refused("providers: [5]", "1:13: providers[0]: must be a name or a map, not");
     assert_refused("- a\n", "1:1: must be a map of providers, quotas,");

@@ -75,6 +75,49 @@ async fn reload_applies_policies() {
 }
 
 #[test]
+fn reload_applies_order_of_queues() {
+    let (_, applied) = apply(
+        "waiting: {bands: {a: batch, 'b*': 5}, fair_by: tenant}",
+        "waiting: {bands: {'b*': 5, a: batch}, weights: {'tenant:a': 2}, max_starvation: 5s}",
+    );
+    let changed = ["waiting.bands", "waiting.fair_by", "waiting.weights", "waiting.max_starvation"];
+    assert_eq!(applied.changed, changed);
+    assert_eq!(applied.needs_restart, [""; 0]);
+}
+
+/// Returns the order in which a request of each key is granted, under a full key `m`.
+async fn granted_order(limiter: &Limiter, keys: [&'static str; 3]) -> Vec<&'static str> {
+    let open = limiter.acquire("m", &Cost::new()).await.unwrap();
+    let order = std::cell::RefCell::new(Vec::new());
+    let wait = async |key: &'static str| {
+        let permit = limiter.acquire_all(&["m", key], &Cost::new()).await.unwrap();
+        order.borrow_mut().push(key);
+        permit.release();
+    };
+    let [first, second, third] = keys.map(wait);
+    let release = async {
+        tokio::task::yield_now().await;
+        open.release();
+    };
+    tokio::join!(first, second, third, release);
+    order.into_inner()
+}
+
+#[tokio::test]
+async fn reload_changes_order_of_later_requests() {
+    let text =
+        |bands: &str| format!("{{quotas: {{m: {{concurrency: 1}}}}, waiting: {{bands: {bands}}}}}");
+    let keys = ["tenant:night", "other", "tenant:chat"];
+    let limiter = Config::parse(&text("{}")).unwrap().builder().build().unwrap();
+    assert_eq!(granted_order(&limiter, keys).await, keys);
+    let bands = text("{'tenant:chat': interactive, 'tenant:*': batch}");
+    let (limiter, _) = apply(&text("{}"), &bands);
+    assert_eq!(granted_order(&limiter, keys).await, ["tenant:chat", "other", "tenant:night"]);
+    let limiter = Config::parse(&bands).unwrap().builder().build().unwrap();
+    assert_eq!(granted_order(&limiter, keys).await, ["tenant:chat", "other", "tenant:night"]);
+}
+
+#[test]
 fn reload_adds_providers_and_reports_needed_restarts() {
     let (limiter, applied) = apply("providers: [anthropic]", "providers: [anthropic, openai]");
     assert_eq!(amount(&limiter, "gpt-4o"), Some(500));

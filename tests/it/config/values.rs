@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use tollgate::config::ClusterConfig;
-use tollgate::limiter::UnknownKey;
+use tollgate::limiter::{Priority, UnknownKey, WaitPolicy};
 use tollgate::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
 };
@@ -114,6 +114,27 @@ fn section_fields_left_out_have_defaults() {
         parse_valid("reduction: {enabled: false}").reduction,
         tollgate::limiter::Reduction::OFF
     );
+}
+
+#[test]
+fn waiting_section_sets_order_of_queues() {
+    let text = "waiting: {bands: {'b*': batch, a: interactive, c: normal, d: -7}, fair_by: tenant,
+        weights: {'tenant:gold': 2}, max_starvation: 5s}";
+    let waiting = parse_valid(text).waiting;
+    let bands: Vec<_> =
+        waiting.bands.iter().map(|(keys, band)| (&keys[..], band.level())).collect();
+    assert_eq!(bands, [("b*", -10), ("a", 10), ("c", 0), ("d", -7)]);
+    let policy = WaitPolicy::new()
+        .priority("b*", Priority::BATCH)
+        .priority("a", Priority::INTERACTIVE)
+        .priority("c", Priority::NORMAL)
+        .priority("d", Priority::new(-7))
+        .fair_by("tenant")
+        .weight("tenant:gold", 2)
+        .max_starvation(Duration::from_secs(5));
+    assert_eq!(waiting.policy(), policy);
+    assert_eq!(parse_valid("{}").waiting.policy(), WaitPolicy::new());
+    assert_eq!(quota("weight: 2"), Quota::new().with_weight(2));
 }
 
 #[test]
