@@ -42,6 +42,7 @@ mod host;
 mod idle_reaper;
 mod length_limit;
 mod live;
+mod priority;
 mod problem;
 mod proxy;
 mod rate;

@@ -16,12 +16,13 @@ use super::cost::CostFields;
 use super::error::{ApiError, invalid, stopping, unavailable, unprocessable};
 use super::extract::JsonBody;
 use super::idempotency::{HasIdempotencyKey, KeepFor};
-use super::keys::{KeyList, public_keys};
+use super::keys::{KeyList, KeyText, public_keys};
 use super::refusal::refusal_error;
 use super::reservation::OpenResponse;
 use super::reservation_body::ReservationBody;
 use super::reservations::{Reservation, ReservationPermit};
-use tollgate::limiter::{Metadata, Permit};
+use tollgate::config::section::PriorityText;
+use tollgate::limiter::{Metadata, Permit, Priority};
 use tollgate::middleware::respond::append_headers;
 use tollgate::quota::Cost;
 
@@ -39,6 +40,15 @@ pub(super) struct ReserveRequest {
     /// server's configuration. Default: 0 (do not wait).
     #[serde(default = "no_wait")]
     wait_ms: WaitMillis,
+    /// The priority in the queue: `interactive` (10), `normal` (0), `batch` (-10), or a number from -128 to
+    /// 127; the highest goes first. Default: that of the first name in `waiting.bands` of the server's
+    /// configuration that matches one of the keys, else `normal`.
+    #[serde(default)]
+    priority: Option<PriorityText>,
+    /// The flow that the request belongs to, such as a user: while requests wait, flows share the limits
+    /// fairly. Default: the key of the kind `waiting.fair_by` of the server's configuration.
+    #[serde(default)]
+    flow: Option<KeyText>,
     /// The time until the reservation expires unless it is settled, released or renewed, in
     /// milliseconds. Default: `serve.reservation_ttl` of the server's configuration.
     #[serde(default)]
@@ -59,6 +69,8 @@ struct ValidatedRequest {
     keys: Vec<Key>,
     cost: Cost,
     wait: Duration,
+    priority: Option<Priority>,
+    flow: Option<String>,
     ttl: Duration,
     metadata: Option<Metadata>,
 }
@@ -80,6 +92,12 @@ async fn acquire(api: &Api, request: &ValidatedRequest) -> Result<Permit, ApiErr
     let mut acquire = limiter.acquire_all(&request.keys, &request.cost).max_wait(request.wait);
     if let Some(metadata) = &request.metadata {
         acquire = acquire.metadata(Arc::clone(metadata));
+    }
+    if let Some(priority) = request.priority {
+        acquire = acquire.priority(priority);
+    }
+    if let Some(flow) = &request.flow {
+        acquire = acquire.flow(flow);
     }
     let result = match acquire.arrive() {
         Some(result) => result,
@@ -133,10 +151,15 @@ impl ReserveRequest {
     fn validate(self, api: &Api) -> Result<ValidatedRequest, ApiError> {
         let wait = Duration::from_millis(self.wait_ms.0);
         let max_wait = api.app.config.waiting.max_wait;
+        let max_length = api.max_key_length();
+        let flow = self.flow.as_ref().map(|flow| flow.validate("flow", max_length));
+        let flow = flow.transpose()?.map(str::to_owned);
         Ok(ValidatedRequest {
-            keys: self.keys.validate(api.max_key_length())?,
+            keys: self.keys.validate(max_length)?,
             cost: self.cost.cost()?,
             wait: max_wait.map_or(wait, |max_wait| wait.min(max_wait)),
+            priority: self.priority.map(|PriorityText(priority)| priority),
+            flow,
             ttl: self.ttl_ms.map_or_else(|| api.ttl(), |ttl| Duration::from_millis(ttl.0)),
             metadata: metadata(self.metadata)?,
         })

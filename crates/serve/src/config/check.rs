@@ -81,6 +81,7 @@ fn serve(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) -> Serve
         keys,
         upstreams,
         scopes,
+        priority_header: priority_header(check, &root.key("priority_header"), fields),
         mode: fields.mode,
         unread: fields.unread,
         reservation_ttl: ttl,
@@ -164,6 +165,16 @@ fn trusted_proxies(check: &mut Check<'_>, path: &FieldPath, fields: &ServeFields
         address.map_err(|_| check.report(&check.item(path, at), message)).ok()
     };
     fields.trusted_proxies.iter().enumerate().filter_map(read).collect()
+}
+
+fn priority_header(
+    check: &mut Check<'_>,
+    path: &FieldPath,
+    fields: &ServeFields,
+) -> Option<HeaderName> {
+    let name = fields.priority_header.as_ref()?;
+    let name = name.parse().map_err(|_| check.report(path, "must be the name of a header"));
+    name.ok()
 }
 
 fn listen(check: &mut Check<'_>, path: &FieldPath, text: &str) -> SocketAddr {

@@ -51,6 +51,12 @@ pub struct ServeFields {
     /// The keys that a proxied request is charged to, all or none: its model, its API key (hashed), the
     /// value of a header, or a fixed key. Default: its model.
     pub(super) scopes: Vec<TextOrMap<ScopeName, ScopeFields>>,
+    /// The request header with the priority of a proxied request or of a request to `/rate`:
+    /// `interactive`, `normal`, `batch`, or a number. It takes precedence over `waiting.bands` and is not
+    /// forwarded. Configure it only if all clients may choose their priority. Default: none is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), example = &"x-priority")]
+    pub(super) priority_header: Option<String>,
     /// The handling of a proxied request that exceeds a limit. Default: wait.
     pub(super) mode: ServeMode,
     /// The handling of a proxied request whose model cannot be determined. Default: refuse.
@@ -269,6 +275,7 @@ impl Default for ServeFields {
             keys: Vec::new(),
             upstreams: OrderedMap::default(),
             scopes: vec![TextOrMap::Text(ScopeName::Model)],
+            priority_header: None,
             mode: ServeMode::Wait,
             unread: UnreadRequests::Refuse,
             reservation_ttl: HumanDuration(Duration::from_secs(60)),

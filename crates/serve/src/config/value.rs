@@ -38,6 +38,8 @@ pub struct Serve {
     pub upstreams: Vec<Upstream>,
     /// The keys that a proxied request is charged to, all or none.
     pub scopes: Vec<KeySource>,
+    /// The request header with the priority of a request.
+    pub priority_header: Option<HeaderName>,
     /// The handling of a proxied request that exceeds a limit.
     pub mode: ServeMode,
     /// The handling of a proxied request whose model cannot be determined.

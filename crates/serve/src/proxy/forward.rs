@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
-use axum::http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
@@ -16,10 +16,11 @@ use super::tls::describe_tls_error;
 use super::upstream::Upstream;
 use crate::config::UnreadRequests;
 use crate::length_limit::is_length_limit;
+use crate::priority;
 use crate::problem::Problem;
-use tollgate::limiter::AcquireError;
+use tollgate::limiter::{AcquireError, Priority};
 use tollgate::middleware::respond::refusal;
-use tollgate::middleware::{BoxError, BufferedBody, Classified, RateLimitError};
+use tollgate::middleware::{Ask, BoxError, BufferedBody, Classified, RateLimitError};
 use tollgate::provider::UnreadableRequest;
 use tollgate::{ErrorChain, causes};
 
@@ -131,8 +132,13 @@ async fn send(
     upstream: &Upstream,
     mut request: Request<RequestBody>,
 ) -> Response<Body> {
+    let header = proxy.app.serve.priority_header.as_ref();
+    let priority = match priority::take(request.headers_mut(), header) {
+        Ok(priority) => priority,
+        Err(problem) => return upstream.format.problem(problem),
+    };
     let classified = match proxy.classify(upstream, &request) {
-        Ok(classified) => classified,
+        Ok(classified) => classified.map(|classified| with_priority(classified, priority)),
         Err(problem) => return with_alternatives(upstream.format.problem(problem)),
     };
     let Ok(_waiting) = proxy.app.waiting.try_acquire() else {
@@ -160,6 +166,13 @@ async fn send(
         headers::prevent_retry(response.headers_mut());
     }
     response
+}
+
+fn with_priority(classified: Classified, priority: Option<Priority>) -> Classified {
+    let Some(priority) = priority else { return classified };
+    let mut extensions = Extensions::new();
+    extensions.insert(Ask::new().priority(priority));
+    classified.with_extensions(&extensions)
 }
 
 /// Turns the response of an upstream into that of the proxy.

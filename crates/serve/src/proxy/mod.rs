@@ -6,7 +6,7 @@
 //! | request body | read completely, up to `serve.bounds.body`, because it determines the cost; all bodies together up to `serve.bounds.buffered` |
 //! | response body | streamed unchanged, at most one frame ahead of the client |
 //! | path and query | unchanged, below the upstream's base URL; `..` in any spelling is refused |
-//! | headers | unchanged, except hop-by-hop headers (RFC 9110, 7.6.1), `host`, `expect`, and `x-tollgate-*`. No `via` or `x-forwarded-for` is added |
+//! | headers | unchanged, except hop-by-hop headers (RFC 9110, 7.6.1), `host`, `expect`, `x-tollgate-*`, and `serve.priority_header`. No `via` or `x-forwarded-for` is added |
 //! | `accept-encoding` | `identity` for charged requests, because usage cannot be read from a compressed response. A response that is compressed anyway is forwarded, and charged as reserved |
 //! | cookies | joined into one header, even if HTTP/2 split them (RFC 9113, 8.2.3) |
 //! | trailers | forwarded |

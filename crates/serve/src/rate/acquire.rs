@@ -15,6 +15,7 @@ use super::rate_error::RateError;
 use super::rate_query::RateQuery;
 use super::response_format::ResponseFormat;
 use crate::app::App;
+use crate::priority;
 use tollgate::Timestamp;
 use tollgate::limiter::{Acquire, AcquireError, Permit};
 
@@ -35,6 +36,11 @@ pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) ->
     let limits = table.of(&key, query.max_requests, &app.limiter);
     drop(table);
     let mut acquire = acquire(app, &key, &query, &limits, now);
+    match priority::read(request.headers(), app.serve.priority_header.as_ref()) {
+        Ok(Some(priority)) => acquire = acquire.priority(priority),
+        Ok(None) => {}
+        Err(_) => return ready_response(format.error(RateError::invalid(priority::INVALID))),
+    }
     if let Some(result) = acquire.arrive() {
         return ready_response(respond(app, format, &key, query.tokens, &limits, result));
     }

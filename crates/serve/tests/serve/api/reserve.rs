@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Rig;
 
@@ -91,6 +91,44 @@ async fn impossible_request_is_refused_without_retry_after() {
     assert!(refused.headers.get("retry-after").is_none());
     let unknown = rig.reserve(json!({"keys": ["b"], "wait_ms": 5})).await;
     assert!(unknown.assert_problem(429, "unknown_model").contains("set a quota"));
+}
+
+#[tokio::test]
+async fn priority_and_flow_order_waiting_reservations() {
+    let rig = Rig::start("quotas: {a: {concurrency: 1}}").await;
+    let id = rig.open_reservation("a").await;
+    let waiting = |n: usize, more: Value| {
+        let rig = &rig;
+        async move {
+            rig.wait_until_waiting("a", n).await;
+            let mut request = json!({"keys": ["a"], "wait_ms": 600_000});
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let response = rig.reserve(request).await;
+            response.assert_status(201);
+            // The number of requests that still wait tells the position.
+            let left = rig.limiter.stats("a").waiting;
+            rig.release(response.body["id"].as_str().unwrap()).await.assert_status(200);
+            left
+        }
+    };
+    let release = async {
+        rig.wait_until_waiting("a", 4).await;
+        rig.release(&id).await.assert_status(200)
+    };
+    let (batch, greedy, other, chat, _) = tokio::join!(
+        waiting(0, json!({"priority": "batch"})),
+        waiting(1, json!({"flow": "user:1"})),
+        waiting(2, json!({"flow": "user:2", "priority": 0})),
+        waiting(3, json!({"priority": "interactive"})),
+        release,
+    );
+    assert_eq!((chat, greedy, other, batch), (3, 2, 1, 0));
+    for (field, value) in
+        [("priority", json!("urgent")), ("priority", json!(128)), ("flow", json!(""))]
+    {
+        let refused = rig.reserve(json!({"keys": ["a"], field: value})).await;
+        assert!(refused.status == 400 || refused.status == 422, "{refused:?}");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tollgate::quota::Dimension;
 use tollgate_simulate::Settings;
 
-use super::rig::{Proxy, TestUpstream, chat, http, json};
+use super::rig::{Proxy, TestUpstream, chat, field, http, json};
 
 async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -213,6 +213,69 @@ async fn unknown_tenant_is_not_called_a_model() {
         assert!(text.contains(message), "{text}");
         assert!(!text.contains("tenant:b"), "{text}");
     }
+}
+
+/// Sends a chat of each client while the only slot is taken, and returns the order of arrival upstream.
+async fn order_of_waiters<const N: usize>(
+    serve: &str,
+    waiting: &str,
+    clients: [(&str, Option<&str>); N],
+) -> Vec<String> {
+    let mut up = TestUpstream::start().await;
+    let scopes = format!("scopes: [model, {{header: x-tenant, prefix: 'tenant:'}}]\n{serve}");
+    let more = format!("quotas: {{gpt-4o: {{concurrency: 1, rpm: 600}}}}\nwaiting: {waiting}");
+    let proxy = Proxy::serving(up.addr, &scopes, &more).await;
+    let first = tokio::spawn(proxy.chat("gpt-4o").send());
+    let open = up.request().await;
+    let mut sent = Vec::new();
+    for (at, (tenant, priority)) in clients.into_iter().enumerate() {
+        let chat = proxy.chat("gpt-4o").header("x-tenant", tenant).header("x-n", at);
+        let chat = priority.into_iter().fold(chat, |chat, name| chat.header("x-priority", name));
+        sent.push(tokio::spawn(chat.send()));
+        while proxy.limiter.stats("gpt-4o").waiting != at + 1 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+    open.answer("200 OK", "", "{}").await;
+    first.await.unwrap().unwrap().text().await.unwrap();
+    let mut order = Vec::new();
+    for _ in 0..N {
+        let request = up.request().await;
+        assert_eq!(field(&request.head, "x-priority"), None, "{}", request.head);
+        order.push(field(&request.head, "x-n").unwrap().to_owned());
+        request.answer("200 OK", "", "{}").await;
+    }
+    for sent in sent {
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    }
+    order
+}
+
+#[tokio::test]
+async fn tenants_get_turns_by_band_and_fair_share() {
+    let night_and_day = [("night", None), ("other", None), ("chat", None)];
+    assert_eq!(order_of_waiters("", "{}", night_and_day).await, ["0", "1", "2"]);
+    let bands = "{bands: {'tenant:night': batch, 'tenant:chat': interactive}}";
+    assert_eq!(order_of_waiters("", bands, night_and_day).await, ["2", "1", "0"]);
+    let greedy = [("a", None), ("a", None), ("a", None), ("b", None)];
+    assert_eq!(order_of_waiters("", "{fair_by: tenant}", greedy).await, ["0", "3", "1", "2"]);
+}
+
+#[tokio::test]
+async fn priority_header_is_read_where_configured_and_removed() {
+    let clients = [("a", Some("batch")), ("b", None), ("c", Some("7"))];
+    let header = "priority_header: x-priority";
+    assert_eq!(order_of_waiters(header, "{}", clients).await, ["2", "1", "0"]);
+    let up = TestUpstream::start().await;
+    let proxy = Proxy::serving(up.addr, header, "").await;
+    for value in ["urgent", "128", ""] {
+        let refused = proxy.chat("gpt-4o").header("x-priority", value).send().await.unwrap();
+        assert_eq!(refused.status(), 400, "{value:?}");
+        assert_eq!(json(refused).await["code"], "invalid_priority");
+    }
+    let two = proxy.chat("gpt-4o").header("x-priority", "1").header("x-priority", "2");
+    assert_eq!(two.send().await.unwrap().status(), 400);
+    assert!(up.is_idle());
 }
 
 #[tokio::test]
