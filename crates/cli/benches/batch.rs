@@ -116,6 +116,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         retries: 5,
         timeout: Job::TIMEOUT,
         max_wait: None,
+        priority: None,
         give_up_after: Job::GIVE_UP_AFTER,
         ordered: false,
         endpoint: "/v1/chat/completions".to_owned(),

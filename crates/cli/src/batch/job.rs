@@ -33,7 +33,7 @@ use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::target::Base;
 use tollgate::config::Config;
-use tollgate::limiter::{BuildError, Builder, Limiter, UnknownKey};
+use tollgate::limiter::{BuildError, Builder, Limiter, Priority, UnknownKey};
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::Profile;
 use tollgate::quota::Quota;
@@ -68,6 +68,8 @@ pub struct Job {
     /// The longest wait for the limits: the job ends if every queued line would wait longer. `None`
     /// is unlimited.
     pub max_wait: Option<Duration>,
+    /// The priority of the requests in the limiter's queues; `None` is that of the limiter's policy.
+    pub priority: Option<Priority>,
     /// The longest outage of the server before the job ends.
     pub give_up_after: Duration,
     /// Sort the results into input order at the end.
@@ -218,6 +220,10 @@ impl Job {
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
+        let layer = match self.priority {
+            Some(priority) => layer.priority(priority),
+            None => layer,
+        };
         let layer = layer.observe(ResponsePolicy::new(self.profile)).retry(self.retries);
         let shared = Arc::new(JobContext {
             service: layer.layer(client.clone()),

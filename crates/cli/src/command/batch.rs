@@ -9,6 +9,7 @@ use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
 use tollgate::config::parse_duration;
+use tollgate::limiter::Priority;
 use tollgate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
@@ -92,6 +93,15 @@ pub struct BatchArgs {
     /// again to continue. No line fails.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub max_wait: Option<Duration>,
+
+    /// Priority of the requests in a queue: interactive, normal, batch, or a number from -128 to 127
+    ///
+    /// It orders requests of a limiter that other programs use too: those of a tollgate proxy. Each
+    /// request has the header `x-tollgate-priority` with it, which a proxy reads that has
+    /// `serve: {priority_header: x-tollgate-priority}` and never forwards. The requests of one run
+    /// all have the same priority. Without the option, `waiting.bands` of the configuration applies.
+    #[arg(long, value_name = "PRIORITY", allow_hyphen_values = true)]
+    pub priority: Option<Priority>,
 
     /// Longest outage of the server before the run ends
     ///

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use super::run::{settings, stopped, text};
 use super::run_services::RunServices;
@@ -16,6 +16,7 @@ use crate::batch::target::Base;
 use crate::batch::{Halt, Job, RunResult, Stop, configured};
 use crate::terminal::notify;
 use tollgate::config::{ClusterConfig, Config, Loaded};
+use tollgate::limiter::Priority;
 use tollgate::provider::{Api, OPENAI, Profile};
 use tollgate::quota::Quota;
 use tollgate_simulate::SimulatedServer;
@@ -75,7 +76,8 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         input: args.input.clone(),
         output: args.output.clone(),
         errors: args.errors.clone(),
-        headers: headers(args, profile, &base)?,
+        headers: with_priority(headers(args, profile, &base)?, args.priority),
+        priority: args.priority,
         base,
         profile,
         quota: quota(&limits, args.max_in_flight),
@@ -146,6 +148,15 @@ fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap,
         ));
     }
     Ok(headers)
+}
+
+/// Adds the header with which a tollgate proxy orders its queue.
+fn with_priority(mut headers: HeaderMap, priority: Option<Priority>) -> HeaderMap {
+    if let Some(priority) = priority {
+        let value = priority.to_string().parse().expect("a priority is a valid header value");
+        headers.entry(PRIORITY).or_insert(value);
+    }
+    headers
 }
 
 fn is_at(profile: Profile, base: &Base) -> bool {
@@ -256,3 +267,6 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 
 /// The number of retries unless the arguments or the configuration set it.
 const RETRIES: u32 = 5;
+
+/// The header with the priority of a request, for a tollgate proxy.
+const PRIORITY: HeaderName = HeaderName::from_static("x-tollgate-priority");

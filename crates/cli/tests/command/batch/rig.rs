@@ -49,6 +49,7 @@ impl Folder {
             retries: 0,
             timeout: Job::TIMEOUT,
             max_wait: None,
+            priority: None,
             give_up_after: Job::GIVE_UP_AFTER,
             ordered: false,
             endpoint: "/v1/chat/completions".to_owned(),

@@ -43,6 +43,27 @@ fn sent(headers: &HeaderMap) -> Vec<&'static str> {
 }
 
 #[tokio::test]
+async fn priority_is_sent_as_header_for_a_proxy() {
+    for (arguments, value) in
+        [("", None), ("--priority batch", Some("batch")), ("--priority -7", Some("-7"))]
+    {
+        let folder = Folder::with(&lines(1));
+        let server = Scripted::start(|_| Reply::ok()).await;
+        let arguments = format!("{arguments} --base-url {} --rpm 9", server.base());
+        let output = output_of(batch(&folder, &arguments)).await;
+        assert_eq!(output.code, Some(0), "{arguments}: {output:?}");
+        let headers = &server.calls()[0].headers;
+        assert_eq!(headers.get("x-tollgate-priority").map(|v| v.to_str().unwrap()), value);
+    }
+    let folder = Folder::with(&lines(1));
+    let output = output_of(batch(&folder, "--priority urgent")).await;
+    assert!(
+        output.code == Some(2) && output.stderr.contains("use interactive, normal, batch"),
+        "{output:?}"
+    );
+}
+
+#[tokio::test]
 async fn api_key_is_sent_only_to_own_provider() {
     let bearer = format!("Bearer {}", key("OPENAI_API_KEY"));
     for (arguments, variable, header, value) in [

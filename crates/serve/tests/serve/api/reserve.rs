@@ -113,7 +113,7 @@ async fn priority_and_flow_order_waiting_reservations() {
     };
     let release = async {
         rig.wait_until_waiting("a", 4).await;
-        rig.release(&id).await.assert_status(200)
+        rig.release(&id).await.assert_status(200);
     };
     let (batch, greedy, other, chat, _) = tokio::join!(
         waiting(0, json!({"priority": "batch"})),

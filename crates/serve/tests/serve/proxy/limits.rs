@@ -266,7 +266,7 @@ async fn priority_header_is_read_where_configured_and_removed() {
     let clients = [("a", Some("batch")), ("b", None), ("c", Some("7"))];
     let header = "priority_header: x-priority";
     assert_eq!(order_of_waiters(header, "{}", clients).await, ["2", "1", "0"]);
-    let up = TestUpstream::start().await;
+    let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, header, "").await;
     for value in ["urgent", "128", ""] {
         let refused = proxy.chat("gpt-4o").header("x-priority", value).send().await.unwrap();
