@@ -128,6 +128,47 @@ fn numbers_have_bounds() {
 }
 
 /// Returns a file with a limit of these fields.
+#[test]
+fn invalid_orders_of_queues_are_refused() {
+    let band = "must be interactive, normal, batch or a whole number from -128 to 127, not";
+    for (value, shown) in [
+        ("urgent", "\"urgent\""),
+        ("128", "128"),
+        ("-129", "-129"),
+        ("1.5", "1.5"),
+        ("'1'", "\"1\""),
+    ] {
+        let text = format!("waiting: {{bands: {{'tenant:a': {value}}}}}");
+        assert_refused(&text, &format!("1:31: waiting.bands.tenant:a: {band} {shown}"));
+    }
+    for (fields, problem) in [
+        ("bands: {'': batch}", "1:19: waiting.bands.\"\": a key must not be empty"),
+        ("bands: {a: [batch]}", &format!("1:22: waiting.bands.a: {band}")[..34]),
+        ("weights: {a: 0}", "1:24: waiting.weights.a: must be at least 1, not 0"),
+        (
+            "weights: {a: -1}",
+            "1:24: waiting.weights.a: must be a whole number from 0 to 4294967295, not -1",
+        ),
+        ("weights: {'': 1}", "1:21: waiting.weights.\"\": a key must not be empty"),
+        ("fair_by: ''", "1:20: waiting.fair_by: must be a kind of keys, the part before the colon"),
+        ("fair_by: 'tenant:'", "1:20: waiting.fair_by: must be a kind of keys"),
+        (
+            "max_starvation: 0s",
+            "1:27: waiting.max_starvation: must be from 10ms to 86400s, not 0ns",
+        ),
+        ("max_starvation: 30", "1:27: waiting.max_starvation: must be a duration"),
+        ("band: {}", "1:11: waiting.band: unknown field \"band\" (did you mean `bands`?)"),
+    ] {
+        assert_refused(&format!("waiting: {{{fields}}}"), problem);
+    }
+    assert_refused("quotas: {a: {weight: 0}}", "1:22: quotas.a.weight: must be at least 1, not 0");
+    #[cfg(feature = "regex")]
+    assert_refused(
+        "waiting: {bands: {'regex:(': batch}}",
+        "1:19: waiting.bands.regex:(: invalid regular expression",
+    );
+}
+
 fn limit(fields: &str) -> String {
     format!("quotas:\n  a:\n    limits:\n    - {{{fields}}}")
 }
