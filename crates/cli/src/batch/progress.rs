@@ -1,9 +1,11 @@
 //! The progress line on a terminal.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::{HumanDuration, counted, notify, whole};
@@ -76,7 +78,9 @@ impl Progress {
         self.pace.record(snapshot.elapsed, snapshot.done);
         let left = self.total.and_then(|total| self.pace.time_left(total, snapshot.left_at_limits));
         bar.set_position(snapshot.done);
-        bar.set_message(status(snapshot, self.total, left));
+        let prefix = if self.total.is_some() { BAR_WIDTH } else { 0 };
+        let width = usize::from(Term::stderr().size().1).saturating_sub(prefix);
+        bar.set_message(fitted(status(snapshot, self.total, left), width));
     }
 
     /// Prints a notice on stderr, above the line.
@@ -111,17 +115,27 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
     let rate_limited = whole(snapshot.rate_limited);
     let left =
         left.map_or_else(String::new, |left| format!("  about {} left", HumanDuration::of(left)));
-    // A narrow terminal truncates the end.
     format!("{done}{left}  {failed} failed  429s {rate_limited}{usage}")
 }
 
-/// Formats the usage of the models closest to their limits.
+/// Truncates a status to the width of the terminal, between two values: a part of a number would
+/// be another number.
+fn fitted(mut status: String, width: usize) -> String {
+    let ends = status.match_indices("  ").map(|(end, _)| end).chain([status.len()]);
+    if let Some(end) = ends.take_while(|&end| measure_text_width(&status[..end]) <= width).last() {
+        status.truncate(end);
+    }
+    status
+}
+
+/// Formats the usage of the models closest to their limits. Models in the same tenth of their limits
+/// are in the order of their names, so that they don't change places with each update.
 fn usage(models: &[ModelUsage]) -> String {
     if let [model] = models {
         return format!("  {}", model.limits());
     }
     let mut models: Vec<_> = models.iter().collect();
-    models.sort_by_key(|model| std::cmp::Reverse(model.rpm.percent().max(model.tpm.percent())));
+    models.sort_by_key(|model| (Reverse(model.tenth()), model.model.as_str()));
     let mut text = String::new();
     for usage in models.iter().take(MODELS) {
         text += &format!("  {} {}", usage.model, usage.limits());
@@ -133,6 +147,11 @@ fn usage(models: &[ModelUsage]) -> String {
 }
 
 impl ModelUsage {
+    /// Returns the used tenths of the limit that is used most.
+    fn tenth(&self) -> u64 {
+        self.rpm.percent().max(self.tpm.percent()) / 10
+    }
+
     fn limits(&self) -> String {
         format!("rpm {}  tpm {}", gauge(self.rpm), gauge(self.tpm))
     }
@@ -197,6 +216,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of models shown.
 const MODELS: usize = 3;
+/// Columns of the bar and the space after it.
+const BAR_WIDTH: usize = 13;
 
 #[cfg(test)]
 mod tests {
@@ -240,6 +261,23 @@ mod tests {
             "0 done  0 failed  429s 0  b rpm 1/500  tpm 90/100  d rpm 100/500  tpm -  a rpm 5/500  \
              tpm -  and 1 more model"
         );
+    }
+
+    #[test]
+    fn status_orders_models_with_similar_usage_by_name() {
+        let models = vec![
+            usage_of("b", gauge(0, 0), gauge(92, 100)),
+            usage_of("a", gauge(0, 0), gauge(91, 100)),
+        ];
+        assert_eq!(usage(&models), "  a rpm -  tpm 91/100  b rpm -  tpm 92/100");
+    }
+
+    #[test]
+    fn fitted_truncates_between_values() {
+        let status = || "24/300  gpt-4o rpm 46/500  tpm 7/9".to_owned();
+        assert_eq!(fitted(status(), 34), status());
+        assert_eq!(fitted(status(), 33), "24/300  gpt-4o rpm 46/500");
+        assert_eq!(fitted(status(), 20), "24/300");
     }
 
     #[test]
