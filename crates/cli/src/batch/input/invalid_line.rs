@@ -106,11 +106,12 @@ impl fmt::Display for InvalidLineReason {
         match self {
             Self::TooLong { longest } => write!(f, "longer than {longest} bytes"),
             Self::NotUtf8 { column } => write!(f, "invalid UTF-8 at column {column}"),
+            // Plain text fails at its first character.
+            Self::NotAnObject | Self::NotJson { column: 1, .. } => {
+                f.write_str("not a JSON object; write a Batch line or a request body")
+            }
             Self::NotJson { message, column } => {
                 write!(f, "not a JSON object: {message} at column {column}")
-            }
-            Self::NotAnObject => {
-                f.write_str("not a JSON object; write a Batch line or a request body")
             }
             Self::NoBody => f.write_str("a Batch line without `body`; add one"),
             Self::BodyNotAnObject { member } => write!(f, "`{member}` must be a JSON object"),

@@ -88,7 +88,7 @@ fn invalid_line_error_has_number_and_reason() {
     let table: [(&[u8], &str); 15] = [
         (b"{\"a\":", "line 1: not a JSON object: EOF while parsing a value at column 5"),
         (b"{\"a\":1} x", "line 1: not a JSON object: trailing characters at column 9"),
-        (b"hello", "line 1: not a JSON object: expected value at column 1"),
+        (b"hello", "line 1: not a JSON object; write a Batch line or a request body"),
         (b"[1]", "line 1: not a JSON object; write a Batch line or a request body"),
         (b"\"text\"", "line 1: not a JSON object; write a Batch line or a request body"),
         (b"{\"a\":\"\xff\"}", "line 1: invalid UTF-8 at column 7"),
