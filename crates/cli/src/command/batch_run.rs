@@ -252,7 +252,16 @@ fn print_report(args: &BatchArgs, ended: &RunResult, out: &mut Stdout<'_>) -> Re
             Exit::Interrupted
         }
         None if ended.report.failed + ended.report.failed_earlier > 0 => Exit::SomeFailed,
-        None => Exit::Success,
+        None => {
+            if ended.report.requests == 0 && ended.report.skipped > 0 && !args.quiet {
+                notify(&format_args!(
+                    "{}: already contains the results of all requests; to send them again, choose \
+                     another --output",
+                    args.output.display()
+                ));
+            }
+            Exit::Success
+        }
     };
     if let Some(path) = &args.report {
         let written = std::fs::write(path, ended.report.to_json());

@@ -90,6 +90,20 @@ async fn only_report_is_printed_without_terminal() {
 }
 
 #[tokio::test]
+async fn finished_run_started_again_says_where_results_are() {
+    let folder = Folder::with(&lines(3));
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let arguments = format!("--base-url {} --rpm 9", server.base());
+    for (end, notice) in [("", ""), ("", "already contains the results"), ("--quiet", "")] {
+        let output = output_of(folder.batch(&format!("{arguments} {end}"))).await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(output.stderr.contains(notice), "{output:?}");
+        assert_eq!(output.stderr.is_empty(), notice.is_empty(), "{output:?}");
+    }
+    assert_eq!(server.received(), 3);
+}
+
+#[tokio::test]
 async fn raw_bodies_go_to_endpoint_for_any_base_url_form() {
     for end in ["", "/", "/v1", "/v1/"] {
         let folder = Folder::with(&[r#"{"input": "a",  "model": "m"}"#.to_owned()]);
