@@ -30,7 +30,11 @@ pub enum ServeError {
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Listen { addr, error } => write!(f, "cannot listen on {addr}: {error}"),
+            Self::Listen { addr, error } => write!(
+                f,
+                "{addr}: cannot listen: {error}; choose another address with --listen or --port \
+                 (serve.listen)"
+            ),
             Self::Unprotected { addr } => write!(
                 f,
                 "{addr} is reachable from other machines: set TOLLGATE_TOKEN to require a token from \
