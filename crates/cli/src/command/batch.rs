@@ -51,8 +51,8 @@ pub struct BatchArgs {
     #[command(flatten)]
     pub credentials: CredentialArgs,
 
-    /// Provider: openai, anthropic, gemini, azure, groq, ... [default: detected from the base URL,
-    /// else the first one in the configuration, else openai]
+    /// Provider: openai, anthropic, gemini, azure, groq, ... [default: detected from --base-url
+    /// (`compatible` for an unknown host), else the first one in the configuration, else openai]
     ///
     /// Selects the charge rule, the header for the API key, and the path for raw bodies.
     #[arg(long, value_name = "NAME")]
@@ -260,9 +260,10 @@ Failures: transient failures (429, 5xx, broken connections) are retried. A 200 w
 empty, HTML, truncated, `null`, `{}` or an error is retried like a 5xx; if it fails for good, its \
 result line says why. During an outage of the server the run pauses and no request fails.
 
-Provider and API key: the provider is that of --provider, else that of --base-url, else the first \
-one in the configuration, else OpenAI. The API key is read from the provider's environment \
-variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AZURE_OPENAI_API_KEY, GROQ_API_KEY, \
+Provider and API key: the provider is that of --provider, else that of --base-url (`compatible` \
+for an unknown host: an OpenAI-compatible server that charges the actual usage or OpenAI's \
+charge, whichever is larger), else the first one in the configuration, else OpenAI. The API key \
+is read from the provider's environment variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AZURE_OPENAI_API_KEY, GROQ_API_KEY, \
 ...) and sent in the provider's header. A custom provider in the configuration (`like`) has a \
 variable named after it: MY_GATEWAY_API_KEY for my-gateway. If --base-url is not a host of the \
 provider and --provider is not given, no key is sent unless --api-key-env names one. Bedrock \
@@ -285,7 +286,7 @@ starts fresh. A run that has to wait an hour or longer for a limit reports how l
 const EXAMPLES: &str = "\
 Examples:
   Try it without an API key, against the simulated provider:
-    tollgate batch examples/requests.jsonl -o out.jsonl --simulate --rpm 500 --tpm 200000
+    tollgate batch in.jsonl -o trial.jsonl --simulate
 
   Send to OpenAI within your limits:
     OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --rpd 10000

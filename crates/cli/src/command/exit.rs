@@ -50,6 +50,17 @@ impl From<Exit> for ExitCode {
 pub(super) const AFTER_HELP: &str = "\
 Run `tollgate COMMAND --help` for details and examples.
 
+Examples:
+  Send a file of requests to the simulated provider, without an API key:
+    tollgate batch prompts.jsonl -o trial.jsonl --simulate
+
+  Send it to OpenAI within your limits:
+    OPENAI_API_KEY=... tollgate batch prompts.jsonl -o results.jsonl --rpm 500 --tpm 30000
+
+  Run the server and proxy, and show the usage of its limits:
+    tollgate serve --config tollgate.yaml &
+    tollgate show --config tollgate.yaml
+
 Exit codes:
   0    success: all requests succeeded, the request would be allowed, the file is valid
   1    completed with failures: some requests failed, the request would be refused, no such key

@@ -127,19 +127,19 @@ const TEMPLATE: &str = "\
 
 {usage-heading} {usage}
 
+Requests:
+  batch        Send a file of requests as fast as the limits allow
+  serve        Run the rate-limit server and LLM proxy
+  simulate     Run a simulated LLM provider with rate limits
+  count        Count the tokens of a text
+  explain      Show what recorded traffic would have been charged
+  bench        Measure the throughput and latency of a running server
+
 Limits:
   show         Show current usage of each limit
   check        Check whether a request would be allowed now, without consuming quota
   reset        Reset usage counters
   migrate      Copy state from one store to another
-
-Requests:
-  serve        Run the rate-limit server and LLM proxy
-  batch        Send a file of requests as fast as the limits allow
-  count        Count the tokens of a text
-  explain      Show what recorded traffic would have been charged
-  simulate     Run a simulated LLM provider with rate limits
-  bench        Measure the throughput and latency of a running server
 
 Setup:
   config       Check, show and document the configuration

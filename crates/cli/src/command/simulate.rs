@@ -116,8 +116,8 @@ Nothing is stored, and any API key is accepted.";
 const EXAMPLES: &str = "\
 Example:
   tollgate simulate --rpm 500 --tpm 30000 &
-  tollgate batch examples/requests.jsonl -o out.jsonl \\
-    --base-url http://127.0.0.1:8089 --rpm 500 --tpm 30000
+  OPENAI_API_KEY=any tollgate batch examples/requests.jsonl -o out.jsonl \\
+    --base-url http://127.0.0.1:8089 --provider openai --rpm 500 --tpm 30000
 
 Exit codes:
   0    interrupted by Ctrl-C or a kill; the counters are printed as JSON

@@ -89,8 +89,9 @@ const NO_INSTANCES: &str = "instances don't forward requests to each other; set 
 pub(super) const ABOUT: &str = "\
 Run the rate-limit server and LLM proxy.
 
-POST /rate/KEY is the rate-limit API of GoCC, /v1 the JSON API, /NAME/... the proxy to the \
-upstream NAME in the configuration, and / a live status page. Options override the `serve` \
+/NAME/... is the LLM proxy to the upstream NAME in the configuration, /v1 the JSON API for rate \
+limits, POST /rate/KEY the same with the API of GoCC (github.com/kivra/gocc), and / a live status \
+page. Options override the `serve` \
 section of the configuration. Each option can also be set as an environment variable \
 TOLLGATE_<NAME>: TOLLGATE_MAX_REQUESTS=10 is the same as --max-requests 10.
 
@@ -104,6 +105,12 @@ state is saved. A third signal ends the server immediately. Other signals are ig
 
 const EXAMPLES: &str = "\
 Examples:
+  Proxy to the upstream `openai` in the configuration, within its limits:
+    tollgate serve --config tollgate.yaml &
+    curl http://127.0.0.1:8080/openai/v1/chat/completions \\
+      -H \"Authorization: Bearer $OPENAI_API_KEY\" \\
+      -d '{\"model\": \"gpt-4o\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
+
   Limit every key to 10 requests per second, and wait for admission:
     tollgate serve --max-requests 10 --window-millis 1000 &
     curl -X POST 'http://127.0.0.1:8080/rate/user-1?canWait=true'
