@@ -11,7 +11,7 @@ use super::table::KeyRef;
 use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::{GateTerms, Turn};
+use crate::key::queue::{GateTerms, NO_AMOUNTS, Turn};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -231,7 +231,7 @@ impl KeyGate {
         let wait = wait.filter(|_| ends.is_none_or(|ends| now < ends));
         if wait.is_none() {
             if let GateState::Queued { .. } = std::mem::replace(state, GateState::Idle) {
-                turn.iter().for_each(|&turn| key.leave(turn));
+                turn.iter().for_each(|&turn| key.leave(turn, NO_AMOUNTS));
             }
             return Check::Open;
         }
@@ -253,7 +253,7 @@ impl KeyGate {
     fn leave(&mut self, turn: Turn, is_called: bool) {
         if !matches!(std::mem::replace(&mut self.state, GateState::Idle), GateState::Idle) {
             let mut key = self.entry.lock();
-            key.leave(turn);
+            key.leave(turn, NO_AMOUNTS);
             key.end_claim(turn.arrival(), is_called);
         }
     }

@@ -5,7 +5,7 @@ use super::scopes::{Blocker, Scopes};
 use crate::answer::error::AcquireError;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::Turn;
+use crate::key::queue::{Amounts, Turn};
 use crate::timestamp::Timestamp;
 
 /// The place of a request in the queue of the key that blocks it.
@@ -17,13 +17,15 @@ use crate::timestamp::Timestamp;
 /// Two keys that never admit the request at the same time could move it back and forth for ever. So a
 /// request that has moved as often as it has keys also keeps its places in the queues of the keys listed
 /// before the one that blocks it. Those are the narrower keys, such as a tenant before its model: a
-/// tenant that is short delays no other tenant.
+/// tenant that is short delays no other tenant. A request with a priority or a flow keeps no places, since
+/// other requests may go before it at one key and behind it at another.
 #[derive(Debug)]
 pub(super) struct QueuePlace {
     pub(super) turn: Turn,
     /// The index of the key in whose queue the request waits.
     pub(super) scope: usize,
     moves: usize,
+    amounts: Amounts<u64>,
 }
 
 impl QueuePlace {
@@ -45,7 +47,7 @@ impl QueuePlace {
         let turn = request.turn(arrival.unwrap_or_else(|| core.next_arrival()));
         let service = request.service(locked);
         locked.enter(turn, service, waker);
-        Ok(Self { turn, scope, moves: 0 })
+        Ok(Self { turn, scope, moves: 0, amounts: service.amounts })
     }
 
     /// Judges the request at its turn. Moves it to the queue of another key if only that one is short.
@@ -76,9 +78,9 @@ impl QueuePlace {
 
     fn move_to(&mut self, to: usize, request: &Request, scopes: &mut Scopes<'_>, waker: &Waker) {
         let all = scopes.len();
-        let keeps = |scope: usize| scope < to && self.moves >= all;
+        let keeps = |scope: usize| scope < to && self.moves >= all && request.keeps_places();
         for scope in (0..all).filter(|&scope| scope != to && !keeps(scope)) {
-            scopes.get_mut(scope).leave(self.turn);
+            scopes.get_mut(scope).leave(self.turn, self.amounts);
         }
         let locked = scopes.get_mut(to);
         let service = request.service(locked);
@@ -127,6 +129,6 @@ impl QueuePlace {
 
     /// Leaves all queues.
     pub(super) fn leave(&self, scopes: &mut Scopes<'_>) {
-        scopes.iter_mut().for_each(|scope| scope.leave(self.turn));
+        scopes.iter_mut().for_each(|scope| scope.leave(self.turn, self.amounts));
     }
 }

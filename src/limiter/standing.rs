@@ -1,7 +1,7 @@
 use smallvec::SmallVec;
 
 use super::core::Core;
-use crate::key::queue::{Priority, Service, Turn};
+use crate::key::queue::{NO_AMOUNTS, Priority, Service, Turn};
 use crate::plan::Plan;
 use crate::quota::{Cost, Key};
 
@@ -44,6 +44,11 @@ impl Standing {
         Self { priority, flow: core.hash(flow), weight }
     }
 
+    /// Returns whether it is that of requests without a priority and a flow.
+    pub(super) fn is_default(self) -> bool {
+        self.priority == Priority::NORMAL && self.flow == 0
+    }
+
     /// Returns the turn of a request.
     pub(super) fn turn(self, arrival: u64) -> Turn {
         Turn::request(arrival).within(self.priority, self.flow)
@@ -56,7 +61,7 @@ impl Standing {
 
     /// Returns the service that a gate needs, which takes no amounts itself.
     pub(super) fn gate_service(self, plan: &Plan, typical: &Cost, core: &Core) -> Service {
-        Service { amounts: [0; 4], ..self.service(plan, typical, core) }
+        Service { amounts: NO_AMOUNTS, ..self.service(plan, typical, core) }
     }
 
     /// Returns the service that a request of this cost needs under a plan.

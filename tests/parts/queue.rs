@@ -55,7 +55,7 @@ fn terms(turn: Turn) -> Option<GateTerms> {
 
 /// A policy with a starvation limit of 10 s.
 fn service(unit: u64, weight: u32) -> Service {
-    Service { unit, amounts: [0; 4], weight, max_starvation: Duration::from_secs(10) }
+    Service { unit, amounts: NO_AMOUNTS, weight, max_starvation: Duration::from_secs(10) }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -278,7 +278,8 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
             assert_eq!(old.as_ref().map(id), replaced.filter(|old| *old != pick(at).1));
         }
         Action::Remove(turn) => {
-            let left = queue.remove(turn, now).map(|left| (left.was_next, id(&left.waker)));
+            let left =
+                queue.remove(turn, NO_AMOUNTS, now).map(|left| (left.was_next, id(&left.waker)));
             assert_eq!(left, reference.remove(turn));
         }
         Action::Admit => {
@@ -287,7 +288,7 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
             let has_changed = queue.charge(turn, service(3, weight(turn)), now);
             let next = queue.head().map(|head| (head.priority, head.flow));
             assert_eq!(has_changed, next != Some(of_flow));
-            drop(queue.remove(turn, now));
+            drop(queue.remove(turn, NO_AMOUNTS, now));
             reference.charge(turn, 3, weight(turn));
             reference.remove(turn);
         }
@@ -351,7 +352,7 @@ impl Saturated {
         self.arrive(flow);
         self.now += unit;
         self.queue.charge(head, service(unit, weight), at(self.now));
-        drop(self.queue.remove(head, at(self.now)));
+        drop(self.queue.remove(head, NO_AMOUNTS, at(self.now)));
         flow
     }
 }
@@ -382,7 +383,7 @@ proptest! {
             reference.compare(&queue);
         }
         for turn in turns() {
-            drop(queue.remove(turn, at(reference.now)));
+            drop(queue.remove(turn, NO_AMOUNTS, at(reference.now)));
         }
         (0..ARRIVALS).for_each(|arrival| drop(queue.stop_listening(arrival)));
         prop_assert!(queue.is_empty() && queue.head().is_none());
@@ -405,7 +406,7 @@ proptest! {
             let head = queue.head().unwrap();
             prop_assert_eq!(head.arrival(), arrival);
             queue.charge(head, Service::default(), at(0));
-            drop(queue.remove(head, at(0)));
+            drop(queue.remove(head, NO_AMOUNTS, at(0)));
         }
         prop_assert!(queue.is_empty());
     }
@@ -456,7 +457,7 @@ fn request_with_old_number_entering_last_goes_first() {
     }
     for arrival in [2, 5, 7, 9] {
         assert!(queue.is_head(Turn::request(arrival)));
-        drop(queue.remove(Turn::request(arrival), at(0)));
+        drop(queue.remove(Turn::request(arrival), NO_AMOUNTS, at(0)));
     }
 }
 
@@ -468,7 +469,7 @@ fn gate_goes_before_requests_that_arrived_later() {
     queue.enter(Turn::request(9), Service::default(), None, &request, at(0));
     assert_eq!(ids(queue.next()), [id(&gate), id(&request)], "the gate may be forgotten");
     assert!(queue.is_behind(Turn::request(9), at(0)));
-    assert!(queue.remove(Turn::gate(1), at(0)).unwrap().was_next);
+    assert!(queue.remove(Turn::gate(1), NO_AMOUNTS, at(0)).unwrap().was_next);
     assert_eq!(ids(queue.next()), [id(&request)]);
 }
 
@@ -482,7 +483,7 @@ fn higher_priority_displaces_head_but_not_in_turn_of_starved() {
     assert!(queue.is_head(high));
     queue.enter(turn(3, Priority::INTERACTIVE), service(1, 1), None, &waker(), at(0));
     queue.charge(high, service(1, 1), at(10));
-    drop(queue.remove(high, at(10)));
+    drop(queue.remove(high, NO_AMOUNTS, at(10)));
     assert!(queue.is_head(low), "it has had no turn for 10 s");
     queue.enter(turn(4, Priority::new(100)), service(1, 1), None, &waker(), at(10));
     assert!(queue.is_head(low));
@@ -498,7 +499,7 @@ fn starved_priority_chosen_by_an_arrival_is_to_be_woken() {
     assert!(!enter(turn(3, 1), 0));
     // The head's turn ends late, and another of its priority follows.
     assert!(!queue.charge(turn(1, 1), service(1, 1), at(9)));
-    drop(queue.remove(turn(1, 1), at(9)));
+    drop(queue.remove(turn(1, 1), NO_AMOUNTS, at(9)));
     assert!(queue.is_head(turn(3, 1)));
     let arrival = turn(4, 2);
     assert!(queue.enter(arrival, service(1, 1), None, &waker(), at(12)));

@@ -111,10 +111,10 @@ impl Band {
         self.gates += usize::from(turn.is_gate());
     }
 
-    pub(super) fn remove(&mut self, turn: Turn) -> Option<Waker> {
+    pub(super) fn remove(&mut self, turn: Turn, amounts: Amounts<u64>) -> Option<Waker> {
         let flow = self.flows.get_mut(&turn.flow)?;
         let first = flow.first()?;
-        let removed = flow.remove(turn.arrival)?;
+        let removed = flow.remove(turn, amounts)?;
         self.waiters -= 1;
         self.gates -= usize::from(removed.kind() == Kind::Gate);
         if first == turn.arrival {

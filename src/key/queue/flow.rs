@@ -18,7 +18,6 @@ pub(super) struct Flow {
 #[derive(Debug)]
 pub(super) struct Waiter {
     arrival: u64,
-    amounts: Amounts<u64>,
     /// Set for a gate.
     gate: Option<Box<GateTerms>>,
     pub(super) waker: Waker,
@@ -63,10 +62,10 @@ impl Flow {
                 false
             }
             Err(at) => {
-                let (arrival, amounts) = (turn.arrival, service.amounts);
+                let arrival = turn.arrival;
                 self.gates += usize::from(gate.is_some());
-                self.waiters.insert(at, Waiter { arrival, amounts, gate, waker: waker.clone() });
-                for (sum, amount) in self.amounts.iter_mut().zip(amounts) {
+                self.waiters.insert(at, Waiter { arrival, gate, waker: waker.clone() });
+                for (sum, amount) in self.amounts.iter_mut().zip(service.amounts) {
                     *sum += u128::from(amount);
                 }
                 true
@@ -83,12 +82,17 @@ impl Flow {
         self.waiters.get(self.position(arrival).ok()?)
     }
 
-    pub(super) fn remove(&mut self, arrival: u64) -> Option<Waiter> {
-        let at = self.position(arrival).ok()?;
+    /// Removes a waiter, which entered with these amounts.
+    pub(super) fn remove(&mut self, turn: Turn, amounts: Amounts<u64>) -> Option<Waiter> {
+        let at = self.position(turn.arrival).ok()?;
+        // A gate and the call that takes its turn have the same number.
+        if self.waiters[at].kind() != turn.kind {
+            return None;
+        }
         let removed = self.waiters.remove(at)?;
         self.gates -= usize::from(removed.gate.is_some());
-        for (sum, amount) in self.amounts.iter_mut().zip(removed.amounts) {
-            *sum -= u128::from(amount);
+        for (sum, amount) in self.amounts.iter_mut().zip(amounts) {
+            *sum = sum.saturating_sub(u128::from(amount));
         }
         Some(removed)
     }

@@ -26,7 +26,7 @@ use smallvec::SmallVec;
 use self::band::Band;
 pub(crate) use self::claims::Claims;
 pub use self::priority::{Priority, PriorityError};
-pub(crate) use self::turn::{Amounts, GateTerms, Service, Turn};
+pub(crate) use self::turn::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn};
 pub(crate) use self::wakers::Wakers;
 use self::wakers::replace;
 use crate::timestamp::Timestamp;
@@ -102,13 +102,18 @@ impl WaitQueue {
         self.band_mut(turn.priority)?.set_waker(turn, waker)
     }
 
-    /// Removes a waiter. The service of its flow stays as it is.
+    /// Removes a waiter, which entered with these amounts. The service of its flow stays as it is.
     #[must_use = "its waker is to be dropped without a lock"]
-    pub(crate) fn remove(&mut self, turn: Turn, now: Timestamp) -> Option<Left> {
+    pub(crate) fn remove(
+        &mut self,
+        turn: Turn,
+        amounts: Amounts<u64>,
+        now: Timestamp,
+    ) -> Option<Left> {
         let was_head = self.is_head(turn);
         let was_next = was_head || self.first_request() == Some(turn);
         let at = self.bands.iter().position(|band| band.priority == turn.priority)?;
-        let waker = self.bands[at].remove(turn)?;
+        let waker = self.bands[at].remove(turn, amounts)?;
         let is_empty = self.bands[at].is_empty();
         if is_empty {
             self.bands.remove(at);

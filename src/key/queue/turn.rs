@@ -39,6 +39,9 @@ pub(crate) struct Service {
 /// Amounts of requests, tokens, input tokens and output tokens.
 pub(crate) type Amounts<T> = [T; 4];
 
+/// The amounts of a gate, which takes nothing.
+pub(crate) const NO_AMOUNTS: Amounts<u64> = [0; 4];
+
 /// The terms on which a gate opens.
 #[derive(Debug, Clone)]
 pub(crate) struct GateTerms {
@@ -76,6 +79,6 @@ impl Turn {
 
 impl Default for Service {
     fn default() -> Self {
-        Self { unit: 0, amounts: [0; 4], weight: 1, max_starvation: Duration::from_secs(30) }
+        Self { unit: 0, amounts: NO_AMOUNTS, weight: 1, max_starvation: Duration::from_secs(30) }
     }
 }

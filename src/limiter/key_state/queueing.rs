@@ -3,7 +3,7 @@ use std::task::Waker;
 use super::KeyState;
 use crate::engine::{Bucket, Rule, Wait};
 use crate::key::denial::Denial;
-use crate::key::queue::{GateTerms, Service, Turn, WaitQueue};
+use crate::key::queue::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn, WaitQueue};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -21,10 +21,10 @@ impl KeyState {
 
     /// Removes a waiter, and a listener with its arrival number. Wakes the next waiters if the removed one
     /// came before them.
-    pub(in crate::limiter) fn leave(&mut self, turn: Turn) {
+    pub(in crate::limiter) fn leave(&mut self, turn: Turn, amounts: Amounts<u64>) {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return };
-        if let Some(removed) = extra.queue.remove(turn, now) {
+        if let Some(removed) = extra.queue.remove(turn, amounts, now) {
             extra.wakers.drop_later(Some(removed.waker));
             if removed.was_next {
                 extra.wakers.wake(extra.queue.next());
@@ -85,7 +85,7 @@ impl KeyState {
         {
             let terms = terms.clone();
             let extra = self.extra_mut();
-            if let Some(removed) = extra.queue.remove(turn, now) {
+            if let Some(removed) = extra.queue.remove(turn, NO_AMOUNTS, now) {
                 extra.wakers.wake([removed.waker]);
             }
             if terms.leaves_claim {

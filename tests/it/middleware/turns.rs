@@ -247,3 +247,16 @@ async fn service_with_full_queue_is_ready_when_a_waiting_request_ends() {
     drop(held);
     ready.await.unwrap().unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn call_that_costs_more_than_its_gate_expected_is_admitted() {
+    let limiter = limiter(Quota::new().tpm(60));
+    let mut service = tokens(&limiter).key("k").layer(echo());
+    service.ready().await.unwrap().call(1).await.unwrap();
+    limiter.acquire("k", &Cost::new().tokens(59)).await.unwrap().settle(&Cost::new().tokens(59));
+    service.ready().await.unwrap();
+    let begin = limiter.now();
+    let sent = tokio::time::timeout(600 * S, service.call(30)).await;
+    sent.expect("the request keeps its place after its gate has left").unwrap();
+    assert!(limiter.now() - begin <= 30 * S);
+}
