@@ -165,7 +165,7 @@ fn invalid_orders_of_queues_are_refused() {
     #[cfg(feature = "regex")]
     assert_refused(
         "waiting: {bands: {'regex:(': batch}}",
-        "1:19: waiting.bands.regex:(: invalid regular expression",
+        "1:19: waiting.bands.\"regex:(\": invalid regular expression",
     );
 }
 
