@@ -223,7 +223,7 @@ impl KeyGate {
             _ if !core.is_fast() => None,
             (Ok(()), GateState::Idle) => {
                 let turn = query.standing.gate_turn(u64::MAX);
-                key.check_turn(turn, &typical).map(Denial::wait)
+                key.check_turn(turn, false, &typical).map(Denial::wait)
             }
             (Ok(()), _) => Some(Wait::Unknown),
             (Err(denial), _) => within(denial.wait(), query.patience, since),

@@ -37,7 +37,7 @@ impl QueuePlace {
         waker: &Waker,
     ) -> Result<Self, AcquireError> {
         let arrival = request.arrival.take();
-        let (core, locked) = (request.core(), scopes.get_mut(scope));
+        let (core, locked) = (request.core(), scopes.get(scope));
         let waiting = locked.waiting();
         let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
         // While a request asks a backend, it is the first in the queue.
@@ -45,6 +45,10 @@ impl QueuePlace {
             return Err(AcquireError::QueueFull { key: locked.key().clone(), waiting });
         }
         let turn = request.turn(arrival.unwrap_or_else(|| core.next_arrival()));
+        if let Some(error) = request.late_error(scopes, scope, turn) {
+            return Err(error);
+        }
+        let locked = scopes.get_mut(scope);
         let service = request.service(locked);
         locked.enter(turn, service, waker);
         Ok(Self { turn, scope, moves: 0, amounts: service.amounts })
@@ -61,7 +65,7 @@ impl QueuePlace {
         if locked.is_quota_removed(self.turn.arrival()) && request.default_plan().is_none() {
             return Verdict::Fail(AcquireError::Removed { key: locked.key().clone() });
         }
-        let verdict = request.judge(scopes, self.turn);
+        let verdict = request.judge(scopes, self.turn, Some(self.scope));
         if let Verdict::Wait(Blocker { queue, .. }) = verdict
             && queue != self.scope
             && self.is_head(scopes)

@@ -52,7 +52,7 @@ impl QueuedRequest {
             request.set_patience(arrived_at);
             let mut asked = None;
             let turn = request.turn(request.arrival.unwrap_or(NEW));
-            let scope = match request.judge(&scopes, turn) {
+            let scope = match request.judge(&scopes, turn, None) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
                     request.charge_turn(turn, &mut scopes);
@@ -61,12 +61,7 @@ impl QueuedRequest {
                     return Arrival::Ended(Ok(permit));
                 }
                 Verdict::Fail(error) => return Arrival::Ended(Err(error)),
-                Verdict::Wait(blocker) => {
-                    if let Some(error) = request.late_error(&scopes, blocker, turn) {
-                        return Arrival::Ended(Err(error));
-                    }
-                    blocker.queue
-                }
+                Verdict::Wait(blocker) => blocker.queue,
                 Verdict::Ask => {
                     let reservation = request.reservation(&scopes, None);
                     let remote = scopes.remote_reservations();

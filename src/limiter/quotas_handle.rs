@@ -98,11 +98,6 @@ impl Quotas<'_> {
         self.0.core.set_wait_policy(policy);
     }
 
-    /// Returns the number of requests that may wait for one key.
-    pub fn max_waiting(&self) -> usize {
-        self.0.core.max_waiting()
-    }
-
     /// Sets the number of requests that may wait for one key. Requests that already wait stay queued.
     pub fn set_max_waiting(&self, requests: usize) {
         self.0.core.max_waiting.store(requests, Ordering::Relaxed);

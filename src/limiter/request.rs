@@ -234,8 +234,8 @@ impl Request {
         }
     }
 
-    /// Judges the request at its turn. All slow-path admission, under one key or several, happens here.
-    pub(super) fn judge(&self, scopes: &Scopes<'_>, turn: Turn) -> Verdict {
+    /// Judges the request at its turn, while it waits in the `queue` of one of its keys, if it does. All slow-path admission, under one key or several, happens here.
+    pub(super) fn judge(&self, scopes: &Scopes<'_>, turn: Turn, queue: Option<usize>) -> Verdict {
         let core = self.core();
         if core.is_closed() {
             return Verdict::Fail(AcquireError::Closed);
@@ -243,7 +243,7 @@ impl Request {
         if let Some(refused) = self.missing_limit_refusal(scopes) {
             return Verdict::Fail(AcquireError::Refused(self.with_levels_of(scopes, refused)));
         }
-        match scopes.blocker(&self.cost, turn, core.is_local()) {
+        match scopes.blocker(&self.cost, turn, queue, core.is_local()) {
             None if core.is_local() => Verdict::Admit,
             None => Verdict::Ask,
             Some(blocker) => {
@@ -286,13 +286,12 @@ impl Request {
     pub(super) fn late_error(
         &self,
         scopes: &Scopes<'_>,
-        blocker: Blocker,
+        queue: usize,
         turn: Turn,
     ) -> Option<AcquireError> {
         let deadline = self.deadline.filter(|_| self.core().is_local())?;
-        let earliest = scopes.get(blocker.queue).earliest_turn(turn, &self.cost)?;
-        let denial = Denial::OthersWaiting(Wait::At(earliest));
-        let blocker = Blocker::at(blocker.queue, denial);
+        let earliest = scopes.get(queue).earliest_turn(turn, &self.cost)?;
+        let blocker = Blocker::at(queue, Denial::OthersWaiting(Wait::At(earliest)));
         let refused = || self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
         (deadline < earliest)
             .then(|| AcquireError::DeadlineExceeded { deadline, refused: refused() })

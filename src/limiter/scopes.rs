@@ -133,9 +133,17 @@ impl<'a> Scopes<'a> {
     /// Returns the key that blocks a request with this turn: of the keys that are short the one that is
     /// short for longest, or else a key with an earlier request in its queue. `is_local` is `true` if the
     /// buckets are in this process.
-    pub(super) fn blocker(&self, cost: &Cost, turn: Turn, is_local: bool) -> Option<Blocker> {
+    pub(super) fn blocker(
+        &self,
+        cost: &Cost,
+        turn: Turn,
+        queue: Option<usize>,
+        is_local: bool,
+    ) -> Option<Blocker> {
         let Some(mut blocker) = self.short_key(cost, self.now(), is_local) else {
-            let denied = |(at, scope): (_, &Locked<'_>)| Some((at, scope.check_turn(turn, cost)?));
+            let denied = |(at, scope): (usize, &Locked<'_>)| {
+                Some((at, scope.check_turn(turn, queue == Some(at), cost)?))
+            };
             let (scope, denial) = self.iter().enumerate().find_map(denied)?;
             return Some(Blocker::at(scope, denial));
         };

@@ -13,7 +13,6 @@ use super::observe::Observe;
 use super::record::{OTHER, Record};
 use super::response_guard::ResponseGuard;
 use super::settings::Settings;
-use super::waiting_count::WaitingRequest;
 use crate::limiter::{Acquire, AcquireError, Permit};
 use crate::timestamp::Timestamp;
 
@@ -59,7 +58,6 @@ struct QueuedRequest<S, Request> {
     /// The time of arrival, if the request has a journey.
     arrived: Option<Timestamp>,
     record: Option<Box<Record>>,
-    _count: WaitingRequest,
 }
 
 /// The outcome for a request that arrived at the limiter and wasn't refused.
@@ -112,9 +110,9 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
                 Self { state, guard, shared }
             }
             Arrival::Queued(acquire) => {
-                let (acquire, arrived, _count) = (*acquire, arrived_at, shared.waiting.enter());
+                let (acquire, arrived) = (*acquire, arrived_at);
                 let waiting =
-                    QueuedRequest { acquire, inner, request, classified, arrived, record, _count };
+                    QueuedRequest { acquire, inner, request, classified, arrived, record };
                 let state = State::Waiting { waiting: Some(Box::new(waiting)) };
                 Self { state, guard: None, shared }
             }
@@ -151,9 +149,9 @@ where
             }
             None => {
                 *inner = inner.clone();
-                let (inner, _count) = (inner.clone(), shared.waiting.enter());
+                let inner = inner.clone();
                 let waiting =
-                    QueuedRequest { acquire, inner, request, classified, arrived, record, _count };
+                    QueuedRequest { acquire, inner, request, classified, arrived, record };
                 State::Waiting { waiting: Some(Box::new(waiting)) }
             }
         };
@@ -253,7 +251,7 @@ impl<S, Request> QueuedRequest<S, Request> {
         guard: &mut Option<ResponseGuard>,
         shared: &Settings<C, O>,
     ) -> State<S, Request, F> {
-        let Self { acquire, inner, request, mut classified, arrived, mut record, _count } = self;
+        let Self { acquire, inner, request, mut classified, arrived, mut record } = self;
         drop(acquire);
         match result {
             Ok(permit) => {

@@ -11,7 +11,6 @@ use super::scope_key::ScopeKey;
 use super::service::RateLimitService;
 use super::settings::{Options, Settings};
 use super::typical_cost::TypicalCost;
-use super::waiting_count::WaitingCount;
 use crate::limiter::{Limiter, Priority};
 use crate::provider::{COMPATIBLE, Profile};
 
@@ -179,9 +178,8 @@ impl<C, O, R> RateLimitLayer<C, O, R> {
         options: Options,
         retries: R,
     ) -> Self {
-        let (typical_cost, waiting) = (TypicalCost::default(), WaitingCount::default());
-        let settings = Settings { limiter, classify, observe, options, typical_cost, waiting };
-        let shared = Arc::new(settings);
+        let typical_cost = TypicalCost::default();
+        let shared = Arc::new(Settings { limiter, classify, observe, options, typical_cost });
         Self { shared, retries }
     }
 }

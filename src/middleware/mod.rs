@@ -142,7 +142,6 @@ mod service;
 mod settings;
 mod typical_cost;
 mod unsent;
-mod waiting_count;
 
 pub mod retry;
 

@@ -11,7 +11,6 @@ use super::http::Http;
 use super::observe::Observe;
 use super::record::Record;
 use super::settings::Settings;
-use super::waiting_count::EndOfWait;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 use crate::timestamp::Timestamp;
 
@@ -20,20 +19,18 @@ pub struct RateLimitService<S, C = Http, O = Http> {
     pub(super) inner: S,
     shared: Arc<Settings<C, O>>,
     gate: Option<Gate>,
-    /// Set while a service without a gate waits for room in its queue.
-    end_of_wait: Option<EndOfWait>,
     open: bool,
 }
 
 impl<S, C, O> RateLimitService<S, C, O> {
     pub(super) fn new(inner: S, shared: Arc<Settings<C, O>>) -> Self {
-        Self { inner, shared, gate: None, end_of_wait: None, open: false }
+        Self { inner, shared, gate: None, open: false }
     }
 
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Settings { limiter, options, typical_cost, .. } = &*self.shared;
         if options.keys.is_empty() {
-            return self.poll_queue(cx);
+            return Poll::Ready(());
         }
         if self.gate.is_none() {
             let standing = options.standing_of(None);
@@ -43,16 +40,6 @@ impl<S, C, O> RateLimitService<S, C, O> {
         // If the keys are denied, `call` returns the error.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };
         gate.poll_open(&typical_cost.get(), options.max_wait, cx)
-    }
-
-    /// Polls whether fewer requests of the layer wait than may. In server mode, and with a `max_wait`, the
-    /// request itself gets the error.
-    fn poll_queue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Settings { limiter, options, waiting, .. } = &*self.shared;
-        if options.is_server_mode || options.max_wait.is_some() {
-            return Poll::Ready(());
-        }
-        waiting.poll_below(limiter.quotas().max_waiting(), &mut self.end_of_wait, cx)
     }
 
     /// Implements `call`, for inner services with any error type.

@@ -4,7 +4,6 @@ use crate::quota::Key;
 
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::typical_cost::TypicalCost;
-use super::waiting_count::WaitingCount;
 use crate::limiter::{Limiter, OwnStanding};
 
 /// The state that the services of one layer share.
@@ -14,7 +13,6 @@ pub(super) struct Settings<C, O> {
     pub(super) observe: O,
     pub(super) options: Options,
     pub(super) typical_cost: TypicalCost,
-    pub(super) waiting: WaitingCount,
 }
 
 /// The options of a layer.

@@ -223,11 +223,13 @@ impl Reference {
         for turn in turns() {
             assert_eq!(queue.contains(turn), self.waiters.iter().any(|w| w.0 == turn), "{turn:?}");
             let is_behind = self.head().is_some_and(|head| {
-                let is_older = (turn.priority, turn.flow) == (head.priority, head.flow)
-                    && turn.arrival < head.arrival;
-                head != turn && !is_older && !self.can_displace(turn.priority)
+                let is_older = head.priority == turn.priority && head.arrival < turn.arrival;
+                head != turn && (head.priority > turn.priority || is_older)
             });
             assert_eq!(queue.is_behind(turn, at(self.now)), is_behind, "{turn:?}");
+            let new = Turn { arrival: u64::MAX, ..turn };
+            let is_behind = self.head.is_some() && !self.can_displace(turn.priority);
+            assert_eq!(queue.is_behind(new, at(self.now)), is_behind, "{turn:?}");
         }
     }
 }

@@ -18,6 +18,7 @@ mod priority;
 mod turn;
 mod wakers;
 
+use std::cmp::Reverse;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -181,15 +182,19 @@ impl WaitQueue {
         self.waker(turn).is_some()
     }
 
-    /// Returns whether another waiter goes before one that is the head, or that isn't in this queue: it
-    /// passes waiters of a lower priority, and of its own flow those that arrived later.
+    /// Returns whether the head goes before a waiter that is not in this queue, or only keeps a place in it.
+    ///
+    /// A new request goes behind all that wait, unless it takes the place of the head. A request that waits
+    /// at another key goes behind a head with a higher priority and, at the same priority, behind an older
+    /// one: in this order no two requests wait for each other.
     pub(crate) fn is_behind(&self, turn: Turn, now: Timestamp) -> bool {
         match (self.head, self.head()) {
-            (Some(head), Some(first)) if first != turn => {
-                let is_before = head.priority == turn.priority
-                    && head.flow == turn.flow
-                    && turn.arrival < first.arrival;
-                !is_before && !self.is_displaced(head, turn.priority, now)
+            (Some(head), Some(_)) if turn.arrival == u64::MAX => {
+                !self.is_displaced(head, turn.priority, now)
+            }
+            (_, Some(first)) if first != turn => {
+                let order = |turn: Turn| (turn.priority, Reverse(turn.arrival));
+                order(first) > order(turn)
             }
             _ => false,
         }

@@ -259,7 +259,7 @@ impl Acquire {
             let entries = request.entries()?;
             let Some(mut scopes) = request.lock(&entries) else { continue };
             let now = scopes.now();
-            match request.judge(&scopes, request.turn(u64::MAX)) {
+            match request.judge(&scopes, request.turn(u64::MAX), None) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
                     drop(scopes);

@@ -149,10 +149,19 @@ impl KeyState {
 
     /// Returns why a request whose cost fits has to wait for others: for those whose turn comes before, or
     /// for a gate's claim.
-    pub(in crate::limiter) fn check_turn(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
+    pub(in crate::limiter) fn check_turn(
+        &self,
+        turn: Turn,
+        is_queued_here: bool,
+        cost: &Cost,
+    ) -> Option<Denial> {
         let extra = self.extra.as_ref()?;
         // The turn of a request with a claim has come at its gate.
-        if !extra.claims.has(turn.arrival()) && extra.queue.is_behind(turn, self.now()) {
+        let is_behind = match is_queued_here {
+            true => !extra.queue.is_head(turn),
+            false => extra.queue.is_behind(turn, self.now()),
+        };
+        if !extra.claims.has(turn.arrival()) && is_behind {
             return Some(Denial::OthersWaiting(Wait::Unknown));
         }
         let (claimed, until) = extra.claims.of_others(turn.arrival())?;

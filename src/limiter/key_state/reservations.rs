@@ -38,7 +38,7 @@ impl KeyState {
         }
         match self.check_limits(cost, self.now()) {
             Err(denial) if denial.wait() == Wait::Never => Err(denial),
-            result => self.check_turn(Turn::LAST, cost).map_or(result, Err),
+            result => self.check_turn(Turn::LAST, false, cost).map_or(result, Err),
         }
     }
 

@@ -219,36 +219,6 @@ async fn call_long_after_gate_opened_waits_behind_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twenty_thousand_oneshots_all_succeed() {
-    for has_gate in [false, true] {
-        let limiter = limiter(Quota::new().rpm(5_000));
-        let layer = if has_gate { tokens(&limiter).key("k") } else { tokens(&limiter) };
-        let requests = (0..20_000).map(|_| layer.layer(echo()).oneshot(0));
-        let results = futures_util::future::join_all(requests).await;
-        assert!(results.iter().all(Result::is_ok), "has a gate: {has_gate}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn service_with_full_queue_is_ready_when_a_waiting_request_ends() {
-    let limiter = super::builder().quota("k", Quota::new().concurrency(1)).max_waiting(2);
-    let limiter = limiter.build().unwrap();
-    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
-    let layer = tokens(&limiter);
-    let mut service = layer.layer(echo());
-    let waiting = [service.ready().await.unwrap().call(0), service.ready().await.unwrap().call(0)];
-    assert!(!is_ready(&mut service).await);
-    let dropped = tokio::spawn(layer.layer(echo()).oneshot(0));
-    settle_down().await;
-    let ready = tokio::spawn(async move { service.ready().await.map(|_| ()) });
-    settle_down().await;
-    dropped.abort();
-    drop(waiting);
-    drop(held);
-    ready.await.unwrap().unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn call_that_costs_more_than_its_gate_expected_is_admitted() {
     let limiter = limiter(Quota::new().tpm(60));
     let mut service = tokens(&limiter).key("k").layer(echo());
