@@ -24,6 +24,7 @@ enum Visibility {
     /// The part before the first colon.
     Name,
     /// All of a key `name:value` that is derived from a request.
+    #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "constructed by server mode"))]
     Value,
     /// All of a model's key, or of a fixed key.
     Full,

@@ -62,10 +62,10 @@ impl KeyState {
     /// another flow.
     pub(in crate::limiter) fn charge_turn(&mut self, turn: Turn, service: Service) {
         let now = self.now();
-        if let Some(extra) = &mut self.extra {
-            if extra.queue.charge(turn, service, now) {
-                extra.wakers.wake(extra.queue.next());
-            }
+        if let Some(extra) = &mut self.extra
+            && extra.queue.charge(turn, service, now)
+        {
+            extra.wakers.wake(extra.queue.next());
         }
     }
 

@@ -139,8 +139,9 @@ async fn response_log_follows_flags_and_omits_secrets() {
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     let lines: Vec<serde_json::Value> =
         output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of_rate =
-        |line: &&serde_json::Value| line["message"] == "answered" && line["route"] == "/rate/{key}";
+    let of_rate = |line: &&serde_json::Value| {
+        line["message"] == "request finished" && line["route"] == "/rate/{key}"
+    };
     let answered: Vec<_> = lines.iter().filter(of_rate).collect();
     let statuses: Vec<_> = answered.iter().map(|line| line["status"].as_u64().unwrap()).collect();
     assert_eq!(statuses, [200, 429, 401, 499]);
