@@ -14,9 +14,8 @@ impl Check<'_> {
             match name.strip_prefix("regex:") {
                 _ if name.is_empty() => self.report_name(&path, EMPTY_KEY),
                 Some(pattern) => {
-                    if let Err(message) = regex(pattern) {
-                        self.report_name(&path, message);
-                    }
+                    let error = regex(pattern).err();
+                    error.into_iter().for_each(|message| self.report_name(&path, message));
                 }
                 None => {}
             }

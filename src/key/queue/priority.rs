@@ -4,7 +4,7 @@ use std::fmt;
 /// first.
 ///
 /// A request with a lower priority still gets a turn after
-/// [`max_starvation`](super::Waiting::max_starvation), 30 s unless set otherwise.
+/// [`max_starvation`](crate::limiter::WaitPolicy::max_starvation), 30 s unless set otherwise.
 ///
 /// ```
 /// use tollgate::limiter::Priority;
