@@ -9,7 +9,6 @@ use super::admission::{self, Answer};
 use super::capacity::WaitForCapacity;
 use super::core::{AnyClock, Core, Settings};
 use super::feedback::Feedback;
-use super::gate::Gate;
 use super::handle::KeyHandle;
 use super::key_budget::KeyBudget;
 #[cfg(feature = "axum")]
@@ -17,7 +16,6 @@ use super::key_state::KeyState;
 use super::permit::Permit;
 use super::quotas_handle::Quotas;
 use super::shared::Shared;
-use super::standing::OwnStanding;
 use super::state::LimiterState;
 use super::table::{KeyRef, Table};
 use crate::answer::decision::Decision;
@@ -167,28 +165,6 @@ impl Limiter {
     /// [`Refused`] if the key is unknown and unknown keys are refused, or if there are too many keys.
     pub fn key(&self, key: &str) -> Result<KeyHandle, Refused> {
         KeyHandle::new(self.key_ref(key))
-    }
-
-    /// Returns a gate that opens when a request would be admitted under all of these keys.
-    ///
-    /// # Errors
-    /// The same as [`key`](Self::key).
-    pub fn gate<K: AsRef<str>>(&self, keys: &[K]) -> Result<Gate, Refused> {
-        self.gate_of(keys, None)
-    }
-
-    /// Returns such a gate with its own priority or flow.
-    pub(crate) fn gate_of<K: AsRef<str>>(
-        &self,
-        keys: &[K],
-        own: Option<&OwnStanding>,
-    ) -> Result<Gate, Refused> {
-        let entry = |key: &K| {
-            let key_ref = self.key_ref(key.as_ref());
-            let entry = key_ref.entry()?;
-            Ok((key_ref, entry))
-        };
-        Ok(Gate::new(keys.iter().map(entry).collect::<Result<Vec<_>, _>>()?, own))
     }
 
     /// Returns the current statistics of a key: the limits of its quota if it was never used, and no
@@ -356,7 +332,7 @@ impl Limiter {
         self.shared.core.events.announce(event);
     }
 
-    fn key_ref(&self, key: &str) -> KeyRef {
+    pub(super) fn key_ref(&self, key: &str) -> KeyRef {
         self.shared.key_ref(key, self.budget.as_ref())
     }
 }

@@ -51,12 +51,14 @@ mod key_reservation;
 mod key_state;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
+mod limiter_gates;
 mod outputs;
 mod permit;
 mod queue_place;
 mod queued_request;
 mod quotas_handle;
 mod request;
+mod request_reports;
 mod scopes;
 mod shared;
 mod standing;

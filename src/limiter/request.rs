@@ -17,7 +17,7 @@ use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
 use crate::backend::{Reservation, Reserved};
 use crate::engine::Wait;
-use crate::event::{Event, Metadata};
+use crate::event::Metadata;
 use crate::key::denial::Denial;
 use crate::key::queue::{Service, Turn};
 use crate::plan::Plan;
@@ -320,53 +320,6 @@ impl Request {
         let permit = Permit::of_reservations(reservations, remote, cost, now);
         self.report_granted(permit.cost(), arrived_at, now);
         permit
-    }
-
-    fn report_granted(&self, reserved: &Cost, arrived_at: Timestamp, now: Timestamp) {
-        let core = self.core();
-        core.totals.count_granted();
-        if now > arrived_at {
-            core.totals.count_waited();
-        }
-        let events = &core.events;
-        if !events.are_watched() {
-            return;
-        }
-        for KeyRef { key, .. } in &self.keys {
-            let (key, metadata) = (|| key.clone(), || self.metadata.clone());
-            let cost = reserved.clone();
-            events.send(|| Event::Granted { key: key(), cost, metadata: metadata() });
-            if now > arrived_at {
-                let duration = now - arrived_at;
-                events.send(|| Event::Waited { key: key(), duration, metadata: metadata() });
-            }
-        }
-    }
-
-    /// Reports a failure because of the limits.
-    #[inline]
-    pub(super) fn report_failed(&self, result: &Result<Permit, AcquireError>) {
-        let Err(error) = result else { return };
-        match (error, error.refused()) {
-            (_, Some(refused)) => self.report_denied(refused),
-            (AcquireError::QueueFull { key, .. }, None) => self.count_denied(key, None, None),
-            _ => {}
-        }
-    }
-
-    /// Reports a refusal.
-    pub(super) fn report_denied(&self, refused: &Refused) {
-        self.count_denied(&refused.key, Some(refused.code), refused.dimension.as_ref());
-        self.core().events.send(|| Event::Denied {
-            key: refused.key.clone(),
-            dimension: refused.dimension.clone(),
-            metadata: self.metadata.clone(),
-        });
-    }
-
-    fn count_denied(&self, key: &str, code: Option<Code>, dimension: Option<&Dimension>) {
-        self.core().totals.count_denied();
-        self.core().denied.offer(key, code, dimension);
     }
 
     /// Returns the reservation to ask a backend for: the last one, unless a quota has changed since.

@@ -56,8 +56,7 @@ pub struct Job {
     pub profile: Profile,
     /// The limits of each model; if unlimited, those of the profile or of responses apply.
     pub quota: Quota,
-    /// The quotas and policies of a configuration, as prepared by
-    /// [`configured`](super::configured). Models that it names use its quotas instead of `quota`.
+    /// A configuration, prepared by [`configured`](super::configured): its quotas precede `quota`.
     pub config: Option<Config>,
     /// The maximum number of requests in flight.
     pub max_in_flight: usize,
@@ -65,8 +64,7 @@ pub struct Job {
     pub retries: u32,
     /// The timeout of one attempt, from sending the request to the end of the response.
     pub timeout: Duration,
-    /// The longest wait for the limits: the job ends if every queued line would wait longer. `None`
-    /// is unlimited.
+    /// The longest wait for the limits: the job ends if every queued line would wait longer.
     pub max_wait: Option<Duration>,
     /// The priority of the requests in the limiter's queues; `None` is that of the limiter's policy.
     pub priority: Option<Priority>,
