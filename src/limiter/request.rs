@@ -234,7 +234,8 @@ impl Request {
         }
     }
 
-    /// Judges the request at its turn, while it waits in the `queue` of one of its keys, if it does. All slow-path admission, under one key or several, happens here.
+    /// Judges the request at its turn. `queue` is the key in whose queue it waits, if it does. All slow-path
+    /// admission, under one key or several, happens here.
     pub(super) fn judge(&self, scopes: &Scopes<'_>, turn: Turn, queue: Option<usize>) -> Verdict {
         let core = self.core();
         if core.is_closed() {
