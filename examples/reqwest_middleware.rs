@@ -43,7 +43,7 @@ async fn main() -> Result<(), Error> {
 
 /// The limits and the failures of the provider.
 pub(crate) fn provider() -> Settings {
-    let fault = Fault { every: 10, kind: FaultKind::Overloaded };
+    let fault = Fault::every(10, FaultKind::Overloaded);
     Settings::default().with_rpm(600).with_burst(Duration::from_secs(1)).with_fault(fault)
 }
 

@@ -1,13 +1,23 @@
 //! Simulated failures that are unrelated to limits.
 
-/// A failure of every `every`th request, before its limits are checked and without a charge. 0
-/// disables it.
+use std::time::Duration;
+
+/// A failure of some requests, before their limits are checked and without a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// The interval: 1 fails each request, 2 every second one, and so on.
-    pub every: u64,
+    /// The requests that fail.
+    pub target: FaultTarget,
     /// The kind of failure.
     pub kind: FaultKind,
+}
+
+/// The requests that a [`Fault`] affects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FaultTarget {
+    /// Every `n`th request: 1 fails each, 2 every second one, and so on; 0 none.
+    Every(u64),
+    /// Requests from the first time to before the second, both since the first request.
+    Between(Duration, Duration),
 }
 
 /// A kind of failure, reported as each format does.
@@ -27,8 +37,21 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    /// Returns whether the `nth` request, counted from 1, fails.
-    pub(super) fn applies_to(&self, nth: u64) -> bool {
-        self.every > 0 && nth.is_multiple_of(self.every)
+    /// Creates a fault of every `n`th request.
+    pub fn every(n: u64, kind: FaultKind) -> Self {
+        Self { target: FaultTarget::Every(n), kind }
+    }
+
+    /// Creates a fault of all requests from one time to before another, since the first request.
+    pub fn between(from: Duration, until: Duration, kind: FaultKind) -> Self {
+        Self { target: FaultTarget::Between(from, until), kind }
+    }
+
+    /// Returns whether the `nth` request, counted from 1, fails at a time since the first one.
+    pub(super) fn applies_to(&self, nth: u64, elapsed: Duration) -> bool {
+        match self.target {
+            FaultTarget::Every(n) => n > 0 && nth.is_multiple_of(n),
+            FaultTarget::Between(from, until) => from <= elapsed && elapsed < until,
+        }
     }
 }

@@ -49,4 +49,8 @@ impl Meter for FixedWindow {
         self.roll_over(now);
         self.started_at.map_or(0, |started_at| self.window - (now - started_at))
     }
+
+    fn set_amount(&mut self, _now: u64, amount: u64, _capacity: u64) {
+        self.amount = amount;
+    }
 }

@@ -14,6 +14,7 @@ use super::api_error::ApiError;
 use super::cache::Prefix;
 use super::fault::FaultKind;
 use super::gemini::Gemini;
+use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
 use super::model_limits::ModelLimits;
 use super::openai::OpenAi;
@@ -32,8 +33,8 @@ pub(super) trait Format: Debug + Sync {
     fn kinds(&self) -> &'static [LimitKind];
 
     /// Creates a meter for a limit.
-    fn meter(&self, kind: LimitKind, amount: u64, settings: &Settings) -> Box<dyn Meter> {
-        meter(settings.algorithm, amount, kind.window_ns(), settings.capacity(kind, amount))
+    fn meter(&self, _kind: LimitKind, terms: LimitTerms, settings: &Settings) -> Box<dyn Meter> {
+        meter(settings.algorithm, terms)
     }
 
     /// Parses a POST of `body` to `path`, which includes the query.
@@ -46,8 +47,16 @@ pub(super) trait Format: Debug + Sync {
     /// digits; also for errors.
     fn identity(&self, id: &str) -> Headers;
 
-    /// Returns the error for a request over a limit.
-    fn refusal(&self, refusal: &Refusal) -> ApiError;
+    /// Returns the headers that state the delay of a refusal, rounded up, so that a client that waits
+    /// that long is admitted.
+    fn retry_headers(&self, delay: Duration) -> Headers;
+
+    /// Returns the error for a request over a limit, which states `delay` in its body where the
+    /// format does.
+    fn refusal(&self, refusal: &Refusal, delay: Option<Duration>) -> ApiError;
+
+    /// Returns the error for a request over a limit that it doesn't name.
+    fn unnamed_refusal(&self) -> ApiError;
 
     /// Returns the error for a simulated failure.
     fn failure(&self, kind: FaultKind) -> ApiError;

@@ -3,7 +3,7 @@
 //! [`Provider`] is a pure state machine: it takes bytes and a time, and returns a
 //! [`SimulatedReply`]. [`SimulatedServer`] serves it over HTTP. [`Settings`] sets the limits, which
 //! are enforced by a token bucket, a sliding window or a fixed window, separately for each model
-//! name. The provider speaks three API formats, selected by the path of a request:
+//! name; others may use a part of them ([`OtherUse`]), and they may change ([`LimitChange`]). The provider speaks three API formats, selected by the path of a request:
 //!
 //! | format | endpoints | limits |
 //! |---|---|---|
@@ -41,19 +41,26 @@ mod anthropic;
 mod api_error;
 mod cache;
 mod clock;
+mod clock_window;
 mod fault;
 mod fixed_window;
 mod format;
 mod gemini;
+mod in_flight;
+mod limit_change;
+mod limit_terms;
 mod meter;
 mod model_limits;
 mod openai;
+mod other_use;
 mod paced_body;
 mod provider;
 mod random;
 mod refusal;
 mod reply;
+mod reply_log;
 mod request_charge;
+mod retry_after;
 mod server;
 mod settings;
 mod sliding_log;
@@ -64,11 +71,14 @@ mod token_count;
 mod tool_call;
 mod usage;
 
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, FaultTarget};
+pub use limit_change::LimitChange;
+pub use other_use::OtherUse;
 pub use provider::Provider;
 pub use random::OutputSize;
 pub use refusal::{LimitKind, Refusal};
 pub use reply::{ReplyBody, SimulatedReply};
+pub use retry_after::RetryAfter;
 pub use server::SimulatedServer;
 pub use settings::{ChargeRule, LimitAlgorithm, Settings, UnknownName};
 pub use stats::{Counters, Stats};

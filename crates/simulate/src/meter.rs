@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
+use super::clock_window::ClockWindow;
 use super::fixed_window::FixedWindow;
+use super::limit_terms::LimitTerms;
 use super::settings::LimitAlgorithm;
 use super::sliding_log::SlidingLog;
 use super::token_bucket::TokenBucket;
@@ -21,20 +23,19 @@ pub(super) trait Meter: Debug + Send {
 
     /// Returns the nanoseconds until the limit is unused.
     fn time_until_full(&mut self, now: u64) -> u64;
+
+    /// Changes the limit from now on. What is used stays used, and only a token bucket has a
+    /// capacity.
+    fn set_amount(&mut self, now: u64, amount: u64, capacity: u64);
 }
 
-/// Creates a meter of `amount` per `window` nanoseconds that holds at most `capacity`.
-///
-/// Only a token bucket can hold less than its amount.
-pub(super) fn meter(
-    algorithm: LimitAlgorithm,
-    amount: u64,
-    window: u64,
-    capacity: u64,
-) -> Box<dyn Meter> {
+/// Creates an unused meter.
+pub(super) fn meter(algorithm: LimitAlgorithm, terms: LimitTerms) -> Box<dyn Meter> {
+    let LimitTerms { amount, window, capacity, .. } = terms;
     match algorithm {
         LimitAlgorithm::TokenBucket => Box::new(TokenBucket::new(amount, window, capacity)),
         LimitAlgorithm::SlidingWindow => Box::new(SlidingLog::new(amount, window)),
         LimitAlgorithm::FixedWindow => Box::new(FixedWindow::new(amount, window)),
+        LimitAlgorithm::ClockWindow => Box::new(ClockWindow::new(amount, window)),
     }
 }

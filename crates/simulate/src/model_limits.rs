@@ -5,7 +5,10 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::format::Format;
+use super::in_flight::InFlight;
+use super::limit_terms::LimitTerms;
 use super::meter::Meter;
+use super::other_use::OtherProgress;
 use super::refusal::{LimitKind, Refusal};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
@@ -14,8 +17,13 @@ use super::settings::Settings;
 #[derive(Debug)]
 pub(super) struct ModelLimits {
     limits: Vec<Limit>,
-    /// Pending charges: time, index of the limit, and amount; earliest first.
-    pending: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    in_flight: Option<InFlight>,
+    /// The changes of the limits.
+    changes: Vec<ChangedTerms>,
+    /// Events to come, earliest first.
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    /// The time of the provider's first request.
+    started_at: u64,
 }
 
 /// The state of one limit, as reported in headers.
@@ -27,17 +35,59 @@ pub(super) struct LimitStatus {
     pub(super) reset: u64,
 }
 
+/// An event at a later time. At the same time, changes come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The change of this number takes effect.
+    Change(usize),
+    /// The limit of this index is charged for generated output.
+    Charge(usize, u64),
+    /// Others use the limit of this index.
+    OtherUse(usize),
+}
+
+/// The limits after a change.
+#[derive(Debug)]
+struct ChangedTerms {
+    terms: Vec<LimitTerms>,
+    concurrency: Option<u64>,
+}
+
 impl ModelLimits {
-    pub(super) fn new(format: &dyn Format, settings: &Settings) -> Self {
-        let limited = (format.kinds().iter())
-            .filter_map(|kind| Some((*kind, settings.amount(*kind).filter(|n| *n > 0)?)));
-        let limits = limited.map(|(kind, amount)| Limit {
-            kind,
-            amount,
-            capacity: settings.capacity(kind, amount),
-            meter: format.meter(kind, amount, settings),
+    /// Creates unused limits; changes and others count from `started_at`.
+    pub(super) fn new(format: &dyn Format, settings: &Settings, started_at: u64) -> Self {
+        let amount = |kind: LimitKind| settings.amount(kind).filter(|n| *n > 0);
+        let stated: Vec<(LimitKind, u64)> =
+            (format.kinds().iter()).filter_map(|kind| Some((*kind, amount(*kind)?))).collect();
+        let limits = stated.iter().map(|&(kind, amount)| {
+            let terms = LimitTerms::new(settings, kind, amount);
+            let meter = format.meter(kind, terms, settings);
+            Limit { kind, terms, meter, others: settings.others.map(OtherProgress::new) }
         });
-        Self { limits: limits.collect(), pending: BinaryHeap::new() }
+        let concurrency = amount(LimitKind::Concurrency);
+        let changes = settings.changes.iter().map(|change| ChangedTerms {
+            terms: (stated.iter())
+                .map(|&(kind, amount)| LimitTerms::new(settings, kind, change.applied_to(amount)))
+                .collect(),
+            concurrency: concurrency.map(|limit| change.applied_to(limit)),
+        });
+        let mut model_limits = Self {
+            limits: limits.collect(),
+            in_flight: concurrency.map(InFlight::new),
+            changes: changes.collect(),
+            events: BinaryHeap::new(),
+            started_at,
+        };
+        for (number, change) in settings.changes.iter().enumerate() {
+            model_limits.schedule(started_at, nanoseconds(change.at), Event::Change(number));
+        }
+        for (index, limit) in model_limits.limits.iter().enumerate() {
+            if limit.others.is_some() {
+                let at = started_at.saturating_add(limit.step());
+                model_limits.events.push(Reverse((at, Event::OtherUse(index))));
+            }
+        }
+        model_limits
     }
 
     /// Charges a request to every limit, or to none if one has too little.
@@ -51,43 +101,85 @@ impl ModelLimits {
         request_charge: &RequestCharge,
         duration: Duration,
     ) -> Result<(), Refusal> {
-        self.settle(now);
+        self.advance(now);
+        let is_counted = request_charge.requests.required > 0;
+        let in_flight = (self.in_flight.as_mut()).filter(|_| is_counted);
         let longest = (self.limits.iter_mut())
             .filter_map(|limit| limit.refusal(now, model, request_charge.limit_charge(limit.kind)))
+            .chain(in_flight.and_then(|in_flight| in_flight.refusal(now, model)))
             .max_by_key(|refusal| refusal.retry_after.unwrap_or(Duration::MAX));
         if let Some(refusal) = longest {
             return Err(refusal);
         }
-        for (number, limit) in self.limits.iter_mut().enumerate() {
+        for (index, limit) in self.limits.iter_mut().enumerate() {
             let limit_charge = request_charge.limit_charge(limit.kind);
             limit.meter.take(now, limit_charge.taken);
-            self.pending.extend(
+            self.events.extend(
                 charge_steps(now, duration, limit_charge.generated)
-                    .map(|(at, n)| Reverse((at, number, n))),
+                    .map(|(at, n)| Reverse((at, Event::Charge(index, n)))),
             );
         }
-        self.settle(now);
+        if let Some(in_flight) = self.in_flight.as_mut().filter(|_| is_counted) {
+            in_flight.start(now, duration);
+        }
+        self.advance(now);
         Ok(())
     }
 
     /// Returns the current state of a limit; `None` if the model has no such limit.
     pub(super) fn status(&mut self, now: u64, kind: LimitKind) -> Option<LimitStatus> {
-        self.settle(now);
+        self.advance(now);
         let limit = self.limits.iter_mut().find(|limit| limit.kind == kind)?;
         Some(LimitStatus {
-            limit: limit.amount,
+            limit: limit.terms.stated,
             remaining: limit.meter.remaining(now),
             reset: limit.meter.time_until_full(now),
         })
     }
 
-    /// Charges what was generated until now.
-    fn settle(&mut self, now: u64) {
-        while let Some(Reverse((at, number, amount))) = self.pending.peek().copied()
+    /// Handles the events until now, in order.
+    fn advance(&mut self, now: u64) {
+        while let Some(Reverse((at, event))) = self.events.peek().copied()
             && at <= now
         {
-            self.pending.pop();
-            self.limits[number].meter.take(at, amount);
+            self.events.pop();
+            match event {
+                Event::Change(number) => self.change(at, number),
+                Event::Charge(index, amount) => self.limits[index].meter.take(at, amount),
+                Event::OtherUse(index) => self.use_by_others(at, now, index),
+            }
+        }
+    }
+
+    fn change(&mut self, at: u64, number: usize) {
+        let ChangedTerms { terms, concurrency } = &self.changes[number];
+        for (limit, terms) in self.limits.iter_mut().zip(terms) {
+            limit.terms = *terms;
+            limit.meter.set_amount(at, terms.amount, terms.capacity);
+        }
+        if let (Some(in_flight), Some(limit)) = (&mut self.in_flight, concurrency) {
+            in_flight.set_limit(*limit);
+        }
+    }
+
+    /// Takes what others use in the step that ends at `at`, and schedules the next one. Steps before
+    /// the last window are skipped, since they no longer count.
+    fn use_by_others(&mut self, at: u64, now: u64, index: usize) {
+        let limit = &mut self.limits[index];
+        let step = limit.step();
+        let LimitTerms { amount, window, .. } = limit.terms;
+        let Some(others) = &mut limit.others else { return };
+        let per_step = amount as f64 * step as f64 / window as f64;
+        let units = others.step(Duration::from_nanos(at - self.started_at), per_step);
+        limit.meter.take(at, units);
+        let outdated = ((now - at) / step).saturating_sub(STEPS_PER_WINDOW);
+        self.schedule(at, step.saturating_mul(outdated.max(1)), Event::OtherUse(index));
+    }
+
+    /// Schedules an event, unless its time is beyond the last one.
+    fn schedule(&mut self, from: u64, delay: u64, event: Event) {
+        if let Some(at) = from.checked_add(delay) {
+            self.events.push(Reverse((at, event)));
         }
     }
 }
@@ -96,9 +188,9 @@ impl ModelLimits {
 #[derive(Debug)]
 struct Limit {
     kind: LimitKind,
-    amount: u64,
-    capacity: u64,
+    terms: LimitTerms,
     meter: Box<dyn Meter>,
+    others: Option<OtherProgress>,
 }
 
 impl Limit {
@@ -110,17 +202,22 @@ impl Limit {
         (wait != Some(0)).then(|| Refusal {
             model: model.to_owned(),
             kind: self.kind,
-            limit: self.amount,
-            used: self.capacity.saturating_sub(self.meter.remaining(now)),
+            limit: self.terms.stated,
+            used: self.terms.capacity.saturating_sub(self.meter.remaining(now)),
             requested: limit_charge.required,
             retry_after: wait.map(Duration::from_nanos),
         })
+    }
+
+    /// Returns the nanoseconds between two uses by others.
+    fn step(&self) -> u64 {
+        (self.terms.window / STEPS_PER_WINDOW).max(1)
     }
 }
 
 /// Returns the times and amounts in which `amount` is generated over `duration`.
 fn charge_steps(now: u64, duration: Duration, amount: u64) -> impl Iterator<Item = (u64, u64)> {
-    let duration = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let duration = nanoseconds(duration);
     let count = if duration == 0 { amount.min(1) } else { amount.min(MAX_STEPS) };
     let part = move |whole: u64, step: u64| {
         u64::try_from(u128::from(whole) * u128::from(step) / u128::from(count)).unwrap_or(whole)
@@ -131,5 +228,12 @@ fn charge_steps(now: u64, duration: Duration, amount: u64) -> impl Iterator<Item
     })
 }
 
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The maximum number of charges of one response.
 const MAX_STEPS: u64 = 64;
+
+/// The steps in which others use a window: every 10 ms of a minute.
+const STEPS_PER_WINDOW: u64 = 6_000;

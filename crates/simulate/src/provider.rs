@@ -10,7 +10,7 @@ use super::model_limits::ModelLimits;
 use super::openai::OpenAi;
 use super::random::{RequestRng, id};
 use super::refusal::Refusal;
-use super::reply::SimulatedReply;
+use super::reply::{Headers, SimulatedReply};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
 use super::stats::{Counters, Stats};
@@ -28,6 +28,8 @@ pub struct Provider {
     models: BTreeMap<&'static str, BTreeMap<String, Model>>,
     total: Counters,
     now: u64,
+    /// The time of the first request.
+    started_at: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,13 @@ struct Model {
 impl Provider {
     /// Creates a provider.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, models: BTreeMap::new(), total: Counters::default(), now: 0 }
+        Self {
+            settings,
+            models: BTreeMap::new(),
+            total: Counters::default(),
+            now: 0,
+            started_at: None,
+        }
     }
 
     /// Handles a POST of `body` to `path` with its query, received in full at `now_ns`. The path
@@ -49,23 +57,27 @@ impl Provider {
     /// The request is charged now, and amounts charged during generation until the end of its
     /// latency. Refused and malformed requests are not charged.
     pub fn receive(&mut self, now_ns: u64, path: &str, body: &[u8]) -> SimulatedReply {
+        self.advance(now_ns);
         let nth = self.total.received + 1;
         let id = id(self.settings.seed, nth);
         let format = format::for_path(path);
         let result = match self.read(format, nth, path, body) {
-            Ok(request) => self.respond(
-                now_ns,
-                format,
-                &*request,
-                RequestRng::new(self.settings.seed, body),
-                &id,
-            ),
+            Ok(request) => {
+                let rng = RequestRng::new(self.settings.seed, body);
+                self.respond(format, &*request, rng, &id)
+            }
             Err(api_error) => {
                 self.total.fail();
                 Err(api_error)
             }
         };
-        let from_error = |api_error| SimulatedReply::from_error(format, path, &api_error, &id);
+        let from_error = |api_error| {
+            let mut rng = RequestRng::new(self.settings.seed, body);
+            SimulatedReply {
+                latency: rng.latency(self.settings.error_latency),
+                ..SimulatedReply::from_error(format, path, &api_error, &id)
+            }
+        };
         let mut reply = result.unwrap_or_else(from_error);
         reply.headers.extend(format.identity(&id));
         reply
@@ -92,8 +104,13 @@ impl Provider {
             tokens: LimitCharge::on_arrival(tokens),
             ..RequestCharge::default()
         };
-        self.now = self.now.max(now_ns);
+        self.advance(now_ns);
         self.take(&OpenAi, model, &request_charge, Duration::ZERO)
+    }
+
+    /// Returns the time since the first request, at the latest one.
+    pub(super) fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.now - self.started_at.unwrap_or(self.now))
     }
 
     /// Returns the counters.
@@ -113,7 +130,8 @@ impl Provider {
         path: &str,
         body: &[u8],
     ) -> Result<Box<dyn ParsedRequest>, ApiError> {
-        match self.settings.faults.iter().find(|fault| fault.applies_to(nth)) {
+        let elapsed = self.elapsed();
+        match self.settings.faults.iter().find(|fault| fault.applies_to(nth, elapsed)) {
             Some(fault) => Err(format.failure(fault.kind)),
             None => format.read(path, body),
         }
@@ -121,19 +139,16 @@ impl Provider {
 
     fn respond(
         &mut self,
-        now_ns: u64,
         format: &dyn Format,
         request: &dyn ParsedRequest,
         mut rng: RequestRng,
         id: &str,
     ) -> Result<SimulatedReply, ApiError> {
-        self.now = self.now.max(now_ns);
         let now = self.now;
         let random_output = rng.output(self.settings.output);
         let desired = request.requested_output().unwrap_or(random_output);
         let output = request.output(desired);
-        let (shortest, longest) = self.settings.latency;
-        let latency = rng.latency(shortest, longest);
+        let latency = rng.latency(self.settings.latency);
         let model = self.model(format, request.model());
         let (cache_read, cache_write) = model.cache.lookup(now, request.prefixes());
         let usage = SimulatedUsage {
@@ -144,10 +159,13 @@ impl Provider {
         };
         let request_charge = request.request_charge(&usage, self.settings.charge);
         let taken = self.take(format, request.model(), &request_charge, latency);
-        let mut headers = format.limits(&mut self.model(format, request.model()).limits, now);
+        let mut headers = match self.settings.limit_headers {
+            true => format.limits(&mut self.model(format, request.model()).limits, now),
+            false => Headers::new(),
+        };
         if let Err(refusal) = taken {
-            let mut api_error = format.refusal(&refusal);
-            headers.append(&mut api_error.headers);
+            let (api_error, mut retry_headers) = self.refusal(format, &refusal);
+            headers.append(&mut retry_headers);
             return Err(api_error.with_headers(headers));
         }
         self.model(format, request.model()).cache.insert(now, request.prefixes());
@@ -164,6 +182,18 @@ impl Provider {
             charged: request_charge.tokens.total(),
             usage,
         })
+    }
+
+    /// Returns the error of a refusal, and the headers with its delay.
+    fn refusal(&self, format: &dyn Format, refusal: &Refusal) -> (ApiError, Headers) {
+        let retry_after = self.settings.retry_after;
+        let delay = retry_after.delay(refusal);
+        let api_error = match self.settings.named_refusals {
+            true => format.refusal(refusal, delay),
+            false => format.unnamed_refusal(),
+        };
+        let headers = delay.map(|delay| retry_after.headers(format, delay));
+        (api_error, headers.unwrap_or_default())
     }
 
     /// Charges a request to the limits of a model, to all or none, and counts it.
@@ -186,11 +216,17 @@ impl Provider {
     fn model(&mut self, format: &dyn Format, name: &str) -> &mut Model {
         let models = self.models.entry(format.name()).or_default();
         if !models.contains_key(name) {
-            let limits = ModelLimits::new(format, &self.settings);
+            let started_at = self.started_at.unwrap_or(self.now);
+            let limits = ModelLimits::new(format, &self.settings, started_at);
             let model = Model { limits, cache: Cache::default(), counters: Counters::default() };
             models.insert(name.to_owned(), model);
         }
         models.get_mut(name).expect("the model was just inserted")
+    }
+
+    fn advance(&mut self, now_ns: u64) {
+        self.now = self.now.max(now_ns);
+        self.started_at.get_or_insert(self.now);
     }
 
     /// Updates the counters of a model and the total.

@@ -50,8 +50,8 @@ impl RequestRng {
         }
     }
 
-    /// Returns a random latency from `shortest` to `longest`.
-    pub(super) fn latency(&mut self, shortest: Duration, longest: Duration) -> Duration {
+    /// Returns a random latency from the shortest to the longest.
+    pub(super) fn latency(&mut self, (shortest, longest): (Duration, Duration)) -> Duration {
         self.0.random_range(shortest..=longest.max(shortest))
     }
 }

@@ -18,6 +18,8 @@ pub enum LimitKind {
     InputTokensPerMinute,
     /// Output tokens per minute.
     OutputTokensPerMinute,
+    /// Requests in flight.
+    Concurrency,
 }
 
 /// A request that a limit refused; it was not charged.
@@ -42,7 +44,7 @@ pub struct Refusal {
 }
 
 impl LimitKind {
-    /// Returns the length of the window in nanoseconds.
+    /// Returns the length of the window in nanoseconds; requests in flight have none.
     pub(super) fn window_ns(self) -> u64 {
         match self {
             Self::RequestsPerDay => 24 * 60 * MINUTE_NS,
@@ -59,28 +61,34 @@ impl fmt::Display for LimitKind {
             Self::RequestsPerDay => "requests per day (RPD)",
             Self::InputTokensPerMinute => "input tokens per min (ITPM)",
             Self::OutputTokensPerMinute => "output tokens per min (OTPM)",
+            Self::Concurrency => "concurrent requests",
         })
+    }
+}
+
+impl Refusal {
+    /// Returns the message of OpenAI's 429, which states `delay`.
+    pub(super) fn message(&self, delay: Option<Duration>) -> String {
+        let Self { model, kind, limit, used, requested, .. } = self;
+        if self.retry_after.is_none() {
+            return format!(
+                "Request too large for {model} in organization {ORGANIZATION} on {kind}: \
+                 Limit {limit}, Requested {requested}. The input or output tokens must be \
+                 reduced in order to run successfully. {HELP}"
+            );
+        }
+        let again = delay.map(|delay| format!("Please try again in {}. ", go_duration(delay)));
+        format!(
+            "Rate limit reached for {model} in organization {ORGANIZATION} on {kind}: \
+             Limit {limit}, Used {used}, Requested {requested}. {}{HELP}",
+            again.unwrap_or_default()
+        )
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { model, kind, limit, used, requested, .. } = self;
-        let Some(wait) = self.retry_after else {
-            return write!(
-                f,
-                "Request too large for {model} in organization {ORGANIZATION} on {kind}: \
-                 Limit {limit}, Requested {requested}. The input or output tokens must be \
-                 reduced in order to run successfully. {HELP}"
-            );
-        };
-        write!(
-            f,
-            "Rate limit reached for {model} in organization {ORGANIZATION} on {kind}: \
-             Limit {limit}, Used {used}, Requested {requested}. \
-             Please try again in {}. {HELP}",
-            go_duration(wait)
-        )
+        f.write_str(&self.message(self.retry_after))
     }
 }
 

@@ -26,7 +26,9 @@ pub(super) struct LimitCharge {
 impl RequestCharge {
     pub(super) fn limit_charge(&self, kind: LimitKind) -> LimitCharge {
         match kind {
-            LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay => self.requests,
+            LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay | LimitKind::Concurrency => {
+                self.requests
+            }
             LimitKind::TokensPerMinute => self.tokens,
             LimitKind::InputTokensPerMinute => self.input,
             LimitKind::OutputTokensPerMinute => self.output,

@@ -1,6 +1,6 @@
 //! The provider over HTTP.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use super::format;
 use super::paced_body::PacedBody;
 use super::provider::Provider;
 use super::reply::{ReplyBody, SimulatedReply};
+use super::reply_log::ReplyLog;
 use super::settings::Settings;
 use super::stats::Stats;
 
@@ -42,6 +43,7 @@ pub struct SimulatedServer {
 struct Shared {
     provider: Mutex<Provider>,
     clock: Clock,
+    log: Option<ReplyLog>,
 }
 
 impl SimulatedServer {
@@ -52,12 +54,36 @@ impl SimulatedServer {
     ///
     /// Returns the I/O error if the address can't be bound.
     pub async fn bind(settings: Settings, addr: SocketAddr) -> io::Result<Self> {
+        Self::start(settings, addr, None).await
+    }
+
+    /// Starts a server as [`bind`](Self::bind), which also writes a line to `log` for each POST when
+    /// it arrives: a JSON object with the time since the first one (`at`), the time until the end of
+    /// the reply (`latency`), both in seconds, the HTTP status (`status`), and the amount charged to
+    /// the token limit (`tokens`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the I/O error if the address can't be bound.
+    pub async fn bind_with_log(
+        settings: Settings,
+        addr: SocketAddr,
+        log: impl Write + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::start(settings, addr, Some(ReplyLog::new(Box::new(log)))).await
+    }
+
+    async fn start(
+        settings: Settings,
+        addr: SocketAddr,
+        log: Option<ReplyLog>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         // Frames of a stream are small, and must be sent at their time.
         let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
         let provider = Mutex::new(Provider::new(settings));
-        let shared = Arc::new(Shared { provider, clock: Clock::start() });
+        let shared = Arc::new(Shared { provider, clock: Clock::start(), log });
         let (stop, stopped) = oneshot::channel();
         let app = app(Arc::clone(&shared));
         let task = tokio::spawn(async move {
@@ -82,10 +108,13 @@ impl SimulatedServer {
     ///
     /// # Errors
     ///
-    /// Returns the I/O error if the server had failed.
+    /// Returns the I/O error if the server or its log had failed.
     pub async fn shutdown(self) -> io::Result<Stats> {
         drop(self.stop);
         self.task.await??;
+        if let Some(log) = &self.shared.log {
+            log.finish()?;
+        }
         Ok(self.shared.provider.lock().stats())
     }
 }
@@ -119,7 +148,11 @@ async fn receive(
     let reply = {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let mut provider = shared.provider.lock();
-        provider.receive(shared.clock.now_ns(), path, &body)
+        let reply = provider.receive(shared.clock.now_ns(), path, &body);
+        if let Some(log) = &shared.log {
+            log.write(provider.elapsed(), &reply);
+        }
+        reply
     };
     respond(reply).await
 }

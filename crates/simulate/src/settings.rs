@@ -5,8 +5,11 @@ use std::time::Duration;
 use std::{error, fmt};
 
 use super::fault::Fault;
+use super::limit_change::LimitChange;
+use super::other_use::OtherUse;
 use super::random::OutputSize;
 use super::refusal::LimitKind;
+use super::retry_after::RetryAfter;
 
 /// The settings of a [`Provider`](super::Provider). By default there are no limits and no latency.
 ///
@@ -30,10 +33,28 @@ pub struct Settings {
     pub algorithm: LimitAlgorithm,
     /// The part of its minute that a token bucket can hold; all of it if `None`.
     pub burst: Option<Duration>,
+    /// The length of the windows in which a limit per minute is enforced, with its part of the
+    /// amount; a minute if `None`. Token buckets have no windows.
+    pub window: Option<Duration>,
+    /// Requests in flight.
+    pub concurrency: Option<u64>,
+    /// The use of the limits by others.
+    pub others: Option<OtherUse>,
+    /// Changes of all limits, in any order.
+    pub changes: Vec<LimitChange>,
+    /// Whether responses state limits and remaining amounts in headers.
+    pub limit_headers: bool,
+    /// Whether refusals name the limit.
+    pub named_refusals: bool,
+    /// The delay that refusals state.
+    pub retry_after: RetryAfter,
     /// The charge rule of requests in OpenAI's format.
     pub charge: ChargeRule,
     /// The shortest and longest time from a request to the end of its response.
     pub latency: (Duration, Duration),
+    /// The shortest and longest time from a request to an error: a refusal, a simulated failure, or
+    /// the error of a malformed request.
+    pub error_latency: (Duration, Duration),
     /// The output tokens of a request that does not set `metadata.output_tokens`.
     pub output: OutputSize,
     /// Simulated failures.
@@ -52,6 +73,8 @@ pub enum LimitAlgorithm {
     SlidingWindow,
     /// Windows that start with the first use after the previous one ended.
     FixedWindow,
+    /// Windows that start at multiples of their length since the Unix epoch, as every full minute.
+    ClockWindow,
 }
 
 /// The rule by which a request in OpenAI's format is charged to the token limit on arrival. The
@@ -118,6 +141,50 @@ impl Settings {
         Self { burst: Some(burst), ..self }
     }
 
+    /// Sets the length of the windows of a limit per minute: 20 per second instead of 1,200 per
+    /// minute, for example. Each holds its part of the amount, rounded down, but at least 1.
+    #[must_use]
+    pub fn with_window(self, window: Duration) -> Self {
+        Self { window: Some(window), ..self }
+    }
+
+    /// Sets the maximum requests in flight; 0 is unlimited.
+    #[must_use]
+    pub fn with_concurrency(self, concurrency: u64) -> Self {
+        Self { concurrency: limited(concurrency), ..self }
+    }
+
+    /// Sets the use of the limits by others.
+    #[must_use]
+    pub fn with_others(self, others: OtherUse) -> Self {
+        Self { others: Some(others), ..self }
+    }
+
+    /// Adds a change of all limits.
+    #[must_use]
+    pub fn with_change(mut self, change: LimitChange) -> Self {
+        self.changes.push(change);
+        self
+    }
+
+    /// Omits the headers with limits and remaining amounts.
+    #[must_use]
+    pub fn without_limit_headers(self) -> Self {
+        Self { limit_headers: false, ..self }
+    }
+
+    /// Omits the name and amount of the limit from refusals.
+    #[must_use]
+    pub fn with_unnamed_refusals(self) -> Self {
+        Self { named_refusals: false, ..self }
+    }
+
+    /// Sets the delay that refusals state.
+    #[must_use]
+    pub fn with_retry_after(self, retry_after: RetryAfter) -> Self {
+        Self { retry_after, ..self }
+    }
+
     /// Sets the charge rule.
     #[must_use]
     pub fn with_charge(self, charge: ChargeRule) -> Self {
@@ -128,6 +195,12 @@ impl Settings {
     #[must_use]
     pub fn with_latency(self, shortest: Duration, longest: Duration) -> Self {
         Self { latency: (shortest, longest.max(shortest)), ..self }
+    }
+
+    /// Sets the latency of errors, refusals included: a random time from `shortest` to `longest`.
+    #[must_use]
+    pub fn with_error_latency(self, shortest: Duration, longest: Duration) -> Self {
+        Self { error_latency: (shortest, longest.max(shortest)), ..self }
     }
 
     /// Sets the output tokens of requests that do not set `metadata.output_tokens`.
@@ -157,20 +230,8 @@ impl Settings {
             LimitKind::TokensPerMinute => self.tpm,
             LimitKind::InputTokensPerMinute => self.itpm,
             LimitKind::OutputTokensPerMinute => self.otpm,
+            LimitKind::Concurrency => self.concurrency,
         }
-    }
-
-    /// Returns the capacity of a limit.
-    pub(super) fn capacity(&self, kind: LimitKind, amount: u64) -> u64 {
-        let (LimitAlgorithm::TokenBucket, Some(burst)) = (self.algorithm, self.burst) else {
-            return amount;
-        };
-        if kind == LimitKind::RequestsPerDay {
-            return amount;
-        }
-        let window = u128::from(kind.window_ns());
-        let part = u128::from(amount) * burst.as_nanos().min(window) / window;
-        u64::try_from(part).unwrap_or(amount).max(1)
     }
 }
 
@@ -184,8 +245,16 @@ impl Default for Settings {
             rpd: None,
             algorithm: LimitAlgorithm::default(),
             burst: None,
+            window: None,
+            concurrency: None,
+            others: None,
+            changes: Vec::new(),
+            limit_headers: true,
+            named_refusals: true,
+            retry_after: RetryAfter::default(),
             charge: ChargeRule::default(),
             latency: (Duration::ZERO, Duration::ZERO),
+            error_latency: (Duration::ZERO, Duration::ZERO),
             output: OutputSize::default(),
             faults: Vec::new(),
             seed: 0,
@@ -201,7 +270,11 @@ impl FromStr for LimitAlgorithm {
             "token-bucket" => Ok(Self::TokenBucket),
             "sliding-window" => Ok(Self::SlidingWindow),
             "fixed-window" => Ok(Self::FixedWindow),
-            _ => Err(UnknownName::new(name, "token-bucket, sliding-window or fixed-window")),
+            "clock-window" => Ok(Self::ClockWindow),
+            _ => Err(UnknownName::new(
+                name,
+                "token-bucket, sliding-window, fixed-window or clock-window",
+            )),
         }
     }
 }

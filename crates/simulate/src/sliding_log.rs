@@ -62,4 +62,8 @@ impl Meter for SlidingLog {
         self.expire(now);
         self.entries.back().map_or(0, |(at, _)| self.window - (now - at))
     }
+
+    fn set_amount(&mut self, _now: u64, amount: u64, _capacity: u64) {
+        self.amount = amount;
+    }
 }

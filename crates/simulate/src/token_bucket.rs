@@ -55,4 +55,11 @@ impl Meter for TokenBucket {
         self.refill(now);
         self.time_for(self.capacity - self.level)
     }
+
+    fn set_amount(&mut self, now: u64, amount: u64, capacity: u64) {
+        self.refill(now);
+        self.amount = i128::from(amount);
+        self.capacity = i128::from(capacity) * self.window;
+        self.level = self.level.min(self.capacity);
+    }
 }

@@ -6,6 +6,8 @@ mod request;
 mod responder;
 mod stream;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use self::request::Request;
@@ -59,10 +61,16 @@ impl Format for Anthropic {
         ]
     }
 
-    fn refusal(&self, refusal: &Refusal) -> ApiError {
-        let retry_headers = refusal.retry_after.map(headers::retry_headers);
+    fn retry_headers(&self, delay: Duration) -> Headers {
+        headers::retry_headers(delay)
+    }
+
+    fn refusal(&self, refusal: &Refusal, _delay: Option<Duration>) -> ApiError {
         ApiError::new(429, RATE_LIMIT, message(refusal))
-            .with_headers(retry_headers.unwrap_or_default())
+    }
+
+    fn unnamed_refusal(&self) -> ApiError {
+        ApiError::new(429, RATE_LIMIT, UNNAMED)
     }
 
     fn failure(&self, kind: FaultKind) -> ApiError {
@@ -101,6 +109,7 @@ fn message(refusal: &Refusal) -> String {
         LimitKind::TokensPerMinute => "tokens per minute",
         LimitKind::RequestsPerMinute => "requests per minute",
         LimitKind::RequestsPerDay => "requests per day",
+        LimitKind::Concurrency => "concurrent requests",
     };
     let limit = refusal.limit;
     format!(
@@ -115,5 +124,7 @@ fn message(refusal: &Refusal) -> String {
 /// The organization of all requests.
 const ORGANIZATION: &str = "00000000-0000-4000-8000-746f6c6c6761";
 
+const UNNAMED: &str =
+    "This request would exceed your account's rate limit. Please try again later.";
 const RATE_LIMIT: &str = "rate_limit_error";
 const SPENT: &str = "You have reached your specified API usage limits.";

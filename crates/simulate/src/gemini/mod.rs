@@ -6,6 +6,8 @@ mod request;
 mod responder;
 mod target;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use self::pacific_day::PacificDay;
@@ -14,6 +16,7 @@ use self::target::Target;
 use super::api_error::ApiError;
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
+use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
 use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
@@ -41,11 +44,11 @@ impl Format for Gemini {
         &[LimitKind::RequestsPerMinute, LimitKind::TokensPerMinute, LimitKind::RequestsPerDay]
     }
 
-    fn meter(&self, kind: LimitKind, amount: u64, settings: &Settings) -> Box<dyn Meter> {
-        if kind == LimitKind::RequestsPerDay {
-            return Box::new(PacificDay::new(amount));
+    fn meter(&self, kind: LimitKind, terms: LimitTerms, settings: &Settings) -> Box<dyn Meter> {
+        match kind {
+            LimitKind::RequestsPerDay => Box::new(PacificDay::new(terms.amount)),
+            _ => meter(settings.algorithm, terms),
         }
-        meter(settings.algorithm, amount, kind.window_ns(), settings.capacity(kind, amount))
     }
 
     fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
@@ -60,8 +63,16 @@ impl Format for Gemini {
         Headers::new()
     }
 
-    fn refusal(&self, refusal: &Refusal) -> ApiError {
-        refusal::api_error(refusal)
+    fn retry_headers(&self, _delay: Duration) -> Headers {
+        Headers::new()
+    }
+
+    fn refusal(&self, refusal: &Refusal, delay: Option<Duration>) -> ApiError {
+        refusal::api_error(refusal, delay)
+    }
+
+    fn unnamed_refusal(&self) -> ApiError {
+        ApiError::new(429, "RESOURCE_EXHAUSTED", UNNAMED)
     }
 
     fn failure(&self, kind: FaultKind) -> ApiError {
@@ -98,6 +109,7 @@ fn invalid(message: impl Into<Box<str>>) -> ApiError {
     ApiError::new(400, "INVALID_ARGUMENT", message)
 }
 
+const UNNAMED: &str = "Resource has been exhausted (e.g. check quota).";
 const INTERNAL: &str = "An internal error has occurred. Please retry or report in \
     https://developers.generativeai.google/guide/troubleshooting";
 const OVERLOADED: &str = "The model is overloaded. Please try again later.";

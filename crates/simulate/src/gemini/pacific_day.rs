@@ -57,6 +57,10 @@ impl Meter for PacificDay {
         self.roll_over(now);
         if self.used == 0 { 0 } else { self.ends_at - now }
     }
+
+    fn set_amount(&mut self, _now: u64, amount: u64, _capacity: u64) {
+        self.amount = amount;
+    }
 }
 
 #[cfg(test)]

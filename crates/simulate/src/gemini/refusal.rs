@@ -8,7 +8,7 @@ use crate::api_error::ApiError;
 use crate::refusal::{LimitKind, Refusal};
 
 /// Returns the error of a refusal, as Gemini words it.
-pub(super) fn api_error(refusal: &Refusal) -> ApiError {
+pub(super) fn api_error(refusal: &Refusal, delay: Option<Duration>) -> ApiError {
     let (metric, id) = quota(refusal.kind);
     let Refusal { limit, model, .. } = refusal;
     let mut message = format!(
@@ -16,9 +16,9 @@ pub(super) fn api_error(refusal: &Refusal) -> ApiError {
          model: {model}"
     );
     let mut details = vec![help(), failure(metric, id, *limit, Some(model))];
-    if let Some(wait) = refusal.retry_after {
-        message += &format!("\nPlease retry in {}.", seconds(wait));
-        details.push(json!({"@type": RETRY_INFO, "retryDelay": seconds(wait)}));
+    if let Some(delay) = delay {
+        message += &format!("\nPlease retry in {}.", seconds(delay));
+        details.push(json!({"@type": RETRY_INFO, "retryDelay": seconds(delay)}));
     }
     ApiError::new(429, "RESOURCE_EXHAUSTED", message).with_details(details)
 }
@@ -38,6 +38,9 @@ fn quota(kind: LimitKind) -> (&'static str, &'static str) {
         }
         LimitKind::RequestsPerDay => {
             ("generate_requests_per_model_per_day", "GenerateRequestsPerDayPerProjectPerModel")
+        }
+        LimitKind::Concurrency => {
+            ("generate_content_concurrency", "GenerateContentConcurrencyPerProjectPerModel")
         }
         _ => (
             "generate_content_paid_tier_input_token_count",

@@ -9,6 +9,8 @@ mod response;
 mod stream;
 mod tools;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 pub(super) use self::headers::go_duration;
@@ -49,14 +51,21 @@ impl Format for OpenAi {
         ]
     }
 
-    fn refusal(&self, refusal: &Refusal) -> ApiError {
+    fn retry_headers(&self, delay: Duration) -> Headers {
+        headers::retry_headers(delay)
+    }
+
+    fn refusal(&self, refusal: &Refusal, delay: Option<Duration>) -> ApiError {
         let kind = match refusal.kind {
             LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay => "requests",
+            LimitKind::Concurrency => "concurrency",
             _ => "tokens",
         };
-        ApiError::new(429, kind, refusal.to_string())
-            .with_code("rate_limit_exceeded")
-            .with_headers(refusal.retry_after.map(headers::retry_headers).unwrap_or_default())
+        ApiError::new(429, kind, refusal.message(delay)).with_code(RATE_LIMIT)
+    }
+
+    fn unnamed_refusal(&self) -> ApiError {
+        ApiError::new(429, RATE_LIMIT, UNNAMED).with_code(RATE_LIMIT)
     }
 
     fn failure(&self, kind: FaultKind) -> ApiError {
@@ -102,6 +111,8 @@ fn invalid_type(param: &'static str, expected: &str) -> ApiError {
 /// The organization of all requests.
 pub(super) const ORGANIZATION: &str = "org-tollgate";
 
+const RATE_LIMIT: &str = "rate_limit_exceeded";
+const UNNAMED: &str = "Rate limit reached. Please try again later.";
 const SERVER_ERROR: &str =
     "The server had an error while processing your request. Sorry about that!";
 const OVERLOADED: &str = "The server is currently overloaded with other requests. \

@@ -225,7 +225,7 @@ fn malformed_requests_and_faults_use_anthropic_errors() {
         (FaultKind::Unauthorized, 401, "authentication_error"),
         (FaultKind::InsufficientQuota, 429, "rate_limit_error"),
     ] {
-        let settings = Settings::default().with_fault(Fault { every: 1, kind });
+        let settings = Settings::default().with_fault(Fault::every(1, kind));
         let reply = post(settings, "/v1/messages", &request("Hello"));
         assert_eq!((reply.status, &object(&reply)["error"]["type"]), (status, &json!(error)));
         assert_eq!(reply.header("retry-after"), None);

@@ -189,7 +189,7 @@ fn malformed_requests_and_faults_use_gemini_errors() {
         (FaultKind::Unauthorized, 400, "INVALID_ARGUMENT"),
         (FaultKind::InsufficientQuota, 429, "RESOURCE_EXHAUSTED"),
     ] {
-        let settings = Settings::default().with_fault(Fault { every: 1, kind });
+        let settings = Settings::default().with_fault(Fault::every(1, kind));
         let reply = post(settings, GENERATE, &request("Hello"));
         assert_eq!((reply.status, &object(&reply)["error"]["status"]), (status, &json!(error)));
     }

@@ -1,8 +1,11 @@
 //! The provider over HTTP, called with raw requests.
 
+use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -54,6 +57,69 @@ async fn server_answers_refuses_and_counts() {
     assert_eq!(json_of(&stats)["models"]["gpt-4o"]["refused"], 1);
     assert_eq!(server.stats().total.received, 2);
     server.shutdown().await.expect("a clean shutdown");
+}
+
+/// A log in memory.
+#[derive(Debug, Clone, Default)]
+struct SharedLog(Arc<Mutex<Vec<u8>>>);
+
+impl Write for SharedLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn log_has_a_line_per_reply() {
+    let log = SharedLog::default();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let settings = Settings::default().with_rpm(1).with_output(OutputSize::Fixed(12));
+    let server = SimulatedServer::bind_with_log(settings, any, BufWriter::new(log.clone()));
+    let server = server.await.expect("a free port");
+    let body = chat("Hello").to_string();
+    for _ in 0..2 {
+        call(server.addr(), "POST", "/v1/chat/completions", &body).await;
+    }
+    call(server.addr(), "GET", "/stats", "").await;
+    let charged = server.stats().total.charged_tokens;
+    server.shutdown().await.expect("a clean shutdown");
+    let text = String::from_utf8(log.0.lock().clone()).expect("UTF-8");
+    let lines: Vec<Value> = text.lines().map(json_of).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines[0], json!({"at": 0.0, "latency": 0.0, "status": 200, "tokens": charged}));
+    assert_eq!((&lines[1]["status"], &lines[1]["tokens"]), (&json!(429), &json!(0)));
+    assert!(lines[1]["at"].as_f64() > Some(0.0), "{text}");
+}
+
+/// A log on a full disk.
+#[derive(Debug)]
+struct FullDisk;
+
+impl Write for FullDisk {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn log_error_is_returned_at_shutdown() {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = SimulatedServer::bind_with_log(Settings::default(), any, FullDisk);
+    let server = server.await.expect("a free port");
+    let body = chat("Hello").to_string();
+    let (head, _) = call(server.addr(), "POST", "/v1/chat/completions", &body).await;
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    let error = server.shutdown().await.expect_err("the log is incomplete");
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }
 
 #[tokio::test]

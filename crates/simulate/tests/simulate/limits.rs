@@ -66,6 +66,31 @@ fn fixed_window_restarts_at_next_use() {
 }
 
 #[test]
+fn clock_window_restarts_on_the_clock() {
+    let mut provider = provider(2, LimitAlgorithm::ClockWindow);
+    assert!(admits(&mut provider, 50 * SECOND));
+    assert!(admits(&mut provider, 59 * SECOND));
+    assert!(!admits(&mut provider, MINUTE - 1));
+    assert!(admits(&mut provider, MINUTE));
+    assert!(admits(&mut provider, 2 * MINUTE - 1));
+    assert!(!admits(&mut provider, 2 * MINUTE - 1));
+    assert!(admits(&mut provider, 2 * MINUTE));
+}
+
+#[test]
+fn shorter_window_holds_its_part_of_the_amount() {
+    for algorithm in ALGORITHMS.into_iter().skip(1) {
+        let settings = Settings::default().with_rpm(60).with_window(Duration::from_secs(3));
+        let mut provider = Provider::new(settings.with_algorithm(algorithm));
+        assert!((0..3).all(|_| admits(&mut provider, 0)), "{algorithm:?}");
+        let refusal = provider.admit(0, "gpt-4o", 1, 0).expect_err("the window is used up");
+        assert_eq!((refusal.limit, refusal.used), (60, 3), "{algorithm:?}");
+        assert_eq!(refusal.retry_after, Some(Duration::from_secs(3)), "{algorithm:?}");
+        assert!(admits(&mut provider, 3 * SECOND), "{algorithm:?}");
+    }
+}
+
+#[test]
 fn refusal_reports_longest_wait_and_charges_no_limit() {
     let settings = Settings::default().with_rpm(60).with_tpm(10_000);
     let mut provider = Provider::new(settings);
@@ -123,8 +148,12 @@ fn extreme_amounts_and_times_do_not_panic() {
     }
 }
 
-const ALGORITHMS: [LimitAlgorithm; 3] =
-    [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow];
+const ALGORITHMS: [LimitAlgorithm; 4] = [
+    LimitAlgorithm::TokenBucket,
+    LimitAlgorithm::SlidingWindow,
+    LimitAlgorithm::FixedWindow,
+    LimitAlgorithm::ClockWindow,
+];
 
 /// A log of all use, from which admission is computed by brute force.
 #[derive(Default)]
@@ -137,6 +166,7 @@ impl History {
             LimitAlgorithm::TokenBucket => return self.fits_bucket(amount, window, now, n),
             LimitAlgorithm::SlidingWindow => self.since(now.saturating_sub(window - 1)),
             LimitAlgorithm::FixedWindow => self.since(self.anchor(window, now)),
+            LimitAlgorithm::ClockWindow => self.since(now - now % window),
         };
         used + u128::from(n) <= amount
     }

@@ -1,10 +1,12 @@
 //! Tests of the simulated provider: limits, charges, responses and HTTP.
 
 mod anthropic;
+mod changing;
 mod charge;
 mod gemini;
 mod http;
 mod limits;
+mod refusals;
 mod replies;
 mod streams;
 mod tools;

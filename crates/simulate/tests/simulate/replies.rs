@@ -224,8 +224,8 @@ fn enormous_numbers_do_not_panic() {
 fn faults_occur_periodically_without_charge() {
     let settings = Settings::default()
         .with_rpm(4)
-        .with_fault(Fault { every: 3, kind: FaultKind::Overloaded })
-        .with_fault(Fault { every: 2, kind: FaultKind::InsufficientQuota });
+        .with_fault(Fault::every(3, FaultKind::Overloaded))
+        .with_fault(Fault::every(2, FaultKind::InsufficientQuota));
     let mut provider = Provider::new(settings);
     let body = chat("Hello").to_string();
     let mut next = || provider.receive(0, "/v1/chat/completions", body.as_bytes());

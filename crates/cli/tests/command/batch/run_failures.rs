@@ -112,7 +112,7 @@ async fn server_errors_are_retried() {
     let faults = [(FaultKind::ServerError, 4), (FaultKind::Overloaded, 9)];
     for (kind, every) in faults {
         let folder = Folder::with(&lines(12));
-        let settings = Settings::default().with_fault(Fault { every, kind });
+        let settings = Settings::default().with_fault(Fault::every(every, kind));
         let (server, base) = simulated(settings).await;
         let job = Job { retries: 8, profile: COMPATIBLE_USAGE, ..folder.job(&base) };
         let ended = run(&job).await;
@@ -126,7 +126,7 @@ async fn server_errors_are_retried() {
 #[tokio::test]
 async fn exhausted_retries_write_error_line_replaced_by_next_run() {
     let folder = Folder::with(&lines(3));
-    let fault = Fault { every: 1, kind: FaultKind::ServerError };
+    let fault = Fault::every(1, FaultKind::ServerError);
     let (server, base) = simulated(Settings::default().with_fault(fault)).await;
     let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
     assert_eq!((ended.report.failed, ended.report.retries), (3, 3));

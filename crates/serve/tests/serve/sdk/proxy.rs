@@ -121,7 +121,7 @@ impl Setup {
     async fn start() -> Self {
         let twelve = Settings::default().with_output(OutputSize::Fixed(12));
         let open = provider(twelve.clone()).await;
-        let fault = Fault { every: 1, kind: FaultKind::Unauthorized };
+        let fault = Fault::every(1, FaultKind::Unauthorized);
         let denied = provider(twelve.clone().with_fault(fault)).await;
         let hour = Duration::from_secs(3_600);
         let slow = provider(twelve.with_latency(hour, hour)).await;

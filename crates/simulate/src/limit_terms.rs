@@ -1,0 +1,49 @@
+//! The amounts of one limit.
+
+use super::refusal::LimitKind;
+use super::settings::{LimitAlgorithm, Settings};
+
+/// The amount of one limit as stated, and as enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LimitTerms {
+    /// The amount per minute or day, which headers and refusals state.
+    pub(super) stated: u64,
+    /// The enforced amount per `window`.
+    pub(super) amount: u64,
+    /// Nanoseconds.
+    pub(super) window: u64,
+    /// The amount of an unused limit: all of a window, or the burst of a token bucket.
+    pub(super) capacity: u64,
+}
+
+impl LimitTerms {
+    /// Returns the terms of a limit of `stated` units. Only limits per minute have shorter windows
+    /// or bursts.
+    pub(super) fn new(settings: &Settings, kind: LimitKind, stated: u64) -> Self {
+        let whole = kind.window_ns();
+        let daily = Self { stated, amount: stated, window: whole, capacity: stated };
+        if kind == LimitKind::RequestsPerDay {
+            return daily;
+        }
+        let part = |length: u64| {
+            let part = u128::from(stated) * u128::from(length) / u128::from(whole);
+            u64::try_from(part).unwrap_or(u64::MAX).max(1)
+        };
+        let length = |duration: Option<_>| duration.map(nanoseconds);
+        match settings.algorithm {
+            LimitAlgorithm::TokenBucket => {
+                let burst = length(settings.burst).unwrap_or(whole).min(whole);
+                Self { capacity: part(burst), ..daily }
+            }
+            _ => {
+                let window = length(settings.window).unwrap_or(whole).max(1);
+                let amount = part(window);
+                Self { stated, amount, window, capacity: amount }
+            }
+        }
+    }
+}
+
+fn nanoseconds(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
