@@ -228,7 +228,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-fn above_zero(text: &str) -> Result<Duration, String> {
+pub(super) fn above_zero(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         Duration::ZERO => Err("must be longer than 0s".to_owned()),
         length => Ok(length),

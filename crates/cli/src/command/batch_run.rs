@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use super::run::{settings, stopped, text};
+use super::run::{stopped, text};
 use super::run_services::RunServices;
 use super::signal::StopRequests;
+use super::simulate::limit_settings;
 use super::stdout::Stdout;
 use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::target::Base;
@@ -225,7 +226,7 @@ async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<SimulatedServer,
         Some(profile) if profile != OPENAI => tollgate_simulate::ChargeRule::Usage,
         _ => tollgate_simulate::ChargeRule::OpenAi,
     };
-    let settings = settings(&simulated_limits(args, loaded))
+    let settings = limit_settings(&simulated_limits(args, loaded))
         .with_charge(charge)
         .with_latency(Duration::from_millis(50), Duration::from_millis(800))
         .with_seed(args.simulate_seed);

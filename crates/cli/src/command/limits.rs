@@ -38,6 +38,8 @@ pub enum AlgorithmName {
     SlidingWindow,
     /// A window that starts with the first request and restarts after its end
     FixedWindow,
+    /// A window that starts with each minute or day of the clock, in UTC
+    ClockWindow,
 }
 
 impl From<AlgorithmName> for Algorithm {
@@ -46,6 +48,7 @@ impl From<AlgorithmName> for Algorithm {
             AlgorithmName::TokenBucket => Self::TokenBucket,
             AlgorithmName::SlidingWindow => Self::SlidingWindow,
             AlgorithmName::FixedWindow => Self::FixedWindow,
+            AlgorithmName::ClockWindow => Self::ClockWindow,
         }
     }
 }
@@ -56,6 +59,7 @@ impl From<AlgorithmName> for tollgate_simulate::LimitAlgorithm {
             AlgorithmName::TokenBucket => Self::TokenBucket,
             AlgorithmName::SlidingWindow => Self::SlidingWindow,
             AlgorithmName::FixedWindow => Self::FixedWindow,
+            AlgorithmName::ClockWindow => Self::ClockWindow,
         }
     }
 }

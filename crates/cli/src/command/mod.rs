@@ -57,7 +57,10 @@ pub use reset::ResetArgs;
 pub use run::{main, run};
 pub use serve::ServeArgs;
 pub use show::ShowArgs;
-pub use simulate::{ChargeRuleName, InvalidLatency, Latency, SimulateArgs};
+pub use simulate::{
+    ChargeRuleName, ConflictingLimits, HeadersForm, InvalidLatency, Latency, RefusalForm,
+    SimulateArgs, Storm,
+};
 pub use state_args::{ConfigArgs, StateArgs};
 
 /// Keep programs within the rate limits of LLM APIs.

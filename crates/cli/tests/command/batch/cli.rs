@@ -162,9 +162,9 @@ fn simulate_parses_defaults_and_arguments() {
     assert_eq!((args.charge, args.burst, args.seed), (ChargeRuleName::Openai, None, 1));
     let args = simulate(
         "--listen 127.0.0.1:0 --rpm 500 --tpm 30000 --rpd 10000 --algorithm fixed-window \
-         --burst 9 --charge usage --latency-ms 5..7 --seed 3",
+         --charge usage --latency-ms 5..7 --seed 3",
     );
-    assert_eq!((args.listen.port(), args.limits.rpd, args.burst), (0, Some(10_000), Some(9)));
+    assert_eq!((args.listen.port(), args.limits.rpd), (0, Some(10_000)));
     assert_eq!((args.charge, args.seed), (ChargeRuleName::Usage, 3));
     let latency = (args.latency_ms.min(), args.latency_ms.max());
     assert_eq!(latency, (Duration::from_millis(5), Duration::from_millis(7)));
@@ -185,6 +185,7 @@ fn algorithm_names_map_to_engine_algorithms() {
     assert_eq!(Algorithm::from(AlgorithmName::TokenBucket), Algorithm::TokenBucket);
     assert_eq!(Algorithm::from(AlgorithmName::SlidingWindow), Algorithm::SlidingWindow);
     assert_eq!(Algorithm::from(AlgorithmName::FixedWindow), Algorithm::FixedWindow);
+    assert_eq!(Algorithm::from(AlgorithmName::ClockWindow), Algorithm::ClockWindow);
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod help;
 mod reset;
 pub(crate) mod rig;
 mod show;
+mod simulate;
 pub(crate) mod stores;

@@ -1,0 +1,142 @@
+//! `tollgate simulate`.
+
+use std::time::Duration;
+
+use clap::Parser;
+use serde_json::{Value, json};
+use tollgate_cli::command::{Cli, Command, HeadersForm, RefusalForm, SimulateArgs};
+use tollgate_simulate::{LimitChange, OtherUse, RetryAfter};
+use tollgate_testing::http::post_json;
+use tollgate_testing::process::InteractiveProcess;
+
+use super::rig::TestHome;
+
+fn parse(arguments: &str) -> Result<SimulateArgs, clap::Error> {
+    let words = ["tollgate", "simulate"].into_iter().chain(arguments.split_whitespace());
+    match Cli::try_parse_from(words)?.command {
+        Command::Simulate(args) => Ok(args),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn arguments_of_limits_over_time_are_parsed() {
+    let args = parse(
+        "--rpm 1200 --burst 200ms --concurrency 8 --others 0.75,20s,40s --change 150s=x0.25 \
+         --change 5m=x2 --headers none --refusals unnamed --retry-after 60 \
+         --error-latency-ms 500 --storm 100s..2m10s --log replies.jsonl",
+    );
+    let args = args.expect("valid arguments");
+    assert_eq!((args.burst, args.concurrency), (Some(Duration::from_millis(200)), 8));
+    let cycle = Some((Duration::from_secs(20), Duration::from_secs(40)));
+    assert_eq!(args.others, Some(OtherUse { share: 0.75, cycle }));
+    let change = |seconds, factor| LimitChange { at: Duration::from_secs(seconds), factor };
+    assert_eq!(args.change, [change(150, 0.25), change(300, 2.0)]);
+    assert_eq!((args.headers, args.refusals), (HeadersForm::None, RefusalForm::Unnamed));
+    assert_eq!(args.retry_after, RetryAfter::Seconds(60));
+    assert_eq!(args.error_latency_ms.min(), Duration::from_millis(500));
+    let [storm] = args.storm[..] else { panic!("one storm") };
+    assert_eq!((storm.from(), storm.until()), (Duration::from_secs(100), Duration::from_secs(130)));
+    let args = parse("--others 0.5 --retry-after ms").expect("valid arguments");
+    assert_eq!(args.others, Some(OtherUse { share: 0.5, cycle: None }));
+    assert_eq!(args.retry_after, RetryAfter::Milliseconds);
+}
+
+#[test]
+fn invalid_argument_error_states_the_form() {
+    for (arguments, message) in [
+        ("--burst 1", "must be a duration with units"),
+        ("--burst 61s", "must be at most 1m"),
+        ("--burst 0s", "must be longer than 0s"),
+        ("--window 0s", "must be longer than 0s"),
+        ("--others 1", "must be above 0 and below 1, such as 0.5"),
+        ("--others 50%", "must be above 0 and below 1, such as 0.5"),
+        ("--others 0.5,20s", "must be SHARE or SHARE,ON,OFF, such as 0.75,20s,40s"),
+        ("--others 0.5,0s,1s", "must be longer than 0s"),
+        ("--change 150s", "must be TIME=xFACTOR, such as 150s=x0.25"),
+        ("--change 150s=0.25", "must be TIME=xFACTOR, such as 150s=x0.25"),
+        ("--change 150s=x0", "the factor must be above 0"),
+        ("--change 150=x2", "must be a duration with units"),
+        ("--retry-after 1.5", "must be auto, none, ms or whole seconds, such as 60"),
+        ("--storm 100s", "must be FROM..UNTIL, such as 100s..130s"),
+        ("--storm 2m..100s", "must end after its start"),
+        ("--headers some", "auto, none"),
+        ("--error-latency-ms 1s", "write it as MIN..MAX"),
+    ] {
+        let error = parse(arguments).expect_err(arguments).to_string();
+        assert!(error.contains(message), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn argument_without_effect_is_error() {
+    let home = TestHome::new();
+    let minute = "there is no limit per minute; add --rpm, --tpm, --itpm or --otpm";
+    for (arguments, message) in [
+        ("--burst 1s", format!("--burst: {minute}")),
+        ("--rpd 5 --window 1s", format!("--window: {minute}")),
+        (
+            "--rpm 5 --burst 1s --algorithm clock-window",
+            "--burst: windows have no burst; use --window".to_owned(),
+        ),
+        (
+            "--rpm 5 --window 1s",
+            "--window: a token bucket has no window; add --algorithm sliding-window, fixed-window \
+             or clock-window, or use --burst"
+                .to_owned(),
+        ),
+        (
+            "--concurrency 5 --others 0.5",
+            "--others: there is no limit to share; add --rpm, --tpm, --itpm, --otpm or --rpd"
+                .to_owned(),
+        ),
+        (
+            "--rpm 0 --change 1s=x2",
+            "--change: there is no limit to change; add --rpm, --tpm, --itpm, --otpm, --rpd or \
+             --concurrency"
+                .to_owned(),
+        ),
+    ] {
+        let output = home.run(&format!("simulate --listen 127.0.0.1:0 {arguments}"));
+        assert_eq!(output.code, Some(2), "{arguments}: {output:?}");
+        assert_eq!(output.stderr, format!("tollgate: {message}\n"), "{arguments}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn provider_has_all_settings_and_writes_its_log() {
+    let home = TestHome::new();
+    let mut command = home.tollgate(
+        "simulate --listen 127.0.0.1:0 --latency-ms 0 --rpm 120 --burst 500ms --headers none \
+         --refusals unnamed --retry-after 7 --change 1ms=x0.001 --log replies.jsonl",
+    );
+    let mut process = InteractiveProcess::start(&mut command);
+    let line = process.read_line().expect("the address");
+    let url = line.strip_prefix("listening on ").expect("an address");
+    let url = format!("{url}/v1/chat/completions");
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "Hello"}]});
+    assert_eq!(post_json(&url, &body).await.status, 200);
+    let refused = post_json(&url, &body).await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.headers["retry-after"], "7");
+    assert!(!refused.headers.contains_key("x-ratelimit-limit-requests"), "{refused:?}");
+    let message = refused.json()["error"]["message"].clone();
+    assert_eq!(message, "Rate limit reached. Please try again later.");
+    process.guard().signal("-TERM");
+    let output = tokio::task::spawn_blocking(move || process.output()).await.expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let log = std::fs::read_to_string(home.path("replies.jsonl")).expect("the log");
+    let statuses: Vec<Value> = (log.lines())
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["status"].clone())
+        .collect();
+    assert_eq!(statuses, [200, 429]);
+}
+
+#[test]
+fn unwritable_log_is_error() {
+    let home = TestHome::new();
+    let output = home.run("simulate --listen 127.0.0.1:0 --log gone/replies.jsonl");
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.starts_with("tollgate: gone/replies.jsonl: cannot write: "));
+}
