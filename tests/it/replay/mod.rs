@@ -131,6 +131,7 @@ fn charged_at_send(algorithm: LimitAlgorithm) -> Setup {
         LimitAlgorithm::TokenBucket => quota::Algorithm::TokenBucket,
         LimitAlgorithm::SlidingWindow => quota::Algorithm::SlidingWindow,
         LimitAlgorithm::FixedWindow => quota::Algorithm::FixedWindow,
+        LimitAlgorithm::ClockWindow => quota::Algorithm::ClockWindow,
     };
     let quota = Quota::new().rpm(10_000).tpm(TPM).with_algorithm(ours);
     Setup {
