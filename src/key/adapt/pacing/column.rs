@@ -1,0 +1,248 @@
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::send_log::SentRequest;
+use crate::quota::Dimension;
+use crate::timestamp::Timestamp;
+
+/// The rate of a limit as configured, from a quota, a header or a default.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ConfiguredRate {
+    pub(crate) dimension: Dimension,
+    /// Amount per second.
+    pub(crate) per_second: f64,
+    /// The amount that the limit allows at once.
+    pub(crate) burst: f64,
+    /// `true` if the limit is never exceeded, as that of a user; `false` if it is a starting point that
+    /// evidence replaces, up and down.
+    pub(crate) is_ceiling: bool,
+}
+
+/// The sums and the learned rate of one dimension.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) dimension: Dimension,
+    pub(super) configured: Option<ConfiguredRate>,
+    /// All charges sent.
+    pub(super) sent: f64,
+    /// The charges of refused requests since `start`.
+    refused: f64,
+    /// The first refusal of the last event that measured this dimension.
+    start: Option<Start>,
+    pub(super) pace: Option<Pace>,
+    pub(super) events: u32,
+    pub(super) last_event: Timestamp,
+    /// The start of the period in which a starting point may prove to be too low.
+    trial: Option<Trial>,
+}
+
+#[derive(Debug, Clone)]
+struct Start {
+    number: u64,
+    at: Timestamp,
+    before: f64,
+    cost: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    at: Timestamp,
+    before: f64,
+}
+
+/// An event, as far as all dimensions share it.
+#[derive(Debug)]
+pub(super) struct Event<'a> {
+    pub(super) sent: &'a SentRequest,
+    pub(super) now: Timestamp,
+    /// Seconds of the pause, at most 2.
+    pub(super) pause: f64,
+    /// The time of the first request.
+    pub(super) first: Timestamp,
+    pub(super) is_slow_start: bool,
+    /// Requests sent so far.
+    pub(super) requests: f64,
+    /// `true` if no other dimension is measured by the event.
+    pub(super) is_only: bool,
+}
+
+impl Column {
+    pub(super) fn new(dimension: Dimension, configured: Option<ConfiguredRate>) -> Self {
+        Self {
+            dimension,
+            configured,
+            sent: 0.0,
+            refused: 0.0,
+            start: None,
+            pace: None,
+            events: 0,
+            last_event: Timestamp::UNIX_EPOCH,
+            trial: None,
+        }
+    }
+
+    /// Starts with a learned rate, which is tested like one that was just measured.
+    pub(super) fn start_at(&mut self, pace: Pace, number: u64, now: Timestamp) {
+        self.pace = Some(pace);
+        self.refused = 0.0;
+        self.start = Some(Start { number, at: now, before: self.sent, cost: 0.0 });
+    }
+
+    /// Counts a request that is sent now.
+    pub(super) fn send(&mut self, cost: f64, number: u64, now: Timestamp) {
+        self.sent += cost;
+        if let Some(pace) = &mut self.pace {
+            pace.take(cost, now);
+        }
+        self.compare_with_configured(number, now);
+    }
+
+    /// Returns the cost of a request that was never sent.
+    pub(super) fn put_back(&mut self, cost: f64) {
+        if let Some(pace) = &mut self.pace {
+            pace.put_back(cost);
+        }
+    }
+
+    /// Takes a refused request off the sums: it used nothing of the limit.
+    pub(super) fn exclude(&mut self, cost: f64, number: u64) {
+        if self.start.as_ref().is_some_and(|start| number > start.number) {
+            self.refused += cost;
+        }
+    }
+
+    /// Takes the refused request of an event that doesn't measure this dimension off the sums.
+    pub(super) fn exclude_event(&mut self, cost: f64) {
+        self.refused += cost;
+    }
+
+    /// Lengthens the cycle if the events of this dimension cost many refusals.
+    pub(super) fn refused_again(&mut self, flight: u32, requests: f64) {
+        let Some(pace) = &mut self.pace else { return };
+        let interval = match flight {
+            _ if pace.error < 0.2 => 50.0,
+            11.. => 15.0,
+            _ => return,
+        };
+        let mean = self.sent / requests.max(1.0);
+        pace.cycle =
+            pace.cycle.max((interval * f64::from(flight) * mean / pace.rate()).min(LONGEST_CYCLE));
+    }
+
+    /// Measures the rate from the refusals of two events.
+    pub(super) fn measure(&mut self, column: usize, cost: f64, event: &Event<'_>) {
+        let before = event.sent.before.get(column).copied().unwrap_or_default();
+        let mean = self.sent / event.requests.max(1.0);
+        let cost = cost.max(MIN_AMOUNT);
+        match (&self.start, &mut self.pace) {
+            (Some(start), Some(pace)) => {
+                let cost = cost.max(start.cost);
+                let span = seconds_between(start.at, event.sent.at).max(0.001);
+                let got = (before - start.before - self.refused).max(0.0);
+                let speed = pace.speed();
+                let measured = got.max(cost / 2.0) / (span - pace.idle()).max(0.1 * span);
+                pace.set_rate((measured * speed).sqrt());
+                let steady =
+                    (10.0 * event.pause).max(40.0 * mean / pace.rate()).clamp(5.0, LONGEST_CYCLE);
+                let errors = [
+                    cost / got.max(cost),
+                    speed / pace.rate() - 1.0,
+                    mean / (pace.rate() * steady),
+                ];
+                pace.error = errors.into_iter().fold(0.03, f64::max).min(1.0);
+                let quick = steady * (0.1 / pace.error).clamp(0.1, 1.0);
+                pace.cycle =
+                    quick.max(2.0 * event.pause).max(4.0 * mean / pace.rate()).clamp(0.5, 1e9);
+            }
+            _ => {
+                let elapsed = seconds_between(event.first, event.sent.at).max(1.0);
+                let configured =
+                    self.configured.as_ref().map(|configured| configured.per_second / 2.0);
+                let rate = match configured {
+                    Some(rate) if !event.is_slow_start => rate,
+                    _ => before / elapsed / 2.0,
+                };
+                self.pace = Some(Pace::new(rate.max(cost / 4.0), event.now));
+            }
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.begin_cycle();
+            pace.saved = if event.is_only { SAVED_ALONE } else { SAVED_TOGETHER };
+        }
+        self.start = Some(Start { number: event.sent.number, at: event.sent.at, before, cost });
+        self.refused = cost;
+        self.events = self.events.saturating_add(1);
+        self.last_event = event.now;
+    }
+
+    pub(super) fn rebase(&mut self, back: Duration) {
+        self.last_event = self.last_event.saturating_sub(back);
+        if let Some(start) = &mut self.start {
+            start.at = start.at.saturating_sub(back);
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.rebase(back);
+        }
+        if let Some(trial) = &mut self.trial {
+            trial.at = trial.at.saturating_sub(back);
+        }
+    }
+
+    /// Drops a pace that has stood at the configured rate for 30 s, and replaces a starting point that has
+    /// been used in full for 30 s by a pace, which can grow above it.
+    fn compare_with_configured(&mut self, number: u64, now: Timestamp) {
+        let Some(configured) = &self.configured else { return };
+        if let Some(pace) = &mut self.pace {
+            if pace.speed() < configured.per_second {
+                pace.at_configured_since = None;
+                return;
+            }
+            let since = *pace.at_configured_since.get_or_insert(now);
+            if configured.is_ceiling && seconds_between(since, now) >= TRIAL {
+                self.pace = None;
+            }
+            return;
+        }
+        if configured.is_ceiling {
+            return;
+        }
+        let trial = *self.trial.get_or_insert(Trial { at: now, before: self.sent });
+        let elapsed = seconds_between(trial.at.max(self.last_event), now);
+        if elapsed < TRIAL {
+            return;
+        }
+        self.trial = None;
+        let rate = (self.sent - trial.before) / elapsed;
+        if rate >= USED_IN_FULL * configured.per_second {
+            let pace = Pace::new(configured.per_second, now);
+            self.start_at(pace, number, now);
+        }
+    }
+}
+
+/// Returns the seconds from one time to another, 0 if the second is earlier.
+pub(super) fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64()
+}
+
+/// Returns the first nanosecond at least this many seconds later.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+pub(super) fn seconds_later(from: Timestamp, seconds: f64) -> Timestamp {
+    from.add_nanos((seconds * 1e9).ceil() as u64)
+}
+
+/// Smaller than any cost.
+pub(super) const MIN_AMOUNT: f64 = 1e-9;
+
+/// Seconds after which a pace is back at the measured rate, at most.
+const LONGEST_CYCLE: f64 = 25.0;
+
+/// Seconds of the rate that a pace saves up, if it is the only one, and if others can bind instead.
+const SAVED_ALONE: f64 = 0.05;
+const SAVED_TOGETHER: f64 = 4.0;
+
+/// Seconds for which a belief is tested.
+const TRIAL: f64 = 30.0;
+
+/// The part of a configured rate that counts as full use, since margins leave a part unused.
+const USED_IN_FULL: f64 = 0.95;

@@ -1,0 +1,195 @@
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::column::{Column, ConfiguredRate, Event};
+use super::pace::Pace;
+use super::send_log::{SentRequest, Sums};
+use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
+
+/// The dimensions of a key's requests, without concurrency.
+#[derive(Debug)]
+pub(super) struct Columns {
+    all: SmallVec<[Column; 2]>,
+    /// Requests sent.
+    requests: u64,
+    /// The time of the first request.
+    first: Option<Timestamp>,
+}
+
+/// A refusal that measures rates.
+#[derive(Debug)]
+pub(super) struct Measurement<'a> {
+    pub(super) sent: &'a SentRequest,
+    pub(super) cost: &'a Cost,
+    /// The dimension that the refusal names.
+    pub(super) named: Option<&'a Dimension>,
+    /// Seconds of the pause.
+    pub(super) pause: f64,
+    pub(super) is_slow_start: bool,
+}
+
+impl Columns {
+    pub(super) fn new(configured: impl IntoIterator<Item = ConfiguredRate>) -> Self {
+        let is_rate = |rate: &ConfiguredRate| {
+            rate.dimension != Dimension::Concurrency && rate.per_second > 0.0
+        };
+        let rates = configured.into_iter().filter(is_rate);
+        let all = rates.map(|rate| Column::new(rate.dimension.clone(), Some(rate))).collect();
+        Self { all, requests: 0, first: None }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
+        self.all.iter()
+    }
+
+    /// Returns the configured rates.
+    pub(super) fn configured(&self) -> impl Iterator<Item = &ConfiguredRate> {
+        self.all.iter().filter_map(|column| column.configured.as_ref())
+    }
+
+    /// Returns the mean cost of the requests so far.
+    pub(super) fn mean_cost(&self, dimension: &Dimension) -> f64 {
+        let column = self.all.iter().find(|column| column.dimension == *dimension);
+        column.map_or(0.0, |column| column.sent / to_f64(self.requests.max(1)))
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Returns all charges sent.
+    pub(super) fn sums(&self) -> Sums {
+        self.all.iter().map(|column| column.sent).collect()
+    }
+
+    /// Returns the time at which the learned rates allow a request, and the dimension that is last.
+    pub(super) fn ready_at(&self, cost: &Cost) -> Option<(Timestamp, &Dimension)> {
+        let paced = self.all.iter().filter_map(|column| {
+            let pace = column.pace.as_ref()?;
+            Some((pace.ready_at(amount(cost, &column.dimension)), &column.dimension))
+        });
+        paced.reduce(|last, next| if next.0 > last.0 { next } else { last })
+    }
+
+    /// Counts a request that is sent now.
+    pub(super) fn send(&mut self, cost: &Cost, now: Timestamp) {
+        self.first.get_or_insert(now);
+        self.requests = self.requests.saturating_add(1);
+        for column in &mut self.all {
+            column.send(amount(cost, &column.dimension), self.requests, now);
+        }
+    }
+
+    /// Adds the dimensions in which a request has a cost.
+    pub(super) fn add(&mut self, cost: &Cost) {
+        let is_rate = |dimension: &&Dimension| {
+            **dimension != Dimension::Concurrency && cost.amount(dimension) > 0
+        };
+        for dimension in Dimension::KNOWN.iter().filter(is_rate) {
+            self.get_or_add(dimension);
+        }
+    }
+
+    /// Returns the cost of a request that was never sent.
+    pub(super) fn put_back(&mut self, cost: &Cost) {
+        for column in &mut self.all {
+            column.put_back(amount(cost, &column.dimension));
+        }
+    }
+
+    /// Takes a request that used nothing of the limits off the sums.
+    pub(super) fn exclude(&mut self, cost: &Cost, number: u64) {
+        for column in &mut self.all {
+            column.exclude(amount(cost, &column.dimension), number);
+        }
+    }
+
+    /// Counts a refusal that belongs to the last event.
+    pub(super) fn refused_again(&mut self, flight: u32) {
+        for column in &mut self.all {
+            column.refused_again(flight, to_f64(self.requests));
+        }
+    }
+
+    /// Measures the rate of the named dimension, or of all.
+    pub(super) fn measure(&mut self, refusal: &Measurement<'_>, now: Timestamp) {
+        if let Some(named) = refusal.named {
+            self.get_or_add(named);
+        }
+        let is_measured =
+            |column: &Column| refusal.named.is_none_or(|named| column.dimension == *named);
+        let event = Event {
+            sent: refusal.sent,
+            now,
+            pause: refusal.pause,
+            first: self.first.unwrap_or(now),
+            is_slow_start: refusal.is_slow_start,
+            requests: to_f64(self.requests),
+            is_only: self.all.iter().filter(|column| is_measured(column)).count() == 1,
+        };
+        for (index, column) in self.all.iter_mut().enumerate() {
+            let cost = amount(refusal.cost, &column.dimension);
+            if is_measured(column) {
+                column.measure(index, cost, &event);
+            } else {
+                column.exclude_event(cost);
+            }
+        }
+    }
+
+    /// Drops the learned rates after a refusal that shows a limit of requests in flight.
+    pub(super) fn drop_paces(&mut self, cost: &Cost) {
+        for column in &mut self.all {
+            column.exclude_event(amount(cost, &column.dimension));
+            column.pace = None;
+        }
+    }
+
+    /// Empties the saved amounts until the end of a pause.
+    pub(super) fn empty(&mut self, until: Timestamp) {
+        for pace in self.all.iter_mut().filter_map(|column| column.pace.as_mut()) {
+            pace.empty(until);
+        }
+    }
+
+    /// Continues with a learned rate.
+    pub(super) fn restore(
+        &mut self,
+        dimension: &Dimension,
+        pace: Pace,
+        events: u32,
+        now: Timestamp,
+    ) {
+        let number = self.requests;
+        let column = self.get_or_add(dimension);
+        column.events = events;
+        column.start_at(pace, number, now);
+    }
+
+    pub(super) fn rebase(&mut self, back: Duration) {
+        self.first = self.first.map(|first| first.saturating_sub(back));
+        for column in &mut self.all {
+            column.rebase(back);
+        }
+    }
+
+    fn get_or_add(&mut self, dimension: &Dimension) -> &mut Column {
+        let known = self.all.iter().position(|column| column.dimension == *dimension);
+        let index = known.unwrap_or_else(|| {
+            self.all.push(Column::new(dimension.clone(), None));
+            self.all.len() - 1
+        });
+        &mut self.all[index]
+    }
+}
+
+fn amount(cost: &Cost, dimension: &Dimension) -> f64 {
+    to_f64(cost.amount(dimension))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sums and rates need no more than 53 bits")]
+fn to_f64(amount: u64) -> f64 {
+    amount as f64
+}

@@ -1,0 +1,371 @@
+use std::time::Duration;
+
+use super::column::ConfiguredRate;
+use super::columns::{Columns, Measurement};
+use super::in_flight::InFlight;
+use super::pause::{Pause, Probe};
+use super::send_log::{SendLog, SentRequest};
+use super::slow_start::SlowStart;
+use crate::engine::Wait;
+use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
+
+/// The pacing of one key by what its provider answers.
+///
+/// The key's buckets enforce configured limits beside it. A request is identified by its time of sending:
+/// [`sent`](Self::sent), then at most one of [`accepted`](Self::accepted), [`refused`](Self::refused) and
+/// [`overloaded`](Self::overloaded), then [`ended`](Self::ended); or [`returned`](Self::returned) alone.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    columns: Columns,
+    /// `None` after the first event, or after the end of the start.
+    slow_start: Option<SlowStart>,
+    in_flight: InFlight,
+    pause: Pause,
+    log: SendLog,
+    last: LastEvent,
+    /// Requests sent before are unknown.
+    began: Timestamp,
+    /// Requests accepted.
+    accepted: u64,
+    /// The mean latency of recent answers in seconds.
+    latency: f64,
+    events: u64,
+}
+
+/// The last event: a refusal of a request that was sent after the last reaction, and those that belong to it.
+#[derive(Debug, Default)]
+struct LastEvent {
+    /// The time of the last reaction: refusals of requests sent before belong to the same event.
+    reacted: Option<Timestamp>,
+    /// The number of the request whose refusal was measured last.
+    number: Option<u64>,
+    /// Requests refused or returned since.
+    refusals: u64,
+    /// Refusals of the event.
+    flight: u32,
+}
+
+/// A limit that was reached: the request isn't sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blocked<'a> {
+    /// The dimension whose learned rate is reached.
+    pub(crate) dimension: Option<&'a Dimension>,
+    /// The time at which the request can be sent, or [`Wait::Unknown`] if that depends on an answer.
+    pub(crate) wait: Wait,
+}
+
+/// A refusal for a rate or a number of requests in flight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal<'a> {
+    /// The time at which the request was sent, as passed to [`Controller::sent`].
+    pub(crate) sent_at: Timestamp,
+    pub(crate) cost: &'a Cost,
+    pub(crate) retry_after: Option<Duration>,
+    /// The dimension that the provider names.
+    pub(crate) dimension: Option<&'a Dimension>,
+}
+
+/// The reaction to a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PacingReaction {
+    /// The end of the pause.
+    pub(crate) until: Timestamp,
+    /// `false` if the refusal belongs to the same event as an earlier one.
+    pub(crate) is_event: bool,
+}
+
+/// Creation.
+impl Controller {
+    /// Creates the controller of a key whose limits are unconfirmed.
+    pub(crate) fn new(
+        configured: impl IntoIterator<Item = ConfiguredRate>,
+        now: Timestamp,
+    ) -> Self {
+        let columns = Columns::new(configured);
+        let requests = columns.configured().filter(|rate| rate.dimension == Dimension::Requests);
+        let slow_start = SlowStart::new(requests.map(|rate| rate.per_second).reduce(f64::min), now);
+        Self {
+            columns,
+            slow_start: Some(slow_start),
+            in_flight: InFlight::default(),
+            pause: Pause::new(),
+            log: SendLog::default(),
+            last: LastEvent::default(),
+            began: now,
+            accepted: 0,
+            latency: 0.0,
+            events: 0,
+        }
+    }
+
+    /// Creates the controller of a key whose limits were confirmed, before its first later refusal is passed
+    /// to [`refused`](Self::refused). Its first rate is half of the configured one.
+    pub(crate) fn after_confirmed(
+        configured: impl IntoIterator<Item = ConfiguredRate>,
+        now: Timestamp,
+    ) -> Self {
+        Self { slow_start: None, ..Self::new(configured, now) }
+    }
+}
+
+/// Requests.
+impl Controller {
+    /// Checks whether a request can be sent at `at`. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The learned limit with the longest wait. The request is admitted at the time of its wait if no answer
+    /// arrives and no other request is sent before.
+    pub(crate) fn check(&self, cost: &Cost, at: Timestamp) -> Result<(), Blocked<'_>> {
+        let is_probed = matches!(self.pause.probe, Some(Probe::Sent(_)));
+        if is_probed || self.in_flight.is_full() || self.has_unconfirmed_requests() {
+            return Err(Blocked { dimension: None, wait: Wait::Unknown });
+        }
+        let started = self.slow_start.as_ref().map_or(at, SlowStart::ready_at);
+        let open = self.pause.until.max(started);
+        let (time, dimension) = match self.columns.ready_at(cost) {
+            Some((paced, dimension)) if paced > open => (paced, Some(dimension)),
+            _ => (open, None),
+        };
+        if time <= at { Ok(()) } else { Err(Blocked { dimension, wait: Wait::At(time) }) }
+    }
+
+    /// Counts a request that is sent now.
+    pub(crate) fn sent(&mut self, cost: &Cost, now: Timestamp) {
+        self.columns.add(cost);
+        self.in_flight.now = self.in_flight.now.saturating_add(1);
+        let before = self.columns.sums();
+        self.columns.send(cost, now);
+        let (number, beside) = (self.columns.requests(), self.in_flight.now);
+        self.log.push(SentRequest { at: now, before, number, beside });
+        self.pause.sent(now);
+        if let Some(slow_start) = &mut self.slow_start {
+            slow_start.take(self.latency, now);
+        }
+        if self.has_passed_configured() {
+            self.slow_start = None;
+        }
+    }
+
+    /// Counts a request as no longer in flight: its response has ended, or it was refused or has failed.
+    pub(crate) fn ended(&mut self, sent_at: Timestamp) {
+        if sent_at < self.began {
+            return;
+        }
+        self.in_flight.now = self.in_flight.now.saturating_sub(1);
+        if self.log.end(sent_at) {
+            self.pause.unanswered(sent_at);
+        }
+    }
+
+    /// Takes back a request that was admitted and never sent. It isn't passed to [`ended`](Self::ended).
+    pub(crate) fn returned(&mut self, cost: &Cost, sent_at: Timestamp) {
+        if sent_at < self.began {
+            return;
+        }
+        let sent = self.answered(sent_at, true);
+        self.in_flight.now = self.in_flight.now.saturating_sub(1);
+        self.pause.unanswered(sent_at);
+        self.exclude(&sent, cost);
+        self.columns.put_back(cost);
+        if let Some(slow_start) = &mut self.slow_start {
+            slow_start.put_back();
+        }
+    }
+
+    /// Moves all times back by the amount by which the clock was set back.
+    pub(crate) fn rebase(&mut self, back: Duration) {
+        self.began = self.began.saturating_sub(back);
+        self.last.reacted = self.last.reacted.map(|reacted| reacted.saturating_sub(back));
+        self.log.rebase(back);
+        self.pause.rebase(back);
+        self.in_flight.rebase(back);
+        self.columns.rebase(back);
+        if let Some(slow_start) = &mut self.slow_start {
+            slow_start.rebase(back);
+        }
+    }
+}
+
+/// Answers.
+impl Controller {
+    /// Notes that the provider's limits accepted a request.
+    pub(crate) fn accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
+        if sent_at < self.began {
+            return;
+        }
+        let sent = self.answered(sent_at, false);
+        self.accepted = self.accepted.saturating_add(1);
+        let latency = now.saturating_duration_since(sent_at).as_secs_f64();
+        let weight = if self.latency == 0.0 { 1.0 } else { LATENCY_WEIGHT };
+        self.latency += (latency - self.latency) * weight;
+        self.in_flight.accepted(self.latency, now);
+        if self.is_new(sent_at) {
+            self.in_flight.note_peak(sent.beside);
+            self.pause.accepted(now);
+        }
+    }
+
+    /// Reacts to a refusal for a limit.
+    pub(crate) fn refused(&mut self, refusal: &Refusal<'_>, now: Timestamp) -> PacingReaction {
+        let sent = self.answered(refusal.sent_at, true);
+        if !self.is_new(refusal.sent_at) {
+            self.exclude(&sent, refusal.cost);
+            self.last.flight = self.last.flight.saturating_add(1);
+            self.columns.refused_again(self.last.flight);
+            return PacingReaction { until: self.pause.until, is_event: false };
+        }
+        self.last.reacted = Some(now);
+        self.events = self.events.saturating_add(1);
+        let is_closed = self.last.accepted_nothing_before(&sent);
+        let pause = self.pause.refused(refusal.retry_after, is_closed, now);
+        if is_closed {
+            self.exclude(&sent, refusal.cost);
+        } else {
+            self.measure(&sent, refusal, pause.min(LONGEST_MEASURED_PAUSE), now);
+        }
+        self.columns.empty(self.pause.until);
+        PacingReaction { until: self.pause.until, is_event: true }
+    }
+
+    /// Reacts to an answer that says that the provider is overloaded (503 or 529), which says nothing about a
+    /// rate. Returns the end of the pause.
+    pub(crate) fn overloaded(
+        &mut self,
+        sent_at: Timestamp,
+        cost: &Cost,
+        retry_after: Option<Duration>,
+        now: Timestamp,
+    ) -> Timestamp {
+        let sent = self.answered(sent_at, true);
+        self.exclude(&sent, cost);
+        if self.is_new(sent_at) {
+            self.last.reacted = Some(now);
+            self.pause.overloaded(retry_after, now);
+        }
+        self.pause.until
+    }
+
+    /// Measures the limit that an event shows.
+    fn measure(&mut self, sent: &SentRequest, refusal: &Refusal<'_>, pause: f64, now: Timestamp) {
+        let named = refusal.dimension.filter(|named| refusal.cost.amount(named) > 0);
+        let is_slow_start = self.slow_start.take().is_some();
+        let is_first = self.last.number.is_none();
+        let is_concurrency = named.map(|named| *named == Dimension::Concurrency);
+        if self.in_flight.refused(sent.beside, is_concurrency, is_first, now) {
+            self.columns.drop_paces(refusal.cost);
+        } else {
+            let named = named.filter(|named| **named != Dimension::Concurrency);
+            let cost = refusal.cost;
+            self.columns.measure(&Measurement { sent, cost, named, pause, is_slow_start }, now);
+        }
+        self.last = LastEvent { number: Some(sent.number), refusals: 0, flight: 1, ..self.last };
+    }
+}
+
+/// State.
+impl Controller {
+    /// Returns `true` if the configured limits have proved to be sufficient: nothing here limits requests.
+    pub(crate) fn is_confirmed(&self, now: Timestamp) -> bool {
+        self.slow_start.is_none()
+            && self.has_configured()
+            && self.in_flight.cap().is_none()
+            && self.pause.is_over(now)
+            && self.columns.configured().all(|configured| configured.is_ceiling)
+            && self.columns.iter().all(|column| column.pace.is_none())
+    }
+
+    /// Returns `true` if a learned rate replaces the configured limit of a dimension, which then isn't
+    /// enforced.
+    pub(crate) fn replaces(&self, dimension: &Dimension) -> bool {
+        self.columns.iter().any(|column| {
+            let is_ceiling =
+                column.configured.as_ref().is_some_and(|configured| configured.is_ceiling);
+            column.dimension == *dimension && column.pace.is_some() && !is_ceiling
+        })
+    }
+
+    /// Returns the number of events: refusals that weren't the consequence of an earlier one.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(super) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Returns the sums and rates, to continue with saved ones instead of a slow start.
+    pub(super) fn skip_slow_start(&mut self) -> &mut Columns {
+        self.slow_start = None;
+        &mut self.columns
+    }
+
+    pub(super) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    pub(super) fn in_flight_mut(&mut self) -> &mut InFlight {
+        &mut self.in_flight
+    }
+
+    fn has_configured(&self) -> bool {
+        self.columns.configured().next().is_some()
+    }
+
+    /// Returns whether requests of a slow start without configured limits wait for answers.
+    fn has_unconfirmed_requests(&self) -> bool {
+        self.slow_start.is_some()
+            && !self.has_configured()
+            && u64::from(self.in_flight.now) >= UNCONFIRMED + self.accepted / 2
+    }
+
+    fn has_passed_configured(&self) -> bool {
+        let Some(slow_start) = &self.slow_start else { return false };
+        let has_passed = |rate: &ConfiguredRate| {
+            slow_start.has_passed(rate, self.columns.mean_cost(&rate.dimension))
+        };
+        self.has_configured() && self.columns.configured().all(has_passed)
+    }
+
+    fn is_new(&self, sent_at: Timestamp) -> bool {
+        self.last.reacted.is_none_or(|reacted| sent_at > reacted)
+    }
+
+    /// Marks a request as answered. One that the log doesn't know is assumed to be the latest.
+    fn answered(&mut self, sent_at: Timestamp, is_refused: bool) -> SentRequest {
+        let sums = self.columns.sums();
+        self.log.answer(sent_at, is_refused, &sums).unwrap_or(SentRequest {
+            at: sent_at,
+            before: sums,
+            number: self.columns.requests(),
+            beside: self.in_flight.now,
+        })
+    }
+
+    /// Takes a request that used nothing of the limits off the sums.
+    fn exclude(&mut self, sent: &SentRequest, cost: &Cost) {
+        self.columns.exclude(cost, sent.number);
+        if self.last.number.is_none_or(|last| sent.number > last) {
+            self.last.refusals = self.last.refusals.saturating_add(1);
+        }
+    }
+}
+
+impl LastEvent {
+    /// Returns whether every request between the last event and this one was refused: the provider has been
+    /// closed all the time.
+    fn accepted_nothing_before(&self, sent: &SentRequest) -> bool {
+        self.number
+            .is_some_and(|last| sent.number.saturating_sub(1).saturating_sub(last) <= self.refusals)
+    }
+}
+
+/// Requests in flight that a slow start without configured limits allows before any is accepted.
+const UNCONFIRMED: u64 = 32;
+
+/// The weight of the latest answer in the mean latency.
+const LATENCY_WEIGHT: f64 = 0.1;
+
+/// Seconds of a pause that lengthen cycles: a `Retry-After` of a minute says nothing about the rate.
+const LONGEST_MEASURED_PAUSE: f64 = 2.0;

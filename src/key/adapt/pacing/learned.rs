@@ -1,0 +1,61 @@
+use super::controller::Controller;
+use super::in_flight::Cap;
+use super::pace::Pace;
+use crate::quota::Dimension;
+use crate::timestamp::Timestamp;
+
+/// A limit that a provider's answers taught.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LearnedLimit {
+    pub(crate) dimension: Dimension,
+    /// Amount per second; for [`Dimension::Concurrency`], requests in flight.
+    pub(crate) amount: f64,
+    /// The configured amount per second.
+    pub(crate) configured: Option<f64>,
+    /// The time of the event that measured it.
+    pub(crate) measured_at: Timestamp,
+    /// The events that measured it: each one halves the error, down to some percent.
+    pub(crate) events: u32,
+}
+
+impl Controller {
+    /// Returns the limits that requests are held to because of the provider's answers, to report and to save.
+    pub(crate) fn learned(&self) -> Vec<LearnedLimit> {
+        let rates = self.columns().iter().filter_map(|column| {
+            Some(LearnedLimit {
+                dimension: column.dimension.clone(),
+                amount: column.pace.as_ref()?.rate(),
+                configured: column.configured.as_ref().map(|configured| configured.per_second),
+                measured_at: column.last_event,
+                events: column.events,
+            })
+        });
+        let cap = self.in_flight().cap().map(|cap| LearnedLimit {
+            dimension: Dimension::Concurrency,
+            amount: f64::from(cap.requests),
+            configured: None,
+            measured_at: cap.at,
+            events: 1,
+        });
+        rates.chain(cap).collect()
+    }
+
+    /// Continues with saved limits instead of a slow start. They are tested as if they had just been measured.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) fn restore(&mut self, learned: &[LearnedLimit], now: Timestamp) {
+        for limit in learned.iter().filter(|limit| limit.amount > 0.0) {
+            if limit.dimension == Dimension::Concurrency {
+                self.in_flight_mut()
+                    .set_cap(Cap { requests: (limit.amount as u32).max(1), at: now });
+                continue;
+            }
+            let mut pace = Pace::new(limit.amount, now);
+            (pace.cycle, pace.error) = (RESTORED_CYCLE, RESTORED_ERROR);
+            self.skip_slow_start().restore(&limit.dimension, pace, limit.events, now);
+        }
+    }
+}
+
+/// Seconds until a restored pace is back at its rate, and the part by which the truth may exceed it.
+const RESTORED_CYCLE: f64 = 5.0;
+const RESTORED_ERROR: f64 = 0.1;

@@ -1,0 +1,32 @@
+//! The pacing of one key whose limits are unknown, wrong or changing: rates learned from the provider's
+//! answers.
+//!
+//! Pure: no lock, no clock. It knows a request by the time at which it was sent. Limits that were configured
+//! are enforced by the key's buckets beside it. Times are [`Timestamp`](crate::Timestamp)s, spans
+//! seconds, rates amounts per second, all as `f64` where they are measured.
+//!
+//! - [`Controller`]: the decision about one request, and the reaction to answers.
+//! - `slow_start`: the first seconds, in which nothing is known.
+//! - `pace`: a learned rate of one dimension and its growth.
+//! - `column`, `columns`: the sums of each dimension, from which its rate is measured.
+//! - `send_log`: requests by the time at which they were sent.
+//! - `pause`: pauses after refusals, and confidence in `Retry-After`.
+//! - `in_flight`: requests in flight, and a learned cap on them.
+
+mod column;
+mod columns;
+mod controller;
+mod in_flight;
+mod learned;
+mod pace;
+mod pause;
+mod send_log;
+mod slow_start;
+
+pub(crate) use column::ConfiguredRate;
+pub(crate) use controller::{Blocked, Controller, PacingReaction, Refusal};
+pub(crate) use learned::LearnedLimit;
+
+#[cfg(test)]
+#[path = "../../../../tests/parts/pacing.rs"]
+mod tests;

@@ -1,0 +1,115 @@
+//! The controller of one key, by single requests and answers.
+
+use std::time::Duration;
+
+use super::*;
+use crate::engine::Wait;
+use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
+
+const START: Timestamp = Timestamp::from_unix_secs(1_000_000);
+const MS: Duration = Duration::from_millis(1);
+
+fn requests(per_second: f64, is_ceiling: bool) -> ConfiguredRate {
+    let burst = per_second * 60.0;
+    ConfiguredRate { dimension: Dimension::Requests, per_second, burst, is_ceiling }
+}
+
+/// Sends as many requests as are admitted at one time.
+fn send_all(controller: &mut Controller, now: Timestamp) -> usize {
+    let cost = Cost::new();
+    (0..10_000)
+        .take_while(|_| {
+            let is_admitted = controller.check(&cost, now).is_ok();
+            if is_admitted {
+                controller.sent(&cost, now);
+            }
+            is_admitted
+        })
+        .count()
+}
+
+fn refuse(
+    controller: &mut Controller,
+    sent_at: Timestamp,
+    retry_after: Option<Duration>,
+    now: Timestamp,
+) -> PacingReaction {
+    let refusal = Refusal { sent_at, cost: &Cost::new(), retry_after, dimension: None };
+    let reaction = controller.refused(&refusal, now);
+    controller.ended(sent_at);
+    reaction
+}
+
+#[test]
+fn slow_start_begins_with_ten_requests() {
+    let mut controller = Controller::new([requests(20.0, true)], START);
+    assert_eq!(send_all(&mut controller, START), 10);
+    let blocked = controller.check(&Cost::new(), START).unwrap_err();
+    assert_eq!(blocked.wait, Wait::At(START + MS * 100));
+}
+
+#[test]
+fn wait_is_exact_to_the_nanosecond() {
+    let mut controller = Controller::new([requests(20.0, true)], START);
+    send_all(&mut controller, START);
+    refuse(&mut controller, START, Some(MS * 300), START + MS * 20);
+    let blocked = controller.check(&Cost::new(), START + MS * 20).unwrap_err();
+    let Wait::At(time) = blocked.wait else { panic!("{blocked:?}") };
+    assert!(time > START + MS * 320, "{time}");
+    assert_eq!(controller.check(&Cost::new(), time), Ok(()));
+    assert!(controller.check(&Cost::new(), time - Duration::from_nanos(1)).is_err());
+}
+
+#[test]
+fn refusals_of_one_flight_are_one_event() {
+    let mut controller = Controller::new([requests(20.0, true)], START);
+    send_all(&mut controller, START);
+    let first = refuse(&mut controller, START, Some(MS * 300), START + MS * 20);
+    let second = refuse(&mut controller, START, Some(MS * 300), START + MS * 25);
+    assert!(first.is_event && !second.is_event);
+    assert_eq!(second.until, first.until);
+    assert_eq!(controller.events(), 1);
+}
+
+#[test]
+fn overload_pauses_and_sends_one_request_alone() {
+    let mut controller = Controller::new([requests(20.0, true)], START);
+    controller.sent(&Cost::new(), START);
+    let until = controller.overloaded(START, &Cost::new(), None, START + MS);
+    controller.ended(START);
+    assert_eq!(send_all(&mut controller, until), 1);
+    let blocked = controller.check(&Cost::new(), until).unwrap_err();
+    assert_eq!(blocked.wait, Wait::Unknown);
+    // A probe that failed without an answer is repeated.
+    controller.ended(until);
+    assert_eq!(send_all(&mut controller, until + MS), 1);
+    controller.accepted(until + MS, until + MS * 2);
+    assert!(send_all(&mut controller, until + MS * 2) > 1);
+}
+
+#[test]
+fn restored_rate_is_used_and_reported() {
+    let mut controller = Controller::new([requests(40.0, true)], START);
+    let learned = LearnedLimit {
+        dimension: Dimension::Requests,
+        amount: 20.0,
+        configured: Some(40.0),
+        measured_at: START,
+        events: 3,
+    };
+    controller.restore(std::slice::from_ref(&learned), START);
+    assert!(!controller.is_confirmed(START));
+    let reported = controller.learned();
+    assert_eq!((reported[0].amount, reported[0].events), (20.0, 3));
+    assert!(send_all(&mut controller, START + Duration::from_secs(60)) <= 1);
+}
+
+#[test]
+fn confirmed_key_is_paced_from_half_after_refusal() {
+    let mut controller = Controller::after_confirmed([requests(20.0, true)], START);
+    let sent_at = START - MS;
+    let reaction = refuse(&mut controller, sent_at, None, START);
+    assert!(reaction.is_event);
+    assert_eq!(controller.learned()[0].amount, 10.0);
+}
