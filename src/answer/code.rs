@@ -33,6 +33,8 @@ pub enum Code {
     ExceedsCapacity,
     /// The cost has a dimension that no limit of the key counts.
     MissingLimit,
+    /// The rate learned from the provider's answers is used up. It may be below the quota.
+    LearnedLimit,
     /// The key cools down after its provider refused a request.
     CoolingDown,
     /// Earlier requests wait for this key.
@@ -62,6 +64,7 @@ impl Code {
             Self::LimitExceeded => "limit_exceeded",
             Self::ExceedsCapacity => "exceeds_capacity",
             Self::MissingLimit => "missing_limit",
+            Self::LearnedLimit => "learned_limit",
             Self::CoolingDown => "cooling_down",
             Self::OthersWaiting => "others_waiting",
             Self::TooManyKeys => "too_many_keys",
@@ -86,6 +89,7 @@ impl Code {
             Self::LimitExceeded => "limit exceeded",
             Self::ExceedsCapacity => "the request is larger than the limit",
             Self::MissingLimit => "no limit counts a dimension of the cost",
+            Self::LearnedLimit => "the rate learned from the provider's answers is used up",
             Self::CoolingDown => "cooling down after the provider refused a request",
             Self::OthersWaiting => "earlier requests are waiting",
             Self::TooManyKeys => "the limiter holds the largest number of keys allowed",

@@ -6,7 +6,7 @@ use crate::quota::{Dimension, Key};
 use crate::timestamp::Timestamp;
 
 /// The answer of [`Limiter::decide`](crate::Limiter::decide).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
     /// The kind of the answer.

@@ -3,4 +3,5 @@
 pub(crate) mod code;
 pub(crate) mod decision;
 pub(crate) mod error;
+pub(crate) mod learned;
 pub(crate) mod stats;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use smallvec::SmallVec;
 
+use super::learned::LearnedLimit;
 use crate::engine::{Bucket, Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Dimension, Limit, Window};
 use crate::timestamp::Timestamp;
@@ -22,7 +23,7 @@ use crate::timestamp::Timestamp;
 /// # drop(permit);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct KeyStats {
     /// The limits of the key, in the order of its quota.
@@ -31,6 +32,8 @@ pub struct KeyStats {
     pub waiting: usize,
     /// The end of the cool-down after a refusal by the provider.
     pub cooling_until: Option<Timestamp>,
+    /// The limits that were measured by the provider's answers, and hold beside those of the quota.
+    pub learned: Vec<LearnedLimit>,
 }
 
 /// The statistics of one limit.

@@ -19,6 +19,8 @@ pub struct RateLimited {
     /// `true` if a limit per day, or of another long window, is used up
     /// ([`Class::UntilReset`](crate::provider::Class::UntilReset)).
     pub until_reset: bool,
+    /// `true` if the provider is overloaded (503, 529), which says nothing about its limits.
+    pub is_overloaded: bool,
 }
 
 impl RateLimited {
@@ -43,6 +45,12 @@ impl RateLimited {
     #[must_use]
     pub fn until_reset(self) -> Self {
         Self { until_reset: true, ..self }
+    }
+
+    /// Marks the provider as overloaded.
+    #[must_use]
+    pub fn overloaded(self) -> Self {
+        Self { is_overloaded: true, ..self }
     }
 
     /// Returns the delay for a key that was refused `before` times before.

@@ -2,7 +2,7 @@ use crate::answer::code::Code;
 use crate::answer::error::{Need, Refused};
 use crate::engine::{Shortfall, Wait};
 use crate::plan::Plan;
-use crate::quota::{Cost, Key};
+use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
 /// The reason why a key doesn't admit a request now.
@@ -10,6 +10,9 @@ use crate::timestamp::Timestamp;
 pub(crate) enum Denial {
     /// A bucket of the key is short.
     Short(Shortfall),
+    /// The rate learned from the provider's answers doesn't admit the request. A dimension is given by its
+    /// column.
+    Paced { column: Option<usize>, wait: Wait },
     /// The key cools down; the request fits at this time.
     CoolingDown(Wait),
     /// Other requests wait before this one.
@@ -42,6 +45,9 @@ impl Denial {
         let (code, dimension, need) = match self {
             Self::OthersWaiting(_) => (Code::OthersWaiting, None, None),
             Self::CoolingDown(_) => (Code::CoolingDown, None, None),
+            Self::Paced { column, .. } => {
+                (Code::LearnedLimit, column.and_then(Dimension::of_column), None)
+            }
             Self::Unknown => (Code::UnknownModel, None, None),
             Self::Uncounted => (Code::MissingLimit, plan.refused_dimension(cost, |_| false), None),
             Self::Closed => (Code::Closed, None, None),
@@ -67,6 +73,7 @@ impl Denial {
     pub(crate) fn wait(self) -> Wait {
         match self {
             Self::Short(short) => short.wait,
+            Self::Paced { wait, .. } => wait,
             Self::CoolingDown(wait) | Self::Elsewhere(wait) | Self::OthersWaiting(wait) => wait,
             Self::Away(until) => Wait::At(until),
             Self::Unknown | Self::Uncounted | Self::Closed => Wait::Never,

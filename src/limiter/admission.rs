@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::core::Core;
 use super::entry::{Entry, Locked};
 use super::key_reservation::GrantedKey;
+use super::key_state::KeyState;
 use super::permit::Permit;
 use crate::answer::error::Refused;
 use crate::event::Event;
@@ -22,16 +23,21 @@ pub(super) enum Answer {
 }
 
 /// Reserves if a quick check shows that the cost fits. If the request has default limits, the key must
-/// follow them, or a quota must cover it. `None` means only that the slow path has to decide.
+/// follow them, or a quota must cover it. If a provider answers the request, it must have confirmed the
+/// key's limits. `None` means only that the slow path has to decide.
 #[inline(always)]
 pub(super) fn try_fast(
     entry: Arc<Entry>,
     cost: &Cost,
     default: Option<&Arc<Plan>>,
+    is_answered: bool,
 ) -> Option<Permit> {
-    let follows =
+    let is_followed =
         |plan: &Plan| default.is_none_or(|default| plan.named || plan.has_rules_of(default));
-    reserve_fast(entry, cost, follows, |_| ()).ok()
+    let is_current = |state: &KeyState| {
+        is_followed(state.plan()) && (!is_answered || state.has_confirmed_limits())
+    };
+    reserve_fast(entry, cost, is_current, |_| ()).ok()
 }
 
 /// Reserves or refuses, without waiting.
@@ -48,7 +54,7 @@ pub(super) fn try_one(entry: Arc<Entry>, cost: &Cost) -> Answer {
 fn reserve_fast<T>(
     entry: Arc<Entry>,
     cost: &Cost,
-    is_current: impl FnOnce(&Plan) -> bool,
+    is_current: impl FnOnce(&KeyState) -> bool,
     otherwise: impl FnOnce(Option<Locked<'_>>) -> T,
 ) -> Result<Permit, T> {
     let mut state = entry.lock_fast();
@@ -57,7 +63,7 @@ fn reserve_fast<T>(
         return Err(otherwise(None));
     }
     let now = state.now();
-    if !is_current(state.plan()) || !state.try_reserve_fast(cost, now) {
+    if !is_current(&state) || !state.try_reserve_fast(cost, now) {
         return Err(otherwise(Some(entry.continue_locked(state))));
     }
     if state.take_dirty() {
@@ -77,7 +83,7 @@ fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
     let cost = &*locked.plan().clip_guesses(cost);
     match locked.reserve(cost) {
         Ok(()) => {
-            let (version, holds) = (locked.plan().version, locked.plan().holds);
+            let (version, holds) = (locked.plan().version, locked.has_end());
             let now = locked.now();
             drop(locked);
             Answer::Granted(grant(Arc::clone(entry), version, holds, cost, now))

@@ -54,7 +54,7 @@ impl Builder {
             max_keys: 1_000_000,
             wait_policy: WaitPolicy::new(),
             quantile: 0.9,
-            reduction: Reduction::new(),
+            reduction: Reduction::ADAPTIVE,
             clock: None,
             backend: None,
         }
@@ -160,8 +160,8 @@ impl Builder {
         self
     }
 
-    /// Sets the amount by which a key is reduced when its provider refuses a request, and its recovery.
-    /// Default: to half, and back by a tenth every 30 seconds.
+    /// Sets the reaction to a provider's refusal of a request. Default: the limiter measures the
+    /// provider's limits ([`Reduction::ADAPTIVE`]).
     pub fn reduction(mut self, reduction: Reduction) -> Self {
         self.reduction = reduction;
         self

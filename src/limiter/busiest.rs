@@ -10,7 +10,7 @@ use crate::answer::stats::KeyStats;
 use crate::backend::Backend;
 
 /// The busiest keys of a limiter, and the number of the others.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Busiest {
     /// The keys, busiest first: sorted by the number of waiting requests, then keys that cool down, then by

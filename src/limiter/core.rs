@@ -46,6 +46,8 @@ pub(super) struct Core {
     /// `true` if the limiter is open and keeps its buckets in this process, so that the fast path applies.
     is_fast: AtomicBool,
     arrivals: AtomicU64,
+    /// The number of requests that were queued again after a refusal.
+    retried: AtomicU64,
     versions: AtomicU32,
 }
 
@@ -116,7 +118,8 @@ impl Core {
             denied: Sample::default(),
             closing: Notify::new(),
             closed: AtomicBool::new(false),
-            arrivals: AtomicU64::new(0),
+            arrivals: AtomicU64::new(FIRST_ARRIVAL),
+            retried: AtomicU64::new(0),
             versions: AtomicU32::new(0),
         }
     }
@@ -216,10 +219,22 @@ impl Core {
         self.arrivals.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Returns the next arrival number of a request that the provider refused: before all new requests.
+    #[cfg(feature = "tower")]
+    pub(super) fn next_retry(&self) -> u64 {
+        self.retried.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Returns the next version of plans. A permit of an older version holds nothing of a rule that was
     /// added later.
     pub(super) fn next_version(&self) -> u32 {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Returns whether the answers of providers test the limits. A backend that keeps the buckets decides
+    /// without them.
+    pub(super) fn is_learning(&self) -> bool {
+        self.is_local() && self.reduction.read().is_some_and(|pace| pace.is_adaptive)
     }
 
     pub(super) fn max_waiting(&self) -> usize {
@@ -245,4 +260,12 @@ impl Core {
         hasher.write(key.as_bytes());
         hasher.finish()
     }
+}
+
+/// Arrival numbers of new requests are above this, and those of refused requests below.
+const FIRST_ARRIVAL: u64 = 1 << 48;
+
+/// Returns whether the arrival number is that of a request that the provider has not refused.
+pub(super) fn is_new_arrival(arrival: u64) -> bool {
+    arrival > FIRST_ARRIVAL
 }

@@ -12,11 +12,13 @@ use crate::event::CoolDown;
 use crate::event::Event;
 use crate::event::RateLimited;
 use crate::event::{CapacityUpdate, Ignored};
-use crate::key::adapt::{Adapt, KeyPace, Reduction, is_rate};
+use crate::key::adapt::{Adapt, KeyPace, Reaction, Reduction, is_rate};
 use crate::key::limits::Limits;
 use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 use crate::plan::Pattern;
 use crate::provider::LimitReading;
+#[cfg(feature = "tower")]
+use crate::quota::Cost;
 use crate::quota::{Key, Limit, Window};
 use crate::timestamp::Timestamp;
 
@@ -67,7 +69,8 @@ impl Feedback<'_> {
     ///
     /// A refusal [until a reset](RateLimited::until_reset) only starts a cool-down.
     pub fn rate_limited(&self, key: &str, refusal: &RateLimited) {
-        self.refuse(key, refusal, |_| {});
+        let key_pace = self.key_pace(key);
+        self.refuse(key, |adapt, limits, now| adapt.refuse(limits, refusal, key_pace, now));
     }
 
     /// Learns the limits of a key from a response's headers, unless you have set a quota for it.
@@ -264,19 +267,39 @@ impl Feedback<'_> {
     }
 
     /// Reports a refusal as [`rate_limited`](Self::rate_limited) does, in place of a hold: no request
-    /// is sent in between.
+    /// is sent in between. The refusal of a request of a known cost tests the limits.
     #[cfg(feature = "tower")]
     pub(crate) fn rate_limited_after_hold(
         &self,
         hold: Option<Hold>,
         key: &str,
         refusal: &RateLimited,
+        cost: Option<&Cost>,
     ) {
-        self.refuse(key, refusal, |state| {
+        let cost = cost.filter(|_| self.shared.core.is_learning() && !refusal.until_reset);
+        let key_pace = self.key_pace(key);
+        self.refuse(key, |adapt, limits, now| {
             if let Some(Hold { before, until }) = hold {
-                state.adapt(|adapt, _, _| adapt.move_cool_down(until, before));
+                adapt.move_cool_down(until, before);
+            }
+            match cost {
+                Some(cost) => adapt.on_refused(limits, refusal, cost, now),
+                None => adapt.refuse(limits, refusal, key_pace, now),
             }
         });
+    }
+
+    /// Returns whether refusals of a key are answered by its pace: the provider has accepted a request of
+    /// it in the last minutes.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_paced(&self, key: &str) -> bool {
+        self.with(key, |state| state.is_paced()).unwrap_or(false)
+    }
+
+    /// Returns whether a refusal without a delay holds back the whole key until its pace admits requests.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_learning(&self) -> bool {
+        self.shared.core.is_learning()
     }
 
     fn with<T>(&self, key: &str, change: impl FnMut(&mut Locked<'_>) -> T) -> Option<T> {
@@ -289,15 +312,10 @@ impl Feedback<'_> {
         KeyPace { pace: *core.reduction.read(), spread_part: core.hash(key) & 0xffff }
     }
 
-    /// Applies a refusal, with a change to the key immediately before.
-    fn refuse(&self, key: &str, refusal: &RateLimited, before: impl Fn(&mut Locked<'_>)) {
-        let key_pace = self.key_pace(key);
+    /// Applies a refusal, and reports the reaction.
+    fn refuse(&self, key: &str, react: impl Fn(&mut Adapt, &mut Limits, Timestamp) -> Reaction) {
         let refused = self.with(key, |state| {
-            before(state);
-            let refuse = |adapt: &mut Adapt, limits: &mut Limits, now: Timestamp| {
-                adapt.refuse(limits, refusal, key_pace, now)
-            };
-            let reaction = state.adapt_and_record(refuse);
+            let reaction = state.adapt_and_record(&react);
             (state.key().clone(), state.capacity(), reaction)
         });
         let Some((reduced_key, capacity, reaction)) = refused else { return };

@@ -96,10 +96,10 @@ impl Limiter {
     /// waits. `None` means that the slow path has to decide.
     #[cfg(feature = "tower")]
     #[inline]
-    pub(crate) fn try_fast(&self, key: &str, cost: &Cost) -> Option<Permit> {
+    pub(crate) fn try_fast(&self, key: &str, cost: &Cost, is_answered: bool) -> Option<Permit> {
         let hash = self.shared.core.hash(key);
         let entry = self.shared.table.shard(hash).find(hash, key)?;
-        admission::try_fast(entry, cost, None)
+        admission::try_fast(entry, cost, None, is_answered)
     }
 
     /// Waits until the cost fits and reserves it. Requests for one key are granted in order of arrival.

@@ -24,6 +24,8 @@ pub struct Permit {
     /// `true` if the limiter has something to do when the permit ends.
     is_open: bool,
     is_ended: bool,
+    /// `true` if the provider's answer is used to test the limits of the first key.
+    is_tested: bool,
 }
 
 /// The end of a permit.
@@ -73,7 +75,7 @@ impl PermitDetails {
 impl Permit {
     #[inline]
     pub(super) fn new(first: GrantedKey, cost: Cost, granted_at: Timestamp, is_open: bool) -> Self {
-        Self { first, details: None, cost, granted_at, is_open, is_ended: false }
+        Self { first, details: None, cost, granted_at, is_open, is_ended: false, is_tested: false }
     }
 
     pub(super) fn of_reservations(
@@ -82,7 +84,7 @@ impl Permit {
         cost: Cost,
         granted_at: Timestamp,
     ) -> Self {
-        let KeyReservations { mut by_key, is_open } = reservations;
+        let KeyReservations { mut by_key, is_open, is_tested } = reservations;
         let KeyReservation { key: first, reserved } = by_key.remove(0);
         let others = by_key;
         let is_single = others.is_empty() && remote.is_none();
@@ -94,7 +96,7 @@ impl Permit {
         let details = (!is_single).then(|| {
             Box::new(PermitDetails { reserved, others, remote, ..PermitDetails::default() })
         });
-        Self { first, details, cost, granted_at, is_open, is_ended: false }
+        Self { first, details, cost, granted_at, is_open, is_ended: false, is_tested }
     }
 
     /// Returns the reserved cost, with estimates clipped to the amounts that the limits can hold. For
@@ -188,6 +190,14 @@ impl Permit {
                 theirs = limit.theirs,
                 "the provider's limit is below the quota's"
             );
+        }
+    }
+
+    /// Reports that the provider has accepted the request, which tests the limits of the first key.
+    #[cfg(feature = "tower")]
+    pub(crate) fn accepted(&self) {
+        if self.is_tested {
+            self.first.entry.lock().on_accepted(self.granted_at);
         }
     }
 

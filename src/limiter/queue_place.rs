@@ -1,5 +1,6 @@
 use std::task::Waker;
 
+use super::core::is_new_arrival;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocker, Scopes};
 use crate::answer::error::AcquireError;
@@ -41,7 +42,8 @@ impl QueuePlace {
         let waiting = locked.waiting();
         let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
         // While a request asks a backend, it is the first in the queue.
-        if waiting >= most.max(usize::from(!core.is_local())) {
+        let is_new = arrival.is_none_or(is_new_arrival);
+        if is_new && waiting >= most.max(usize::from(!core.is_local())) {
             return Err(AcquireError::QueueFull { key: locked.key().clone(), waiting });
         }
         let turn = request.turn(arrival.unwrap_or_else(|| core.next_arrival()));

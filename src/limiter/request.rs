@@ -36,6 +36,8 @@ pub(super) struct Request {
     pub(super) deadline: Option<Timestamp>,
     /// The largest number of requests to wait behind.
     pub(super) max_waiting: Option<usize>,
+    /// `true` if a provider answers the request, and its answers are reported.
+    pub(super) is_answered: bool,
     /// `true` if a refusal has to carry the levels of the keys.
     pub(super) with_levels: bool,
     /// The arrival number of a request that has to arrive again because a key was retired.
@@ -67,6 +69,7 @@ impl Request {
             metadata: None,
             deadline: None,
             max_waiting: None,
+            is_answered: false,
             with_levels: false,
             arrival: None,
             own_standing: None,
@@ -175,6 +178,10 @@ impl Request {
         }
         if let Some(plan) = self.default_plan() {
             scopes.apply_default_limits(plan, self.core());
+        }
+        if self.is_answered && self.core().is_learning() {
+            let can_wait = self.deadline.is_none_or(|deadline| deadline > scopes.now());
+            scopes.get_mut(0).start_learning(can_wait);
         }
         Some(scopes)
     }

@@ -201,21 +201,25 @@ impl<'a> Scopes<'a> {
 
     /// Reserves the cost under every key.
     pub(super) fn commit(&mut self, cost: &Cost) -> KeyReservations {
-        let mut reservations = KeyReservations { by_key: self.by_key(), is_open: false };
+        let mut reservations = KeyReservations {
+            by_key: self.by_key(),
+            is_open: false,
+            is_tested: self.locked[0].is_learning(),
+        };
         for (scope, reservation) in self.locked.iter_mut().zip(&mut reservations.by_key) {
             let clipped = scope.plan().clip_guesses(cost);
             scope.commit(&clipped);
             if let Cow::Owned(clipped) = clipped {
                 reservation.reserved = Some(Box::new(clipped));
             }
-            reservations.is_open |= scope.plan().holds;
+            reservations.is_open |= scope.has_end();
         }
         reservations
     }
 
     /// Returns the reservations of a permit whose buckets a backend keeps.
     pub(super) fn remote_reservations(&self) -> KeyReservations {
-        KeyReservations { by_key: self.by_key(), is_open: true }
+        KeyReservations { by_key: self.by_key(), is_open: true, is_tested: false }
     }
 
     /// Returns the cost with its estimates clipped to the amounts that all keys can hold.

@@ -134,7 +134,8 @@ impl Reading {
         let delay = profile.retry_delay(&no_headers, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
         if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
-            self.guard.report_refusal(delay, class, error.dimension(), None);
+            let is_overloaded = is_overload_in_band(error);
+            self.guard.report_refusal(delay, class, error.dimension(), is_overloaded, None);
         }
     }
 }
@@ -162,6 +163,12 @@ pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
     names.into_iter().flatten().any(|name| REFUSALS.contains(&name))
 }
 
+/// Returns `true` if an error in a stream corresponds to a 503 or 529.
+fn is_overload_in_band(error: &ApiError) -> bool {
+    let names = [error.code(), error.kind()];
+    names.into_iter().flatten().any(|name| OVERLOADS.contains(&name))
+}
+
 /// Returns `true` if the body isn't compressed.
 pub(super) fn is_plain(headers: &HeaderMap) -> bool {
     encoding(headers).is_none()
@@ -172,6 +179,8 @@ fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
     let encoding = headers.get(http::header::CONTENT_ENCODING)?;
     (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(encoding)
 }
+
+const OVERLOADS: &[&str] = &["503", "529", "server_is_overloaded", "overloaded_error"];
 
 const REFUSALS: &[&str] = &[
     "429",

@@ -53,7 +53,8 @@ impl Refusal {
         let since = guard.now() - answered_at;
         let dimension = ApiError::read(&body).and_then(|error| error.dimension());
         let delay = delay.map(|delay| delay.saturating_sub(since));
-        guard.report_refusal(delay, class, dimension, hold);
+        let is_overloaded = status != StatusCode::TOO_MANY_REQUESTS;
+        guard.report_refusal(delay, class, dimension, is_overloaded, hold);
     }
 }
 

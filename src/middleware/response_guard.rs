@@ -8,7 +8,7 @@ use tracing::Span;
 use super::actual_cost::ActualCost;
 use super::classify::Classified;
 use super::journey::Journey;
-use super::reading::Reading;
+use super::reading::{Reading, is_refusal};
 use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::settings::Settings;
@@ -31,6 +31,8 @@ pub struct ResponseGuard {
     /// `true` if the output of the response is used to predict that of later requests.
     learns_output: bool,
     sent: bool,
+    /// `true` once an answer has shown whether the provider accepted the request.
+    is_judged: bool,
     charged: Option<Cost>,
     /// The number of tokens that the response headers state as charged.
     charged_tokens: Option<u64>,
@@ -66,6 +68,7 @@ impl ResponseGuard {
             terms: classified.terms,
             learns_output: classified.guess.is_some(),
             sent: false,
+            is_judged: false,
             charged: None,
             charged_tokens: None,
             charged_later: None,
@@ -149,6 +152,10 @@ impl ResponseGuard {
             permit.observe(&limits);
         }
         self.charged_tokens = profile.charged_in_head(headers);
+        self.is_judged = true;
+        if let Some(permit) = self.permit.as_ref().filter(|_| is_accepted(status)) {
+            permit.accepted();
+        }
         Reading::new(self, profile, status, headers)
     }
 
@@ -158,6 +165,7 @@ impl ResponseGuard {
         delay: Option<Duration>,
         class: Class,
         dimension: Option<Dimension>,
+        is_overloaded: bool,
         hold: Option<Hold>,
     ) {
         let mut refusal = RateLimited::new(delay);
@@ -167,9 +175,10 @@ impl ResponseGuard {
         if class == Class::UntilReset {
             refusal = refusal.until_reset();
         }
-        refusal.dimension = dimension;
+        (refusal.dimension, refusal.is_overloaded) = (dimension, is_overloaded);
         let _inside = self.span().map(Span::entered);
-        self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &refusal);
+        let cost = self.permit.as_ref().map(Permit::cost);
+        self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &refusal, cost);
     }
 
     /// Holds all requests of the key for this long, or until [`release_hold`](Self::release_hold).
@@ -246,6 +255,9 @@ impl ResponseGuard {
         if !self.sent {
             return permit.release();
         }
+        if !self.is_judged {
+            permit.accepted();
+        }
         let later = || self.charged_later.as_ref().and_then(ActualCost::cost);
         let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));
         let charge = self.charged.take().or_else(later).or_else(in_head);
@@ -277,6 +289,11 @@ impl fmt::Debug for ResponseGuard {
             .field("sent", &self.sent)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns `true` if the status shows that the request was within the provider's limits.
+fn is_accepted(status: StatusCode) -> bool {
+    status.as_u16() < 500 && !is_refusal(status)
 }
 
 /// Returns the charge of a response that was truncated after it had stated this usage. The output that

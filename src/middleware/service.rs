@@ -48,11 +48,12 @@ impl<S, C, O> RateLimitService<S, C, O> {
     where
         S: Service<Request> + Clone,
         C: Classify<Request>,
+        O: Observe<S::Response>,
     {
         let mut classified = self.read(&request);
         let ask_deadline = self.complete(&mut classified);
         let record = Record::start(&self.shared.limiter, &classified);
-        let Some(permit) = self.try_fast(&classified) else {
+        let Some(permit) = self.try_fast(&classified, self.is_answered::<Request>()) else {
             let deadline = self.deadline(&classified, ask_deadline);
             return self.send_or_queue(request, classified, record, deadline);
         };
@@ -70,15 +71,26 @@ impl<S, C, O> RateLimitService<S, C, O> {
     ) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
+        O: Observe<S::Response>,
     {
         self.open = false;
         let record = Record::start(&self.shared.limiter, &classified);
-        let Some(permit) = self.try_fast(&classified) else {
+        let Some(permit) = self.try_fast(&classified, self.is_answered::<Request>()) else {
             return self.send_or_queue(request, classified, record, deadline);
         };
         self.end_turn();
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
+    }
+
+    /// Returns whether a provider answers the requests, and its answers are reported to the limiter.
+    #[inline]
+    fn is_answered<Request>(&self) -> bool
+    where
+        S: Service<Request>,
+        O: Observe<S::Response>,
+    {
+        O::KEEPS_GUARD && !self.shared.options.is_server_mode
     }
 
     /// Ends the gate's turn, after the request has arrived.
@@ -91,9 +103,9 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     /// Reserves the cost of a request with one key, if it fits now. Nearly every request takes this path.
     #[inline]
-    fn try_fast(&self, classified: &Classified) -> Option<Permit> {
+    fn try_fast(&self, classified: &Classified, is_answered: bool) -> Option<Permit> {
         let [key] = &classified.keys[..] else { return None };
-        self.shared.limiter.try_fast(key.as_str(), &classified.cost)
+        self.shared.limiter.try_fast(key.as_str(), &classified.cost, is_answered)
     }
 
     /// Sends the request if it is admitted immediately, and queues it otherwise.
@@ -107,8 +119,10 @@ impl<S, C, O> RateLimitService<S, C, O> {
     ) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
+        O: Observe<S::Response>,
     {
         let acquire = self.acquire(&classified, deadline);
+        let acquire = acquire.answered_by_provider(self.is_answered::<Request>());
         let acquire = acquire.with_arrival(self.gate.as_ref().and_then(Gate::take_turn));
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         let response = ResponseFuture::arrive(acquire, inner, request, classified, record, shared);
@@ -173,13 +187,20 @@ impl<S, C, O> RateLimitService<S, C, O> {
 }
 
 impl<S: Clone, C, O> RateLimitService<S, C, O> {
-    /// Queues another attempt of a request.
-    pub(super) fn queue_attempt(
+    /// Queues another attempt of a request; in front of new ones if the provider refused it.
+    pub(super) fn queue_attempt<Request>(
         &self,
         classified: &Classified,
         deadline: Option<Timestamp>,
-    ) -> Result<Arrival, AcquireError> {
-        let mut acquire = self.acquire(classified, deadline);
+        is_refused: bool,
+    ) -> Result<Arrival, AcquireError>
+    where
+        S: Service<Request>,
+        O: Observe<S::Response>,
+    {
+        let acquire = self.acquire(classified, deadline);
+        let acquire = acquire.answered_by_provider(self.is_answered::<Request>());
+        let mut acquire = if is_refused { acquire.after_refusal() } else { acquire };
         match acquire.arrive() {
             Some(granted) => granted.map(Arrival::Granted),
             None => Ok(Arrival::Queued(Box::new(acquire))),
@@ -199,6 +220,12 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
     {
         let (inner, shared) = (self.inner.clone(), Arc::clone(&self.shared));
         ResponseFuture::from_arrival(arrival, inner, request, classified, shared)
+    }
+
+    /// Returns whether the pace of a request's key answers refusals.
+    pub(super) fn is_paced(&self, classified: &Classified) -> bool {
+        let key = classified.keys.first();
+        key.is_some_and(|key| self.shared.limiter.feedback().is_paced(key.as_str()))
     }
 
     pub(super) fn judge(&self) -> &O {

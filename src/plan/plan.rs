@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) id: u32,
     /// `true` if permits hold an amount until they end.
     pub(crate) holds: bool,
+    /// `true` if the limits are built in, for a tier that may not be the account's.
+    pub(crate) is_built_in: bool,
     /// `true` if a quota covers the key.
     pub(crate) known: bool,
     /// `true` if the quota is in the registry and not a default.
@@ -74,12 +76,14 @@ impl Plan {
             output: least(&rules, &Dimension::OutputTokens),
         };
         let (known, named, reserved, is_strict, given) = (true, true, false, true, None);
+        let is_built_in = false;
         Self {
             rules,
             since,
             version,
             id,
             holds,
+            is_built_in,
             known,
             named,
             reserved,
@@ -97,6 +101,11 @@ impl Plan {
     pub(crate) fn unknown(quota: &Quota, id: u32, version: u32) -> Self {
         let plan = Self::new(quota, None, Margin::NONE, id, version);
         Self { known: false, ..plan.unnamed().lenient() }
+    }
+
+    /// Returns the plan of a quota that is built in.
+    pub(crate) fn built_in(self) -> Self {
+        Self { is_built_in: true, ..self }
     }
 
     /// Returns the plan without refusals of costs in dimensions without a limit.

@@ -111,6 +111,7 @@ impl QuotaRegistry {
             if self.built_in.named(pattern).is_none() {
                 let origin = QuotaOrigin::Configured;
                 let entry = self.entry(pattern, &quota, Some(profile), origin, version);
+                let entry = entry.built_in();
                 self.built_in.insert(pattern, entry);
             }
         }
@@ -277,6 +278,12 @@ impl QuotaRegistry {
 }
 
 impl RegisteredQuota {
+    /// Returns the entry of a built-in quota.
+    fn built_in(mut self) -> Self {
+        self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).built_in());
+        self
+    }
+
     /// Returns the entry for keys that no quota names.
     fn unnamed(mut self) -> Self {
         self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).unnamed());

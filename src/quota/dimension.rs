@@ -43,6 +43,18 @@ impl Dimension {
         }
     }
 
+    /// Returns the dimension of a [`column`](Self::column); `None` for custom dimensions.
+    pub(crate) const fn of_column(column: usize) -> Option<Self> {
+        match column {
+            0 => Some(Self::Requests),
+            1 => Some(Self::Tokens),
+            2 => Some(Self::InputTokens),
+            3 => Some(Self::OutputTokens),
+            4 => Some(Self::Concurrency),
+            _ => None,
+        }
+    }
+
     /// Returns the name in events, errors, metrics and configuration: `requests`, `tokens`,
     /// `input_tokens`, `output_tokens`, `concurrency`, or the custom name.
     pub fn as_str(&self) -> &str {

@@ -17,3 +17,5 @@ mod provider;
 mod replay;
 #[cfg(all(feature = "metrics", feature = "tower"))]
 mod telemetry;
+#[cfg(feature = "tower")]
+mod wrong_limits;

@@ -18,7 +18,7 @@ use super::error::Problem;
 use super::fields::{Fields, HumanDuration, MarginFields, TextOrMap, UnknownKeyName};
 use super::tree::{FieldPath, Node};
 use super::value::RetryConfig;
-use crate::limiter::UnknownKey;
+use crate::limiter::{Reduction, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
 
@@ -47,7 +47,8 @@ impl<'a> Check<'a> {
         let quotas = fields.quotas.map(|quotas| self.quotas(&quotas.0)).unwrap_or_default();
         let unknown_key = self.unknown_key(fields.unknown_key);
         let waiting = fields.waiting.unwrap_or_default();
-        let reduction = self.reduction(&fields.reduction.unwrap_or_default());
+        let reduction = fields.reduction.as_ref();
+        let reduction = reduction.map_or(Reduction::ADAPTIVE, |fields| self.reduction(fields));
         let attempts = fields.retry.unwrap_or_default().attempts;
         let margin = fields.margin.unwrap_or_default();
         Config {

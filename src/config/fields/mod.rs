@@ -120,7 +120,6 @@ impl Fields {
         let allow = || TextOrMap::Text(UnknownKeyName::Allow);
         self.unknown_key.get_or_insert_with(allow);
         self.waiting.get_or_insert_default();
-        self.reduction.get_or_insert_default();
         self.retry.get_or_insert_default();
         self.margin.get_or_insert_default();
         self.share.get_or_insert(1.0);

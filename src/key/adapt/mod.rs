@@ -5,8 +5,8 @@
 //! the changes to report. New kinds of evidence belong here.
 
 mod headers;
-#[allow(dead_code, unused_imports, reason = "not used by the limiter yet")]
-pub(crate) mod pacing;
+mod learning;
+mod pacing;
 mod rates;
 mod reduced;
 mod reduction;
@@ -18,6 +18,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 pub(crate) use headers::LowerLimit;
+use pacing::Controller;
 pub(crate) use rates::{capacity, is_rate};
 use rates::{drain_rates, has_rate_of, in_proportion, reduced_to};
 pub(crate) use reduced::{Reduced, Step};
@@ -37,7 +38,12 @@ use crate::timestamp::{Timestamp, nanos};
 pub(crate) struct Adapt {
     /// The end of the last cool-down. No request is admitted before.
     pub(crate) cooling_until: Timestamp,
+    /// The time of the first refusal since the provider last accepted a request.
+    refused_since: Option<Timestamp>,
+    /// The time of the last request while the limits are tested.
+    sent_at: Timestamp,
     reduced: Option<Box<Reduced>>,
+    controller: Option<Box<Controller>>,
     trace: Option<Box<Trace>>,
 }
 
@@ -61,13 +67,14 @@ impl Adapt {
     /// Returns whether the key neither cools down nor stays reduced when it is next used.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let is_whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
-        self.cooling_until <= now && is_whole
+        let is_unused = self.controller.is_none() || now - self.sent_at > LEARNED_FOR;
+        self.cooling_until <= now && is_whole && is_unused
     }
 
     /// Returns whether requests are admitted as if there were no evidence.
     #[inline]
     pub(crate) fn is_open(&self, now: Timestamp) -> bool {
-        self.reduced.is_none() && self.cooling_until <= now
+        self.reduced.is_none() && self.controller.is_none() && self.cooling_until <= now
     }
 
     /// Returns whether remaining amounts are compared with those of headers.
@@ -92,7 +99,7 @@ impl Adapt {
         at: Timestamp,
     ) -> Result<(), Shortfall> {
         let Some(reduced) = self.reduced.as_deref() else {
-            return engine::check(&limits.plan.rules, &limits.buckets, cost, at);
+            return self.check_enforced(limits, cost, at);
         };
         match self.recovered(limits, at) {
             None => reduced.check(&limits.plan.rules, &limits.buckets, cost, at),
@@ -110,6 +117,9 @@ impl Adapt {
         self.cooling_until = self.cooling_until.saturating_sub(back);
         if let Some(reduced) = &mut self.reduced {
             reduced.rebase(back);
+        }
+        if let Some(controller) = &mut self.controller {
+            controller.rebase(back);
         }
         if let Some(trace) = &mut self.trace {
             trace.rebase(back);
@@ -319,6 +329,9 @@ impl Adapt {
         drain_rates(limits, named, until);
     }
 }
+
+/// The time for which what was learned of an idle key is kept.
+const LEARNED_FOR: Duration = Duration::from_secs(3_600);
 
 /// The assumed age of a request whose time of sending isn't known.
 const LATENCY: Duration = Duration::from_secs(10);

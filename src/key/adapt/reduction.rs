@@ -24,13 +24,22 @@ pub struct Reduction {
     recovery_factor: f64,
     spread: Duration,
     is_on: bool,
+    is_adaptive: bool,
 }
 
 impl Reduction {
     /// No reduction: a refusal only cools its key down, for exactly the delay that the provider states.
     pub const OFF: Self = Self { is_on: false, ..Self::new() };
 
-    /// Creates the default reduction: to half, and back by a tenth every 30 seconds.
+    /// No fixed factor: the limiter measures the provider's limits by its answers, and holds requests to
+    /// what it has measured. The default of a limiter.
+    ///
+    /// It applies to requests that a provider answers: those of client layers. Refusals that are
+    /// [reported](crate::limiter::Feedback::rate_limited) otherwise, and updates of other programs, reduce
+    /// limits as [`new`](Self::new) does.
+    pub const ADAPTIVE: Self = Self { is_adaptive: true, ..Self::new() };
+
+    /// Creates a reduction by a fixed factor: to half, and back by a tenth every 30 seconds.
     pub const fn new() -> Self {
         Self {
             factor: 0.5,
@@ -38,6 +47,7 @@ impl Reduction {
             recovery_factor: 1.1,
             spread: Duration::from_millis(500),
             is_on: true,
+            is_adaptive: false,
         }
     }
 
@@ -74,7 +84,7 @@ impl Reduction {
         let within = |value: f64, least: u32, most: u32| {
             millionths(value).filter(|parts| (least..=most).contains(parts))
         };
-        let Self { factor, interval, recovery_factor, spread, is_on } = self;
+        let Self { factor, interval, recovery_factor, spread, is_on, is_adaptive } = self;
         let factor = within(factor, 1, ONE - 1)
             .ok_or_else(|| wrong("reduction factor", factor.to_string(), "above 0 and below 1"))?;
         let recovery = within(recovery_factor, 1_010_000, 1_000 * ONE).ok_or_else(|| {
@@ -83,14 +93,14 @@ impl Reduction {
         if interval < Duration::from_secs(1) {
             return Err(wrong("recovery interval", format!("{interval:?}"), "of at least 1s"));
         }
-        let pace = Pace { factor, interval, recovery, spread };
+        let pace = Pace { factor, interval, recovery, spread, is_adaptive };
         Ok(is_on.then_some(pace))
     }
 }
 
 impl Default for Reduction {
     fn default() -> Self {
-        Self::new()
+        Self::ADAPTIVE
     }
 }
 
@@ -101,6 +111,8 @@ pub(crate) struct Pace {
     pub(crate) interval: Duration,
     recovery: u32,
     pub(crate) spread: Duration,
+    /// `true` if the limiter measures the provider's limits.
+    pub(crate) is_adaptive: bool,
 }
 
 /// The pace of a limiter, with its part of the spread for one key.

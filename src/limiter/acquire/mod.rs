@@ -151,6 +151,20 @@ impl Acquire {
         self
     }
 
+    /// Marks a request that a provider answers: its answers test the limits of the first key.
+    #[cfg(feature = "tower")]
+    pub(crate) fn answered_by_provider(mut self, is_answered: bool) -> Self {
+        self.request.is_answered = is_answered;
+        self
+    }
+
+    /// Puts a request that the provider refused before all new requests.
+    #[cfg(feature = "tower")]
+    pub(crate) fn after_refusal(mut self) -> Self {
+        self.request.arrival = Some(self.request.core().next_retry());
+        self
+    }
+
     /// Sets the arrival number of a request that takes the turn of its service's gate.
     #[cfg(any(feature = "tower", shuttle))]
     pub(crate) fn with_arrival(mut self, arrival: Option<u64>) -> Self {
@@ -246,7 +260,8 @@ impl Acquire {
     #[inline]
     fn try_fast(&mut self) -> Option<Permit> {
         let key_ref = self.request.fast_key()?;
-        admission::try_fast(key_ref.find()?, &self.request.cost, key_ref.default_plan.as_ref())
+        let Request { cost, is_answered, .. } = &self.request;
+        admission::try_fast(key_ref.find()?, cost, key_ref.default_plan.as_ref(), *is_answered)
     }
 
     fn reserve_now(&mut self) -> Result<Permit, Refused> {

@@ -49,6 +49,55 @@ impl KeyState {
         changed
     }
 
+    /// Returns whether a provider's answers have confirmed the limits.
+    #[inline]
+    pub(in crate::limiter) fn has_confirmed_limits(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// Starts to test the limits by a provider's answers, unless they are confirmed. Requests that can't wait
+    /// aren't held back until something is known: their limits count as confirmed until a refusal.
+    pub(in crate::limiter) fn start_learning(&mut self, can_wait: bool) {
+        let now = self.now();
+        if !can_wait && !self.is_learning() {
+            self.is_confirmed = true;
+        }
+        if !self.is_confirmed {
+            let Self { limits, extra, .. } = self;
+            extra.get_or_insert_default().adapt.start_learning(limits, now);
+        }
+    }
+
+    /// Returns whether the limiter has something to do when a reservation ends.
+    #[inline]
+    pub(in crate::limiter) fn has_end(&self) -> bool {
+        self.limits.plan.holds || self.is_learning()
+    }
+
+    /// Returns whether the limits are being tested by a provider's answers.
+    #[inline]
+    pub(in crate::limiter) fn is_learning(&self) -> bool {
+        self.evidence().is_some_and(Adapt::is_learning)
+    }
+
+    /// Returns whether the pace answers refusals: the provider has accepted a request in the last minutes.
+    #[cfg(feature = "tower")]
+    pub(in crate::limiter) fn is_paced(&self) -> bool {
+        self.evidence().is_some_and(|adapt| adapt.is_paced(self.now()))
+    }
+
+    /// Learns from a request that the provider accepted.
+    pub(in crate::limiter) fn on_accepted(&mut self, sent_at: Timestamp) {
+        let now = self.now();
+        let Some(extra) = &mut self.extra else { return };
+        extra.adapt.on_accepted(sent_at, now);
+        if extra.adapt.take_confirmed(now) {
+            self.is_confirmed = true;
+            self.wake_all();
+        }
+        self.notify_change();
+    }
+
     /// Returns the evidence, if the key may have some.
     pub(in crate::limiter) fn evidence(&self) -> Option<&Adapt> {
         self.extra.as_ref().map(|extra| &extra.adapt)

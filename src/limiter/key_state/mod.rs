@@ -36,6 +36,8 @@ use crate::timestamp::Timestamp;
 pub(super) struct KeyState {
     limits: Limits,
     time: Timeline,
+    /// `true` once a provider's answers have confirmed the limits, until it refuses a request.
+    is_confirmed: bool,
     /// `None` while the key has nothing but its limits, as most keys do.
     extra: Option<Box<ExtraState>>,
 }
@@ -86,7 +88,12 @@ impl ExtraState {
 impl KeyState {
     /// Creates the state of an unused key.
     pub(super) fn new(plan: Arc<Plan>) -> Self {
-        Self { limits: Limits::new(plan), time: Timeline::default(), extra: None }
+        Self {
+            limits: Limits::new(plan),
+            time: Timeline::default(),
+            is_confirmed: false,
+            extra: None,
+        }
     }
 
     /// Moves to a reading of the clock and returns the time to use, which doesn't run back unless the

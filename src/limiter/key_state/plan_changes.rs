@@ -20,6 +20,7 @@ impl KeyState {
     /// Changes to another plan and ends a reduction.
     pub(in crate::limiter) fn follow(&mut self, plan: Arc<Plan>) {
         let now = self.now();
+        self.is_confirmed = false;
         let Self { limits, extra, .. } = self;
         let Some(extra) = extra else {
             *limits = limits.carried(plan, now);
@@ -34,6 +35,7 @@ impl KeyState {
             journal.hold_for_others(limits);
         }
         extra.adapt.restart_trace(limits, now);
+        extra.adapt.restart_learning(limits, now);
     }
 
     /// Marks the key as known or unknown. `removed_at` is the last arrival number of the requests that
@@ -58,7 +60,7 @@ impl KeyState {
         let limits = self.limits.carried(Arc::clone(plan), self.now());
         let mut extra = self.extra.take();
         let reduction = extra.as_mut().and_then(|extra| extra.adapt.take_reduction());
-        let mut other = Self { limits, time: self.time, extra };
+        let mut other = Self { limits, time: self.time, is_confirmed: self.is_confirmed, extra };
         let value = read(&other);
         self.extra = other.extra.take();
         if let Some(extra) = &mut self.extra {
@@ -95,9 +97,11 @@ impl KeyState {
     /// their usage when they end. `successor` makes the plan that the key then has.
     pub(in crate::limiter) fn reset(&mut self, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
         self.clear(successor);
+        self.is_confirmed = false;
         let now = self.now();
         if let Some(extra) = &mut self.extra {
             extra.adapt.cooling_until = Timestamp::UNIX_EPOCH;
+            extra.adapt.forget_learned();
             extra.journal.iter_mut().for_each(|journal| journal.reset(now));
         }
         self.notify_change();

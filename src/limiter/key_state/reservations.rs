@@ -48,14 +48,23 @@ impl KeyState {
         cost: &Cost,
         at: Timestamp,
     ) -> Result<(), Denial> {
-        let short = self.check_buckets(cost, at).map_err(Denial::Short);
-        match (short, self.check_open(at)) {
+        match (self.check_rates(cost, at), self.check_open(at)) {
             (Err(short), _) if short.wait() == Wait::Never => Err(short),
             (_, Err(Denial::CoolingDown(Wait::At(until)))) => {
-                let then = self.check_buckets(cost, until).err();
-                Err(Denial::CoolingDown(then.map_or(Wait::At(until), |short| short.wait)))
+                let then = self.check_rates(cost, until).err();
+                Err(Denial::CoolingDown(then.map_or(Wait::At(until), Denial::wait)))
             }
             (short, open) => open.and(short),
+        }
+    }
+
+    /// Checks the buckets and the learned rates. Returns the denial with the longer wait.
+    fn check_rates(&self, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
+        let short = self.check_buckets(cost, at).map_err(Denial::Short);
+        let paced = self.evidence().map_or(Ok(()), |adapt| adapt.check_pace(cost, at));
+        match (short, paced) {
+            (Err(short), Err(paced)) if paced.wait() > short.wait() => Err(paced),
+            (short, paced) => short.and(paced),
         }
     }
 
@@ -81,7 +90,11 @@ impl KeyState {
 
     /// Reserves even if the cost doesn't fit.
     pub(in crate::limiter) fn commit(&mut self, cost: &Cost) {
-        self.limits.commit(cost, self.now());
+        let now = self.now();
+        self.limits.commit(cost, now);
+        if let Some(extra) = &mut self.extra {
+            extra.adapt.on_sent(&mut self.limits, cost, now);
+        }
         self.record(|journal, limits, now| journal.reserved(limits, cost, now));
     }
 
@@ -94,6 +107,9 @@ impl KeyState {
     /// Ends a reservation. `charged` is `None` for a request that was never sent.
     pub(in crate::limiter) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
         self.limits.end(granted, charged, self.now());
+        if let Some(extra) = &mut self.extra {
+            extra.adapt.on_end(granted.cost, granted.at, charged.is_some());
+        }
         self.record(|journal, limits, now| journal.ended(limits, granted, charged, now));
         self.notify_change();
     }

@@ -27,6 +27,8 @@ pub struct Judging<B: Body<Data = Bytes>> {
     read_limit: Option<usize>,
     /// The end of reading ahead, when the verdict is based on the bytes read so far.
     timeout: Option<Sleep>,
+    /// `true` if the limiter holds back the key after any refusal, and not only after one with a delay.
+    is_paced: bool,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
@@ -54,7 +56,8 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let end = [error_end, deadline].into_iter().flatten().min();
         let timeout = end.map(|end| limiter.sleep_until(end));
         let read_limit = (!is_success).then_some(LONGEST_AHEAD);
-        Judged::Judging(Self { response, profile, answered_at, read_limit, timeout })
+        let is_paced = limiter.feedback().is_learning();
+        Judged::Judging(Self { response, profile, answered_at, read_limit, timeout, is_paced })
     }
 
     /// Completes when enough of the body has been read, or at the end of the time for it.
@@ -91,9 +94,15 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         }
         let delay = |body| nonzero(self.profile.retry_delay(headers, body, self.answered_at));
         match is_refusal(*status) {
-            true => verdict(class, delay(body).map(|_| Duration::ZERO)),
+            true => verdict(class, self.delay_after_refusal(class, delay(body))),
             false => verdict(class, delay(b"").filter(|delay| *delay <= LONGEST_DELAY)),
         }
+    }
+
+    /// Returns the delay of a refused request: zero if the limiter holds back the whole key.
+    fn delay_after_refusal(&self, class: Class, stated: Option<Duration>) -> Option<Duration> {
+        let is_held = stated.is_some() || (self.is_paced && class == Class::Transient);
+        is_held.then_some(Duration::ZERO)
     }
 
     fn judge_in_band(&self, error: &ApiError) -> Verdict {
@@ -102,7 +111,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let delay =
             || nonzero(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
         match is_refusal_in_band(error) {
-            true => verdict(class, delay().map(|_| Duration::ZERO)),
+            true => verdict(class, self.delay_after_refusal(class, delay())),
             false => verdict(class, None),
         }
     }

@@ -124,7 +124,7 @@ where
     fn pause(&mut self, delay: Option<Duration>) -> Option<Stage<S, Request, C, O>> {
         let wait = delay.unwrap_or_else(|| backoff(self.retries));
         if wait.is_zero() {
-            return self.resend();
+            return self.resend(true);
         }
         let limiter = self.service.limiter();
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
@@ -136,19 +136,23 @@ where
     /// Sends the next attempt after a pause, or returns the last result if the limiter was closed
     /// meanwhile.
     pub(super) fn on_pause_end(&mut self) -> NextStep<S, Request, C, O> {
-        match self.resend() {
+        match self.resend(false) {
             Some(stage) => NextStep::Stage(stage),
             None => self.give_up(),
         }
     }
 
-    /// Queues the next attempt. Returns `None` if the limiter refuses it immediately.
-    fn resend(&mut self) -> Option<Stage<S, Request, C, O>> {
+    /// Queues the next attempt, in front if the limiter holds back the key. Returns `None` if the limiter
+    /// refuses it immediately. A refusal that the key's pace answers costs no retry.
+    fn resend(&mut self, is_held: bool) -> Option<Stage<S, Request, C, O>> {
         let request = self.request.take()?;
         let _entered = self.caller_span.enter();
         let classified = self.service.classify(&request).0;
-        let arrived = self.service.queue_attempt(&classified, self.deadline).ok()?;
-        (self.left, self.retries) = (self.left - 1, self.retries + 1);
+        let is_paced = is_held && self.service.is_paced(&classified);
+        let arrived = self.service.queue_attempt(&classified, self.deadline, is_held).ok()?;
+        if !is_paced {
+            (self.left, self.retries) = (self.left - 1, self.retries + 1);
+        }
         if self.left > 0 {
             self.request = request.replay();
         }

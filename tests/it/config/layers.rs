@@ -139,7 +139,6 @@ fn effective_configuration_shows_origin_of_each_value() {
     assert_eq!(find("store.flush"), ("2s".into(), "TOLLGATE_STORE__FLUSH".into()));
     assert_eq!(find("waiting.max_wait"), ("5s".into(), "--max-wait".into()));
     assert_eq!(find("waiting.max_waiting"), (10_000.into(), "built-in".into()));
-    assert_eq!(find("reduction.recovery_interval"), ("30s".into(), "built-in".into()));
     assert_eq!(find("unknown_key"), ("allow".into(), "built-in".into()));
     assert_eq!(find("share"), (1.0.into(), "built-in".into()));
     let (value, origin) = find("quotas.gpt-4o-mini");

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::pace::Pace;
 use super::send_log::SentRequest;
+use super::units::{MIN_AMOUNT, seconds_between};
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
@@ -219,20 +220,6 @@ impl Column {
         }
     }
 }
-
-/// Returns the seconds from one time to another, 0 if the second is earlier.
-pub(super) fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
-    to.saturating_duration_since(from).as_secs_f64()
-}
-
-/// Returns the first nanosecond at least this many seconds later.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-pub(super) fn seconds_later(from: Timestamp, seconds: f64) -> Timestamp {
-    from.add_nanos((seconds * 1e9).ceil() as u64)
-}
-
-/// Smaller than any cost.
-pub(super) const MIN_AMOUNT: f64 = 1e-9;
 
 /// Seconds after which a pace is back at the measured rate, at most.
 const LONGEST_CYCLE: f64 = 25.0;

@@ -287,6 +287,7 @@ impl Controller {
     }
 
     /// Returns the number of events: refusals that weren't the consequence of an earlier one.
+    #[cfg(test)]
     pub(crate) fn events(&self) -> u64 {
         self.events
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::column::seconds_between;
+use super::units::seconds_between;
 use crate::timestamp::Timestamp;
 
 /// Requests in flight, and the cap on them that refusals taught.

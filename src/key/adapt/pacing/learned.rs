@@ -1,22 +1,9 @@
 use super::controller::Controller;
 use super::in_flight::Cap;
 use super::pace::Pace;
+use crate::answer::learned::LearnedLimit;
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
-
-/// A limit that a provider's answers taught.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LearnedLimit {
-    pub(crate) dimension: Dimension,
-    /// Amount per second; for [`Dimension::Concurrency`], requests in flight.
-    pub(crate) amount: f64,
-    /// The configured amount per second.
-    pub(crate) configured: Option<f64>,
-    /// The time of the event that measured it.
-    pub(crate) measured_at: Timestamp,
-    /// The events that measured it: each one halves the error, down to some percent.
-    pub(crate) events: u32,
-}
 
 impl Controller {
     /// Returns the limits that requests are held to because of the provider's answers, to report and to save.

@@ -22,10 +22,10 @@ mod pace;
 mod pause;
 mod send_log;
 mod slow_start;
+mod units;
 
 pub(crate) use column::ConfiguredRate;
-pub(crate) use controller::{Blocked, Controller, PacingReaction, Refusal};
-pub(crate) use learned::LearnedLimit;
+pub(crate) use controller::{Controller, Refusal};
 
 #[cfg(test)]
 #[path = "../../../../tests/parts/pacing.rs"]

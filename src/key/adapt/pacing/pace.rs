@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::column::{MIN_AMOUNT, seconds_between, seconds_later};
+use super::units::{MIN_AMOUNT, seconds_between, seconds_later};
 use crate::timestamp::Timestamp;
 
 /// A learned rate of one dimension.

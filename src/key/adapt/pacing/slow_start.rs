@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use super::column::{ConfiguredRate, seconds_between, seconds_later};
+use super::column::ConfiguredRate;
+use super::units::{seconds_between, seconds_later};
 use crate::timestamp::Timestamp;
 
 /// The rate of requests at the start, which doubles by time, not by round trip: with answers of ten seconds, a

@@ -1,0 +1,177 @@
+#[cfg(feature = "tower")]
+use std::time::Duration;
+
+use super::pacing::{ConfiguredRate, Controller, Refusal};
+use super::{Adapt, Reaction};
+use crate::answer::learned::LearnedLimit;
+use smallvec::SmallVec;
+
+use crate::engine::{self, Rule, Shortfall};
+use crate::event::RateLimited;
+use crate::key::denial::Denial;
+use crate::key::limits::Limits;
+use crate::plan::{Buckets, Rules};
+use crate::quota::{Cost, Dimension, Window};
+use crate::timestamp::Timestamp;
+
+/// The test of the limits by a provider's answers.
+impl Adapt {
+    /// Starts to test the limits, unless that has begun.
+    pub(crate) fn start_learning(&mut self, limits: &Limits, now: Timestamp) {
+        if self.controller.is_none() {
+            self.controller = Some(Box::new(Controller::new(configured_rates(limits), now)));
+        }
+    }
+
+    /// Returns whether the limits are being tested.
+    pub(crate) fn is_learning(&self) -> bool {
+        self.controller.is_some()
+    }
+
+    /// Continues the test under other limits: learned rates are kept, and tested again.
+    pub(crate) fn restart_learning(&mut self, limits: &Limits, now: Timestamp) {
+        if let Some(controller) = &mut self.controller {
+            let learned = controller.learned();
+            **controller = Controller::new(configured_rates(limits), now);
+            controller.restore(&learned, now);
+        }
+    }
+
+    /// Returns the limits that were learned.
+    pub(crate) fn learned(&self) -> Vec<LearnedLimit> {
+        self.controller.as_ref().map(|controller| controller.learned()).unwrap_or_default()
+    }
+
+    /// Forgets what was learned.
+    pub(crate) fn forget_learned(&mut self) {
+        self.controller = None;
+    }
+
+    /// Ends the test if the limits have stood it. Returns whether it ended.
+    pub(crate) fn take_confirmed(&mut self, now: Timestamp) -> bool {
+        self.controller.take_if(|controller| controller.is_confirmed(now)).is_some()
+    }
+
+    /// Checks whether what was learned admits the cost.
+    pub(crate) fn check_pace(&self, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
+        let Some(controller) = self.controller.as_deref() else { return Ok(()) };
+        controller.check(cost, at).map_err(|blocked| Denial::Paced {
+            column: blocked.dimension.map(Dimension::column),
+            wait: blocked.wait,
+        })
+    }
+
+    /// Checks the buckets of the limits that no learned rate replaces.
+    pub(super) fn check_enforced(
+        &self,
+        limits: &Limits,
+        cost: &Cost,
+        at: Timestamp,
+    ) -> Result<(), Shortfall> {
+        let (rules, buckets) = (&limits.plan.rules[..], &limits.buckets[..]);
+        if !rules.iter().any(|rule| self.replaces(rule)) {
+            return engine::check(rules, buckets, cost, at);
+        }
+        let enforced = rules.iter().enumerate().filter(|(_, rule)| !self.replaces(rule));
+        let enforced: SmallVec<[usize; 3]> = enforced.map(|(index, _)| index).collect();
+        let rules: Rules = enforced.iter().map(|&index| rules[index].clone()).collect();
+        let buckets: Buckets = enforced.iter().map(|&index| buckets[index].clone()).collect();
+        let of_all = |short: Shortfall| Shortfall { rule: enforced[short.rule], ..short };
+        engine::check(&rules, &buckets, cost, at).map_err(of_all)
+    }
+
+    /// Returns whether a learned rate replaces a limit, which then isn't enforced.
+    fn replaces(&self, rule: &Rule) -> bool {
+        let controller = self.controller.as_deref();
+        is_tested(rule) && controller.is_some_and(|learned| learned.replaces(rule.dimension()))
+    }
+
+    /// Counts a request that is sent. The buckets of limits that a learned rate replaces stay empty, so that
+    /// they owe nothing when they are enforced again.
+    pub(crate) fn on_sent(&mut self, limits: &mut Limits, cost: &Cost, now: Timestamp) {
+        let Some(controller) = &mut self.controller else { return };
+        controller.sent(cost, now);
+        self.sent_at = now;
+        for (rule, bucket) in limits.iter_mut().filter(|(rule, _)| self.replaces(rule)) {
+            *bucket = bucket.cleared(rule);
+            bucket.drain(rule, now);
+        }
+    }
+
+    /// Counts the end of a request; `was_sent` is `false` if it never left.
+    pub(crate) fn on_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
+        if let Some(controller) = &mut self.controller {
+            match was_sent {
+                true => controller.ended(sent_at),
+                false => controller.returned(cost, sent_at),
+            }
+        }
+    }
+
+    /// Learns from a request that the provider accepted.
+    pub(crate) fn on_accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
+        if let Some(controller) = &mut self.controller {
+            controller.accepted(sent_at, now);
+        }
+        self.refused_since = None;
+    }
+
+    /// Returns whether the pace answers refusals. A provider that refuses everything for long doesn't refuse
+    /// for its rate.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_paced(&self, now: Timestamp) -> bool {
+        let is_recent = |since| now - since < LONGEST_CLOSED;
+        self.controller.is_some() && self.refused_since.is_none_or(is_recent)
+    }
+
+    /// Learns from a request that the provider refused, and pauses the key.
+    pub(crate) fn on_refused(
+        &mut self,
+        limits: &Limits,
+        refusal: &RateLimited,
+        cost: &Cost,
+        now: Timestamp,
+    ) -> Reaction {
+        let sent_at = refusal.sent_at.unwrap_or(now);
+        self.refused_since.get_or_insert(now);
+        let start = || Box::new(Controller::after_confirmed(configured_rates(limits), now));
+        let controller = self.controller.get_or_insert_with(start);
+        let retry_after = refusal.retry_after;
+        let (until, is_event) = if refusal.is_overloaded {
+            (controller.overloaded(sent_at, cost, retry_after, now), false)
+        } else {
+            let dimension = refusal.dimension.as_ref();
+            let refusal = Refusal { sent_at, cost, retry_after, dimension };
+            let reaction = controller.refused(&refusal, now);
+            (reaction.until, reaction.is_event)
+        };
+        self.cooling_until = self.cooling_until.max(until);
+        Reaction { until: self.cooling_until, is_reduced: is_event }
+    }
+}
+
+/// Returns whether the pace of requests tests a limit. Limits per day don't bound the pace.
+fn is_tested(rule: &Rule) -> bool {
+    *rule.dimension() != Dimension::Concurrency && rule.limit().window() < Window::DAY
+}
+
+/// Returns the rates of the key's limits.
+#[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 52 bits")]
+fn configured_rates(limits: &Limits) -> impl Iterator<Item = ConfiguredRate> {
+    let is_ceiling = !limits.plan.is_built_in;
+    let of_rule = move |rule: &Rule| {
+        let limit = rule.limit();
+        is_tested(rule).then(|| ConfiguredRate {
+            dimension: limit.dimension().clone(),
+            per_second: limit.amount() as f64 / limit.window().as_duration().as_secs_f64(),
+            burst: rule.capacity() as f64,
+            is_ceiling,
+        })
+    };
+    limits.plan.rules.iter().filter_map(of_rule)
+}
+
+/// The longest time for which a provider's limits alone explain that it refuses every request: two of the
+/// usual windows.
+#[cfg(feature = "tower")]
+const LONGEST_CLOSED: Duration = Duration::from_secs(120);
