@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::controller::PacingReaction;
 use super::*;
+use crate::answer::learned::LearnedLimit;
 use crate::engine::Wait;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
