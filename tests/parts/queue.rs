@@ -11,7 +11,7 @@ use tollgate_testing::full::full_or;
 #[path = "queue/reference.rs"]
 mod reference;
 
-use self::reference::Reference;
+use self::reference::{Reference, weight};
 use super::*;
 
 /// A waker that counts its calls.
@@ -82,17 +82,15 @@ fn turn(arrival: u64) -> Turn {
     turn.within(Priority::new((arrival / 2 % 3) as i8), arrival / 6 % 3)
 }
 
+/// Returns all turns, with those of calls that have the number of a gate.
 fn turns() -> impl Iterator<Item = Turn> {
-    (0..ARRIVALS).map(turn)
-}
-
-fn weight(turn: Turn) -> u32 {
-    u32::try_from(turn.flow).unwrap() + 1
+    let turns = || (0..ARRIVALS).map(turn);
+    turns().chain(turns().map(|turn| Turn { kind: Kind::Request, ..turn }).skip(2).step_by(3))
 }
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let waker = || 0..WAKERS;
-    let turn = || (0..ARRIVALS).prop_map(turn);
+    let turn = || proptest::sample::select(turns().collect::<Vec<_>>());
     let action = prop_oneof![
         6 => (turn(), 0..5_u64, waker()).prop_map(|(turn, unit, at)| Action::Enter(turn, unit, at)),
         1 => (turn(), waker()).prop_map(|(turn, waker)| Action::SetWaker(turn, waker)),

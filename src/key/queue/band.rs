@@ -1,10 +1,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::task::Waker;
 
-use super::flow::{Flow, Waiter};
+use super::flow::Flow;
+use super::flow_order::{FlowOrder, FlowRank};
 use super::priority::Priority;
 use super::turn::{Amounts, GateTerms, Kind, Service, Turn};
-use super::wakers::replace;
 use crate::timestamp::Timestamp;
 
 /// The waiters of one priority: flows that share the service by their weights.
@@ -20,12 +20,11 @@ pub(super) struct Band {
     /// The virtual time of the flow that was served last.
     time: u128,
     flows: HashMap<u64, Flow, foldhash::fast::FixedState>,
-    /// The flows with waiters: virtual time, first number of arrival, flow.
-    order: BTreeSet<(u128, u64, u64)>,
+    /// The flows with waiters.
+    order: FlowOrder,
     /// The flows without waiters whose virtual time is ahead.
     idle: BTreeSet<(u128, u64)>,
-    waiters: usize,
-    gates: usize,
+    requests: usize,
 }
 
 impl Band {
@@ -35,46 +34,37 @@ impl Band {
             served_at: now,
             time: 0,
             flows: HashMap::default(),
-            order: BTreeSet::new(),
+            order: FlowOrder::default(),
             idle: BTreeSet::new(),
-            waiters: 0,
-            gates: 0,
+            requests: 0,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.waiters == 0
+        self.order.first().is_none()
     }
 
     /// Returns the number of requests that wait.
     pub(super) fn requests(&self) -> usize {
-        self.waiters - self.gates
+        self.requests
     }
 
-    /// Returns the flow that goes next.
-    pub(super) fn next_flow(&self) -> Option<u64> {
-        self.order.first().map(|&(_, _, flow)| flow)
+    /// Returns the first waiter of the flow that goes next.
+    pub(super) fn first(&self) -> Option<Turn> {
+        self.order.first().map(|rank| self.turn(rank))
     }
 
-    /// Returns the first waiter of a flow.
-    pub(super) fn first_of(&self, flow: u64) -> Option<Turn> {
-        let first = self.flows.get(&flow)?.waiters().next()?;
-        let turn = Turn::request(first.arrival()).within(self.priority, flow);
-        Some(Turn { kind: first.kind(), ..turn })
-    }
-
-    /// Returns all waiters: flows in the order in which they go, each in order of arrival.
-    pub(super) fn waiters(&self) -> impl Iterator<Item = (u64, &Waiter)> {
-        let flows = self.order.iter().filter_map(|&(_, _, id)| Some((id, self.flows.get(&id)?)));
-        flows.flat_map(|(id, flow)| flow.waiters().map(move |waiter| (id, waiter)))
+    /// Returns the wakers of all waiters: flows in the order in which they go, each in order of arrival.
+    pub(super) fn wakers(&self) -> impl Iterator<Item = (Kind, &Waker)> {
+        self.order.iter().filter_map(|flow| self.flows.get(&flow)).flat_map(Flow::wakers)
     }
 
     /// Returns the first request of the flow that goes first of those that have one.
     pub(super) fn first_request(&self) -> Option<Turn> {
-        if self.requests() == 0 {
+        if self.requests == 0 {
             return None;
         }
-        self.order.iter().find_map(|&(_, _, flow)| {
+        self.order.iter().find_map(|flow| {
             let arrival = self.flows.get(&flow)?.first_request()?;
             Some(Turn::request(arrival).within(self.priority, flow))
         })
@@ -89,63 +79,50 @@ impl Band {
     ) {
         let time = self.time;
         let flow = self.flows.entry(turn.flow).or_insert_with(|| Flow::new(time));
-        let (start, first) = (flow.start, flow.first());
-        if first.is_none() {
-            flow.start = start.max(time);
+        let old = flow.rank(turn.flow);
+        if old.is_none() {
+            self.idle.remove(&(flow.start, turn.flow));
+            flow.start = flow.start.max(time);
         }
-        if !flow.enter(turn, service, gate, waker) {
-            return;
-        }
-        let (at, new_first) = (flow.start, flow.first());
-        match first {
-            None => _ = self.idle.remove(&(start, turn.flow)),
-            Some(first) if new_first != Some(first) => {
-                _ = self.order.remove(&(start, first, turn.flow))
-            }
-            Some(_) => {}
-        }
-        if first != new_first {
-            self.order.extend(new_first.map(|first| (at, first, turn.flow)));
-        }
-        self.waiters += 1;
-        self.gates += usize::from(turn.is_gate());
+        let is_request = gate.is_none();
+        let is_new = flow.enter(turn, service, gate, waker);
+        self.order.replace(old, flow.rank(turn.flow));
+        self.requests += usize::from(is_new && is_request);
     }
 
-    pub(super) fn remove(&mut self, turn: Turn, amounts: Amounts<u64>) -> Option<Waker> {
+    /// Removes a waiter. Returns its waker, and the next waiter of its flow.
+    pub(super) fn remove(
+        &mut self,
+        turn: Turn,
+        amounts: Amounts<u64>,
+    ) -> Option<(Waker, Option<Turn>)> {
         let flow = self.flows.get_mut(&turn.flow)?;
-        let first = flow.first()?;
-        let removed = flow.remove(turn, amounts)?;
-        self.waiters -= 1;
-        self.gates -= usize::from(removed.kind() == Kind::Gate);
-        if first == turn.arrival {
-            self.order.remove(&(flow.start, first, turn.flow));
-            let start = flow.start;
-            match flow.first() {
-                Some(next) => _ = self.order.insert((start, next, turn.flow)),
-                None => self.retire(turn.flow, start),
-            }
+        let old = flow.rank(turn.flow);
+        let waker = flow.remove(turn, amounts)?;
+        let (start, new) = (flow.start, flow.rank(turn.flow));
+        self.order.replace(old, new);
+        if new.is_none() {
+            self.retire(turn.flow, start);
         }
-        Some(removed.waker)
+        self.requests -= usize::from(!turn.is_gate());
+        Some((waker, new.map(|rank| self.turn(rank))))
     }
 
     /// Charges a flow for a request that was admitted, and moves the virtual time of the band to it.
     pub(super) fn charge(&mut self, flow: u64, service: Service) {
         let time = self.time;
         let charged = self.flows.entry(flow).or_insert_with(|| Flow::new(time));
-        let (start, first) = (charged.start, charged.first());
-        match first {
-            Some(first) => _ = self.order.remove(&(start, first, flow)),
-            None => {
-                self.idle.remove(&(start, flow));
-                charged.start = start.max(time);
-            }
+        let old = charged.rank(flow);
+        if old.is_none() {
+            self.idle.remove(&(charged.start, flow));
+            charged.start = charged.start.max(time);
         }
         self.time = time.max(charged.start);
         charged.charge(service);
         let start = charged.start;
-        match first {
-            Some(first) => _ = self.order.insert((start, first, flow)),
-            None => self.retire(flow, start),
+        self.order.replace(old, charged.rank(flow));
+        if old.is_none() {
+            self.retire(flow, start);
         }
         while let Some(&(start, flow)) = self.idle.first()
             && start <= self.time
@@ -157,13 +134,12 @@ impl Band {
 
     /// Replaces the waker of a waiter. Returns the old one.
     pub(super) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
-        let waiter = self.flows.get_mut(&turn.flow)?.waiter_mut(turn.arrival)?;
-        replace(&mut waiter.waker, waker)
+        self.flows.get_mut(&turn.flow)?.set_waker(turn, waker)
     }
 
     /// Returns the waker of a waiter.
     pub(super) fn waker(&self, turn: Turn) -> Option<&Waker> {
-        self.flows.get(&turn.flow)?.waiter(turn.arrival).map(|waiter| &waiter.waker)
+        self.flows.get(&turn.flow)?.waker(turn)
     }
 
     /// Returns the amounts of the requests that certainly go before a new one: those of its flow.
@@ -173,11 +149,17 @@ impl Band {
     }
 
     pub(super) fn gate_terms(&self, turn: Turn) -> Option<&GateTerms> {
-        self.flows.get(&turn.flow)?.waiter(turn.arrival)?.gate_terms()
+        self.flows.get(&turn.flow)?.gate_terms(turn.arrival)
     }
 
+    /// Returns the number of waiters of its flow that arrived before a waiter.
     pub(super) fn rank_in_flow(&self, turn: Turn) -> Option<usize> {
-        self.flows.get(&turn.flow)?.rank(turn.arrival)
+        Some(self.flows.get(&turn.flow)?.waiters_before(turn.arrival))
+    }
+
+    fn turn(&self, first: FlowRank) -> Turn {
+        let FlowRank { kind, flow, arrival, .. } = first;
+        Turn { kind, priority: self.priority, flow, arrival }
     }
 
     /// Keeps the virtual time of a flow without waiters for as long as it is ahead.

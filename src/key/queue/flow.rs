@@ -1,52 +1,74 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+use super::flow_order::FlowRank;
 use super::turn::{Amounts, GateTerms, Kind, Service, Turn};
+use super::wakers::replace;
 
 /// The waiters of one flow in order of arrival, and the service that the flow has had.
+///
+/// A gate and the call that takes its turn have the same arrival number; the call goes first.
 #[derive(Debug)]
 pub(super) struct Flow {
     /// The virtual time at which its next request starts: service so far, divided by the weight.
     pub(super) start: u128,
     weight: u32,
-    waiters: VecDeque<Waiter>,
-    gates: usize,
+    requests: Waiters<()>,
+    gates: Waiters<Box<GateTerms>>,
     /// The sums of the amounts of its requests.
     pub(super) amounts: Amounts<u128>,
 }
 
+/// Waiters of one kind, in order of arrival.
+type Waiters<T> = VecDeque<Waiter<T>>;
+
 #[derive(Debug)]
-pub(super) struct Waiter {
+struct Waiter<T> {
     arrival: u64,
-    /// Set for a gate.
-    gate: Option<Box<GateTerms>>,
-    pub(super) waker: Waker,
+    waker: Waker,
+    terms: T,
 }
 
 impl Flow {
     pub(super) fn new(start: u128) -> Self {
-        Self { start, weight: 1, waiters: VecDeque::new(), gates: 0, amounts: [0; 4] }
+        let (requests, gates) = (Waiters::new(), Waiters::new());
+        Self { start, weight: 1, requests, gates, amounts: [0; 4] }
     }
 
-    /// Returns the number of arrival of the first waiter.
-    pub(super) fn first(&self) -> Option<u64> {
-        self.waiters.front().map(|waiter| waiter.arrival)
-    }
-
-    /// Returns the first request.
-    pub(super) fn first_request(&self) -> Option<u64> {
-        if self.gates == self.waiters.len() {
-            return None;
+    /// Returns the kind and the arrival number of the first waiter.
+    pub(super) fn first(&self) -> Option<(Kind, u64)> {
+        let gate = self.gates.front().map(|gate| (Kind::Gate, gate.arrival));
+        match (self.first_request(), gate) {
+            (Some(request), Some((_, gate))) if request > gate => Some((Kind::Gate, gate)),
+            (Some(request), _) => Some((Kind::Request, request)),
+            (None, gate) => gate,
         }
-        let request = self.waiters.iter().find(|waiter| waiter.gate.is_none());
-        request.map(|waiter| waiter.arrival)
     }
 
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
-        self.waiters.iter()
+    /// Returns the arrival number of the first request.
+    pub(super) fn first_request(&self) -> Option<u64> {
+        self.requests.front().map(|request| request.arrival)
     }
 
-    /// Inserts a waiter by its number of arrival, or replaces its terms. Returns whether it wasn't there.
+    /// Returns its rank among the flows, under its identity, if it has waiters.
+    pub(super) fn rank(&self, flow: u64) -> Option<FlowRank> {
+        self.first().map(|(kind, arrival)| FlowRank { start: self.start, arrival, flow, kind })
+    }
+
+    /// Returns all wakers in order of arrival, and whether they are those of gates.
+    pub(super) fn wakers(&self) -> impl Iterator<Item = (Kind, &Waker)> {
+        let mut requests = self.requests.iter().peekable();
+        let mut gates = self.gates.iter().peekable();
+        std::iter::from_fn(move || {
+            let next_gate = gates.peek().map_or(u64::MAX, |gate| gate.arrival);
+            match requests.next_if(|request| request.arrival <= next_gate) {
+                Some(request) => Some((Kind::Request, &request.waker)),
+                None => gates.next().map(|gate| (Kind::Gate, &gate.waker)),
+            }
+        })
+    }
+
+    /// Inserts a waiter by its arrival number, or replaces its terms. Returns whether it wasn't there.
     pub(super) fn enter(
         &mut self,
         turn: Turn,
@@ -55,56 +77,61 @@ impl Flow {
         waker: &Waker,
     ) -> bool {
         self.weight = service.weight.max(1);
-        let gate = gate.map(Box::new);
-        match self.position(turn.arrival) {
-            Ok(at) => {
-                self.waiters[at].gate = gate;
-                false
+        let is_new = match gate {
+            Some(terms) => enter(&mut self.gates, turn.arrival, Box::new(terms), waker),
+            None => enter(&mut self.requests, turn.arrival, (), waker),
+        };
+        if is_new {
+            for (sum, amount) in self.amounts.iter_mut().zip(service.amounts) {
+                *sum += u128::from(amount);
             }
-            Err(at) => {
-                let arrival = turn.arrival;
-                self.gates += usize::from(gate.is_some());
-                self.waiters.insert(at, Waiter { arrival, gate, waker: waker.clone() });
-                for (sum, amount) in self.amounts.iter_mut().zip(service.amounts) {
-                    *sum += u128::from(amount);
-                }
-                true
-            }
+        }
+        is_new
+    }
+
+    /// Replaces the waker of a waiter. Returns the old one.
+    pub(super) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
+        let own = match turn.kind {
+            Kind::Request => &mut get_mut(&mut self.requests, turn.arrival)?.waker,
+            Kind::Gate => &mut get_mut(&mut self.gates, turn.arrival)?.waker,
+        };
+        replace(own, waker)
+    }
+
+    /// Returns the waker of a waiter.
+    pub(super) fn waker(&self, turn: Turn) -> Option<&Waker> {
+        match turn.kind {
+            Kind::Request => get(&self.requests, turn.arrival).map(|request| &request.waker),
+            Kind::Gate => get(&self.gates, turn.arrival).map(|gate| &gate.waker),
         }
     }
 
-    pub(super) fn waiter_mut(&mut self, arrival: u64) -> Option<&mut Waiter> {
-        let at = self.position(arrival).ok()?;
-        self.waiters.get_mut(at)
+    pub(super) fn gate_terms(&self, arrival: u64) -> Option<&GateTerms> {
+        get(&self.gates, arrival).map(|gate| &*gate.terms)
     }
 
-    pub(super) fn waiter(&self, arrival: u64) -> Option<&Waiter> {
-        self.waiters.get(self.position(arrival).ok()?)
-    }
-
-    /// Removes a waiter, which entered with these amounts.
-    pub(super) fn remove(&mut self, turn: Turn, amounts: Amounts<u64>) -> Option<Waiter> {
-        let at = self.position(turn.arrival).ok()?;
-        // A gate and the call that takes its turn have the same number.
-        if self.waiters[at].kind() != turn.kind {
-            return None;
-        }
-        let removed = self.waiters.remove(at)?;
-        self.gates -= usize::from(removed.gate.is_some());
+    /// Removes a waiter, which entered with these amounts. Returns its waker.
+    pub(super) fn remove(&mut self, turn: Turn, amounts: Amounts<u64>) -> Option<Waker> {
+        let waker = match turn.kind {
+            Kind::Request => remove(&mut self.requests, turn.arrival)?.waker,
+            Kind::Gate => remove(&mut self.gates, turn.arrival)?.waker,
+        };
         for (sum, amount) in self.amounts.iter_mut().zip(amounts) {
             *sum = sum.saturating_sub(u128::from(amount));
         }
-        Some(removed)
+        Some(waker)
     }
 
-    /// Returns whether a waiter with this number of arrival goes behind all others.
+    /// Returns whether a waiter with this arrival number goes behind all others.
     pub(super) fn is_last(&self, arrival: u64) -> bool {
-        self.waiters.back().is_some_and(|last| last.arrival < arrival)
+        self.first().is_some()
+            && self.waiters_before(arrival) == self.requests.len() + self.gates.len()
     }
 
-    /// Returns the number of waiters before this one.
-    pub(super) fn rank(&self, arrival: u64) -> Option<usize> {
-        self.position(arrival).ok()
+    /// Returns the number of waiters that arrived before this number.
+    pub(super) fn waiters_before(&self, arrival: u64) -> usize {
+        let either = |(Ok(at) | Err(at)): Result<usize, usize>| at;
+        either(position(&self.requests, arrival)) + either(position(&self.gates, arrival))
     }
 
     /// Adds the service of a request that was admitted.
@@ -113,28 +140,38 @@ impl Flow {
         let unit = u128::from(service.unit.max(1)) << FRACTION_BITS;
         self.start = self.start.saturating_add(unit / u128::from(self.weight));
     }
-
-    fn position(&self, arrival: u64) -> Result<usize, usize> {
-        // Nearly every waiter enters at the end and leaves at the front.
-        match (self.waiters.front(), self.waiters.back()) {
-            (_, Some(last)) if last.arrival < arrival => Err(self.waiters.len()),
-            (Some(first), _) if first.arrival == arrival => Ok(0),
-            _ => self.waiters.binary_search_by_key(&arrival, |waiter| waiter.arrival),
-        }
-    }
 }
 
-impl Waiter {
-    pub(super) fn arrival(&self) -> u64 {
-        self.arrival
+fn enter<T>(waiters: &mut Waiters<T>, arrival: u64, terms: T, waker: &Waker) -> bool {
+    match position(waiters, arrival) {
+        Ok(at) => waiters[at].terms = terms,
+        Err(at) => {
+            waiters.insert(at, Waiter { arrival, waker: waker.clone(), terms });
+            return true;
+        }
     }
+    false
+}
 
-    pub(super) fn gate_terms(&self) -> Option<&GateTerms> {
-        self.gate.as_deref()
-    }
+fn get<T>(waiters: &Waiters<T>, arrival: u64) -> Option<&Waiter<T>> {
+    waiters.get(position(waiters, arrival).ok()?)
+}
 
-    pub(super) fn kind(&self) -> Kind {
-        if self.gate.is_some() { Kind::Gate } else { Kind::Request }
+fn get_mut<T>(waiters: &mut Waiters<T>, arrival: u64) -> Option<&mut Waiter<T>> {
+    let at = position(waiters, arrival).ok()?;
+    waiters.get_mut(at)
+}
+
+fn remove<T>(waiters: &mut Waiters<T>, arrival: u64) -> Option<Waiter<T>> {
+    waiters.remove(position(waiters, arrival).ok()?)
+}
+
+fn position<T>(waiters: &Waiters<T>, arrival: u64) -> Result<usize, usize> {
+    // Nearly every waiter enters at the end and leaves at the front.
+    match (waiters.front(), waiters.back()) {
+        (_, Some(last)) if last.arrival < arrival => Err(waiters.len()),
+        (Some(first), _) if first.arrival == arrival => Ok(0),
+        _ => waiters.binary_search_by_key(&arrival, |waiter| waiter.arrival),
     }
 }
 

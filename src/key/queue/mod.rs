@@ -14,6 +14,7 @@
 mod band;
 mod claims;
 mod flow;
+mod flow_order;
 mod priority;
 mod turn;
 mod wakers;
@@ -27,6 +28,7 @@ use smallvec::SmallVec;
 use self::band::Band;
 pub(crate) use self::claims::Claims;
 pub use self::priority::{Priority, PriorityError};
+use self::turn::Kind;
 pub(crate) use self::turn::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn};
 pub(crate) use self::wakers::Wakers;
 use self::wakers::replace;
@@ -47,8 +49,8 @@ pub(crate) struct WaitQueue {
 /// The flow whose turn it is.
 #[derive(Debug, Clone, Copy)]
 struct Head {
-    priority: Priority,
-    flow: u64,
+    /// The first waiter of the flow.
+    turn: Turn,
     since: Timestamp,
     /// Its priority was starved: it has this turn, whatever arrives.
     is_starved: bool,
@@ -94,6 +96,9 @@ impl WaitQueue {
             self.choose(now);
             return !self.is_head(turn);
         }
+        if let Some(head) = self.head.as_mut().filter(|head| turn.is_before_in_flow(head.turn)) {
+            head.turn = turn;
+        }
         false
     }
 
@@ -114,15 +119,16 @@ impl WaitQueue {
         let was_head = self.is_head(turn);
         let was_next = was_head || self.first_request() == Some(turn);
         let at = self.bands.iter().position(|band| band.priority == turn.priority)?;
-        let waker = self.bands[at].remove(turn, amounts)?;
-        let is_empty = self.bands[at].is_empty();
-        if is_empty {
+        let band = &mut self.bands[at];
+        let (waker, next) = band.remove(turn, amounts)?;
+        if band.is_empty() {
             self.bands.remove(at);
         }
-        let head = self.head.filter(|_| was_head);
-        let is_over = |head: Head| is_empty || self.first_of(head).is_none();
-        if head.is_some_and(is_over) {
-            self.choose(now);
+        if let Some(head) = self.head.as_mut().filter(|_| was_head) {
+            match next {
+                Some(next) => head.turn = next,
+                None => self.choose(now),
+            }
         }
         Some(Left { was_next, waker })
     }
@@ -133,12 +139,12 @@ impl WaitQueue {
         let Some(band) = self.band_mut(turn.priority) else { return false };
         band.served_at = now;
         band.charge(turn.flow, service);
-        let is_of_head = |head: &Head| head.priority == turn.priority && head.flow == turn.flow;
-        if !self.head.as_ref().is_some_and(is_of_head) {
+        let is_of_head = |head: Head| head.turn.is_of_flow(turn);
+        if !self.head.is_some_and(is_of_head) {
             return false;
         }
         self.choose(now);
-        !self.head.as_ref().is_some_and(is_of_head)
+        !self.head.is_some_and(is_of_head)
     }
 
     /// Moves all times back, after the clock was set back by this much.
@@ -150,7 +156,7 @@ impl WaitQueue {
 
     /// Returns the waiter whose turn it is.
     pub(crate) fn head(&self) -> Option<Turn> {
-        self.first_of(self.head?)
+        self.head.map(|head| head.turn)
     }
 
     /// Returns the waiter whose turn it is, if it is a gate.
@@ -219,7 +225,8 @@ impl WaitQueue {
 
     /// Returns the wakers of all requests.
     pub(crate) fn request_wakers(&self) -> impl Iterator<Item = Waker> {
-        self.in_order().filter(|(turn, _)| !turn.is_gate()).map(|(_, waker)| waker.clone())
+        let requests = self.in_order().filter(|(kind, _)| *kind == Kind::Request);
+        requests.map(|(_, waker)| waker.clone())
     }
 
     /// Returns the wakers of all waiters and listeners.
@@ -262,19 +269,13 @@ impl WaitQueue {
         let starved = bands.filter(is_starved).min_by_key(|band| band.served_at);
         let chosen = starved.or(highest);
         self.head = chosen.and_then(|band| {
-            let (priority, flow) = (band.priority, band.next_flow()?);
-            Some(Head { priority, flow, since: now, is_starved: starved.is_some() })
+            Some(Head { turn: band.first()?, since: now, is_starved: starved.is_some() })
         });
     }
 
     /// Returns whether a waiter of this priority takes the place of the head.
     fn is_displaced(&self, head: Head, by: Priority, now: Timestamp) -> bool {
-        by > head.priority && !head.is_starved && now < head.since + self.max_starvation
-    }
-
-    fn first_of(&self, head: Head) -> Option<Turn> {
-        let band = self.bands.iter().find(|band| band.priority == head.priority)?;
-        band.first_of(head.flow)
+        by > head.turn.priority && !head.is_starved && now < head.since + self.max_starvation
     }
 
     fn waker(&self, turn: Turn) -> Option<&Waker> {
@@ -285,16 +286,9 @@ impl WaitQueue {
         self.bands.iter_mut().map(|band| &mut **band).find(|band| band.priority == priority)
     }
 
-    /// Returns all waiters: about in the order of their turns, without the head first.
-    fn in_order(&self) -> impl Iterator<Item = (Turn, &Waker)> {
-        self.bands.iter().flat_map(|band| {
-            let turn = |(flow, waiter): (u64, &'_ flow::Waiter)| {
-                let kind = waiter.kind();
-                let turn = Turn::request(waiter.arrival()).within(band.priority, flow);
-                Turn { kind, ..turn }
-            };
-            band.waiters().map(move |waiter| (turn(waiter), &waiter.1.waker))
-        })
+    /// Returns all wakers: about in the order of the turns, without the head first.
+    fn in_order(&self) -> impl Iterator<Item = (Kind, &Waker)> {
+        self.bands.iter().flat_map(|band| band.wakers())
     }
 }
 

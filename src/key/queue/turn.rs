@@ -14,7 +14,7 @@ pub(crate) struct Turn {
     pub(super) arrival: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Takes a reservation.
     Request,
@@ -74,6 +74,16 @@ impl Turn {
 
     pub(crate) fn is_gate(self) -> bool {
         self.kind == Kind::Gate
+    }
+
+    /// Returns whether both are turns of one flow.
+    pub(super) fn is_of_flow(self, other: Self) -> bool {
+        (self.priority, self.flow) == (other.priority, other.flow)
+    }
+
+    /// Returns whether it comes before another turn of its flow. A call comes before its gate.
+    pub(super) fn is_before_in_flow(self, other: Self) -> bool {
+        self.is_of_flow(other) && (self.arrival, self.kind) < (other.arrival, other.kind)
     }
 }
 

@@ -1,5 +1,10 @@
 use super::*;
 
+/// Returns the weight of the flow of a turn.
+pub(super) fn weight(turn: Turn) -> u32 {
+    u32::try_from(turn.flow).unwrap() + 1
+}
+
 /// A reference implementation of the rules over plain lists, without an order that is kept.
 #[derive(Debug, Default)]
 pub(super) struct Reference {
@@ -26,7 +31,8 @@ impl Reference {
 
     pub(super) fn first(&self, priority: Priority, flow: u64) -> Option<Turn> {
         let own = self.waiters.iter().map(|waiter| waiter.0);
-        own.filter(|turn| (turn.priority, turn.flow) == (priority, flow)).min_by_key(|t| t.arrival)
+        own.filter(|turn| (turn.priority, turn.flow) == (priority, flow))
+            .min_by_key(|t| (t.arrival, t.kind))
     }
 
     pub(super) fn head(&self) -> Option<Turn> {
@@ -109,7 +115,7 @@ impl Reference {
         waiters.sort_by_key(|(turn, _)| {
             let first = self.first(turn.priority, turn.flow).unwrap().arrival;
             let start = self.starts[&(turn.priority, turn.flow)];
-            (std::cmp::Reverse(turn.priority), start, first, turn.flow, turn.arrival)
+            (std::cmp::Reverse(turn.priority), start, first, turn.flow, turn.arrival, turn.kind)
         });
         waiters
     }
