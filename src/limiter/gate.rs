@@ -86,7 +86,7 @@ impl Gate {
         Self { keys, turn: None, standing, leaves_claims: false }
     }
 
-    /// Makes it the gate of a service, which [`take_turn`](Self::take_turn) and
+    /// Makes it the gate of a service, which [`call_arrival`](Self::call_arrival) and
     /// [`end_turn`](Self::end_turn) enclose the calls of.
     #[cfg(any(feature = "tower", shuttle))]
     pub(crate) fn leaving_claims(mut self) -> Self {
@@ -121,7 +121,7 @@ impl Gate {
 
     /// Returns the arrival number for a call that follows immediately after the gate's turn has come.
     #[cfg(any(feature = "tower", shuttle))]
-    pub(crate) fn take_turn(&self) -> Option<u64> {
+    pub(crate) fn call_arrival(&self) -> Option<u64> {
         let now = self.keys.first()?.entry.core.clock.now();
         let is_recent = |key: &KeyGate| match key.state {
             GateState::Open { at } => now.saturating_duration_since(at) <= TURN_TIME,
@@ -158,7 +158,7 @@ impl Gate {
         &mut self,
         acquire: super::Acquire,
     ) -> (super::Acquire, Option<Result<super::Permit, super::AcquireError>>) {
-        let mut acquire = acquire.with_arrival(self.take_turn());
+        let mut acquire = acquire.with_arrival(self.call_arrival());
         let arrived = acquire.arrive();
         self.end_turn();
         (acquire, arrived)

@@ -123,7 +123,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     {
         let acquire = self.acquire(&classified, deadline);
         let acquire = acquire.answered_by_provider(self.is_answered::<Request>());
-        let acquire = acquire.with_arrival(self.gate.as_ref().and_then(Gate::take_turn));
+        let acquire = acquire.with_arrival(self.gate.as_ref().and_then(Gate::call_arrival));
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         let response = ResponseFuture::arrive(acquire, inner, request, classified, record, shared);
         self.end_turn();
