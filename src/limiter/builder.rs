@@ -131,7 +131,8 @@ impl Builder {
         self
     }
 
-    /// Sets the number of requests that may wait for one key. Default: 10,000.
+    /// Sets the number of requests that may wait for one key; a further one fails with
+    /// [`AcquireError::QueueFull`](super::AcquireError::QueueFull). Default: 10,000.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.max_waiting = requests;
         self

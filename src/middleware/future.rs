@@ -10,6 +10,7 @@ use tracing::Span;
 use super::classify::Classified;
 use super::error::{BoxError, Failure, RateLimitError, RefusedRequest};
 use super::observe::Observe;
+use super::queue_slots::{QueueSlot, ReservedSlot};
 use super::record::{OTHER, Record};
 use super::response_guard::ResponseGuard;
 use super::settings::Settings;
@@ -58,6 +59,7 @@ struct QueuedRequest<S, Request> {
     /// The time of arrival, if the request has a journey.
     arrived: Option<Timestamp>,
     record: Option<Box<Record>>,
+    slot: Option<QueueSlot>,
 }
 
 /// The outcome for a request that arrived at the limiter and wasn't refused.
@@ -111,8 +113,9 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
             }
             Arrival::Queued(acquire) => {
                 let (acquire, arrived) = (*acquire, arrived_at);
+                let slot = shared.slots.take(ReservedSlot::None);
                 let waiting =
-                    QueuedRequest { acquire, inner, request, classified, arrived, record };
+                    QueuedRequest { acquire, inner, request, classified, arrived, record, slot };
                 let state = State::Waiting { waiting: Some(Box::new(waiting)) };
                 Self { state, guard: None, shared }
             }
@@ -133,6 +136,7 @@ where
         mut classified: Classified,
         mut record: Option<Box<Record>>,
         shared: Arc<Settings<C, O>>,
+        slot: ReservedSlot,
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let inside = record.as_ref().map(|record| record.span().entered());
@@ -149,9 +153,9 @@ where
             }
             None => {
                 *inner = inner.clone();
-                let inner = inner.clone();
+                let (inner, slot) = (inner.clone(), shared.slots.take(slot));
                 let waiting =
-                    QueuedRequest { acquire, inner, request, classified, arrived, record };
+                    QueuedRequest { acquire, inner, request, classified, arrived, record, slot };
                 State::Waiting { waiting: Some(Box::new(waiting)) }
             }
         };
@@ -251,8 +255,8 @@ impl<S, Request> QueuedRequest<S, Request> {
         guard: &mut Option<ResponseGuard>,
         shared: &Settings<C, O>,
     ) -> State<S, Request, F> {
-        let Self { acquire, inner, request, mut classified, arrived, mut record } = self;
-        drop(acquire);
+        let Self { acquire, inner, request, mut classified, arrived, mut record, slot } = self;
+        drop((acquire, slot));
         match result {
             Ok(permit) => {
                 *guard = Some(ResponseGuard::new(permit, &mut classified, record, arrived, shared));

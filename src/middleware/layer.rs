@@ -6,6 +6,7 @@ use crate::quota::Key;
 use tower_layer::Layer;
 
 use super::http::Http;
+use super::queue_slots::QueueSlots;
 use super::retry::RetryService;
 use super::scope_key::ScopeKey;
 use super::service::RateLimitService;
@@ -130,6 +131,16 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         self.max_wait(Duration::ZERO)
     }
 
+    /// Sets the number of requests of this layer that may wait after their call, under all keys together.
+    /// `poll_ready` waits while as many do, unless a [`max_wait`](Self::max_wait) is set. Default: 5,000.
+    ///
+    /// The limiter's bound for each key, [`Builder::max_waiting`](crate::limiter::Builder::max_waiting), stays:
+    /// a request beyond that fails.
+    #[must_use]
+    pub fn max_waiting(self, requests: usize) -> Self {
+        self.with(|options| options.max_waiting = Some(requests))
+    }
+
     /// Learns the limits of keys from response headers. Learned limits replace a provider's built-in
     /// quota (of its lowest paid tier), but not a configured quota.
     #[must_use]
@@ -178,9 +189,9 @@ impl<C, O, R> RateLimitLayer<C, O, R> {
         options: Options,
         retries: R,
     ) -> Self {
-        let typical_cost = TypicalCost::default();
-        let shared = Arc::new(Settings { limiter, classify, observe, options, typical_cost });
-        Self { shared, retries }
+        let (typical_cost, slots) = (TypicalCost::default(), QueueSlots::new(options.slots()));
+        let settings = Settings { limiter, classify, observe, options, typical_cost, slots };
+        Self { shared: Arc::new(settings), retries }
     }
 }
 

@@ -38,7 +38,7 @@
 //!
 //! | step | behavior |
 //! |---|---|
-//! | `poll_ready` | Pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) is paused, has waiters, or lacks quota for a typical request, unless the wait would exceed [`max_wait`](RateLimitLayer::max_wait). Consumes no quota. Then polls the inner service's `poll_ready`. |
+//! | `poll_ready` | Pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) is paused, has waiters, or lacks quota for a typical request, unless the wait would exceed [`max_wait`](RateLimitLayer::max_wait), and while as many requests of the layer wait as [`max_waiting`](RateLimitLayer::max_waiting) allows. Consumes no quota. Then polls the inner service's `poll_ready`. |
 //! | `call` | Determines the key and the cost, or takes them from the request's [`Ask`]. Reserves the cost under all scopes, or queues the request. |
 //! | queue | The readiness of the inner service is released. Dropping the future removes the request from the queue. |
 //! | send | The request counts as sent, unless the connection failed or the future was dropped before its first poll. |
@@ -132,6 +132,7 @@ mod journey;
 mod layer;
 mod observe;
 mod peek;
+mod queue_slots;
 mod read_ahead;
 mod reading;
 mod record;

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use crate::quota::Key;
 
+use super::queue_slots::QueueSlots;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::typical_cost::TypicalCost;
 use crate::limiter::{Limiter, OwnStanding};
@@ -13,6 +14,7 @@ pub(super) struct Settings<C, O> {
     pub(super) observe: O,
     pub(super) options: Options,
     pub(super) typical_cost: TypicalCost,
+    pub(super) slots: QueueSlots,
 }
 
 /// The options of a layer.
@@ -22,6 +24,8 @@ pub(super) struct Options {
     /// The layer's key, if set, followed by its other scopes.
     pub(super) keys: ScopeKeys,
     pub(super) max_wait: Option<Duration>,
+    /// The number of requests that wait after their call before `poll_ready` is pending.
+    pub(super) max_waiting: Option<usize>,
     /// The priority and the flow of requests that set none.
     pub(super) standing: OwnStanding,
     pub(super) discover: bool,
@@ -40,8 +44,21 @@ impl Options {
         (standing != OwnStanding::default()).then_some(standing)
     }
 
+    /// Returns the number of requests that may wait after their call. With a `max_wait`, and so in server mode,
+    /// a request that waits too long gets an error instead.
+    pub(super) fn slots(&self) -> usize {
+        match self.max_wait {
+            Some(_) => usize::MAX,
+            None => self.max_waiting.unwrap_or(MAX_WAITING),
+        }
+    }
+
     /// Returns the layer's scopes without its key.
     pub(super) fn scopes(&self) -> &[ScopeKey] {
         &self.keys[usize::from(self.key.is_some())..]
     }
 }
+
+/// Half of a limiter's default bound for one key: services that are ready when the last slot is taken, and other
+/// layers, find the queue below that bound.
+const MAX_WAITING: usize = 5_000;

@@ -1,5 +1,6 @@
 //! The Tower layer around test services and around reqwest.
 
+mod backpressure;
 mod body;
 mod buffer_body;
 mod call;

@@ -217,7 +217,8 @@ impl Job {
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
-        let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
+        let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
+        let layer = layer.provider(self.profile).discover();
         let layer = match self.priority {
             Some(priority) => layer.priority(priority),
             None => layer,

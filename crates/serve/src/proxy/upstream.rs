@@ -42,7 +42,9 @@ impl Upstream {
         limiter: &Limiter,
         client: &Client,
     ) -> Option<Self> {
-        let layer = RateLimitLayer::new(limiter.clone()).provider(upstream.profile);
+        // Clients beyond the limiter's bound get an answer instead of waiting for `poll_ready`.
+        let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
+        let layer = layer.provider(upstream.profile);
         let layer = match (serve.mode, config.waiting.max_wait) {
             (ServeMode::Reject, _) => layer.reject(),
             (ServeMode::Wait, Some(wait)) => layer.max_wait(wait),

@@ -1,0 +1,78 @@
+//! Backpressure: `poll_ready` is pending while as many requests of a layer wait as may.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use futures_util::future::join_all;
+use tollgate::quota::{Cost, Quota};
+use tower::{Layer, Service, ServiceExt};
+
+use super::inner::WakeCounter;
+use super::{S, Tokens, echo, held, is_ready, limiter, settle_down, tokens};
+
+#[tokio::test(start_paused = true)]
+async fn oneshots_of_layer_without_key_under_join_all_succeed() {
+    for with_scope in [false, true] {
+        let limiter = limiter(Quota::new().rpm(5_000));
+        let layer = tokens(&limiter);
+        let layer = if with_scope { layer.scope("unlimited") } else { layer };
+        let service = layer.layer(echo());
+        let sent = join_all((0..20_000).map(|_| service.clone().oneshot(1))).await;
+        assert_eq!(sent.iter().filter(|response| response.is_err()).count(), 0);
+        assert_eq!((held(&limiter, "k"), limiter.stats("k").waiting), (vec![0], 0));
+    }
+}
+
+/// Returns a layer of one waiting request, whose key has a request in flight and one that waits.
+async fn full_layer() -> (Tokens, impl FnOnce(), tokio::task::JoinHandle<()>) {
+    let limiter = limiter(Quota::new().concurrency(1));
+    let layer = tokens(&limiter).max_waiting(1);
+    let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let mut service = layer.layer(echo());
+    assert!(is_ready(&mut service).await);
+    let waiting = tokio::spawn(async move {
+        service.call(1).await.unwrap();
+    });
+    settle_down().await;
+    assert_eq!(limiter.stats("k").waiting, 1);
+    (layer, move || drop(permit), waiting)
+}
+
+#[tokio::test(start_paused = true)]
+async fn poll_ready_is_pending_until_fewer_requests_wait() {
+    let (layer, release, waiting) = full_layer().await;
+    let mut service = layer.layer(echo());
+    assert!(!is_ready(&mut service).await);
+    assert!(!is_ready(&mut service.clone()).await);
+    assert!(is_ready(&mut layer.clone().max_wait(60 * S).layer(echo())).await);
+    release();
+    waiting.await.unwrap();
+    service.ready().await.unwrap().call(1).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_request_wakes_pending_service() {
+    let (layer, release, waiting) = full_layer().await;
+    let mut service = layer.layer(echo());
+    assert!(!is_ready(&mut service).await);
+    waiting.abort();
+    service.ready().await.unwrap();
+    release();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pending_service_dropped_after_wake_wakes_next() {
+    let (layer, release, waiting) = full_layer().await;
+    let counters = [Arc::<WakeCounter>::default(), Arc::default()];
+    let mut services = counters.each_ref().map(|counter| {
+        let mut service = layer.layer(echo());
+        assert!(service.poll_ready(&mut Context::from_waker(&counter.waker())).is_pending());
+        Some(service)
+    });
+    release();
+    waiting.await.unwrap();
+    assert_eq!([counters[0].count(), counters[1].count()], [1, 0]);
+    services[0] = None;
+    assert_eq!(counters[1].count(), 1);
+    services[1].as_mut().unwrap().ready().await.unwrap().call(1).await.unwrap();
+}
