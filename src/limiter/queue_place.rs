@@ -16,10 +16,11 @@ use crate::timestamp::Timestamp;
 /// up no requests for keys that aren't short.
 ///
 /// Two keys that never admit the request at the same time could move it back and forth for ever. So a
-/// request that has moved as often as it has keys also keeps its places in the queues of the keys listed
-/// before the one that blocks it. Those are the narrower keys, such as a tenant before its model: a
-/// tenant that is short delays no other tenant. A request with a priority or a flow keeps no places, since
-/// other requests may go before it at one key and behind it at another.
+/// request that has moved more often than it has keys holds claims on the keys listed before the one that
+/// blocks it: others pass there only if its cost still fits after them. Those are the narrower keys, such
+/// as a tenant before its model: a tenant that is short delays no other tenant. A claim gives way to a
+/// request with a higher priority or, at the same priority, an earlier arrival. The first request of this
+/// order gets all its claims, so that no two requests wait for each other.
 #[derive(Debug)]
 pub(super) struct QueuePlace {
     pub(super) turn: Turn,
@@ -68,12 +69,12 @@ impl QueuePlace {
             return Verdict::Fail(AcquireError::Removed { key: locked.key().clone() });
         }
         let verdict = request.judge(scopes, self.turn, Some(self.scope));
-        if let Verdict::Wait(Blocker { queue, .. }) = verdict
-            && queue != self.scope
-            && self.is_head(scopes)
-            && self.denial(request, scopes).is_none()
-        {
-            self.move_to(queue, request, scopes, waker);
+        if let Verdict::Wait(Blocker { queue, .. }) = verdict {
+            if queue != self.scope && self.is_head(scopes) && self.denial(request, scopes).is_none()
+            {
+                self.move_to(queue, request, scopes, waker);
+            }
+            self.hold_claims(request, scopes);
         }
         verdict
     }
@@ -83,15 +84,26 @@ impl QueuePlace {
     }
 
     fn move_to(&mut self, to: usize, request: &Request, scopes: &mut Scopes<'_>, waker: &Waker) {
-        let all = scopes.len();
-        let keeps = |scope: usize| scope < to && self.moves >= all && request.keeps_places();
-        for scope in (0..all).filter(|&scope| scope != to && !keeps(scope)) {
+        for scope in (0..scopes.len()).filter(|&scope| scope != to) {
             scopes.get_mut(scope).leave(self.turn, self.amounts);
         }
         let locked = scopes.get_mut(to);
         let service = request.service(locked);
         locked.enter(self.turn, service, waker);
         (self.scope, self.moves) = (to, self.moves + 1);
+        for scope in to + 1..scopes.len() {
+            scopes.get_mut(scope).release_claim(self.turn);
+        }
+    }
+
+    /// Holds a claim on each key before the one that blocks the request, if it has moved too often.
+    fn hold_claims(&self, request: &Request, scopes: &mut Scopes<'_>) {
+        if self.moves > scopes.len() && request.core().is_local() {
+            for scope in 0..=self.scope {
+                let cost = (scope != self.scope).then_some(&request.cost);
+                scopes.get_mut(scope).hold_claim(self.turn, cost);
+            }
+        }
     }
 
     /// Returns the time at which the request has to check its keys again without being woken. Only the
@@ -111,9 +123,12 @@ impl QueuePlace {
         own.into_iter().chain(locked.gates_due()).min()
     }
 
-    /// Returns the reason why the key in whose queue it waits doesn't admit the request.
+    /// Returns the reason why the key in whose queue it waits doesn't admit the request at its turn.
     fn denial(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Denial> {
-        scopes.denial(self.scope, &request.cost, scopes.now(), request.core().is_local())
+        let (cost, locked) = (&request.cost, scopes.get(self.scope));
+        scopes
+            .denial(self.scope, cost, scopes.now(), request.core().is_local())
+            .or_else(|| locked.check_claims(self.turn, cost))
     }
 
     /// Listens to its other keys, since a backend doesn't report which key is short.
@@ -133,8 +148,11 @@ impl QueuePlace {
         request.charge_turn(self.turn, scopes);
     }
 
-    /// Leaves all queues.
+    /// Leaves all queues, and ends the claims.
     pub(super) fn leave(&self, scopes: &mut Scopes<'_>) {
-        scopes.iter_mut().for_each(|scope| scope.leave(self.turn, self.amounts));
+        scopes.iter_mut().for_each(|scope| {
+            scope.leave(self.turn, self.amounts);
+            scope.release_claim(self.turn);
+        });
     }
 }

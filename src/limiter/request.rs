@@ -217,12 +217,6 @@ impl Request {
         self.standing = Standing::of(self.own_standing.as_deref(), keys, self.core());
     }
 
-    /// Returns whether it may keep places at several keys. Two requests that each keep the place that the
-    /// other waits behind would wait for ever, so only requests in order of arrival do.
-    pub(super) fn keeps_places(&self) -> bool {
-        self.standing.is_default()
-    }
-
     /// Returns its turn with this arrival number.
     pub(super) fn turn(&self, arrival: u64) -> Turn {
         self.standing.turn(arrival)

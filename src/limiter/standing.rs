@@ -44,11 +44,6 @@ impl Standing {
         Self { priority, flow: core.hash(flow), weight }
     }
 
-    /// Returns whether it is that of requests without a priority and a flow.
-    pub(super) fn is_default(self) -> bool {
-        self.priority == Priority::NORMAL && self.flow == 0
-    }
-
     /// Returns the turn of a request.
     pub(super) fn turn(self, arrival: u64) -> Turn {
         Turn::request(arrival).within(self.priority, self.flow)

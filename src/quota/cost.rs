@@ -160,9 +160,9 @@ impl Cost {
         [requests, tokens, input, output]
     }
 
-    /// Returns the sum of two costs. The amount of [`Dimension::Concurrency`] stays 1.
+    /// Returns the sum of two costs, without guesses. The amount of [`Dimension::Concurrency`] stays 1.
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        let mut sum = self.clone();
+        let mut sum = Self { guessed_tokens: 0, guessed_output: 0, ..self.clone() };
         for column in 0..Dimension::Concurrency.column() {
             sum.amounts[column] = sum.amounts[column].saturating_add(other.amounts[column]);
         }

@@ -1,27 +1,47 @@
 use std::time::Duration;
 
+use super::turn::Turn;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// The claim that a gate leaves at a key when its turn has come: for a short time, other requests are
-/// admitted only if the cost of the gate's next request still fits after them.
+/// Claims at a key: other requests are admitted only if the claimed cost still fits after them.
 ///
-/// A key has one claim at most. Claims that end without a call block others for at most 5 % of the
-/// time: beyond that, gates open without a claim.
+/// A key has at most two claims. A gate whose turn has come leaves one, for a short time, for the call of
+/// its service. Claims that end without a call block others for at most 5 % of the time: beyond that,
+/// gates open without a claim. A request under several keys that waits in the queue of another key holds
+/// the second one. It binds only requests that don't go before its own, by priority and arrival.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    claim: Option<Claim>,
-    /// The time for which claims without a call may block others, as of `at`.
+    gate: Option<GateClaim>,
+    request: Option<RequestClaim>,
+    /// The time for which gates' claims without a call may block others, as of `at`.
     allowance: Duration,
     at: Timestamp,
 }
 
 #[derive(Debug)]
-struct Claim {
+struct GateClaim {
     arrival: u64,
     cost: Cost,
     since: Timestamp,
     until: Timestamp,
+}
+
+#[derive(Debug)]
+struct RequestClaim {
+    turn: Turn,
+    /// `None` at the key in whose queue the request waits: it keeps out the claims of requests behind it,
+    /// which could block those before it.
+    cost: Option<Cost>,
+}
+
+/// The sum of the claims that a request has to leave.
+#[derive(Debug, Clone)]
+pub(crate) struct Claimed {
+    pub(crate) cost: Cost,
+    pub(crate) claims: u64,
+    /// The time at which one of them lapses, if it does.
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl Claims {
@@ -29,14 +49,14 @@ impl Claims {
     pub(crate) fn leave(&mut self, arrival: u64, cost: Cost, now: Timestamp) {
         let refilled = now.saturating_duration_since(self.at) / REFILL_PART;
         (self.allowance, self.at) = ((self.allowance + refilled).min(ALLOWANCE), now);
-        if self.claim.is_none() && self.allowance >= CLAIM_TIME {
-            self.claim = Some(Claim { arrival, cost, since: now, until: now + CLAIM_TIME });
+        if self.gate.is_none() && self.allowance >= CLAIM_TIME {
+            self.gate = Some(GateClaim { arrival, cost, since: now, until: now + CLAIM_TIME });
         }
     }
 
     /// Ends the claim of a gate, with or without a call. Returns whether there was one.
     pub(crate) fn end(&mut self, arrival: u64, is_called: bool, now: Timestamp) -> bool {
-        let ended = self.claim.take_if(|claim| claim.arrival == arrival);
+        let ended = self.gate.take_if(|claim| claim.arrival == arrival);
         if let Some(claim) = ended.as_ref().filter(|_| !is_called) {
             let blocked = now.saturating_duration_since(claim.since);
             self.allowance = self.allowance.saturating_sub(blocked);
@@ -44,40 +64,74 @@ impl Claims {
         ended.is_some()
     }
 
-    /// Ends a claim whose time is over. Returns whether there was one.
+    /// Ends a gate's claim whose time is over. Returns whether there was one.
     pub(crate) fn lapse(&mut self, now: Timestamp) -> bool {
-        let has_lapsed = self.claim.take_if(|claim| claim.until <= now).is_some();
+        let has_lapsed = self.gate.take_if(|claim| claim.until <= now).is_some();
         if has_lapsed {
             self.allowance = self.allowance.saturating_sub(CLAIM_TIME);
         }
         has_lapsed
     }
 
+    /// Holds a claim for a request, unless one that goes before it has the claim. Returns whether another
+    /// claim ended.
+    pub(crate) fn hold(&mut self, turn: Turn, cost: Option<impl FnOnce() -> Cost>) -> bool {
+        let is_held = |claim: &RequestClaim| {
+            let is_same = claim.turn == turn && claim.cost.is_some() == cost.is_some();
+            is_same || claim.turn.is_before(turn)
+        };
+        if self.request.as_ref().is_some_and(is_held) {
+            return false;
+        }
+        let cost = cost.map(|cost| cost());
+        self.request.replace(RequestClaim { turn, cost }).is_some()
+    }
+
+    /// Ends the claim of a request. Returns whether there was one.
+    pub(crate) fn release(&mut self, turn: Turn) -> bool {
+        self.request.take_if(|claim| claim.turn == turn).is_some()
+    }
+
+    /// Ends the claim of a request, whose cost may be another after a change of the limits. It claims
+    /// again at its next check.
+    pub(crate) fn release_any(&mut self) {
+        self.request = None;
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.claim.is_none()
+        self.gate.is_none() && self.request.is_none()
     }
 
-    /// Returns whether the claim is that of the gate with this arrival number.
+    /// Returns whether the gate with this arrival number has a claim.
     pub(crate) fn has(&self, arrival: u64) -> bool {
-        self.claim.as_ref().is_some_and(|claim| claim.arrival == arrival)
+        self.gate.as_ref().is_some_and(|claim| claim.arrival == arrival)
     }
 
-    /// Returns when the claim lapses.
+    /// Returns when the gate's claim lapses.
     pub(crate) fn until(&self) -> Option<Timestamp> {
-        self.claim.as_ref().map(|claim| claim.until)
+        self.gate.as_ref().map(|claim| claim.until)
     }
 
-    /// Returns the amount that a request has to leave, and until when; a request of the gate itself
-    /// has none to leave.
-    pub(crate) fn of_others(&self, arrival: u64) -> Option<(&Cost, Timestamp)> {
-        let claim = self.claim.as_ref().filter(|claim| claim.arrival != arrival)?;
-        Some((&claim.cost, claim.until))
+    /// Returns the claims that a request with this turn has to leave; its own is none of them.
+    pub(crate) fn of_others(&self, turn: Turn) -> Option<Claimed> {
+        let gate = self.gate.as_ref().filter(|claim| claim.arrival != turn.arrival);
+        let request = self.request.as_ref().filter(|claim| claim.turn.is_before(turn));
+        let until = gate.map(|claim| claim.until);
+        match (gate.map(|claim| &claim.cost), request.and_then(|claim| claim.cost.as_ref())) {
+            (Some(gate), Some(request)) => {
+                Some(Claimed { cost: gate.plus(request), claims: 2, until })
+            }
+            (Some(cost), None) | (None, Some(cost)) => {
+                Some(Claimed { cost: cost.clone(), claims: 1, until })
+            }
+            (None, None) => None,
+        }
     }
 
     /// Moves all times back, after the clock was set back by this much.
     pub(crate) fn rebase(&mut self, back: Duration) {
         self.at = self.at.saturating_sub(back);
-        if let Some(claim) = &mut self.claim {
+        if let Some(claim) = &mut self.gate {
             claim.since = claim.since.saturating_sub(back);
             claim.until = claim.until.saturating_sub(back);
         }
@@ -86,14 +140,15 @@ impl Claims {
 
 impl Default for Claims {
     fn default() -> Self {
-        Self { claim: None, allowance: ALLOWANCE, at: Timestamp::UNIX_EPOCH }
+        Self { gate: None, request: None, allowance: ALLOWANCE, at: Timestamp::UNIX_EPOCH }
     }
 }
 
-/// The time that a claim lasts: a service that is ready is called within microseconds, unless its
+/// The time that a gate's claim lasts: a service that is ready is called within microseconds, unless its
 /// caller has forgotten it.
 const CLAIM_TIME: Duration = Duration::from_millis(50);
 
-/// The time that claims without a call may block others in a row; it refills by one part of `REFILL_PART`.
+/// The time that gates' claims without a call may block others in a row; it refills by one part of
+/// `REFILL_PART`.
 const ALLOWANCE: Duration = Duration::from_millis(150);
 const REFILL_PART: u32 = 20;

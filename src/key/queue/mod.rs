@@ -19,14 +19,13 @@ mod priority;
 mod turn;
 mod wakers;
 
-use std::cmp::Reverse;
 use std::task::Waker;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use self::band::Band;
-pub(crate) use self::claims::Claims;
+pub(crate) use self::claims::{Claimed, Claims};
 pub use self::priority::{Priority, PriorityError};
 use self::turn::Kind;
 pub(crate) use self::turn::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn};
@@ -191,17 +190,13 @@ impl WaitQueue {
     /// Returns whether the head goes before a waiter that is not in this queue, or only keeps a place in it.
     ///
     /// A new request goes behind all that wait, unless it takes the place of the head. A request that waits
-    /// at another key goes behind a head with a higher priority and, at the same priority, behind an older
-    /// one: in this order no two requests wait for each other.
+    /// at another key goes behind a head that is before it in the order of turns in other queues.
     pub(crate) fn is_behind(&self, turn: Turn, now: Timestamp) -> bool {
         match (self.head, self.head()) {
             (Some(head), Some(_)) if turn.arrival == u64::MAX => {
                 !self.is_displaced(head, turn.priority, now)
             }
-            (_, Some(first)) if first != turn => {
-                let order = |turn: Turn| (turn.priority, Reverse(turn.arrival));
-                order(first) > order(turn)
-            }
+            (_, Some(first)) if first != turn => first.is_before(turn),
             _ => false,
         }
     }

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::priority::Priority;
@@ -70,6 +71,13 @@ impl Turn {
 
     pub(crate) fn arrival(self) -> u64 {
         self.arrival
+    }
+
+    /// Returns whether it goes before a turn in another queue: it has a higher priority or, at the same
+    /// priority, an earlier arrival. In this order no two requests wait for each other.
+    pub(super) fn is_before(self, other: Self) -> bool {
+        let order = |turn: Self| (turn.priority, Reverse(turn.arrival));
+        order(self) > order(other)
     }
 
     pub(crate) fn is_gate(self) -> bool {

@@ -73,9 +73,9 @@ impl ExtraState {
             && self.claims.is_empty()
     }
 
-    /// Returns whether a gate is the head of the queue, or a claim may have lapsed.
+    /// Returns whether a gate is the head of the queue, or a gate's claim may have lapsed.
     fn has_gate_work(&self) -> bool {
-        !self.claims.is_empty() || self.queue.head().is_some_and(Turn::is_gate)
+        self.claims.until().is_some() || self.queue.head().is_some_and(Turn::is_gate)
     }
 
     /// Returns whether the extra state holds nothing and can be dropped.

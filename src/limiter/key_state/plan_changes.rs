@@ -27,6 +27,7 @@ impl KeyState {
             return;
         };
         extra.adapt.take_reduction();
+        extra.claims.release_any();
         if let Some(journal) = &mut extra.journal {
             journal.follow(limits, &plan, now);
         }

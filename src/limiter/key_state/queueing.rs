@@ -1,9 +1,10 @@
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::KeyState;
 use crate::engine::{Bucket, Rule, Wait};
 use crate::key::denial::Denial;
-use crate::key::queue::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn, WaitQueue};
+use crate::key::queue::{Amounts, Claimed, GateTerms, NO_AMOUNTS, Service, Turn, WaitQueue};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -81,7 +82,7 @@ impl KeyState {
         let has_lapsed = self.extra_mut().claims.lapse(now);
         let mut has_opened = false;
         while let Some((turn, terms)) = self.next_gate()
-            && self.check_gate(terms).is_none()
+            && self.check_gate(turn, terms).is_none()
         {
             let terms = terms.clone();
             let extra = self.extra_mut();
@@ -102,16 +103,20 @@ impl KeyState {
 
     /// Returns the gate that is the head, unless it has to wait for the end of another gate's claim.
     fn next_gate(&self) -> Option<(Turn, &GateTerms)> {
-        let extra =
-            self.extra.as_ref().filter(|extra| extra.claims.is_empty() && !extra.is_retired)?;
+        let extra = self
+            .extra
+            .as_ref()
+            .filter(|extra| extra.claims.until().is_none() && !extra.is_retired)?;
         extra.queue.head_gate()
     }
 
     /// Returns the wait of the gate that is the head. A gate whose request can never be admitted opens, since
     /// the request itself gets the error.
-    fn check_gate(&self, terms: &GateTerms) -> Option<Wait> {
-        let wait = self.check_limits(&terms.cost, self.now()).err()?.wait();
-        (wait != Wait::Never).then_some(wait)
+    fn check_gate(&self, turn: Turn, terms: &GateTerms) -> Option<Wait> {
+        match self.check_limits(&terms.cost, self.now()) {
+            Ok(()) => self.check_claims(turn, &terms.cost).map(Denial::wait),
+            Err(denial) => Some(denial.wait()).filter(|wait| *wait != Wait::Never),
+        }
     }
 
     /// Returns the time at which the gate at the head opens or a claim lapses, if it is known.
@@ -119,8 +124,8 @@ impl KeyState {
         if let Some(until) = self.extra.as_ref()?.claims.until() {
             return Some(until);
         }
-        let (_, terms) = self.next_gate()?;
-        match self.check_gate(terms)? {
+        let (turn, terms) = self.next_gate()?;
+        match self.check_gate(turn, terms)? {
             Wait::At(time) => Some(time),
             _ => self.recovers_at(),
         }
@@ -130,7 +135,31 @@ impl KeyState {
     pub(in crate::limiter) fn end_claim(&mut self, arrival: u64, is_called: bool) {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return };
-        if extra.claims.end(arrival, is_called, now) && !self.open_gates() {
+        if extra.claims.end(arrival, is_called, now) {
+            self.wake_next();
+        }
+    }
+
+    /// Keeps the cost of a request free that waits in the queue of another key, unless a request that goes
+    /// before it does so here. `None` is for the key in whose queue it waits.
+    pub(in crate::limiter) fn hold_claim(&mut self, turn: Turn, cost: Option<&Cost>) {
+        let plan = Arc::clone(self.plan());
+        let cost = cost.map(|cost| || plan.clip_guesses(cost).into_owned());
+        if self.extra_mut().claims.hold(turn, cost) {
+            self.wake_next();
+        }
+    }
+
+    /// Ends the claim of a request, if it holds one.
+    pub(in crate::limiter) fn release_claim(&mut self, turn: Turn) {
+        if self.extra.as_mut().is_some_and(|extra| extra.claims.release(turn)) {
+            self.wake_next();
+        }
+    }
+
+    /// Opens the gates whose turn has come, and wakes the next waiters.
+    fn wake_next(&mut self) {
+        if !self.open_gates() {
             let extra = self.extra_mut();
             extra.wakers.wake(extra.queue.next());
         }
@@ -148,7 +177,7 @@ impl KeyState {
     }
 
     /// Returns why a request whose cost fits has to wait for others: for those whose turn comes before, or
-    /// for a gate's claim.
+    /// for a claim.
     pub(in crate::limiter) fn check_turn(
         &self,
         turn: Turn,
@@ -164,18 +193,25 @@ impl KeyState {
         if !extra.claims.has(turn.arrival()) && is_behind {
             return Some(Denial::OthersWaiting(Wait::Unknown));
         }
-        let (claimed, until) = extra.claims.of_others(turn.arrival())?;
+        self.check_claims(turn, cost)
+    }
+
+    /// Returns why a request whose cost fits has to wait for the claims of others.
+    pub(in crate::limiter) fn check_claims(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
+        let Claimed { cost: claimed, claims, until } =
+            self.extra.as_ref()?.claims.of_others(turn)?;
         let is_full = |(rule, bucket): (&Rule, &Bucket)| {
             *rule.dimension() == Dimension::Concurrency
-                && bucket.level(rule, self.now()).available < 2
+                && bucket.level(rule, self.now()).available <= claims
         };
-        match self.check_limits(&cost.plus(claimed), self.now()) {
-            Ok(()) if !self.limits.iter().any(is_full) => None,
-            Err(denial) if let Wait::At(time) = denial.wait() => {
-                Some(Denial::OthersWaiting(Wait::At(time.min(until))))
-            }
-            _ => Some(Denial::OthersWaiting(Wait::At(until))),
-        }
+        let fits_at =
+            match self.check_limits(&self.plan().clip_guesses(cost).plus(&claimed), self.now()) {
+                Ok(()) if !self.limits.iter().any(is_full) => return None,
+                Err(denial) if let Wait::At(time) = denial.wait() => Some(time),
+                _ => None,
+            };
+        let earliest = fits_at.into_iter().chain(until).min();
+        Some(Denial::OthersWaiting(earliest.map_or(Wait::Unknown, Wait::At)))
     }
 
     /// Replaces the wakers of a waiter and of a listener, if they are in the queue.

@@ -4,6 +4,7 @@ mod attached;
 mod backend;
 mod busiest;
 mod changes;
+mod claims;
 mod collected_changes;
 mod cool_down;
 #[cfg(feature = "regex")]
@@ -23,6 +24,7 @@ mod permit;
 mod properties;
 mod queue;
 mod quotas;
+mod random;
 mod reduction;
 mod regressions;
 mod remote_changes;

@@ -9,6 +9,7 @@ use tollgate::limiter::{Acquire, Limiter, Priority, TokioClock, WaitPolicy};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 use tollgate_testing::full::full_or;
 
+use super::random::Random;
 use super::{S, builder, paused, settle_down};
 
 /// The names and the seconds of grants.
@@ -57,24 +58,7 @@ async fn displaced_head_is_woken_after_higher_priority() {
     assert_eq!(*grants.lock(), [("high", 1), ("low", 2)]);
 }
 
-/// A linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % bound
-    }
-}
-
 const KEYS: [&str; 3] = ["a", "b", "c"];
-
-/// Returns some of the keys in any order.
-fn some_keys(random: &mut Random) -> Vec<&'static str> {
-    let mut left = KEYS.to_vec();
-    let count = 1 + random.below(3);
-    (0..count).map(|_| left.remove(random.below(left.len() as u64) as usize)).collect()
-}
 
 /// Requests of tasks under three keys in crossing orders: each is admitted, and leaves nothing behind.
 async fn check_crossing(seed: u64, has_standings: bool) {
@@ -94,7 +78,7 @@ async fn check_crossing(seed: u64, has_standings: bool) {
             let (limiter, mut random) = (limiter.clone(), Random(seed * 31 + task));
             tokio::spawn(async move {
                 for _ in 0..8 {
-                    let keys = some_keys(&mut random);
+                    let keys = random.some_of(&KEYS);
                     let mut acquire = limiter.acquire_all(&keys, &Cost::new());
                     if has_standings {
                         let flow = ["x", "y", "z"][random.below(3) as usize];
