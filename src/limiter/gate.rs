@@ -222,7 +222,8 @@ impl KeyGate {
         let wait = match (key.check_limits(&typical, now), *state) {
             _ if !core.is_fast() => None,
             (Ok(()), GateState::Idle) => {
-                let turn = query.standing.gate_turn(u64::MAX);
+                // A gate that waits at another key has a number, and may go before those that wait here.
+                let turn = turn.unwrap_or_else(|| query.standing.gate_turn(u64::MAX));
                 key.check_turn(turn, false, &typical).map(Denial::wait)
             }
             (Ok(()), _) => Some(Wait::Unknown),

@@ -152,3 +152,7 @@ const CLAIM_TIME: Duration = Duration::from_millis(50);
 /// `REFILL_PART`.
 const ALLOWANCE: Duration = Duration::from_millis(150);
 const REFILL_PART: u32 = 20;
+
+#[cfg(test)]
+#[path = "../../../tests/parts/claims.rs"]
+mod tests;

@@ -190,13 +190,17 @@ impl WaitQueue {
     /// Returns whether the head goes before a waiter that is not in this queue, or only keeps a place in it.
     ///
     /// A new request goes behind all that wait, unless it takes the place of the head. A request that waits
-    /// at another key goes behind a head that is before it in the order of turns in other queues.
+    /// at another key goes behind a head that is before it in the order of turns in other queues, and behind
+    /// an older one whose place it wouldn't take.
     pub(crate) fn is_behind(&self, turn: Turn, now: Timestamp) -> bool {
         match (self.head, self.head()) {
             (Some(head), Some(_)) if turn.arrival == u64::MAX => {
                 !self.is_displaced(head, turn.priority, now)
             }
-            (_, Some(first)) if first != turn => first.is_before(turn),
+            (Some(head), Some(first)) if first != turn => {
+                let stays = !self.is_displaced(head, turn.priority, now);
+                first.is_before(turn) || stays && first.arrival < turn.arrival
+            }
             _ => false,
         }
     }

@@ -35,6 +35,7 @@ mod scopes;
 mod state;
 mod totals;
 mod turns;
+mod waiting;
 use std::time::Duration;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};

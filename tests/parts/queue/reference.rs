@@ -155,7 +155,7 @@ impl Reference {
         for turn in turns() {
             assert_eq!(queue.contains(turn), self.waiters.iter().any(|w| w.0 == turn), "{turn:?}");
             let is_behind = self.head().is_some_and(|head| {
-                let is_older = head.priority == turn.priority && head.arrival < turn.arrival;
+                let is_older = head.arrival < turn.arrival && !self.can_displace(turn.priority);
                 head != turn && (head.priority > turn.priority || is_older)
             });
             assert_eq!(queue.is_behind(turn, at(self.now)), is_behind, "{turn:?}");

@@ -22,6 +22,7 @@ fn composition_page_names_existing_tests_in_every_line() {
         include_str!("around.rs"),
         include_str!("inside.rs"),
         include_str!("pending.rs"),
+        include_str!("../backpressure.rs"),
         include_str!("../call.rs"),
         include_str!("../gate.rs"),
         include_str!("../include_usage.rs"),

@@ -1,0 +1,103 @@
+//! The claims at one key, against an independent reference, and the time for which they block others.
+
+use proptest::prelude::*;
+use tollgate_testing::full::full_or;
+
+use super::super::Priority;
+use super::*;
+
+#[derive(Debug, Clone, Copy)]
+enum Action {
+    /// Milliseconds.
+    Pass(u64),
+    Leave(u64),
+    End(u64, bool),
+    Hold(u64, bool),
+    Release(u64),
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let arrival = || 1..8_u64;
+    let action = prop_oneof![
+        (0..60_u64).prop_map(Action::Pass),
+        arrival().prop_map(Action::Leave),
+        (arrival(), any::<bool>()).prop_map(|(arrival, called)| Action::End(arrival, called)),
+        (arrival(), any::<bool>()).prop_map(|(arrival, cost)| Action::Hold(arrival, cost)),
+        arrival().prop_map(Action::Release),
+    ];
+    proptest::collection::vec(action, 1..60)
+}
+
+/// Returns the turn of a request, whose priority its number determines.
+fn turn(arrival: u64) -> Turn {
+    Turn::request(arrival).within(Priority::new((arrival % 3) as i8), 0)
+}
+
+/// Returns the place of a request in the order of all, the first one lowest.
+fn rank(arrival: u64) -> u64 {
+    (2 - arrival % 3) * 100 + arrival
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(full_or(100_000, 5_000))
+    })]
+
+    /// A key has at most one claim of a gate and one of a request, that of the first which wants it. Claims of
+    /// gates without a call block others for at most 5 % of the time, and 150 ms.
+    #[test]
+    fn claims_match_reference_and_block_briefly(actions in actions()) {
+        let (mut claims, mut now) = (Claims::default(), Timestamp::from_unix_secs(1_000));
+        let begin = now;
+        let mut gate: Option<(u64, Timestamp)> = None;
+        let mut request: Option<(u64, bool)> = None;
+        let mut blocked = Duration::ZERO;
+        for action in actions {
+            match action {
+                Action::Pass(milliseconds) => {
+                    now = now + Duration::from_millis(milliseconds);
+                    let has_lapsed = gate.take_if(|(_, since)| *since + CLAIM_TIME <= now).is_some();
+                    prop_assert_eq!(claims.lapse(now), has_lapsed);
+                    blocked += if has_lapsed { CLAIM_TIME } else { Duration::ZERO };
+                }
+                Action::Leave(arrival) => {
+                    claims.leave(arrival, Cost::new(), now);
+                    if gate.is_none() && claims.has(arrival) {
+                        gate = Some((arrival, now));
+                    }
+                }
+                Action::End(arrival, is_called) => {
+                    let ended = gate.take_if(|(own, _)| *own == arrival);
+                    prop_assert_eq!(claims.end(arrival, is_called, now), ended.is_some());
+                    let without_call = ended.filter(|_| !is_called);
+                    blocked += without_call.map_or(Duration::ZERO, |(_, since)| now - since);
+                }
+                Action::Hold(arrival, has_cost) => {
+                    let is_first = request.is_none_or(|(own, _)| rank(arrival) <= rank(own));
+                    let ended = request.is_some() && is_first && request != Some((arrival, has_cost));
+                    let cost = has_cost.then_some(|| Cost::new().requests(arrival));
+                    prop_assert_eq!(claims.hold(turn(arrival), cost), ended);
+                    request = if is_first { Some((arrival, has_cost)) } else { request };
+                }
+                Action::Release(arrival) => {
+                    let ended = request.take_if(|(own, _)| *own == arrival);
+                    prop_assert_eq!(claims.release(turn(arrival)), ended.is_some());
+                }
+            }
+            prop_assert_eq!(claims.is_empty(), gate.is_none() && request.is_none());
+            prop_assert_eq!(claims.until(), gate.map(|(_, since)| since + CLAIM_TIME));
+            for arrival in 1..8 {
+                let of_gate = gate.is_some_and(|(own, _)| own != arrival);
+                let of_request = request.filter(|(own, cost)| *cost && rank(*own) < rank(arrival));
+                let claimed = claims.of_others(turn(arrival));
+                let count = u64::from(of_gate) + u64::from(of_request.is_some());
+                prop_assert_eq!(claimed.as_ref().map_or(0, |claimed| claimed.claims), count);
+                let amount = u64::from(of_gate) + of_request.map_or(0, |(own, _)| own);
+                let claimed = claimed.map_or(0, |claimed| claimed.cost.main_amounts()[0]);
+                prop_assert_eq!(claimed, amount);
+            }
+            prop_assert!(blocked <= ALLOWANCE + (now - begin) / REFILL_PART, "{:?}", blocked);
+        }
+    }
+}
