@@ -41,7 +41,7 @@ fn rank(arrival: u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(full_or(100_000, 5_000))
+        ..ProptestConfig::with_cases(full_or(100_000, 2_000))
     })]
 
     /// A key has at most one claim of a gate and one of a request, that of the first which wants it. Claims of
@@ -56,7 +56,7 @@ proptest! {
         for action in actions {
             match action {
                 Action::Pass(milliseconds) => {
-                    now = now + Duration::from_millis(milliseconds);
+                    now += Duration::from_millis(milliseconds);
                     let has_lapsed = gate.take_if(|(_, since)| *since + CLAIM_TIME <= now).is_some();
                     prop_assert_eq!(claims.lapse(now), has_lapsed);
                     blocked += if has_lapsed { CLAIM_TIME } else { Duration::ZERO };
