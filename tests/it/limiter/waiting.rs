@@ -336,7 +336,7 @@ fn each_priority_has_a_grant_per_starvation_time() {
                 {
                     served[*priority] = now;
                     permit.unwrap().settle(&Cost::new().requests(1));
-                    waiting.remove(at);
+                    drop(waiting.remove(at));
                 }
             }
             for (priority, served) in served.iter_mut().enumerate() {
