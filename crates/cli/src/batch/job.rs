@@ -147,8 +147,7 @@ impl Job {
         self.builder().build()
     }
 
-    /// Returns the builder of that limiter, for use with a shared
-    /// [`backend`](tollgate::config::Config::backend).
+    /// Returns the builder of that limiter, for a shared [`backend`](tollgate::config::Config::backend).
     pub fn builder(&self) -> Builder {
         let builder = match &self.config {
             Some(config) => config.builder(),
