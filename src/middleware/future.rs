@@ -86,7 +86,7 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         request: Request,
         shared: Arc<Settings<C, O>>,
     ) -> Self {
-        let guard = ResponseGuard::new(permit, classified, record, None, &shared);
+        let guard = ResponseGuard::new(permit, classified, record, None);
         let inside = guard.span().map(Span::entered);
         // A panic here releases the reservation, since the request was not sent.
         let state = State::Sent { future: inner.call(request) };
@@ -106,8 +106,7 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         let record = Record::start(&shared.limiter, &classified);
         match arrival {
             Arrival::Granted(permit) => {
-                let guard =
-                    Some(ResponseGuard::new(permit, &mut classified, record, arrived_at, &shared));
+                let guard = Some(ResponseGuard::new(permit, &mut classified, record, arrived_at));
                 let state = State::Readying { unsent: Some(Box::new((inner, request))) };
                 Self { state, guard, shared }
             }
@@ -220,7 +219,7 @@ where
                     let acquire = &mut waiting.as_mut().expect(POLLED_AGAIN).acquire;
                     let result = ready!(Pin::new(acquire).poll(cx));
                     let waiting = waiting.take().expect(POLLED_AGAIN);
-                    waiting.ended(result, this.guard, this.shared)
+                    waiting.ended(result, this.guard)
                 }
                 StateProjection::Readying { unsent } => {
                     let (inner, _) = &mut **unsent.as_mut().expect(POLLED_AGAIN);
@@ -249,17 +248,16 @@ where
 
 impl<S, Request> QueuedRequest<S, Request> {
     /// Returns the next state of a request that was admitted or refused.
-    fn ended<F, C, O>(
+    fn ended<F>(
         self,
         result: Result<Permit, AcquireError>,
         guard: &mut Option<ResponseGuard>,
-        shared: &Settings<C, O>,
     ) -> State<S, Request, F> {
         let Self { acquire, inner, request, mut classified, arrived, mut record, slot } = self;
         drop((acquire, slot));
         match result {
             Ok(permit) => {
-                *guard = Some(ResponseGuard::new(permit, &mut classified, record, arrived, shared));
+                *guard = Some(ResponseGuard::new(permit, &mut classified, record, arrived));
                 State::Readying { unsent: Some(Box::new((inner, request))) }
             }
             Err(error) => {

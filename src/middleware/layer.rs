@@ -141,13 +141,6 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         self.with(|options| options.max_waiting = Some(requests))
     }
 
-    /// Learns the limits of keys from response headers. Learned limits replace a provider's built-in
-    /// quota (of its lowest paid tier), but not a configured quota.
-    #[must_use]
-    pub fn discover(self) -> Self {
-        self.with(|options| options.discover = true)
-    }
-
     /// Sets the [`Classify`](super::Classify) that determines the keys and the cost of a request.
     #[must_use]
     pub fn classify<C2>(self, classify: C2) -> RateLimitLayer<C2, O, R> {

@@ -11,7 +11,6 @@ use super::journey::Journey;
 use super::reading::{Reading, is_refusal};
 use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
-use super::settings::Settings;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, Usage};
@@ -24,7 +23,6 @@ pub struct ResponseGuard {
     /// Set once a response may outlive the service's future, which holds the limiter until then.
     limiter: Option<Limiter>,
     pub(super) keys: ScopeKeys,
-    discover: bool,
     journey: Option<Journey>,
     record: Option<Box<Record>>,
     terms: Terms,
@@ -43,12 +41,11 @@ impl ResponseGuard {
     /// Guards the reservation of an admitted request; `arrived` is the time of its arrival, or `None` if
     /// it was admitted immediately.
     #[inline]
-    pub(super) fn new<C, O>(
+    pub(super) fn new(
         permit: Permit,
         classified: &mut Classified,
         record: Option<Box<Record>>,
         arrived: Option<Timestamp>,
-        shared: &Settings<C, O>,
     ) -> Self {
         let keys = std::mem::take(&mut classified.keys);
         let journey = classified.journey.take();
@@ -62,7 +59,6 @@ impl ResponseGuard {
             permit: Some(permit),
             limiter: None,
             keys,
-            discover: shared.options.discover,
             journey,
             record,
             terms: classified.terms,
@@ -143,9 +139,9 @@ impl ResponseGuard {
             record.on_head(status);
         }
         let limits = profile.limits(headers);
-        // Learn the limits before the remaining quota is observed.
-        let has_limits = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
-        if self.discover && has_limits() {
+        // Learn the limits before the remaining quota is observed. Other errors may name any model.
+        let has_limits = || is_refusal(status) && limits.iter().any(|limit| limit.limit.is_some());
+        if status.is_success() || has_limits() {
             self.limiter().feedback().learn(self.key(), &limits);
         }
         if let Some(permit) = &self.permit {

@@ -28,7 +28,6 @@ pub(super) struct Options {
     pub(super) max_waiting: Option<usize>,
     /// The priority and the flow of requests that set none.
     pub(super) standing: OwnStanding,
-    pub(super) discover: bool,
     /// `true` in server mode, where refusals carry the levels of their keys for the response headers.
     pub(super) is_server_mode: bool,
 }

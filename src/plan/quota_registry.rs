@@ -189,7 +189,9 @@ impl QuotaRegistry {
             let teaches = match (self.own.find(key), self.built_in.find(key)) {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
-                (None, None) => self.fallback.as_ref().is_some_and(|entry| !entry.plan.known),
+                (None, None) => self.fallback.as_ref().is_some_and(|entry| {
+                    !entry.plan.known && !(limits.is_empty() && entry.quota.is_unlimited())
+                }),
             };
             return teaches.then(|| limits.iter().fold(Quota::new(), of_all));
         };

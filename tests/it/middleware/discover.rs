@@ -22,28 +22,34 @@ fn limited() -> Response<Frames> {
     response
 }
 
-async fn send_one(limiter: &Limiter, discover: bool, model: &str) -> Vec<u64> {
+async fn send_one(limiter: &Limiter, model: &str) -> Vec<u64> {
     let layer = RateLimitLayer::new(limiter.clone());
-    let layer = if discover { layer.discover() } else { layer };
     drop(send(&mut client_returning(&layer, limited), chat(model)).await);
     available(limiter, model)
 }
 
+async fn send_one_without_headers(limiter: &Limiter, model: &str) -> Vec<u64> {
+    let layer = RateLimitLayer::new(limiter.clone());
+    let silent = || Frames::from(USAGE).into_response();
+    drop(send(&mut client_returning(&layer, silent), chat(model)).await);
+    available(limiter, model)
+}
+
 #[tokio::test(start_paused = true)]
-async fn discover_learns_limits_and_usage() {
+async fn limits_and_usage_are_learned() {
     let limiter = builder().provider(OPENAI).build().unwrap();
-    assert_eq!(send_one(&limiter, true, "my-model").await, [480, 28_000]);
+    assert_eq!(send_one(&limiter, "my-model").await, [480, 28_000]);
     // The next request is charged to the learned limits.
-    assert_eq!(send_one(&limiter, true, "my-model").await, [479, 28_000 - 57]);
-    assert_eq!(send_one(&limiter, true, "other-model").await, [480, 28_000]);
+    assert_eq!(send_one(&limiter, "my-model").await, [479, 28_000 - 57]);
+    assert_eq!(send_one(&limiter, "other-model").await, [480, 28_000]);
 }
 
 /// A request without a bound reserves 1,024 output tokens at first, and later the expected output
 /// of its key.
 #[tokio::test(start_paused = true)]
-async fn discovered_limit_below_default_output_refuses_no_request() {
+async fn learned_limit_below_default_output_refuses_no_request() {
     let limiter = builder().provider(ANTHROPIC).build().unwrap();
-    let layer = RateLimitLayer::new(limiter.clone()).discover();
+    let layer = RateLimitLayer::new(limiter.clone());
     let answer = || {
         let usage = r#"{"type": "message", "usage": {"input_tokens": 12, "output_tokens": 950}}"#;
         let mut response = Frames::from(usage).into_response();
@@ -65,31 +71,39 @@ async fn discovered_limit_below_default_output_refuses_no_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_without_discover_are_not_learned() {
+async fn errors_teach_no_limits() {
     let limiter = builder().provider(OPENAI).build().unwrap();
-    assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
+    let layer = RateLimitLayer::new(limiter.clone());
+    let not_found = || {
+        let mut response = limited();
+        *response.status_mut() = http::StatusCode::NOT_FOUND;
+        response
+    };
+    drop(send(&mut client_returning(&layer, not_found), chat("my-model")).await);
+    assert_eq!(available(&limiter, "my-model"), NONE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn configured_limits_ignore_headers() {
     let configured = Quota::new().rpm(3);
     let limiter = builder().provider(OPENAI).quota("my-model", configured).build().unwrap();
-    assert_eq!(send_one(&limiter, true, "my-model").await, [2]);
+    assert_eq!(send_one(&limiter, "my-model").await, [2]);
     let limiter = builder().provider(OPENAI).quota("my-*", Quota::new()).build().unwrap();
-    assert_eq!(send_one(&limiter, true, "my-model").await, NONE);
+    assert_eq!(send_one(&limiter, "my-model").await, NONE);
     let fallback = UnknownKey::Quota(Quota::new().rpm(9));
     let limiter = builder().unknown_key(fallback).build().unwrap();
-    assert_eq!(send_one(&limiter, true, "my-model").await, [8]);
+    assert_eq!(send_one(&limiter, "my-model").await, [8]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn built_in_quota_is_replaced_by_headers() {
     // Built in: 500 requests and 200,000 tokens a minute.
     let limiter = builder().provider(OPENAI).build().unwrap();
-    assert_eq!(send_one(&limiter, false, "gpt-4o-mini").await, [499, 200_000 - 57]);
-    assert_eq!(send_one(&limiter, true, "gpt-4o-mini").await, [481, 28_001], "the lower remainder");
+    assert_eq!(send_one_without_headers(&limiter, "gpt-4o-mini").await, [499, 200_000 - 57]);
+    assert_eq!(send_one(&limiter, "gpt-4o-mini").await, [498, 30_000 - 2 * 57]);
+    assert_eq!(send_one(&limiter, "gpt-4o-mini").await, [481, 28_001], "the lower remainder");
     assert_eq!(limiter.quotas().of("gpt-4o-mini").limits()[1].amount(), 30_000);
-    let layer = RateLimitLayer::new(limiter.clone()).discover();
+    let layer = RateLimitLayer::new(limiter.clone());
     let mut silent = client_returning(&layer, || Frames::from(USAGE).into_response());
     drop(send(&mut silent, chat("gpt-4o")).await);
     assert_eq!(
@@ -102,8 +116,8 @@ async fn built_in_quota_is_replaced_by_headers() {
 #[tokio::test(start_paused = true)]
 async fn model_named_like_a_glob_limits_no_other_model() {
     let limiter = builder().provider(OPENAI).build().unwrap();
-    send_one(&limiter, true, "*").await;
-    assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
+    send_one(&limiter, "*").await;
+    assert_eq!(send_one_without_headers(&limiter, "my-model").await, NONE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,7 +129,7 @@ async fn refusal_without_limit_header_keeps_key_limited() {
         response.headers_mut().insert("x-ratelimit-remaining-tokens", "5".parse().unwrap());
         response
     };
-    let layer = RateLimitLayer::new(limiter.clone()).discover();
+    let layer = RateLimitLayer::new(limiter.clone());
     drop(send(&mut client_returning(&layer, refusal), chat("my-model")).await);
     assert_eq!(available(&limiter, "my-model"), [1]);
 }

@@ -286,7 +286,7 @@ mod simulated {
     async fn limits_are_learned_from_server_headers() {
         let (_server, url) = server().await;
         let limiter = Limiter::builder().provider(COMPATIBLE_USAGE).build().unwrap();
-        let layer = RateLimitLayer::new(limiter.clone()).discover();
+        let layer = RateLimitLayer::new(limiter.clone());
         let body = CHAT.replace("500", "9");
         drop(layer.layer(client()).oneshot(post(&url, body)).await.unwrap());
         let learned: Vec<u64> = limiter.stats("gpt-4o").limits.iter().map(|l| l.limit).collect();

@@ -106,7 +106,7 @@ async fn d04_headers_report_limits_and_usage() {
         let response = response.body(Frames(VecDeque::new())).unwrap();
         async { Ok::<_, Infallible>(response) }
     });
-    let client = RateLimitLayer::new(limiter.clone()).discover().layer(inner);
+    let client = RateLimitLayer::new(limiter.clone()).layer(inner);
     let request = Request::post("/v1/chat/completions").body(CHAT.to_owned()).unwrap();
     client.oneshot(request).await.unwrap().collect().await.unwrap();
     assert_eq!(used(&limiter, "m"), [20, 2_000]);

@@ -2,14 +2,19 @@
 
 mod provider;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::Request;
-use provider::{Headers, RetryAfter, Settings};
+use provider::{Headers, Provider, RetryAfter, Settings};
 use tollgate::limiter::{Limiter, TokioClock};
+use tollgate::middleware::{Http, RetryService};
 use tollgate::provider::OPENAI;
 use tollgate::{Quota, RateLimitLayer};
 use tower::{Layer, ServiceExt};
+
+type Layered = RetryService<Provider, Http, Http>;
 
 /// The result of a job.
 #[derive(Debug)]
@@ -20,6 +25,12 @@ struct Outcome {
     used: f64,
 }
 
+/// Returns a request to a model.
+fn chat(model: &str) -> Request<Bytes> {
+    let body = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"hi"}}]}}"#);
+    Request::post("/v1/chat/completions").body(body.into()).unwrap()
+}
+
 /// Sends 900 requests at once to a provider, through a layer with this quota.
 async fn run(settings: Settings, quota: Option<Quota>) -> Outcome {
     let builder = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
@@ -28,12 +39,8 @@ async fn run(settings: Settings, quota: Option<Quota>) -> Outcome {
     let (provider, ledger) = provider::start(settings);
     let service = RateLimitLayer::new(limiter).retry(8).layer(provider);
     let begin = tokio::time::Instant::now();
-    let request = || {
-        let body =
-            Bytes::from_static(br#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#);
-        service.clone().oneshot(Request::post("/v1/chat/completions").body(body).unwrap())
-    };
-    let mut answers: FuturesUnordered<_> = (0..900).map(|_| request()).collect();
+    let mut answers: FuturesUnordered<_> =
+        (0..900).map(|_| service.clone().oneshot(chat("m"))).collect();
     let mut answered = 0;
     while let Some(answer) = answers.next().await {
         answered += u64::from(answer.unwrap().status().is_success());
@@ -91,4 +98,82 @@ async fn unknown_limit_is_used() {
 async fn limit_beside_others_is_used() {
     let shared = Settings { others: 0.5, ..Settings::default() };
     assert_job("others use half", shared, rpm(1_200)).await;
+}
+
+/// Sends requests for a time through each of these services, 64 at a time. Returns the number of answers
+/// of each.
+async fn send_for(services: Vec<Layered>, time: Duration) -> Vec<u64> {
+    let end = tokio::time::Instant::now() + time;
+    let workers = services.iter().enumerate().flat_map(|(at, service)| {
+        (0..64).map(move |_| {
+            let service = service.clone();
+            async move {
+                let mut answered = 0;
+                while tokio::time::Instant::now() < end {
+                    let answer = service.clone().oneshot(chat("gpt-4o-mini"));
+                    let answer = tokio::time::timeout_at(end, answer).await;
+                    answered += u64::from(answer.is_ok_and(|a| a.unwrap().status().is_success()));
+                }
+                (at, answered)
+            }
+        })
+    });
+    let workers: FuturesUnordered<_> = workers.collect();
+    let mut answered = vec![0; services.len()];
+    workers.collect::<Vec<_>>().await.into_iter().for_each(|(at, count)| answered[at] += count);
+    answered
+}
+
+#[tokio::test(start_paused = true)]
+async fn built_in_quota_below_the_accounts_is_exceeded() {
+    // Built in: 500 requests a minute.
+    let settings = Settings { rate: 33.0, headers: Headers::None, ..Settings::default() };
+    let (provider, ledger) = provider::start(settings);
+    let limiter = Limiter::builder().clock(TokioClock::new()).provider(OPENAI).build().unwrap();
+    let service = RateLimitLayer::new(limiter).retry(8).layer(provider);
+    send_for(vec![service], Duration::from_secs(300)).await;
+    let ledger = ledger.lock();
+    let used = ledger.accepted as f64 / (33.0 * 300.0);
+    assert!(used >= 0.75 && ledger.refused <= ledger.accepted / 33, "{used} {ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_programs_share_an_account() {
+    let (provider, ledger) = provider::start(Settings { burst: 10.0, ..Settings::default() });
+    let program = || {
+        let builder = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
+        let limiter = builder.quota("gpt-4o-mini", Quota::new().rpm(1_200)).build().unwrap();
+        RateLimitLayer::new(limiter).retry(8).layer(provider.clone())
+    };
+    let answered = send_for(vec![program(), program()], Duration::from_secs(300)).await;
+    let ledger = ledger.lock();
+    let used = ledger.accepted as f64 / (20.0 * 310.0);
+    let least = answered.iter().min().unwrap() * 3;
+    assert!(used >= 0.9 && least >= ledger.accepted, "{used} {answered:?} {ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_cannot_wait_have_the_whole_quota_at_once() {
+    let (provider, _) = provider::start(Settings { burst: 60.0, ..Settings::default() });
+    let limiter = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
+    let limiter = limiter.quota("m", Quota::new().rpm(1_200)).build().unwrap();
+    let service = RateLimitLayer::new(limiter).reject().layer(provider);
+    let sent: Vec<_> = (0..1_000).map(|_| service.clone().oneshot(chat("m"))).collect();
+    let answers = futures_util::future::join_all(sent).await;
+    assert!(answers.into_iter().all(|answer| answer.is_ok_and(|a| a.status().is_success())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn provider_that_refuses_everything_ends_the_retries() {
+    let retry_after = RetryAfter::None;
+    let settings = Settings { rate: 1e-6, burst: 0.0, retry_after, ..Settings::default() };
+    let (provider, ledger) = provider::start(settings);
+    let limiter = Limiter::builder().clock(TokioClock::new()).provider(OPENAI).build().unwrap();
+    let service = RateLimitLayer::new(limiter).retry(2).layer(provider);
+    let first = service.clone().oneshot(chat("m")).await.unwrap();
+    assert_eq!(first.status(), 200, "the bucket holds one request");
+    let begin = tokio::time::Instant::now();
+    assert_eq!(service.oneshot(chat("m")).await.unwrap().status(), 429);
+    assert!(begin.elapsed() < Duration::from_secs(300), "{:?}", begin.elapsed());
+    assert!(ledger.lock().refused < 60);
 }

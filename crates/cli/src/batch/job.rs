@@ -217,7 +217,7 @@ impl Job {
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
         let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
-        let layer = layer.provider(self.profile).discover();
+        let layer = layer.provider(self.profile);
         let layer = match self.priority {
             Some(priority) => layer.priority(priority),
             None => layer,

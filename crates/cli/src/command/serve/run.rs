@@ -27,6 +27,9 @@ pub(in crate::command) async fn serve(
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;
     server.follow(&loaded).map_err(text)?;
     out.line(&format_args!("listening on http://{}", server.addr()))?;
+    if loaded.config.quotas.is_empty() && !loaded.config.providers.is_empty() {
+        tracing::info!("{BUILT_IN}");
+    }
     serve_until_stopped(&server, &mut signals).await;
     Ok(shut_down(server, &mut signals).await)
 }
@@ -84,3 +87,8 @@ async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
         }
     }
 }
+
+/// Said once, since the built-in quotas may be far from those of the account.
+const BUILT_IN: &str = "no quotas are configured: the built-in quotas of the lowest paid tier apply until \
+                        response headers or refusals show other limits; `tollgate config providers` \
+                        lists them";
