@@ -11,6 +11,7 @@ mod count;
 use std::convert::Infallible;
 use std::future::ready;
 use std::hint::black_box;
+use std::time::Duration;
 
 use bytes::Bytes;
 use count::{count, poll_once, run};
@@ -103,17 +104,25 @@ fn chat_request() {
     let answer = tower::service_fn(|_: Request<Full<Bytes>>| {
         ready(Ok::<_, Infallible>(Response::new(Full::from(ANSWER))))
     });
-    let mut service = RateLimitLayer::new(roomy(OPENAI)).provider(OPENAI).layer(answer);
+    let clock = ManualClock::new();
+    let limiter = limiter_at(&clock, OPENAI, endless());
+    let mut service = RateLimitLayer::new(limiter).provider(OPENAI).layer(answer);
     let request = Request::post("/v1/chat/completions").body(Full::from(CHAT));
     let request = request.expect("a valid request");
-    count(|| {
+    let mut send = || {
         let request = black_box(&request).clone();
         poll_once(async {
             let response = service.ready().await.expect("ready").call(request).await;
             let body = response.expect("admitted").into_body().collect().await;
             black_box(body.expect("in memory"));
         });
-    });
+    };
+    // Until the answers have confirmed the limits.
+    for _ in 0..40 {
+        send();
+        clock.advance(Duration::from_secs(2));
+    }
+    count(send);
 }
 
 /// Counts the scan of a response body for its usage.
@@ -127,7 +136,11 @@ fn response(content_type: &str, body: &str) {
 
 /// Returns a limiter with RPM, TPM and RPD limits that are never exhausted.
 fn roomy(profile: Profile) -> Limiter {
-    limiter(profile, Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000))
+    limiter(profile, endless())
+}
+
+fn endless() -> Quota {
+    Quota::new().rpm(6_000_000_000).tpm(60_000_000_000).rpd(8_640_000_000_000)
 }
 
 /// Returns a limiter whose only daily request of `key` is used.
@@ -138,9 +151,13 @@ fn used_up(key: &str) -> Limiter {
 }
 
 fn limiter(profile: Profile, quota: Quota) -> Limiter {
+    limiter_at(&ManualClock::new(), profile, quota)
+}
+
+fn limiter_at(clock: &ManualClock, profile: Profile, quota: Quota) -> Limiter {
     let quota = quota.with_algorithm(Algorithm::TokenBucket);
     let builder = Limiter::builder().provider(profile).quota("*", quota);
-    builder.clock(ManualClock::new()).build().expect("a valid quota")
+    builder.clock(clock.clone()).build().expect("a valid quota")
 }
 
 fn cost() -> Cost {

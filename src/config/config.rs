@@ -41,7 +41,8 @@ pub struct Config {
     pub unknown_key: UnknownKey,
     /// The bounds and the order of queues.
     pub waiting: WaitingConfig,
-    /// The reduction of limits after the provider refuses a request, and their recovery.
+    /// The reaction to a provider's refusal of a request. Without a section `reduction` the provider's limits
+    /// are measured by its answers.
     pub reduction: Reduction,
     /// Retries of transient failures.
     pub retry: RetryConfig,

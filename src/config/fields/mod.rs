@@ -67,7 +67,8 @@ pub(super) struct Fields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waiting: Option<WaitingFields>,
 
-    /// The reduction of limits after the provider refuses a request, and their recovery.
+    /// The reduction of limits after the provider refuses a request, and their recovery. Without this
+    /// section, the provider's limits are measured by its answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reduction: Option<ReductionFields>,
 
