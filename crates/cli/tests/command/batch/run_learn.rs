@@ -33,7 +33,8 @@ async fn responses_without_limits_leave_run_unlimited() {
     let folder = Folder::with(&lines(20));
     let server = Scripted::start(|call| match call.number {
         0 => Reply::ok().after(Duration::from_millis(100)),
-        _ => Reply::ok().after(Duration::from_millis(50)),
+        // Longer than the interval between requests of a slow start.
+        _ => Reply::ok().after(Duration::from_millis(500)),
     })
     .await;
     let ended = run(&Job { quota: Quota::new(), ..folder.job(server.base()) }).await;
