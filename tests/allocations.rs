@@ -124,7 +124,7 @@ fn chat_stream_does_not_allocate() {
 fn key_longer_than_24_bytes_allocates_once() {
     let pool = ResponsePool::new(JSON, "application/json");
     // Without a slow start, during which the key is copied once more.
-    let mut client = client_of(RateLimitLayer::new(limiter()).provider(OPENAI).reject(), &pool);
+    let mut client = client_of(&RateLimitLayer::new(limiter()).provider(OPENAI).reject(), &pool);
     let model = "ft:gpt-4o-2024-08-06:my-team";
     get(&mut client, chat(model));
     pool.fill();
@@ -226,11 +226,11 @@ fn client(
     pool: &ResponsePool,
 ) -> impl Service<Request<Full<Bytes>>, Response = Response<ResponseBody<Frames>>, Error: std::fmt::Debug>
 {
-    client_of(RateLimitLayer::new(limiter()).provider(profile), pool)
+    client_of(&RateLimitLayer::new(limiter()).provider(profile), pool)
 }
 
 fn client_of(
-    layer: RateLimitLayer,
+    layer: &RateLimitLayer,
     pool: &ResponsePool,
 ) -> impl Service<
     Request<Full<Bytes>>,

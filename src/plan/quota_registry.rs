@@ -190,7 +190,8 @@ impl QuotaRegistry {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
                 (None, None) => self.fallback.as_ref().is_some_and(|entry| {
-                    !entry.plan.known && !(limits.is_empty() && entry.quota.is_unlimited())
+                    let is_change = !limits.is_empty() || !entry.quota.is_unlimited();
+                    !entry.plan.known && is_change
                 }),
             };
             return teaches.then(|| limits.iter().fold(Quota::new(), of_all));

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::Request;
 use provider::{Headers, Provider, RetryAfter, Settings};
-use tollgate::limiter::{Limiter, TokioClock};
+use tollgate::limiter::{Clock, Limiter, TokioClock};
 use tollgate::middleware::{Http, RetryService};
 use tollgate::provider::OPENAI;
-use tollgate::{Quota, RateLimitLayer};
+use tollgate::{Quota, RateLimitLayer, Timestamp};
 use tower::{Layer, ServiceExt};
 
 type Layered = RetryService<Provider, Http, Http>;
@@ -31,6 +31,13 @@ fn chat(model: &str) -> Request<Bytes> {
     Request::post("/v1/chat/completions").body(body.into()).unwrap()
 }
 
+/// Returns a clock and its time.
+fn started() -> (TokioClock, Timestamp) {
+    let clock = TokioClock::new();
+    let begin = clock.now();
+    (clock, begin)
+}
+
 /// Sends 900 requests at once to a provider, through a layer with this quota.
 async fn run(settings: Settings, quota: Option<Quota>) -> Outcome {
     let builder = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
@@ -38,14 +45,14 @@ async fn run(settings: Settings, quota: Option<Quota>) -> Outcome {
     let limiter = builder.build().unwrap();
     let (provider, ledger) = provider::start(settings);
     let service = RateLimitLayer::new(limiter).retry(8).layer(provider);
-    let begin = tokio::time::Instant::now();
+    let (clock, begin) = started();
     let mut answers: FuturesUnordered<_> =
         (0..900).map(|_| service.clone().oneshot(chat("m"))).collect();
     let mut answered = 0;
     while let Some(answer) = answers.next().await {
         answered += u64::from(answer.unwrap().status().is_success());
     }
-    let seconds = begin.elapsed().as_secs_f64();
+    let seconds = (clock.now() - begin).as_secs_f64();
     let ledger = ledger.lock();
     let rate = settings.rate * (1.0 - settings.others);
     let most = (settings.rate * settings.burst + rate * seconds).min(900.0_f64.max(rate * seconds));
@@ -103,15 +110,16 @@ async fn limit_beside_others_is_used() {
 /// Sends requests for a time through each of these services, 64 at a time. Returns the number of answers
 /// of each.
 async fn send_for(services: Vec<Layered>, time: Duration) -> Vec<u64> {
-    let end = tokio::time::Instant::now() + time;
+    let (clock, begin) = started();
+    let end = begin + time;
     let workers = services.iter().enumerate().flat_map(|(at, service)| {
         (0..64).map(move |_| {
-            let service = service.clone();
+            let (service, clock) = (service.clone(), clock);
             async move {
                 let mut answered = 0;
-                while tokio::time::Instant::now() < end {
+                while clock.now() < end {
                     let answer = service.clone().oneshot(chat("gpt-4o-mini"));
-                    let answer = tokio::time::timeout_at(end, answer).await;
+                    let answer = tokio::time::timeout(end - clock.now(), answer).await;
                     answered += u64::from(answer.is_ok_and(|a| a.unwrap().status().is_success()));
                 }
                 (at, answered)
@@ -172,8 +180,9 @@ async fn provider_that_refuses_everything_ends_the_retries() {
     let service = RateLimitLayer::new(limiter).retry(2).layer(provider);
     let first = service.clone().oneshot(chat("m")).await.unwrap();
     assert_eq!(first.status(), 200, "the bucket holds one request");
-    let begin = tokio::time::Instant::now();
+    let (clock, begin) = started();
     assert_eq!(service.oneshot(chat("m")).await.unwrap().status(), 429);
-    assert!(begin.elapsed() < Duration::from_secs(300), "{:?}", begin.elapsed());
+    let time = clock.now() - begin;
+    assert!(time < Duration::from_secs(300), "{time:?}");
     assert!(ledger.lock().refused < 60);
 }

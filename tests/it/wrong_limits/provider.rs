@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tollgate::Timestamp;
+use tollgate::limiter::{Clock, TokioClock};
 use tower::service_fn;
 use tower::util::BoxCloneSyncService;
 
@@ -51,7 +52,7 @@ pub(super) struct Ledger {
 
 struct Bucket {
     level: f64,
-    at: Instant,
+    at: Timestamp,
 }
 
 pub(super) type Provider = BoxCloneSyncService<Request<Bytes>, Response<Full<Bytes>>, Infallible>;
@@ -73,16 +74,17 @@ impl Default for Settings {
 pub(super) fn start(settings: Settings) -> (Provider, Arc<Mutex<Ledger>>) {
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     let room = (settings.rate * settings.burst).max(1.0);
-    let bucket = Arc::new(Mutex::new(Bucket { level: room, at: Instant::now() }));
+    let clock = TokioClock::new();
+    let bucket = Arc::new(Mutex::new(Bucket { level: room, at: clock.now() }));
     let record = Arc::clone(&ledger);
     let service = service_fn(move |_: Request<Bytes>| {
-        let (ledger, bucket) = (Arc::clone(&record), Arc::clone(&bucket));
+        let (ledger, bucket, clock) = (Arc::clone(&record), Arc::clone(&bucket), clock);
         async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
             let (short, left) = {
                 let mut bucket = bucket.lock();
                 let rate = settings.rate * (1.0 - settings.others);
-                let now = Instant::now();
+                let now = clock.now();
                 let refilled = bucket.level + (now - bucket.at).as_secs_f64() * rate;
                 (bucket.level, bucket.at) = (refilled.min(room), now);
                 let short = ((1.0 - bucket.level) / rate).max(0.0);
