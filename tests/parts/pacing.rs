@@ -2,12 +2,27 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::controller::PacingReaction;
 use super::*;
 use crate::answer::learned::LearnedLimit;
 use crate::engine::Wait;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
+
+#[path = "pacing/cases.rs"]
+mod cases;
+#[path = "pacing/provider.rs"]
+mod provider;
+#[path = "pacing/random.rs"]
+mod random;
+#[path = "pacing/scenario.rs"]
+mod scenario;
+#[path = "pacing/simulation.rs"]
+mod simulation;
+#[path = "pacing/sweep.rs"]
+mod sweep;
 
 const START: Timestamp = Timestamp::from_unix_secs(1_000_000);
 const MS: Duration = Duration::from_millis(1);
@@ -114,4 +129,87 @@ fn confirmed_key_is_paced_from_half_after_refusal() {
     let reaction = refuse(&mut controller, sent_at, None, START);
     assert!(reaction.is_event);
     assert_eq!(controller.learned()[0].amount, 10.0);
+}
+
+/// A call with any amounts and times.
+#[derive(Debug, Clone)]
+enum Call {
+    Send { amount: u64 },
+    Accept { back: usize },
+    Refuse { back: usize, amount: u64, retry_after: Option<u64>, is_named: bool },
+    Overload { back: usize, amount: u64 },
+    Return { back: usize, amount: u64 },
+    Rebase { seconds: u64 },
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let amount = || prop_oneof![0..5_u64, Just(u64::MAX), any::<u64>()];
+    let back = || 0..8_usize;
+    prop_oneof![
+        4 => amount().prop_map(|amount| Call::Send { amount }),
+        2 => back().prop_map(|back| Call::Accept { back }),
+        2 => (back(), amount(), any::<Option<u64>>(), any::<bool>()).prop_map(
+            |(back, amount, retry_after, is_named)| Call::Refuse { back, amount, retry_after, is_named }
+        ),
+        1 => (back(), amount()).prop_map(|(back, amount)| Call::Overload { back, amount }),
+        1 => (back(), amount()).prop_map(|(back, amount)| Call::Return { back, amount }),
+        1 => any::<u64>().prop_map(|seconds| Call::Rebase { seconds }),
+    ]
+}
+
+proptest! {
+    /// No amounts, times or order of calls cause a panic or a rate that isn't a number, and a wait is exact.
+    #[test]
+    fn any_calls_keep_rates_finite(
+        calls in prop::collection::vec((call(), prop_oneof![0..2_000_u64, any::<u64>()]), 1..60),
+        told in prop_oneof![Just(None), (1e-3..1e12_f64).prop_map(Some)],
+    ) {
+        let mut now = START;
+        let told = told.map(|rate| requests(rate, rate < 1e3));
+        let mut controller = Controller::new(told, now);
+        let mut sent = vec![now];
+        for (call, elapsed) in calls {
+            now = Timestamp::from_nanos(now.as_nanos().saturating_add(elapsed));
+            let at = |back: usize| sent[sent.len().saturating_sub(back + 1)];
+            match call {
+                Call::Send { amount } => {
+                    controller.sent(&Cost::new().tokens(amount), now);
+                    sent.push(now);
+                }
+                Call::Accept { back } => {
+                    controller.accepted(at(back), now);
+                    controller.ended(at(back));
+                }
+                Call::Refuse { back, amount, retry_after, is_named } => {
+                    let cost = Cost::new().tokens(amount);
+                    let retry_after = retry_after.map(Duration::from_millis);
+                    let dimension = is_named.then_some(&Dimension::Tokens);
+                    let refusal = Refusal { sent_at: at(back), cost: &cost, retry_after, dimension };
+                    controller.refused(&refusal, now);
+                    controller.ended(at(back));
+                }
+                Call::Overload { back, amount } => {
+                    controller.overloaded(at(back), &Cost::new().tokens(amount), None, now);
+                    controller.ended(at(back));
+                }
+                Call::Return { back, amount } => {
+                    controller.returned(&Cost::new().tokens(amount), at(back));
+                }
+                Call::Rebase { seconds } => {
+                    controller.rebase(Duration::from_secs(seconds));
+                    now = now - Duration::from_secs(seconds);
+                }
+            }
+            for learned in controller.learned() {
+                prop_assert!(learned.amount.is_finite() && learned.amount > 0.0, "{learned:?}");
+            }
+            let cost = Cost::new().tokens(7);
+            if let Err(blocked) = controller.check(&cost, now)
+                && let Wait::At(time) = blocked.wait
+            {
+                prop_assert!(time > now);
+                prop_assert_eq!(controller.check(&cost, time), Ok(()));
+            }
+        }
+    }
 }

@@ -31,6 +31,8 @@ pub(super) struct Column {
     /// The first refusal of the last event that measured this dimension.
     start: Option<Start>,
     pub(super) pace: Option<Pace>,
+    /// The mean cost of requests that were refused without a name, as a factor of the mean of all, and their number.
+    refused_size: (f64, u32),
     pub(super) events: u32,
     pub(super) last_event: Timestamp,
     /// The start of the period in which a starting point may prove to be too low.
@@ -58,6 +60,8 @@ pub(super) struct Event<'a> {
     pub(super) now: Timestamp,
     /// Seconds of the pause, at most 2.
     pub(super) pause: f64,
+    /// Seconds of the provider's window, if it counts in windows.
+    pub(super) period: Option<f64>,
     /// The time of the first request.
     pub(super) first: Timestamp,
     pub(super) is_slow_start: bool,
@@ -76,6 +80,7 @@ impl Column {
             refused: 0.0,
             start: None,
             pace: None,
+            refused_size: (1.0, 0),
             events: 0,
             last_event: Timestamp::UNIX_EPOCH,
             trial: None,
@@ -142,16 +147,23 @@ impl Column {
                 let got = (before - start.before - self.refused).max(0.0);
                 let speed = pace.speed();
                 let measured = got.max(cost / 2.0) / (span - pace.idle()).max(0.1 * span);
-                pace.set_rate((measured * speed).sqrt());
+                let rate = match event.period {
+                    // What a whole number of windows allowed.
+                    Some(period) if span > 0.5 * period => (measured * speed)
+                        .sqrt()
+                        .min(ABOVE_WINDOW * got / (period * (span / period).round())),
+                    _ => (measured * speed).sqrt(),
+                };
+                pace.set_rate(rate);
                 let steady =
-                    (10.0 * event.pause).max(40.0 * mean / pace.rate()).clamp(5.0, LONGEST_CYCLE);
+                    (10.0 * event.pause).max(60.0 * mean / pace.rate()).clamp(5.0, LONGEST_CYCLE);
                 let errors = [
                     cost / got.max(cost),
                     speed / pace.rate() - 1.0,
                     mean / (pace.rate() * steady),
                 ];
                 pace.error = errors.into_iter().fold(0.03, f64::max).min(1.0);
-                let quick = steady * (0.1 / pace.error).clamp(0.1, 1.0);
+                let quick = steady * (QUICK_ERROR / pace.error).clamp(0.1, 1.0);
                 pace.cycle =
                     quick.max(2.0 * event.pause).max(4.0 * mean / pace.rate()).clamp(0.5, 1e9);
             }
@@ -174,6 +186,20 @@ impl Column {
         self.refused = cost;
         self.events = self.events.saturating_add(1);
         self.last_event = event.now;
+    }
+
+    /// Notes the size of a refused request.
+    pub(super) fn note_size(&mut self, cost: f64, requests: f64) {
+        if self.sent > 0.0 {
+            let (mean, count) = &mut self.refused_size;
+            *count = count.saturating_add(1);
+            *mean += (cost * requests / self.sent - *mean) / f64::from((*count).min(10));
+        }
+    }
+
+    /// Returns the mean size of refused requests, once there are some.
+    pub(super) fn size(&self) -> Option<f64> {
+        (self.refused_size.1 >= 3).then_some(self.refused_size.0)
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
@@ -199,7 +225,9 @@ impl Column {
                 return;
             }
             let since = *pace.at_configured_since.get_or_insert(now);
-            if configured.is_ceiling && seconds_between(since, now) >= TRIAL {
+            let is_proven = configured.is_ceiling && seconds_between(since, now) >= TRIAL;
+            // What the bucket holds is only sent at once if bursts as large have been tested.
+            if is_proven && pace.test_burst(now) >= configured.burst {
                 self.pace = None;
             }
             return;
@@ -222,7 +250,7 @@ impl Column {
 }
 
 /// Seconds after which a pace is back at the measured rate, at most.
-const LONGEST_CYCLE: f64 = 25.0;
+const LONGEST_CYCLE: f64 = 60.0;
 
 /// Seconds of the rate that a pace saves up, if it is the only one, and if others can bind instead.
 const SAVED_ALONE: f64 = 0.05;
@@ -233,3 +261,9 @@ const TRIAL: f64 = 30.0;
 
 /// The part of a configured rate that counts as full use, since margins leave a part unused.
 const USED_IN_FULL: f64 = 0.95;
+
+/// The rate after a window as a factor of what it allowed, since its time was not used in full.
+const ABOVE_WINDOW: f64 = 1.05;
+
+/// The error from which cycles are shorter than steady ones.
+const QUICK_ERROR: f64 = 0.2;

@@ -14,6 +14,8 @@ pub(super) struct Columns {
     all: SmallVec<[Column; 2]>,
     /// Requests sent.
     requests: u64,
+    /// `true` while a limit of requests in flight has replaced the rates.
+    is_suspended: bool,
     /// The time of the first request.
     first: Option<Timestamp>,
 }
@@ -27,6 +29,8 @@ pub(super) struct Measurement<'a> {
     pub(super) named: Option<&'a Dimension>,
     /// Seconds of the pause.
     pub(super) pause: f64,
+    /// Seconds of the provider's window, if it counts in windows.
+    pub(super) period: Option<f64>,
     pub(super) is_slow_start: bool,
 }
 
@@ -37,7 +41,7 @@ impl Columns {
         };
         let rates = configured.into_iter().filter(is_rate);
         let all = rates.map(|rate| Column::new(rate.dimension.clone(), Some(rate))).collect();
-        Self { all, requests: 0, first: None }
+        Self { all, requests: 0, is_suspended: false, first: None }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
@@ -66,7 +70,8 @@ impl Columns {
 
     /// Returns the time at which the learned rates allow a request, and the dimension that is last.
     pub(super) fn ready_at(&self, cost: &Cost) -> Option<(Timestamp, &Dimension)> {
-        let paced = self.all.iter().filter_map(|column| {
+        let active = self.all.iter().filter(|_| !self.is_suspended);
+        let paced = active.filter_map(|column| {
             let pace = column.pace.as_ref()?;
             Some((pace.ready_at(amount(cost, &column.dimension)), &column.dimension))
         });
@@ -118,12 +123,14 @@ impl Columns {
         if let Some(named) = refusal.named {
             self.get_or_add(named);
         }
+        let named = refusal.named.cloned().or_else(|| self.suspect(refusal.cost));
         let is_measured =
-            |column: &Column| refusal.named.is_none_or(|named| column.dimension == *named);
+            |column: &Column| named.as_ref().is_none_or(|named| column.dimension == *named);
         let event = Event {
             sent: refusal.sent,
             now,
             pause: refusal.pause,
+            period: refusal.period,
             first: self.first.unwrap_or(now),
             is_slow_start: refusal.is_slow_start,
             requests: to_f64(self.requests),
@@ -135,22 +142,54 @@ impl Columns {
                 column.measure(index, cost, &event);
             } else {
                 column.exclude_event(cost);
+                if refusal.named.is_none() {
+                    column.pace = None;
+                }
             }
         }
     }
 
-    /// Drops the learned rates after a refusal that shows a limit of requests in flight.
-    pub(super) fn drop_paces(&mut self, cost: &Cost) {
+    /// Returns the dimension that refusals without a name point to: where it limits, requests of a large cost
+    /// are refused more often.
+    fn suspect(&mut self, cost: &Cost) -> Option<Dimension> {
+        let requests = to_f64(self.requests.max(1));
+        for column in &mut self.all {
+            column.note_size(amount(cost, &column.dimension), requests);
+        }
+        let sized = self.all.iter().filter_map(|column| Some((column.size()?, column)));
+        let largest = sized.reduce(|largest, next| if next.0 > largest.0 { next } else { largest });
+        largest.filter(|(size, _)| *size > LARGE).map(|(_, column)| column.dimension.clone())
+    }
+
+    /// Suspends the learned rates after a refusal that shows a limit of requests in flight.
+    pub(super) fn suspend(&mut self, cost: &Cost) {
+        self.is_suspended = true;
         for column in &mut self.all {
             column.exclude_event(amount(cost, &column.dimension));
-            column.pace = None;
         }
     }
 
-    /// Empties the saved amounts until the end of a pause.
-    pub(super) fn empty(&mut self, until: Timestamp) {
-        for pace in self.all.iter_mut().filter_map(|column| column.pace.as_mut()) {
-            pace.empty(until);
+    /// Continues with the rates from before [`suspend`](Self::suspend).
+    pub(super) fn resume(&mut self, number: u64, now: Timestamp, until: Timestamp) {
+        if !std::mem::take(&mut self.is_suspended) {
+            return;
+        }
+        for column in &mut self.all {
+            if let Some(mut pace) = column.pace.take() {
+                pace.begin_cycle();
+                pace.empty(0.0, until);
+                column.start_at(pace, number, now);
+            }
+        }
+    }
+
+    /// Empties the saved amounts until the end of a pause, at which a request of the promised cost fits.
+    pub(super) fn empty(&mut self, promised: Option<&Cost>, until: Timestamp) {
+        for column in &mut self.all {
+            let level = promised.map_or(0.0, |cost| PROMISED * amount(cost, &column.dimension));
+            if let Some(pace) = &mut column.pace {
+                pace.empty(level, until);
+            }
         }
     }
 
@@ -193,3 +232,10 @@ fn amount(cost: &Cost, dimension: &Dimension) -> f64 {
 fn to_f64(amount: u64) -> f64 {
     amount as f64
 }
+
+/// The mean size of refused requests, as a factor of the mean of all, from which their dimension is the cause.
+const LARGE: f64 = 1.4;
+
+/// The part of a promised cost that counts as saved at the end of a pause. Below 1, since rates and costs are
+/// estimates, and the next request would otherwise be refused again.
+const PROMISED: f64 = 0.6;

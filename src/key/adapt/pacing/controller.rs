@@ -200,10 +200,13 @@ impl Controller {
         let latency = now.saturating_duration_since(sent_at).as_secs_f64();
         let weight = if self.latency == 0.0 { 1.0 } else { LATENCY_WEIGHT };
         self.latency += (latency - self.latency) * weight;
-        self.in_flight.accepted(self.latency, now);
-        if self.is_new(sent_at) {
-            self.in_flight.note_peak(sent.beside);
-            self.pause.accepted(now);
+        let is_new = self.is_new(sent_at);
+        let beside = if is_new { sent.beside } else { 0 };
+        if self.in_flight.accepted(sent_at, beside, self.latency, now) {
+            self.columns.resume(sent.number, now, now);
+        }
+        if is_new {
+            self.pause.accepted(sent_at);
         }
     }
 
@@ -214,6 +217,9 @@ impl Controller {
             self.exclude(&sent, refusal.cost);
             self.last.flight = self.last.flight.saturating_add(1);
             self.columns.refused_again(self.last.flight);
+            if self.in_flight.refused_again(self.last.flight) {
+                self.columns.resume(sent.number, now, self.pause.until);
+            }
             return PacingReaction { until: self.pause.until, is_event: false };
         }
         self.last.reacted = Some(now);
@@ -225,7 +231,8 @@ impl Controller {
         } else {
             self.measure(&sent, refusal, pause.min(LONGEST_MEASURED_PAUSE), now);
         }
-        self.columns.empty(self.pause.until);
+        let is_promised = self.pause.is_promised();
+        self.columns.empty(is_promised.then_some(refusal.cost), self.pause.until);
         PacingReaction { until: self.pause.until, is_event: true }
     }
 
@@ -251,14 +258,25 @@ impl Controller {
     fn measure(&mut self, sent: &SentRequest, refusal: &Refusal<'_>, pause: f64, now: Timestamp) {
         let named = refusal.dimension.filter(|named| refusal.cost.amount(named) > 0);
         let is_slow_start = self.slow_start.take().is_some();
-        let is_first = self.last.number.is_none();
         let is_concurrency = named.map(|named| *named == Dimension::Concurrency);
-        if self.in_flight.refused(sent.beside, is_concurrency, is_first, now) {
-            self.columns.drop_paces(refusal.cost);
+        let has_retry_after = refusal.retry_after.is_some_and(|after| !after.is_zero());
+        if self.in_flight.refused(sent.beside, is_concurrency, has_retry_after, now) {
+            self.columns.suspend(refusal.cost);
         } else {
+            self.columns.resume(sent.number, sent.at, self.pause.until);
             let named = named.filter(|named| **named != Dimension::Concurrency);
             let cost = refusal.cost;
-            self.columns.measure(&Measurement { sent, cost, named, pause, is_slow_start }, now);
+            self.columns.measure(
+                &Measurement {
+                    sent,
+                    cost,
+                    named,
+                    pause,
+                    period: self.pause.period(),
+                    is_slow_start,
+                },
+                now,
+            );
         }
         self.last = LastEvent { number: Some(sent.number), refusals: 0, flight: 1, ..self.last };
     }

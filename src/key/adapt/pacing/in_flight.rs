@@ -12,6 +12,8 @@ pub(super) struct InFlight {
     peak: u32,
     /// Successive unnamed events at a similar number in flight, above the peak.
     similar: u32,
+    /// Caps that were disproved.
+    disproved: u32,
     /// Requests in flight with the one whose refusal was the last event.
     last: u32,
 }
@@ -21,6 +23,19 @@ pub(super) struct Cap {
     pub(super) requests: u32,
     /// The time of the event, or of the last raise.
     pub(super) at: Timestamp,
+    /// The cap after the last event. A larger one is being tested.
+    base: u32,
+}
+
+impl Cap {
+    pub(super) fn new(requests: u32, at: Timestamp) -> Self {
+        Self { requests, at, base: requests }
+    }
+
+    /// Returns whether so many more requests are accepted that the cap isn't a limit.
+    fn is_disproved(&self) -> bool {
+        self.requests > self.base.saturating_add(self.base / 2).saturating_add(2)
+    }
 }
 
 impl InFlight {
@@ -36,17 +51,34 @@ impl InFlight {
         self.cap.is_some_and(|cap| self.now >= cap.requests)
     }
 
-    /// Notes an accepted request, and the cap's growth.
-    pub(super) fn accepted(&mut self, latency: f64, now: Timestamp) {
-        let Some(cap) = &mut self.cap else { return };
+    /// Notes a request that was accepted, and raises the cap: by one after a while, then at once by more for as
+    /// long as requests above it are accepted. Returns `true` if that disproves the cap.
+    pub(super) fn accepted(
+        &mut self,
+        sent_at: Timestamp,
+        beside: u32,
+        latency: f64,
+        now: Timestamp,
+    ) -> bool {
+        self.peak = self.peak.max(beside);
+        let Some(cap) = &mut self.cap else { return false };
         let interval = RAISE_SECONDS.max(RAISE_LATENCIES * latency / f64::from(cap.requests));
-        if seconds_between(cap.at, now) > interval {
-            *cap = Cap { requests: cap.requests.saturating_add(1), at: now };
+        let is_raise_accepted =
+            cap.requests > cap.base && beside >= cap.requests && sent_at > cap.at;
+        if is_raise_accepted || seconds_between(cap.at, now) > interval {
+            let raise = (cap.requests - cap.base).max(1);
+            (cap.requests, cap.at) = (cap.requests.saturating_add(raise), now);
         }
+        let is_disproved = cap.is_disproved();
+        if is_disproved {
+            self.drop_cap();
+        }
+        is_disproved
     }
 
-    pub(super) fn note_peak(&mut self, beside: u32) {
-        self.peak = self.peak.max(beside);
+    fn drop_cap(&mut self) {
+        self.cap = None;
+        self.disproved = (self.disproved + 1).min(10);
     }
 
     /// Evaluates an event. Returns `true` if the refusal shows a limit of requests in flight.
@@ -54,23 +86,33 @@ impl InFlight {
         &mut self,
         beside: u32,
         named: Option<bool>,
-        is_first: bool,
+        has_retry_after: bool,
         now: Timestamp,
     ) -> bool {
         let tolerance = (0.2 * f64::from(beside)).max(1.0);
         let is_similar = beside > self.peak && f64::from(beside.abs_diff(self.last)) <= tolerance;
-        self.similar =
-            if is_similar && named.is_none() && !is_first { self.similar + 1 } else { 0 };
+        let may_be_flight = is_similar && named.is_none() && !has_retry_after;
+        self.similar = if may_be_flight { self.similar + 1 } else { 0 };
         (self.last, self.peak) = (beside, 0);
-        let is_shown = named == Some(true) || self.similar >= 2;
+        let is_shown = named == Some(true) || self.similar >= 2 << self.disproved;
         if is_shown && beside > 1 {
-            self.cap = Some(Cap { requests: beside - 1, at: now });
+            self.cap = Some(Cap::new(beside - 1, now));
             return true;
         }
         if self.cap.is_some_and(|cap| f64::from(beside) < 0.75 * f64::from(cap.requests)) {
             self.cap = None;
         }
         false
+    }
+
+    /// Drops the cap after the refusals of one event if they are too many: at a cap, one request per event is
+    /// above the limit. Returns `true` if it was dropped.
+    pub(super) fn refused_again(&mut self, flight: u32) -> bool {
+        let is_wrong = self.cap.is_some_and(|cap| flight > LARGEST_FLIGHT.max(cap.requests / 16));
+        if is_wrong {
+            self.drop_cap();
+        }
+        is_wrong
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
@@ -84,3 +126,6 @@ impl InFlight {
 /// costs a refusal.
 const RAISE_SECONDS: f64 = 20.0;
 const RAISE_LATENCIES: f64 = 60.0;
+
+/// Refusals of one event that a correct cap can cause, since several requests start at once.
+const LARGEST_FLIGHT: u32 = 3;

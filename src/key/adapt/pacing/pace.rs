@@ -22,6 +22,10 @@ pub(super) struct Pace {
     pub(super) cycle: f64,
     /// The part by which the true rate may exceed the measured one.
     pub(super) error: f64,
+    /// `true` if the saved amount has been full since a burst last used it.
+    is_full: bool,
+    /// The time at which a burst used all that was saved.
+    burst_at: Option<Timestamp>,
     /// The time since which the speed has been at least the configured rate.
     pub(super) at_configured_since: Option<Timestamp>,
 }
@@ -37,6 +41,8 @@ impl Pace {
             idle: 0.0,
             cycle: 1.0,
             error: 0.5,
+            is_full: false,
+            burst_at: None,
             at_configured_since: None,
         }
     }
@@ -74,6 +80,10 @@ impl Pace {
         let unused = elapsed.min((level - capacity).max(0.0) / speed);
         self.level = self.level.max(level.min(capacity)) - cost;
         self.at = self.at.max(now);
+        self.is_full |= unused > 0.0;
+        if self.is_full && self.level < USED_UP * capacity {
+            (self.is_full, self.burst_at) = (false, Some(now));
+        }
         self.busy += elapsed - unused;
         self.idle += unused;
     }
@@ -81,6 +91,15 @@ impl Pace {
     /// Returns the cost of a request that was never sent.
     pub(super) fn put_back(&mut self, cost: f64) {
         self.level += cost;
+    }
+
+    /// Doubles what can be saved if a burst has used all of it without an event. Returns the new burst.
+    pub(super) fn test_burst(&mut self, now: Timestamp) -> f64 {
+        if self.burst_at.is_some_and(|at| seconds_between(at, now) > BURST_TEST) {
+            self.burst_at = None;
+            self.saved *= 2.0;
+        }
+        self.saved * self.speed()
     }
 
     /// Sets the measured rate.
@@ -94,16 +113,20 @@ impl Pace {
         self.idle = 0.0;
     }
 
-    /// Empties the saved amount until the end of a pause.
-    pub(super) fn empty(&mut self, until: Timestamp) {
-        self.level = 0.0;
+    /// Sets the saved amount at the end of a pause.
+    pub(super) fn empty(&mut self, level: f64, until: Timestamp) {
+        self.level = level;
         self.at = self.at.max(until);
+        self.is_full = false;
+        self.burst_at = None;
         self.at_configured_since = None;
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
         self.at = self.at.saturating_sub(back);
-        self.at_configured_since = self.at_configured_since.map(|at| at.saturating_sub(back));
+        for time in [&mut self.burst_at, &mut self.at_configured_since].into_iter().flatten() {
+            *time = time.saturating_sub(back);
+        }
     }
 }
 
@@ -121,3 +144,9 @@ const MAX_DOUBLINGS: f64 = 30.0;
 
 /// Beyond any provider; keeps products finite.
 const MAX_RATE: f64 = 1e24;
+
+/// The part of the saved amount that is left after a burst.
+const USED_UP: f64 = 0.1;
+
+/// Seconds after a burst in which a refusal would have arrived.
+const BURST_TEST: f64 = 1.0;

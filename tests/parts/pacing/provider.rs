@@ -1,0 +1,127 @@
+//! Providers in virtual time that enforce their limits. Times are seconds since the start of a run.
+
+use std::collections::VecDeque;
+
+/// The load on a limit over time: the part of it that is left for us.
+pub(super) type Load = fn(f64) -> f64;
+
+/// A limit that a provider enforces.
+#[derive(Debug, Clone)]
+pub(super) enum ProviderLimit {
+    Bucket(Bucket),
+    Window(Window),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
+    rate: f64,
+    capacity: f64,
+    load: Load,
+    level: f64,
+    at: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WindowKind {
+    Sliding,
+    FromFirstUse,
+    Aligned,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    amount: f64,
+    kind: WindowKind,
+    length: f64,
+    log: VecDeque<(f64, f64)>,
+    used: f64,
+    start: Option<f64>,
+}
+
+impl ProviderLimit {
+    /// Returns the seconds until an amount fits, 0 if it fits now.
+    pub(super) fn wait(&mut self, at: f64, amount: f64) -> f64 {
+        match self {
+            Self::Bucket(bucket) => bucket.wait(at, amount),
+            Self::Window(window) => window.wait(at, amount),
+        }
+    }
+
+    pub(super) fn take(&mut self, at: f64, amount: f64) {
+        match self {
+            Self::Bucket(bucket) => bucket.level -= amount,
+            Self::Window(window) => {
+                window.used += amount;
+                window.log.push_back((at, amount));
+            }
+        }
+    }
+
+    /// Returns the amount that the limit allows until a time.
+    pub(super) fn allows(&self, until: f64) -> f64 {
+        match self {
+            Self::Bucket(bucket) => {
+                let part = |i: u32| (bucket.load)(until * (f64::from(i) + 0.5) / 2000.0);
+                bucket.capacity + bucket.rate * (0..2000).map(part).sum::<f64>() * until / 2000.0
+            }
+            Self::Window(window) => {
+                let whole = (until / window.length).ceil();
+                let cut = f64::from(u8::from(window.kind == WindowKind::Aligned));
+                window.amount * (whole + cut)
+            }
+        }
+    }
+}
+
+/// Returns a bucket of a rate per second and a burst in seconds of it, of at least `least`.
+pub(super) fn bucket(rate: f64, burst: f64, least: f64) -> ProviderLimit {
+    loaded(rate, burst, least, |_| 1.0)
+}
+
+pub(super) fn loaded(rate: f64, burst: f64, least: f64, load: Load) -> ProviderLimit {
+    let capacity = (rate * burst).max(least).max(1.0);
+    ProviderLimit::Bucket(Bucket { rate, capacity, load, level: capacity, at: 0.0 })
+}
+
+/// Returns a window of a minute.
+pub(super) fn window(amount: f64, kind: WindowKind) -> ProviderLimit {
+    let start = (kind == WindowKind::Aligned).then_some(23.0 - 60.0);
+    let log = VecDeque::new();
+    ProviderLimit::Window(Window { amount, kind, length: 60.0, log, used: 0.0, start })
+}
+
+impl Bucket {
+    fn wait(&mut self, at: f64, amount: f64) -> f64 {
+        let load = (self.load)(at);
+        let rate = self.rate * load;
+        let capacity = self.capacity * load.max(1.0);
+        self.level = capacity.min(self.level + (at - self.at).max(0.0) * rate);
+        self.at = self.at.max(at);
+        ((amount - self.level) / rate).max(0.0)
+    }
+}
+
+impl Window {
+    fn wait(&mut self, at: f64, amount: f64) -> f64 {
+        if self.kind == WindowKind::Sliding {
+            while let Some(&(sent, taken)) =
+                self.log.front().filter(|(sent, _)| *sent <= at - self.length)
+            {
+                let _ = sent;
+                self.used -= taken;
+                self.log.pop_front();
+            }
+        }
+        let start = if self.kind == WindowKind::Sliding {
+            self.log.front().map_or(at, |(sent, _)| *sent)
+        } else {
+            let start = self.start.get_or_insert(at);
+            if at >= *start + self.length {
+                *start += self.length * ((at - *start) / self.length).floor();
+                self.used = 0.0;
+            }
+            *start
+        };
+        if self.used + amount <= self.amount { 0.0 } else { start + self.length - at }
+    }
+}

@@ -1,0 +1,352 @@
+//! Clients with a controller each, and a provider, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use super::super::{ConfiguredRate, Controller, Refusal};
+use super::provider::ProviderLimit;
+use super::random::Random;
+use super::scenario::{Outcome, Scenario};
+use crate::engine::Wait;
+use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
+
+#[derive(Debug, Clone)]
+struct Request {
+    cost: Cost,
+    real: Vec<f64>,
+    sent_at: f64,
+}
+
+#[derive(Debug)]
+enum What {
+    Wake,
+    Arrive(u32),
+    Reach(Request),
+    Accept(Request),
+    Refuse(Request, Option<Duration>, Option<Dimension>),
+    Overload(Request),
+}
+
+struct Event {
+    at: f64,
+    number: u64,
+    client: usize,
+    what: What,
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.total_cmp(&other.at).then(self.number.cmp(&other.number))
+    }
+}
+
+struct Client {
+    controller: Controller,
+    queue: VecDeque<Request>,
+    left: Option<u64>,
+    wake: f64,
+    in_flight: u32,
+    buckets: Vec<ConfiguredBucket>,
+    accepted: u64,
+}
+
+/// A configured limit, as the key's bucket enforces it.
+struct ConfiguredBucket {
+    dimension: Dimension,
+    rate: f64,
+    capacity: f64,
+    level: f64,
+    at: f64,
+}
+
+/// Runs a scenario.
+pub(super) fn run(scenario: &Scenario) -> Outcome {
+    Run::new(scenario).run()
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    limits: Vec<(Dimension, ProviderLimit)>,
+    random: Random,
+    events: BinaryHeap<Reverse<Event>>,
+    number: u64,
+    clients: Vec<Client>,
+    busy: u32,
+    done: Vec<f64>,
+    outcome: Outcome,
+}
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario) -> Self {
+        let client = |_| Client {
+            controller: Controller::new(scenario.rates(), time(0.0)),
+            queue: VecDeque::new(),
+            left: (!scenario.arrivals.is_empty()).then_some(0),
+            wake: f64::INFINITY,
+            in_flight: 0,
+            buckets: scenario.rates().map(ConfiguredBucket::new).collect(),
+            accepted: 0,
+        };
+        Self {
+            scenario,
+            limits: scenario.limits.clone(),
+            random: Random::new(scenario.seed),
+            events: BinaryHeap::new(),
+            number: 0,
+            clients: (0..scenario.processes).map(client).collect(),
+            busy: 0,
+            done: vec![0.0; scenario.limits.len()],
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn run(mut self) -> Outcome {
+        for client in 0..self.clients.len() {
+            let at = self.scenario.stagger * client as f64;
+            self.clients[client].wake = at;
+            self.push(at, client, What::Wake);
+        }
+        for (at, requests) in self.scenario.arrivals.clone() {
+            self.push(at, 0, What::Arrive(requests));
+        }
+        while let Some(Reverse(event)) = self.events.pop() {
+            if event.at > self.scenario.seconds {
+                break;
+            }
+            self.handle(event);
+        }
+        self.finish()
+    }
+
+    fn handle(&mut self, event: Event) {
+        let Event { at, client, what, .. } = event;
+        let now = time(at);
+        let state = &mut self.clients[client];
+        match what {
+            What::Arrive(requests) => {
+                state.left = state.left.map(|left| left + u64::from(requests));
+            }
+            What::Wake if at != state.wake => return,
+            What::Wake => state.wake = f64::INFINITY,
+            What::Reach(request) => return self.reach(at, client, request),
+            What::Accept(request) => {
+                self.busy -= 1;
+                state.in_flight -= 1;
+                state.controller.accepted(time(request.sent_at), now);
+                state.controller.ended(time(request.sent_at));
+                self.outcome.end = at;
+            }
+            What::Refuse(request, retry_after, dimension) => {
+                state.in_flight -= 1;
+                let refusal = Refusal {
+                    sent_at: time(request.sent_at),
+                    cost: &request.cost,
+                    retry_after,
+                    dimension: dimension.as_ref(),
+                };
+                state.controller.refused(&refusal, now);
+                state.controller.ended(time(request.sent_at));
+                state.queue.push_front(request);
+            }
+            What::Overload(request) => {
+                state.in_flight -= 1;
+                self.outcome.overloads += 1;
+                state.controller.overloaded(time(request.sent_at), &request.cost, None, now);
+                state.controller.ended(time(request.sent_at));
+                state.queue.push_front(request);
+            }
+        }
+        self.send(at, client);
+    }
+
+    /// Decides about a request that reaches the provider.
+    fn reach(&mut self, at: f64, client: usize, request: Request) {
+        let scenario = self.scenario;
+        if scenario.storm.0 <= at && at < scenario.storm.1 {
+            return self.push(at + scenario.refusal, client, What::Overload(request));
+        }
+        let mut binding: (f64, Option<Dimension>) = (0.0, None);
+        for ((dimension, limit), real) in self.limits.iter_mut().zip(&request.real) {
+            let wait = limit.wait(at, *real);
+            if wait > binding.0 {
+                binding = (wait, Some(dimension.clone()));
+            }
+        }
+        if scenario.concurrency.is_some_and(|most| self.busy >= most) {
+            binding = (0.5, Some(Dimension::Concurrency));
+        }
+        let (wait, dimension) = binding;
+        if wait <= 1e-9 {
+            for (i, (_, limit)) in self.limits.iter_mut().enumerate() {
+                limit.take(at, request.real[i]);
+                self.done[i] += request.real[i];
+            }
+            self.busy += 1;
+            self.clients[client].accepted += 1;
+            let latency = self.random.between(scenario.latency.0, scenario.latency.1);
+            return self.push(at + latency, client, What::Accept(request));
+        }
+        self.outcome.refusals += 1;
+        let is_concurrency = dimension == Some(Dimension::Concurrency);
+        let retry_after = scenario.retry_after(wait).filter(|_| !is_concurrency);
+        let delay = scenario.refusal * self.random.between(0.8, 1.2);
+        let named = dimension.filter(|_| scenario.is_named);
+        self.push(at + delay, client, What::Refuse(request, retry_after, named));
+    }
+
+    /// Sends what the controller and the configured limits of a client admit.
+    fn send(&mut self, at: f64, client: usize) {
+        loop {
+            if self.clients[client].queue.is_empty() {
+                if self.clients[client].left == Some(0) {
+                    return;
+                }
+                let request = self.next_request();
+                let state = &mut self.clients[client];
+                state.left = state.left.map(|left| left - 1);
+                state.queue.push_back(request);
+            }
+            let state = &mut self.clients[client];
+            if state.in_flight >= self.scenario.workers {
+                return;
+            }
+            let cost = &state.queue[0].cost;
+            let wait = match state.controller.check(cost, time(at)) {
+                Err(blocked) if blocked.wait == Wait::Unknown => return,
+                Err(blocked) => {
+                    let Wait::At(ready) = blocked.wait else { unreachable!("never {blocked:?}") };
+                    seconds(ready) - at
+                }
+                Ok(()) => 0.0,
+            };
+            let controller = &state.controller;
+            let held =
+                state.buckets.iter_mut().filter(|bucket| !controller.replaces(&bucket.dimension));
+            let wait = held.map(|bucket| bucket.wait(at, cost)).fold(wait, f64::max);
+            if wait > 0.0 {
+                // At least a nanosecond, the resolution of timestamps.
+                let wake = at + wait.max(2e-9);
+                if wake < state.wake - 1e-9 {
+                    state.wake = wake;
+                    self.push(wake, client, What::Wake);
+                }
+                return;
+            }
+            let Some(mut request) = state.queue.pop_front() else { return };
+            request.sent_at = at;
+            state.controller.sent(&request.cost, time(at));
+            state.in_flight += 1;
+            for bucket in &mut state.buckets {
+                bucket.take(at, &request.cost);
+            }
+            self.push(at + 0.005, client, What::Reach(request));
+        }
+    }
+
+    fn next_request(&mut self) -> Request {
+        let tokens = self.random.log_normal(7.0, 1.0).clamp(100.0, 8000.0);
+        let scenario = self.scenario;
+        let mut cost = Cost::new();
+        let real = scenario.limits.iter().map(|(dimension, _)| match dimension {
+            Dimension::Requests => 1.0,
+            _ => tokens,
+        });
+        let real = real.collect();
+        for (dimension, _) in &scenario.limits {
+            if *dimension != Dimension::Requests {
+                let error = 1.0 + scenario.error * self.random.between(-1.0, 1.0);
+                cost.set(dimension, (tokens * error * scenario.bias).max(1.0) as u64);
+            }
+        }
+        Request { cost, real, sent_at: 0.0 }
+    }
+
+    fn push(&mut self, at: f64, client: usize, what: What) {
+        self.number += 1;
+        self.events.push(Reverse(Event { at, number: self.number, client, what }));
+    }
+
+    fn finish(self) -> Outcome {
+        let scenario = self.scenario;
+        let end = if scenario.arrivals.is_empty() { scenario.seconds } else { self.outcome.end };
+        let accepted: Vec<u64> = self.clients.iter().map(|client| client.accepted).collect();
+        let total: u64 = accepted.iter().sum();
+        let until = if scenario.demand.is_finite() { scenario.seconds } else { end };
+        let used = self
+            .limits
+            .iter()
+            .zip(&self.done)
+            .map(|((_, limit), done)| done / limit.allows(until).min(scenario.demand));
+        let in_flight = scenario.concurrency.map(|most| {
+            let mean = (scenario.latency.0 + scenario.latency.1) / 2.0;
+            total as f64 * mean / f64::from(most) / end
+        });
+        let queued = |client: &Client| {
+            client.queue.len() as u64
+                + client.left.unwrap_or_default()
+                + u64::from(client.in_flight)
+        };
+        Outcome {
+            used: used.chain(in_flight).fold(0.0, f64::max),
+            accepted: total,
+            events: self.clients.iter().map(|client| client.controller.events()).sum(),
+            shares: accepted.iter().map(|own| *own as f64 / total.max(1) as f64).collect(),
+            unanswered: self.clients.iter().map(queued).sum(),
+            ..self.outcome
+        }
+    }
+}
+
+impl ConfiguredBucket {
+    fn new(rate: ConfiguredRate) -> Self {
+        let margin = (0.02 * rate.burst).max(0.5 * rate.per_second);
+        let capacity = rate.burst - margin;
+        Self {
+            dimension: rate.dimension,
+            rate: rate.per_second,
+            capacity,
+            level: capacity,
+            at: 0.0,
+        }
+    }
+
+    fn wait(&mut self, at: f64, cost: &Cost) -> f64 {
+        self.level = self.capacity.min(self.level + (at - self.at) * self.rate);
+        self.at = at;
+        let cost = cost.amount(&self.dimension) as f64;
+        let short = cost.min(self.capacity) - self.level;
+        if short > 1e-9 { short / self.rate + 1e-6 } else { 0.0 }
+    }
+
+    fn take(&mut self, at: f64, cost: &Cost) {
+        self.wait(at, cost);
+        self.level -= cost.amount(&self.dimension) as f64;
+    }
+}
+
+/// Returns the time of a run's second.
+fn time(seconds: f64) -> Timestamp {
+    START + Duration::from_nanos((seconds * 1e9).round() as u64)
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    (time - START).as_nanos() as f64 / 1e9
+}
+
+const START: Timestamp = Timestamp::from_unix_secs(1_700_000_000);
