@@ -197,7 +197,7 @@ proptest! {
                 }
                 Call::Rebase { seconds } => {
                     controller.rebase(Duration::from_secs(seconds));
-                    now = now - Duration::from_secs(seconds);
+                    now -= Duration::from_secs(seconds);
                 }
             }
             for learned in controller.learned() {
