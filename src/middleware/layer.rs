@@ -158,8 +158,8 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     }
 
     /// Retries a request after a transient failure, up to `times` times. Each attempt goes through the
-    /// queue and is charged separately. A refusal by the provider costs none of these retries while it
-    /// accepts other requests of the key, or has refused all of them for less than two minutes. See [`retry`](super::retry) for the failures that are retried
+    /// queue and is charged separately. A 429 costs none of these retries while the provider accepts
+    /// other requests of the key, or has refused all of them for less than two minutes. See [`retry`](super::retry) for the failures that are retried
     /// and the delays.
     #[must_use]
     pub fn retry(self, times: u32) -> RateLimitLayer<C, O, Retries> {

@@ -164,7 +164,7 @@ pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
 }
 
 /// Returns `true` if an error in a stream corresponds to a 503 or 529.
-fn is_overload_in_band(error: &ApiError) -> bool {
+pub(super) fn is_overload_in_band(error: &ApiError) -> bool {
     let names = [error.code(), error.kind()];
     names.into_iter().flatten().any(|name| OVERLOADS.contains(&name))
 }

@@ -13,6 +13,10 @@ pub enum Verdict {
     ///
     /// A zero delay means that the limiter already holds back the whole key.
     Retry(Option<Duration>),
+    /// Queue the request again, in front of new ones: the provider refused it for a limit, and the limiter
+    /// holds back the key. That costs no retry, unless the provider has refused all requests of the key for
+    /// two minutes.
+    Requeue,
 }
 
 /// A response, either with a final verdict or still to be judged.

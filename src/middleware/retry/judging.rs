@@ -12,7 +12,9 @@ use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
 use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{Reading, is_plain, is_refusal, is_refusal_in_band};
+use crate::middleware::reading::{
+    Reading, is_overload_in_band, is_plain, is_refusal, is_refusal_in_band,
+};
 use crate::middleware::refusal::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
@@ -94,15 +96,18 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         }
         let delay = |body| nonzero(self.profile.retry_delay(headers, body, self.answered_at));
         match is_refusal(*status) {
-            true => verdict(class, self.delay_after_refusal(class, delay(body))),
+            true if *status == StatusCode::TOO_MANY_REQUESTS => self.refused(class, delay(body)),
+            true => verdict(class, delay(body).map(|_| Duration::ZERO)),
             false => verdict(class, delay(b"").filter(|delay| *delay <= LONGEST_DELAY)),
         }
     }
 
-    /// Returns the delay of a refused request: zero if the limiter holds back the whole key.
-    fn delay_after_refusal(&self, class: Class, stated: Option<Duration>) -> Option<Duration> {
-        let is_held = stated.is_some() || (self.is_paced && class == Class::Transient);
-        is_held.then_some(Duration::ZERO)
+    /// Returns the verdict on a request that was refused for a limit.
+    fn refused(&self, class: Class, stated: Option<Duration>) -> Verdict {
+        match (class, self.is_paced) {
+            (Class::Transient, true) => Verdict::Requeue,
+            _ => verdict(class, stated.map(|_| Duration::ZERO)),
+        }
     }
 
     fn judge_in_band(&self, error: &ApiError) -> Verdict {
@@ -111,7 +116,8 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let delay =
             || nonzero(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
         match is_refusal_in_band(error) {
-            true => verdict(class, self.delay_after_refusal(class, delay())),
+            true if !is_overload_in_band(error) => self.refused(class, delay()),
+            true => verdict(class, delay().map(|_| Duration::ZERO)),
             false => verdict(class, None),
         }
     }
@@ -124,7 +130,7 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
         ready!(self.poll_ahead(cx));
         let (parts, mut body) = self.response.take().expect(ONCE);
         let verdict = self.verdict(&parts, &mut body);
-        if let (Verdict::Retry(_), Some(body)) = (verdict, body.body()) {
+        if let (Verdict::Retry(_) | Verdict::Requeue, Some(body)) = (verdict, body.body()) {
             body.end();
         }
         body.drop_ended_body();

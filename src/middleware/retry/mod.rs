@@ -8,7 +8,8 @@
 //! | result of an attempt | handling |
 //! |---|---|
 //! | status 400 or above | reads the body ahead, up to 64 KiB and 5 s; the first 16 KiB determine the [class](crate::provider::Class) and the delay |
-//! | 429, 503, 529 | the limiter holds back the key for the delay that the provider states (`retry-after-ms`, `retry-after`, a text in the body), or for a back-off of the key, and the request enters the queue immediately, in front of new ones. It costs no retry while the provider accepts other requests of the key. With a fixed [`Reduction`](crate::limiter::Reduction) each refusal costs a retry, and a request without a stated delay waits for a back-off of its own |
+//! | 429 | the limiter holds back the key for the delay that the provider states (`retry-after-ms`, `retry-after`, a text in the body), or for a back-off of the key, and the request enters the queue immediately, in front of new ones. That costs no retry while the provider accepts other requests of the key |
+//! | 429 with a fixed [`Reduction`](crate::limiter::Reduction); 503, 529 | the limiter holds back the key for the delay that the provider states, and the request enters the queue immediately. If the provider states no delay, or zero, the request waits for a back-off first |
 //! | another transient failure (408, 409, 425, 5xx, `x-should-retry: true`) | only the request waits, for a `retry-after` of up to a minute or for a back-off: 0.5 s, doubled each time up to 8 s, minus a random part of up to a quarter; then it enters the queue |
 //! | an exhausted daily limit | retried if its delay is known (at most a day) and ends before the deadline |
 //! | a permanent failure: no credit, an invalid key, an invalid request, `x-should-retry: false` | returned to the caller |

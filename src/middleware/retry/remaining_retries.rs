@@ -112,8 +112,12 @@ where
         result: Result<O::Observed, S::Error>,
         verdict: Verdict,
     ) -> NextStep<S, Request, C, O> {
-        let Verdict::Retry(delay) = verdict else { return finished(result) };
-        let Some(stage) = self.pause(delay) else { return finished(result) };
+        let stage = match verdict {
+            Verdict::Final => None,
+            Verdict::Retry(delay) => self.pause(delay),
+            Verdict::Requeue => self.resend(true),
+        };
+        let Some(stage) = stage else { return finished(result) };
         let last = self.last.insert(result);
         if let Ok(response) = last {
             self.service.judge().before_retry(response);
@@ -124,7 +128,7 @@ where
     fn pause(&mut self, delay: Option<Duration>) -> Option<Stage<S, Request, C, O>> {
         let wait = delay.unwrap_or_else(|| backoff(self.retries));
         if wait.is_zero() {
-            return self.resend(true);
+            return self.resend(false);
         }
         let limiter = self.service.limiter();
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
@@ -142,14 +146,14 @@ where
         }
     }
 
-    /// Queues the next attempt, in front if the limiter holds back the key. Returns `None` if the limiter
-    /// refuses it immediately. A refusal that the key's pace answers costs no retry.
-    fn resend(&mut self, is_held: bool) -> Option<Stage<S, Request, C, O>> {
+    /// Queues the next attempt, in front if the provider refused the last one for a limit, which costs no
+    /// retry while it accepts others. Returns `None` if the limiter refuses the attempt immediately.
+    fn resend(&mut self, is_requeued: bool) -> Option<Stage<S, Request, C, O>> {
         let request = self.request.take()?;
         let _entered = self.caller_span.enter();
         let classified = self.service.classify(&request).0;
-        let is_paced = is_held && self.service.is_paced(&classified);
-        let arrived = self.service.queue_attempt(&classified, self.deadline, is_held).ok()?;
+        let is_paced = is_requeued && self.service.is_paced(&classified);
+        let arrived = self.service.queue_attempt(&classified, self.deadline, is_requeued).ok()?;
         if !is_paced {
             (self.left, self.retries) = (self.left - 1, self.retries + 1);
         }
