@@ -7,6 +7,7 @@ mod call;
 mod compose;
 mod custom_service;
 mod discover;
+mod disruptions;
 mod errors;
 mod gate;
 mod include_usage;

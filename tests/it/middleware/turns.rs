@@ -37,6 +37,11 @@ pub(super) fn greedy(
     granted
 }
 
+/// Uses a part of the quota.
+pub(super) async fn use_up(limiter: &Limiter, cost: &Cost) {
+    limiter.acquire("k", cost).await.unwrap().settle(cost);
+}
+
 /// Returns the time that a service of this layer takes to be ready.
 async fn ready_after(limiter: &Limiter, layer: &Tokens) -> Duration {
     let begin = limiter.now();
@@ -114,11 +119,7 @@ type Limited = <Tokens as Layer<Strict<u64, u64>>>::Service;
 async fn hundred_forgotten_gates_delay_request_and_gate_briefly() {
     for has_gate in [false, true] {
         let limiter = limiter(Quota::new().rpm(60));
-        limiter
-            .acquire("k", &Cost::new().requests(60))
-            .await
-            .unwrap()
-            .settle(&Cost::new().requests(60));
+        use_up(&limiter, &Cost::new().requests(60)).await;
         let gated = tokens(&limiter).key("k");
         let kept = forgotten(&gated, 100).await;
         let begin = limiter.now();
@@ -181,11 +182,7 @@ async fn service_whose_key_comes_under_shared_glob_is_pushed_back() {
 #[tokio::test(start_paused = true)]
 async fn call_after_wait_at_gate_goes_before_later_requests() {
     let limiter = limiter(Quota::new().rpm(60));
-    limiter
-        .acquire("k", &Cost::new().requests(60))
-        .await
-        .unwrap()
-        .settle(&Cost::new().requests(60));
+    use_up(&limiter, &Cost::new().requests(60)).await;
     let mut service = tokens(&limiter).key("k").layer(echo());
     assert!(!is_ready(&mut service).await);
     let later = tokio::spawn(limiter.acquire("k", &Cost::new()));
@@ -203,11 +200,7 @@ async fn call_after_wait_at_gate_goes_before_later_requests() {
 #[tokio::test(start_paused = true)]
 async fn call_long_after_gate_opened_waits_behind_others() {
     let limiter = limiter(Quota::new().rpm(60));
-    limiter
-        .acquire("k", &Cost::new().requests(60))
-        .await
-        .unwrap()
-        .settle(&Cost::new().requests(60));
+    use_up(&limiter, &Cost::new().requests(60)).await;
     let mut service = tokens(&limiter).key("k").layer(echo());
     service.ready().await.unwrap();
     greedy(&limiter, &["k"], 5);
@@ -223,7 +216,7 @@ async fn call_that_costs_more_than_its_gate_expected_is_admitted() {
     let limiter = limiter(Quota::new().tpm(60));
     let mut service = tokens(&limiter).key("k").layer(echo());
     service.ready().await.unwrap().call(1).await.unwrap();
-    limiter.acquire("k", &Cost::new().tokens(59)).await.unwrap().settle(&Cost::new().tokens(59));
+    use_up(&limiter, &Cost::new().tokens(59)).await;
     service.ready().await.unwrap();
     let begin = limiter.now();
     let sent = tokio::time::timeout(600 * S, service.call(30)).await;

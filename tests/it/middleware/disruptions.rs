@@ -1,0 +1,111 @@
+//! Changes of the limiter while services wait at their gates, or hold claims.
+
+use std::time::Duration;
+
+use tollgate::limiter::{AcquireError, Code, Limiter};
+use tollgate::middleware::RateLimitError;
+use tollgate::quota::{Cost, Quota};
+use tower::{Layer, Service, ServiceExt};
+
+use super::turns::use_up;
+use super::{S, echo, is_ready, limiter, settle_down, tokens};
+
+/// Returns a limiter of one request a second, all of whose burst of 60 is used.
+async fn used_up() -> Limiter {
+    let limiter = limiter(Quota::new().rpm(60));
+    use_up(&limiter, &Cost::new().requests(60)).await;
+    limiter
+}
+
+/// Spawns services that wait at their gates and send a request each.
+async fn services(
+    limiter: &Limiter,
+    count: usize,
+) -> Vec<tokio::task::JoinHandle<Result<u64, RateLimitError>>> {
+    let layer = tokens(limiter).key("k");
+    let services = (0..count).map(|_| tokio::spawn(layer.layer(echo()).oneshot(1)));
+    let services = services.collect();
+    settle_down().await;
+    services
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota_raised_while_gates_wait_opens_them() {
+    let limiter = used_up().await;
+    let services = services(&limiter, 5).await;
+    let begin = limiter.now();
+    limiter.quotas().set("k", &Quota::new().rpm(60_000));
+    for service in services {
+        service.await.unwrap().unwrap();
+    }
+    assert!(limiter.now() - begin <= Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota_lowered_while_gates_wait_delays_them() {
+    let limiter = used_up().await;
+    let services = services(&limiter, 3).await;
+    limiter.quotas().set("k", &Quota::new().rpm(6));
+    let begin = limiter.now();
+    for service in services {
+        service.await.unwrap().unwrap();
+    }
+    let waited = limiter.now() - begin;
+    assert!(waited > 20 * S && waited <= 31 * S, "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota_removed_while_gates_wait_opens_them() {
+    let limiter = used_up().await;
+    let services = services(&limiter, 5).await;
+    let begin = limiter.now();
+    limiter.quotas().remove("k");
+    for service in services {
+        service.await.unwrap().unwrap();
+    }
+    assert_eq!(limiter.now(), begin);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limiter_closed_beside_claim_and_gates_ends_all() {
+    let limiter = used_up().await;
+    let layer = tokens(&limiter).key("k");
+    let mut claiming = layer.layer(echo());
+    assert!(!is_ready(&mut claiming).await);
+    let services = services(&limiter, 3).await;
+    tokio::time::sleep(S).await;
+    limiter.close().await;
+    let is_closed = |error: RateLimitError| error.code() == Some(Code::Closed);
+    for service in services {
+        assert!(is_closed(service.await.unwrap().unwrap_err()));
+    }
+    assert!(is_ready(&mut claiming).await);
+    assert!(is_closed(claiming.call(1).await.unwrap_err()));
+    let late = limiter.acquire("k", &Cost::new()).await.unwrap_err();
+    assert!(matches!(late, AcquireError::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn claim_without_call_delays_others_by_fifty_ms() {
+    let limiter = used_up().await;
+    let mut kept = tokens(&limiter).key("k").layer(echo());
+    assert!(!is_ready(&mut kept).await);
+    let begin = limiter.now();
+    limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
+    let waited = limiter.now() - begin;
+    assert!(waited > S && waited <= S + Duration::from_millis(60), "{waited:?}");
+    drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn claim_dropped_without_call_delays_no_other() {
+    let limiter = used_up().await;
+    let mut dropped = tokens(&limiter).key("k").layer(echo());
+    assert!(!is_ready(&mut dropped).await);
+    let begin = limiter.now();
+    let later = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    dropped.ready().await.unwrap();
+    drop(dropped);
+    drop(later.await.unwrap().unwrap());
+    assert!(limiter.now() - begin <= S + Duration::from_millis(2));
+}
