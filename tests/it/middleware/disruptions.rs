@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{AcquireError, Code, Limiter};
+use tollgate::limiter::{AcquireError, Limiter};
 use tollgate::middleware::RateLimitError;
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::turns::use_up;
@@ -45,13 +45,15 @@ async fn quota_raised_while_gates_wait_opens_them() {
 async fn quota_lowered_while_gates_wait_delays_them() {
     let limiter = used_up().await;
     let services = services(&limiter, 3).await;
-    limiter.quotas().set("k", &Quota::new().rpm(6));
+    // One request each 10 s; the 60 requests stay used, and the burst is 6.
+    let lower = Quota::new().rpm(6).with_algorithm(Algorithm::TokenBucket);
+    limiter.quotas().set("k", &lower);
     let begin = limiter.now();
     for service in services {
         service.await.unwrap().unwrap();
     }
     let waited = limiter.now() - begin;
-    assert!(waited > 20 * S && waited <= 31 * S, "{waited:?}");
+    assert!(waited > 569 * S && waited <= 571 * S, "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +77,7 @@ async fn limiter_closed_beside_claim_and_gates_ends_all() {
     let services = services(&limiter, 3).await;
     tokio::time::sleep(S).await;
     limiter.close().await;
-    let is_closed = |error: RateLimitError| error.code() == Some(Code::Closed);
+    let is_closed = |error| matches!(error, RateLimitError::Limited(AcquireError::Closed));
     for service in services {
         assert!(is_closed(service.await.unwrap().unwrap_err()));
     }
@@ -108,4 +110,18 @@ async fn claim_dropped_without_call_delays_no_other() {
     drop(dropped);
     drop(later.await.unwrap().unwrap());
     assert!(limiter.now() - begin <= S + Duration::from_millis(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota_set_again_beside_claim_has_no_usage_but_the_claim() {
+    let limiter = used_up().await;
+    let mut claiming = tokens(&limiter).key("k").layer(echo());
+    assert!(!is_ready(&mut claiming).await);
+    tokio::time::sleep(S).await;
+    for (rpm, fits) in [(2, true), (1, false)] {
+        limiter.quotas().remove("k");
+        limiter.quotas().set("k", &Quota::new().rpm(rpm).with_algorithm(Algorithm::TokenBucket));
+        assert_eq!(limiter.acquire("k", &Cost::new()).try_now().is_ok(), fits, "{rpm}");
+    }
+    claiming.ready().await.unwrap().call(1).await.unwrap();
 }
