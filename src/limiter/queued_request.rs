@@ -55,7 +55,7 @@ impl QueuedRequest {
             let scope = match request.judge(&scopes, turn, None) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
-                    request.charge_turn(turn, &mut scopes);
+                    scopes.iter_mut().for_each(|scope| request.charge_turn(turn, scope));
                     drop(scopes);
                     let permit = request.grant(reservations, None, arrived_at, arrived_at);
                     return Arrival::Ended(Ok(permit));
@@ -117,10 +117,7 @@ impl QueuedRequest {
             }
         };
         match &progress {
-            None => {
-                place.leave(&mut scopes);
-                place.charge(request, &mut scopes);
-            }
+            None => place.leave_granted(request, &mut scopes),
             Some(Progress::Ended(_)) => place.leave(&mut scopes),
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
@@ -167,8 +164,7 @@ impl QueuedRequest {
     fn grant_remote(&mut self, request: &mut Request, asked: Arc<Reservation>) -> Progress {
         let mut scopes = Scopes::lock(&self.entries);
         let (reservations, now) = (scopes.remote_reservations(), scopes.now());
-        self.place.leave(&mut scopes);
-        self.place.charge(request, &mut scopes);
+        self.place.leave_granted(request, &mut scopes);
         drop(scopes);
         Progress::Ended(Ok(request.grant(reservations, Some(asked), self.arrived_at, now)))
     }

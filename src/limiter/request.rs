@@ -227,11 +227,11 @@ impl Request {
         self.standing.service(key.plan(), &self.cost, self.core())
     }
 
-    /// Charges its flow for the request, which is admitted, in the queues of its keys.
-    pub(super) fn charge_turn(&self, turn: Turn, scopes: &mut Scopes<'_>) {
-        for scope in scopes.iter_mut().filter(|scope| scope.queue().is_some()) {
-            let service = self.service(scope);
-            scope.charge_turn(turn, service);
+    /// Charges its flow for the request, which is admitted without waiting in the queue of this key.
+    pub(super) fn charge_turn(&self, turn: Turn, key: &mut Locked<'_>) {
+        if key.queue().is_some_and(|queue| queue.head().is_some()) {
+            let service = self.service(key);
+            key.charge_turn(turn, service);
         }
     }
 

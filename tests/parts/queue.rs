@@ -126,13 +126,9 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
         }
         Action::Admit => {
             let Some(turn) = queue.head() else { return };
-            let of_flow = (turn.priority, turn.flow);
-            let has_changed = queue.charge(turn, service(3, weight(turn)), now);
-            let next = queue.head().map(|head| (head.priority, head.flow));
-            assert_eq!(has_changed, next != Some(of_flow));
-            drop(queue.remove(turn, NO_AMOUNTS, now));
-            reference.charge(turn, 3, weight(turn));
-            reference.remove(turn);
+            let left = queue.grant(turn, service(3, weight(turn)), now);
+            let left = left.map(|left| (left.was_next, id(&left.waker)));
+            assert_eq!(left, reference.grant(turn, 3, weight(turn)));
         }
         Action::Charge(turn, unit) => {
             queue.charge(turn, service(unit, weight(turn)), now);
@@ -193,8 +189,7 @@ impl Saturated {
         let (_, _, unit, weight) = self.flows[flow];
         self.arrive(flow);
         self.now += unit;
-        self.queue.charge(head, service(unit, weight), at(self.now));
-        drop(self.queue.remove(head, NO_AMOUNTS, at(self.now)));
+        drop(self.queue.grant(head, service(unit, weight), at(self.now)));
         flow
     }
 }
@@ -247,8 +242,7 @@ proptest! {
         for arrival in expected {
             let head = queue.head().unwrap();
             prop_assert_eq!(head.arrival(), arrival);
-            queue.charge(head, Service::default(), at(0));
-            drop(queue.remove(head, NO_AMOUNTS, at(0)));
+            drop(queue.grant(head, Service::default(), at(0)));
         }
         prop_assert!(queue.is_empty());
     }
@@ -324,11 +318,29 @@ fn higher_priority_displaces_head_but_not_in_turn_of_starved() {
     queue.enter(high, service(1, 1), None, &waker(), at(0));
     assert!(queue.is_head(high));
     queue.enter(turn(3, Priority::INTERACTIVE), service(1, 1), None, &waker(), at(0));
-    queue.charge(high, service(1, 1), at(10));
-    drop(queue.remove(high, NO_AMOUNTS, at(10)));
+    drop(queue.grant(high, service(1, 1), at(10)));
     assert!(queue.is_head(low), "it has had no turn for 10 s");
     queue.enter(turn(4, Priority::new(100)), service(1, 1), None, &waker(), at(10));
     assert!(queue.is_head(low));
+}
+
+#[test]
+fn starved_priority_with_two_flows_has_one_turn() {
+    let turn = |arrival, priority, flow| Turn::request(arrival).within(priority, flow);
+    let mut queue = WaitQueue::default();
+    let turns = [
+        turn(1, Priority::NORMAL, 0),
+        turn(2, Priority::NORMAL, 0),
+        turn(3, Priority::BATCH, 1),
+        turn(4, Priority::BATCH, 2),
+    ];
+    for turn in turns {
+        queue.enter(turn, service(1, 1), None, &waker(), at(0));
+    }
+    drop(queue.grant(turns[0], service(1, 1), at(10)));
+    assert!(queue.is_head(turns[2]), "it has had no turn for 10 s");
+    drop(queue.grant(turns[2], service(1, 1), at(11)));
+    assert!(queue.is_head(turns[1]));
 }
 
 #[test]
@@ -340,8 +352,7 @@ fn starved_priority_chosen_by_an_arrival_is_to_be_woken() {
     assert!(!enter(turn(2, 0), 0));
     assert!(!enter(turn(3, 1), 0));
     // The head's turn ends late, and another of its priority follows.
-    assert!(!queue.charge(turn(1, 1), service(1, 1), at(9)));
-    drop(queue.remove(turn(1, 1), NO_AMOUNTS, at(9)));
+    drop(queue.grant(turn(1, 1), service(1, 1), at(9)));
     assert!(queue.is_head(turn(3, 1)));
     let arrival = turn(4, 2);
     assert!(queue.enter(arrival, service(1, 1), None, &waker(), at(12)));

@@ -108,7 +108,25 @@ impl Band {
         Some((waker, new.map(|rank| self.turn(rank))))
     }
 
-    /// Charges a flow for a request that was admitted, and moves the virtual time of the band to it.
+    /// Removes a waiter that is admitted, and charges its flow. Returns its waker.
+    pub(super) fn grant(&mut self, turn: Turn, service: Service) -> Option<Waker> {
+        let flow = self.flows.get_mut(&turn.flow)?;
+        let old = flow.rank(turn.flow);
+        let waker = flow.remove(turn, service.amounts)?;
+        self.time = self.time.max(flow.start);
+        flow.charge(service);
+        let (start, new) = (flow.start, flow.rank(turn.flow));
+        self.order.replace(old, new);
+        if new.is_none() {
+            self.retire(turn.flow, start);
+        }
+        self.forget_idle();
+        self.requests -= usize::from(!turn.is_gate());
+        Some(waker)
+    }
+
+    /// Charges a flow for a request that is admitted without waiting here, and moves the virtual time of the
+    /// band to it.
     pub(super) fn charge(&mut self, flow: u64, service: Service) {
         let time = self.time;
         let charged = self.flows.entry(flow).or_insert_with(|| Flow::new(time));
@@ -124,12 +142,7 @@ impl Band {
         if old.is_none() {
             self.retire(flow, start);
         }
-        while let Some(&(start, flow)) = self.idle.first()
-            && start <= self.time
-        {
-            self.idle.pop_first();
-            self.flows.remove(&flow);
-        }
+        self.forget_idle();
     }
 
     /// Replaces the waker of a waiter. Returns the old one.
@@ -160,6 +173,16 @@ impl Band {
     fn turn(&self, first: FlowRank) -> Turn {
         let FlowRank { kind, flow, arrival, .. } = first;
         Turn { kind, priority: self.priority, flow, arrival }
+    }
+
+    /// Forgets the flows without waiters whose virtual time is no longer ahead.
+    fn forget_idle(&mut self) {
+        while let Some(&(start, flow)) = self.idle.first()
+            && start <= self.time
+        {
+            self.idle.pop_first();
+            self.flows.remove(&flow);
+        }
     }
 
     /// Keeps the virtual time of a flow without waiters for as long as it is ahead.

@@ -138,7 +138,8 @@ impl Flow {
     pub(super) fn charge(&mut self, service: Service) {
         self.weight = service.weight.max(1);
         let unit = u128::from(service.unit.max(1)) << FRACTION_BITS;
-        self.start = self.start.saturating_add(unit / u128::from(self.weight));
+        let share = if self.weight == 1 { unit } else { unit / u128::from(self.weight) };
+        self.start = self.start.saturating_add(share);
     }
 }
 

@@ -132,8 +132,27 @@ impl WaitQueue {
         Some(Left { was_next, waker })
     }
 
-    /// Records that a request was admitted: it ends the turn of the head, and its flow is charged. Returns
-    /// whether it is another flow's turn now, whose waiter is to be woken.
+    /// Removes a waiter that is admitted: its flow is charged, and the turn of the head ends if it is of that
+    /// flow.
+    #[must_use = "its waker is to be dropped without a lock"]
+    pub(crate) fn grant(&mut self, turn: Turn, service: Service, now: Timestamp) -> Option<Left> {
+        let head = self.head();
+        let was_next = head == Some(turn) || self.first_request() == Some(turn);
+        let at = self.bands.iter().position(|band| band.priority == turn.priority)?;
+        let band = &mut self.bands[at];
+        let waker = band.grant(turn, service)?;
+        band.served_at = now;
+        if band.is_empty() {
+            self.bands.remove(at);
+        }
+        if head.is_some_and(|head| head.is_of_flow(turn)) {
+            self.choose(now);
+        }
+        Some(Left { was_next: was_next || self.head() != head, waker })
+    }
+
+    /// Charges the flow of a request that is admitted without waiting in this queue; the turn of the head
+    /// ends if it is of that flow. Returns whether it is another flow's turn now, whose waiter is to be woken.
     pub(crate) fn charge(&mut self, turn: Turn, service: Service, now: Timestamp) -> bool {
         let Some(band) = self.band_mut(turn.priority) else { return false };
         band.served_at = now;

@@ -4,7 +4,7 @@ use std::task::Waker;
 use super::KeyState;
 use crate::engine::{Bucket, Rule, Wait};
 use crate::key::denial::Denial;
-use crate::key::queue::{Amounts, Claimed, GateTerms, NO_AMOUNTS, Service, Turn, WaitQueue};
+use crate::key::queue::{Amounts, Claimed, GateTerms, Left, NO_AMOUNTS, Service, Turn, WaitQueue};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -24,8 +24,19 @@ impl KeyState {
     /// came before them.
     pub(in crate::limiter) fn leave(&mut self, turn: Turn, amounts: Amounts<u64>) {
         let now = self.now();
+        self.finish(turn, |queue| queue.remove(turn, amounts, now));
+    }
+
+    /// Removes a waiter that is admitted, and charges its flow. Wakes the next waiters if the removed one
+    /// came before them, or if it is another flow's turn now.
+    pub(in crate::limiter) fn leave_granted(&mut self, turn: Turn, service: Service) {
+        let now = self.now();
+        self.finish(turn, |queue| queue.grant(turn, service, now));
+    }
+
+    fn finish(&mut self, turn: Turn, remove: impl FnOnce(&mut WaitQueue) -> Option<Left>) {
         let Some(extra) = &mut self.extra else { return };
-        if let Some(removed) = extra.queue.remove(turn, amounts, now) {
+        if let Some(removed) = remove(&mut extra.queue) {
             extra.wakers.drop_later(Some(removed.waker));
             if removed.was_next {
                 extra.wakers.wake(extra.queue.next());
@@ -59,7 +70,7 @@ impl KeyState {
         }
     }
 
-    /// Charges the flow of a request that is admitted, if others wait. Wakes the next waiter if that is of
+    /// Charges the flow of a request that is admitted without waiting here, if others wait. Wakes the next waiter if that is of
     /// another flow.
     pub(in crate::limiter) fn charge_turn(&mut self, turn: Turn, service: Service) {
         let now = self.now();

@@ -92,10 +92,26 @@ impl Reference {
         Some((was_next, waker))
     }
 
+    /// Admits the head.
+    pub(super) fn grant(&mut self, turn: Turn, unit: u64, weight: u32) -> Option<(bool, usize)> {
+        self.account(turn, unit, weight);
+        let at = self.waiters.iter().position(|waiter| waiter.0 == turn)?;
+        let waker = self.waiters.remove(at).1;
+        self.choose();
+        Some((true, waker))
+    }
+
     pub(super) fn charge(&mut self, turn: Turn, unit: u64, weight: u32) {
         if !self.has(turn.priority) {
             return;
         }
+        self.account(turn, unit, weight);
+        if self.head.is_some_and(|head| (head.0, head.1) == (turn.priority, turn.flow)) {
+            self.choose();
+        }
+    }
+
+    fn account(&mut self, turn: Turn, unit: u64, weight: u32) {
         self.served_at.insert(turn.priority, self.now);
         let is_active = self.first(turn.priority, turn.flow).is_some();
         let late = self.start(turn.priority, turn.flow);
@@ -104,9 +120,6 @@ impl Reference {
         *time = start.max(*time);
         let grown = start + (u128::from(unit.max(1)) << 20) / u128::from(weight);
         self.starts.insert((turn.priority, turn.flow), grown);
-        if self.head.is_some_and(|head| (head.0, head.1) == (turn.priority, turn.flow)) {
-            self.choose();
-        }
     }
 
     /// Returns all waiters, the highest priority first, then by flows, then by arrival.
