@@ -41,6 +41,7 @@
 mod admission;
 mod bucket;
 mod concurrency;
+mod earliest;
 mod fixed_window;
 mod grid_window;
 mod packed;

@@ -62,6 +62,25 @@ impl Log {
         self.entries.push_back(Entry { at: now, amount });
     }
 
+    /// Takes an amount that was used in equal parts over the span until now.
+    pub(super) fn take_past(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
+        self.expire(spec, now);
+        let parts = amount.clamp(1, PAST_PARTS);
+        for part in (0..parts).rev() {
+            let share = amount / parts + u64::from(part < amount % parts);
+            let at = now.sub_nanos(spec.span / parts * part);
+            let is_long = self.entries.len() >= EXACT_ENTRIES;
+            let index = self.entries.partition_point(|entry| entry.at < at);
+            match self.entries.get_mut(index) {
+                Some(later) if is_long || later.at == at => {
+                    later.amount = later.amount.saturating_add(share);
+                }
+                _ => self.entries.insert(index, Entry { at, amount: share }),
+            }
+            self.total += u128::from(share);
+        }
+    }
+
     /// Corrects the entry of a request that was sent at `sent`, while it is in the window.
     pub(super) fn correct(
         &mut self,
@@ -133,6 +152,9 @@ impl Log {
 /// bytes, and a delay of at most 1/256 of the span.
 const EXACT_ENTRIES: usize = 128;
 const SUB_WINDOWS: u64 = 256;
+
+/// The number of parts of usage whose times are unknown.
+const PAST_PARTS: u64 = 64;
 
 #[cfg(test)]
 mod tests {

@@ -7,14 +7,12 @@ use super::key_budget::KeyBudget;
 use super::key_state::KeyState;
 use super::shared::Shared;
 use crate::answer::error::BuildError;
-use crate::engine::Saved;
 use crate::event::CoolDown;
 use crate::event::Event;
 use crate::event::RateLimited;
 use crate::event::{CapacityUpdate, Ignored};
 use crate::key::adapt::{Adapt, KeyPace, Reaction, Reduction, is_rate};
 use crate::key::limits::Limits;
-use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 use crate::plan::Pattern;
 use crate::provider::LimitReading;
 #[cfg(feature = "tower")]
@@ -335,14 +333,9 @@ impl Feedback<'_> {
 
     /// Counts the usage that headers state of a key whose limits were just learned.
     fn count_used(&self, key: &str, readings: &[LimitReading]) {
-        let (now, is_local) = (self.shared.core.clock.now(), self.shared.core.is_local());
-        let used = readings.iter().filter_map(|reading| {
-            let used = reading.limit?.saturating_sub(reading.remaining?);
-            let saved = Saved { taken: vec![(now, used)], held: 0 };
-            Some(BucketSnapshot::new(reading.dimension.clone(), reading.window, saved))
-        });
-        let used = KeySnapshot::new(key, used.collect());
-        self.with(key, |state| state.absorb(&used, is_local));
+        if self.shared.core.is_local() {
+            self.with(key, |state| state.charge_past(readings));
+        }
     }
 }
 

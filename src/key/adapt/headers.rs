@@ -38,7 +38,7 @@ impl Adapt {
                 for reading in readings {
                     let used = self.used_by_others(limits, reading, granted_at, now);
                     if let Some((rule, amount)) = used {
-                        limits.buckets[rule].charge(&limits.plan.rules[rule], amount, now);
+                        limits.buckets[rule].charge_past(&limits.plan.rules[rule], amount, now);
                         self.note(limits, now);
                         by_others.push((rule, amount));
                     }

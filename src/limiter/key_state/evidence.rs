@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::KeyState;
+use crate::engine::Rule;
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
 use crate::provider::LimitReading;
@@ -140,6 +141,23 @@ impl KeyState {
             }
         }
         lower
+    }
+
+    /// Charges the usage that the headers of a response state.
+    pub(in crate::limiter) fn charge_past(&mut self, readings: &[LimitReading]) {
+        let now = self.now();
+        for reading in readings {
+            let (Some(limit), Some(remaining)) = (reading.limit, reading.remaining) else {
+                continue;
+            };
+            let is_of = |rule: &Rule| {
+                *rule.dimension() == reading.dimension && rule.limit().window() == reading.window
+            };
+            for (rule, bucket) in self.limits.iter_mut().filter(|(rule, _)| is_of(rule)) {
+                bucket.charge_past(rule, limit.saturating_sub(remaining), now);
+            }
+        }
+        self.record(|_, _, _| {});
     }
 
     /// Returns the time of the next recovery step, if the key is reduced.
