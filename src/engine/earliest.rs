@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use super::rule::Spec;
 use super::{Bucket, Rule, Wait};

@@ -161,6 +161,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn past_usage_expires_evenly() {
+        let spec = Spec { limit: 1_000, span: 60_000_000_000 };
+        let (mut log, begin) = (Log::default(), Timestamp::from_nanos(100_000_000_000));
+        log.take(&spec, 10, begin);
+        log.take_past(&spec, 640, begin);
+        assert_eq!(log.used(&spec, begin), 650);
+        let half = begin.add_nanos(30_000_000_000);
+        assert_eq!(log.used(&spec, half), 330);
+        assert!(log.check(&spec, 670, half).is_ok() && log.check(&spec, 671, half).is_err());
+        assert_eq!(log.used(&spec, begin.add_nanos(60_000_000_000)), 0);
+        // In order, however often it is repeated.
+        (0..100).for_each(|_| log.take_past(&spec, 64, half));
+        assert!(log.entries.iter().zip(log.entries.iter().skip(1)).all(|(a, b)| a.at < b.at));
+        assert!(log.entries.len() <= EXACT_ENTRIES + 1);
+    }
+
+    #[test]
     fn long_log_is_bounded_and_expires_late() {
         let spec = Spec { limit: 1_000_000, span: 60_000_000_000 };
         let mut log = Log::default();

@@ -10,7 +10,7 @@ use http::Request;
 use provider::{Headers, Provider, RetryAfter, Settings};
 use tollgate::limiter::{Clock, Limiter, TokioClock};
 use tollgate::middleware::{Http, RetryService};
-use tollgate::provider::OPENAI;
+use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
 use tollgate::{Quota, RateLimitLayer, Timestamp};
 use tower::{Layer, ServiceExt};
 
@@ -40,7 +40,11 @@ fn started() -> (TokioClock, Timestamp) {
 
 /// Sends 900 requests at once to a provider, through a layer with this quota.
 async fn run(settings: Settings, quota: Option<Quota>) -> Outcome {
-    let builder = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
+    run_as(OPENAI, settings, quota).await
+}
+
+async fn run_as(profile: Profile, settings: Settings, quota: Option<Quota>) -> Outcome {
+    let builder = Limiter::builder().clock(TokioClock::new()).provider(profile);
     let builder = quota.into_iter().fold(builder, |builder, quota| builder.quota("m", quota));
     let limiter = builder.build().unwrap();
     let (provider, ledger) = provider::start(settings);
@@ -83,6 +87,13 @@ async fn limit_per_minute_that_is_enforced_per_second_is_used() {
         rpm(1_200),
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_of_unnamed_provider_is_used() {
+    let outcome = run_as(COMPATIBLE, Settings::default(), rpm(1_200)).await;
+    assert!(outcome.answered == 900 && outcome.used >= 0.85, "{outcome:?}");
+    assert!(outcome.refused <= 30, "{outcome:?}");
 }
 
 #[tokio::test(start_paused = true)]
