@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 use super::listener::Listener;
 use super::metric_spec::{
-    CAPACITY, HELD, MetricSpec, STORE_FAILURES, STORE_FLUSHES, USED, WAITING,
+    CAPACITY, HELD, LEARNED, MetricSpec, STORE_FAILURES, STORE_FLUSHES, USED, WAITING,
 };
-use crate::limiter::{KeyStats, LimitStats, WeakLimiter};
+use crate::limiter::{KeyStats, LearnedLimit, LimitStats, WeakLimiter};
 use crate::quota::{Dimension, Window};
 
 /// The gauges of a limiter, which are updated on demand. Counters and histograms don't need a meter.
@@ -21,7 +21,7 @@ pub struct Meter {
 }
 
 /// The values of gauges, by the name of the metric and its labels.
-type GaugeValues = BTreeMap<(&'static str, Vec<SharedString>), u64>;
+type GaugeValues = BTreeMap<(&'static str, Vec<SharedString>), f64>;
 
 impl Meter {
     pub(super) fn new(limiter: WeakLimiter, listener: Arc<Listener>) -> Self {
@@ -42,7 +42,7 @@ impl Meter {
         }
         let mut last = self.last.lock();
         let gone = last.keys().filter(|series| !current.contains_key(*series));
-        let gone: Vec<_> = gone.map(|series| (series.clone(), 0)).collect();
+        let gone: Vec<_> = gone.map(|series| (series.clone(), 0.0)).collect();
         for ((name, values), amount) in current.iter().chain(gone.iter().map(|(s, a)| (s, a))) {
             let metric = GAUGES.iter().find(|metric| metric.name == *name);
             metric.into_iter().for_each(|metric| self.listener.sink.set(metric, values, *amount));
@@ -71,12 +71,14 @@ impl Meter {
                 seconds(dimension, *window),
             ];
             for (metric, amount) in [(&CAPACITY, capacity), (&USED, used), (&HELD, held)] {
-                let sum = current.entry((metric.name, values.clone())).or_default();
-                *sum = sum.saturating_add(*amount);
+                *current.entry((metric.name, values.clone())).or_default() += *amount as f64;
             }
         }
-        let waiting = u64::try_from(stats.waiting).unwrap_or(u64::MAX);
-        *current.entry((WAITING.name, vec![key])).or_default() += waiting;
+        for LearnedLimit { dimension, amount, .. } in &stats.learned {
+            let values = vec![key.clone(), self.listener.dimensions.of(dimension.as_str())];
+            *current.entry((LEARNED.name, values)).or_default() += amount;
+        }
+        *current.entry((WAITING.name, vec![key])).or_default() += stats.waiting as f64;
     }
 }
 
@@ -88,4 +90,4 @@ fn seconds(dimension: &Dimension, window: Window) -> SharedString {
     }
 }
 
-const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &WAITING];
+const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &LEARNED, &WAITING];

@@ -129,6 +129,14 @@ pub(super) const HELD: MetricSpec = MetricSpec {
     description: "Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight",
 };
 
+pub(super) const LEARNED: MetricSpec = MetricSpec {
+    name: "tollgate_learned_limit",
+    kind: Kind::Gauge,
+    unit: Unit::Count,
+    labels: &["key", "dimension"],
+    description: "Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight",
+};
+
 pub(super) const WAITING: MetricSpec = MetricSpec {
     name: "tollgate_waiting",
     kind: Kind::Gauge,
@@ -195,6 +203,7 @@ pub(super) const ALL: &[&MetricSpec] = &[
     &CAPACITY,
     &USED,
     &HELD,
+    &LEARNED,
     &WAITING,
     &STORE_FLUSHES,
     &STORE_FAILURES,

@@ -42,6 +42,7 @@
 //! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit |
 //! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit |
 //! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight |
+//! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
 //! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
 //! | `tollgate_store_flushes_total` | counter |  |  | Successful writes of a store |
 //! | `tollgate_store_failures_total` | counter |  |  | Failed writes of a store |

@@ -44,9 +44,9 @@ impl Sink {
         self.with(|recorder| recorder.register_counter(&key, &METADATA).absolute(total));
     }
 
-    pub(super) fn set(&self, metric: &MetricSpec, values: Values<'_>, amount: u64) {
+    pub(super) fn set(&self, metric: &MetricSpec, values: Values<'_>, amount: f64) {
         let key = key(metric, values);
-        self.with(|recorder| recorder.register_gauge(&key, &METADATA).set(amount as f64));
+        self.with(|recorder| recorder.register_gauge(&key, &METADATA).set(amount));
     }
 
     pub(super) fn record(&self, metric: &MetricSpec, values: Values<'_>, value: f64) {

@@ -1,8 +1,8 @@
 //! Values of the metrics.
 
 use std::time::Duration;
-use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Cost, Margin, Quota};
+use tollgate::limiter::{KeySnapshot, LearnedLimit, Limiter, ManualClock, RateLimited};
+use tollgate::quota::{Cost, Dimension, Margin, Quota};
 use tollgate::telemetry::Metrics;
 
 use super::MetricsExporter;
@@ -54,6 +54,18 @@ fn gauges_equal_limiter_stats() {
     assert_eq!(page.sum("tollgate_held", &tokens), 30.0);
     assert_eq!(page.sum("tollgate_held", &in_flight), 1.0);
     assert_eq!(page.sum("tollgate_capacity", &in_flight), 4.0);
+}
+
+#[test]
+fn learned_limits_are_gauges() {
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(600));
+    let mut key = KeySnapshot::new("k", Vec::new());
+    key.learned = vec![LearnedLimit::new(Dimension::Requests, 0.5, limiter.now(), 3)];
+    limiter.state().absorb(&[key]);
+    let of = [("key", "k"), ("dimension", "requests")];
+    assert_eq!(exporter.page().sum("tollgate_learned_limit", &of), 0.5);
+    limiter.reset("k");
+    assert_eq!(exporter.page().sum("tollgate_learned_limit", &of), 0.0);
 }
 
 #[test]

@@ -50,6 +50,7 @@ pub mod input;
 mod input_queue;
 mod job;
 mod job_context;
+mod learned_report;
 mod lines;
 mod long_waits;
 mod outage;

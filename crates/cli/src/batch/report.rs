@@ -7,6 +7,7 @@ use comfy_table::CellAlignment::{Left, Right};
 use serde::{Deserialize, Serialize};
 
 pub use super::failures::{FailureCount, FailureExample};
+pub use super::learned_report::LearnedReport;
 use crate::latencies::Latencies;
 use crate::terminal::{plain_table, printable, whole};
 
@@ -57,6 +58,9 @@ pub struct Report {
     /// The failures by cause, most frequent first.
     #[serde(default)]
     pub failures: Vec<FailureCount>,
+    /// The limits measured by the provider's answers, at the end of the run.
+    #[serde(default)]
+    pub learned: Vec<LearnedReport>,
 }
 
 impl Report {
@@ -139,6 +143,15 @@ impl fmt::Display for Report {
             numbers.set_padding((0, 1));
         }
         f.write_str(&table.trim_fmt())?;
+        if !self.learned.is_empty() {
+            f.write_str("\n\nlearned limits")?;
+        }
+        for LearnedReport { key, text, advice, .. } in &self.learned {
+            write!(f, "\n  {}: {text}", printable(key))?;
+            if let Some(advice) = advice {
+                write!(f, "\n    {advice}")?;
+            }
+        }
         if self.failures.is_empty() {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::failures::Failures;
 use super::forecast::Forecast;
 use super::ideal::Ideal;
+use super::learned_report::LearnedReport;
 use super::outcome::Outcome;
 use super::progress::{Gauge, ModelUsage, Snapshot};
 use super::report::Report;
@@ -146,6 +147,7 @@ impl RunStats {
             elapsed_s: self.elapsed().as_secs_f64(),
             ideal_s: self.ideal.duration().as_secs_f64(),
             failures: self.failures.by_count(),
+            learned: self.learned(),
             ..self.report.clone()
         };
         let last = self.last_send.unwrap_or(self.started) - self.started;
@@ -153,6 +155,17 @@ impl RunStats {
             .with_waits(&self.waits)
             .with_charge(self.reserved, self.report.charged_tokens)
             .with_last_send(last.as_secs_f64())
+    }
+
+    /// Returns the limits that the models are held to because of the provider's answers.
+    fn learned(&self) -> Vec<LearnedReport> {
+        let now = self.limiter.now();
+        let of_model = |model: &String| {
+            let all = self.limiter.stats(model).learned;
+            let principal = all.iter().filter(|limit| limit.is_principal(&all));
+            principal.map(|limit| LearnedReport::new(model, limit, now)).collect::<Vec<_>>()
+        };
+        self.models.keys().flat_map(of_model).collect()
     }
 
     fn elapsed(&self) -> Duration {

@@ -112,6 +112,8 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     let mut taken = state.keys.clone();
     // `absorb` counts reservations as used; here, their holders may be running.
     taken.iter_mut().flat_map(|key| &mut key.buckets).for_each(|bucket| bucket.saved.held = 0);
+    // A learned rate would hold back the first request; here, the programs that learned it may be running.
+    taken.iter_mut().for_each(|key| key.learned.clear());
     limiter.state().absorb(&taken);
     limiter.state().apply_changes(&state.keys.iter().map(held).collect::<Vec<_>>());
 }

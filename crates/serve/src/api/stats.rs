@@ -12,7 +12,7 @@ use super::keys::check_key;
 use super::page_request::PageRequest;
 use super::time::{Time, millis};
 use tollgate::Timestamp;
-use tollgate::limiter::{KeyStats, LimitStats};
+use tollgate::limiter::{KeyStats, LearnedLimit, LimitStats};
 use tollgate::quota::Dimension;
 
 /// The state of one key at one moment.
@@ -28,6 +28,8 @@ pub(super) struct KeyStatsResponse {
     /// The end of the cool-down after the provider rate limited a request; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<Time>,
+    /// The limits measured by the provider's answers, which requests are held to.
+    learned: Vec<LearnedLimitResponse>,
 }
 
 /// The state of one limit.
@@ -52,6 +54,26 @@ pub(super) struct LimitStatsResponse {
     available: u64,
     /// The time at which the limit is completely unused again; the current time if it is unused now.
     fresh_at: Time,
+}
+
+/// A limit measured by the provider's answers.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "LearnedLimit")]
+pub(super) struct LearnedLimitResponse {
+    /// The limited dimension.
+    dimension: String,
+    /// The amount per second; for `concurrency`, the requests in flight.
+    amount: f64,
+    /// The amount per second in the key's quota; absent if it doesn't limit the dimension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configured: Option<f64>,
+    /// The time of the last measurement.
+    measured_at: Time,
+    /// The number of measurements: each one halves the error, down to some percent.
+    events: u32,
+    /// The origin of the measurement: `answers` to this process, an earlier run (`store`), or another
+    /// program (`bus`).
+    source: &'static str,
 }
 
 /// A page of keys and their state.
@@ -99,6 +121,20 @@ impl KeyStatsResponse {
             limits: stats.limits.iter().map(|limit| LimitStatsResponse::new(limit, now)).collect(),
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
+            learned: stats.learned.iter().map(LearnedLimitResponse::new).collect(),
+        }
+    }
+}
+
+impl LearnedLimitResponse {
+    fn new(learned: &LearnedLimit) -> Self {
+        Self {
+            dimension: learned.dimension.to_string(),
+            amount: learned.amount,
+            configured: learned.configured,
+            measured_at: Time(learned.measured_at),
+            events: learned.events,
+            source: learned.source.as_str(),
         }
     }
 }

@@ -7,7 +7,7 @@ use tollgate::Timestamp;
 use tollgate::limiter::{Code, DeniedSample, Event};
 use tollgate::quota::Dimension;
 
-/// The last rare events: cool-downs, reductions, recoveries, quota changes, and a sample of refusals
+/// The last rare events: cool-downs, reductions, recoveries, learned limits, quota changes, and a sample of refusals
 /// (one per second).
 #[derive(Debug, Default)]
 pub(super) struct RecentEvents(Mutex<VecDeque<RecentEvent>>);
@@ -45,6 +45,15 @@ impl RecentEvents {
             }
             Event::Recovered { key, capacity } => {
                 self.add(now, "recovered", key, format!("to {capacity}"), None);
+            }
+            Event::LimitsLearned { key, limits, .. } => {
+                for limit in limits {
+                    self.add(now, "learned", key, limit.to_string(), None);
+                }
+            }
+            Event::LearnedLimitEnded { key, dimension } => {
+                let detail = format!("{}: the learned limit has ended", label(dimension));
+                self.add(now, "recovered", key, detail, None);
             }
             Event::ChargeMismatch { key, dimension, kept } => {
                 let dimension = label(dimension);

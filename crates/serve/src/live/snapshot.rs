@@ -7,7 +7,7 @@ use super::provider_traffic::Provider;
 use super::recent_events::RecentEvent;
 use crate::app::App;
 use tollgate::Timestamp;
-use tollgate::limiter::{Busiest, KeyStats, LimitStats, Limiter, Totals};
+use tollgate::limiter::{Busiest, KeyStats, LearnedLimit, LimitStats, Limiter, Totals};
 use tollgate::quota::Dimension;
 
 /// A snapshot of the limiter for the page. All times are milliseconds since the Unix epoch.
@@ -51,6 +51,16 @@ struct KeySnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<u64>,
     limits: Vec<Limit>,
+    /// The limits measured by the provider's answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    learned: Vec<Learned>,
+}
+
+/// The texts of a [`LearnedLimit`].
+#[derive(Debug, Serialize)]
+struct Learned {
+    limit: String,
+    provenance: String,
 }
 
 /// The state of a limit, from [`LimitStats`].
@@ -113,9 +123,17 @@ impl From<Totals> for Counts {
 
 impl KeySnapshot {
     fn new(key: Key, stats: KeyStats, now: Timestamp) -> Self {
-        let KeyStats { limits, waiting, cooling_until, .. } = stats;
+        let KeyStats { limits, waiting, cooling_until, learned, .. } = stats;
         let limits = limits.into_iter().map(|limit| Limit::new(limit, now)).collect();
-        Self { key: key.into(), waiting, cooling_until: cooling_until.map(millis_up), limits }
+        let learned = learned.iter().map(|limit| Learned::new(limit, now)).collect();
+        let cooling_until = cooling_until.map(millis_up);
+        Self { key: key.into(), waiting, cooling_until, limits, learned }
+    }
+}
+
+impl Learned {
+    fn new(limit: &LearnedLimit, now: Timestamp) -> Self {
+        Self { limit: limit.to_string(), provenance: limit.provenance(now) }
     }
 }
 

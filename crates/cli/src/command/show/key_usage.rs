@@ -1,8 +1,9 @@
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::terminal::rfc3339;
 use tollgate::Timestamp;
-use tollgate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LimitStats};
+use tollgate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LearnedLimit, LimitStats};
 use tollgate::quota::{Dimension, Window};
 
 /// The usage of a key. Field names are stable.
@@ -16,7 +17,13 @@ pub(in crate::command) struct KeyUsage {
     pub(in crate::command) limits: Vec<LimitUsage>,
     /// The end of its cool-down after a 429.
     pub(in crate::command) cooling_until: Option<Rfc3339>,
+    /// The limits measured by its provider's answers.
+    pub(in crate::command) learned: Vec<LearnedUsage>,
 }
+
+/// A limit measured by a provider's answers. Field names are stable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::command) struct LearnedUsage(pub(in crate::command) LearnedLimit);
 
 /// The usage of a limit. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -57,11 +64,13 @@ impl KeyUsage {
         let unknown = stored.into_iter().filter(|_| stats.limits.is_empty());
         let unknown = unknown.flat_map(|key| &key.buckets);
         let limits = known.chain(unknown.map(|bucket| LimitUsage::unlimited(bucket, now)));
+        let learned = stored.into_iter().flat_map(|key| &key.learned);
         let cooling_until = stats.cooling_until.or(stored.and_then(|key| key.cooling_until));
         Self {
             key: key.to_owned(),
             quota,
             limits: limits.collect(),
+            learned: learned.cloned().map(LearnedUsage).collect(),
             cooling_until: cooling_until.filter(|&until| until > now).map(Rfc3339),
         }
     }
@@ -96,6 +105,21 @@ impl LimitUsage {
             available: None,
             resets_at: last.map(Rfc3339),
         }
+    }
+}
+
+impl Serialize for LearnedUsage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LearnedLimit { dimension, amount, configured, measured_at, events, source, .. } =
+            &self.0;
+        let mut fields = serializer.serialize_struct("LearnedUsage", 6)?;
+        fields.serialize_field("dimension", dimension)?;
+        fields.serialize_field("amount", amount)?;
+        fields.serialize_field("configured", configured)?;
+        fields.serialize_field("measured_at", &Rfc3339(*measured_at))?;
+        fields.serialize_field("events", events)?;
+        fields.serialize_field("source", source)?;
+        fields.end()
     }
 }
 

@@ -133,6 +133,8 @@ Show current usage of each limit.
 
 Lists keys by name, with one line per limit: a bar (`#` used, `=` reserved by requests in flight, \
 `-` available), used / limit, the reserved amount, and the time until the limit is unused again. \
+A line `learned` shows a rate that a program has measured by the provider's answers, with the rate \
+of the quota, the number of measurements and their age. \
 Limits come from the configuration; without one, from the program that wrote the state. Keys \
 named in the configuration are listed even if never used, and so is a KEY that matches a glob or \
 regular expression, with the name of that quota.
@@ -158,8 +160,9 @@ Examples:
 
 JSON:
   {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"limits\": [{\"dimension\",
-  \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}]}], \"missing\"}
-  Times are RFC 3339, amounts are integers. One document on one line; with --watch one per second.
+  \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}], \"learned\":
+  [{\"dimension\", \"amount\", \"configured\", \"measured_at\", \"events\", \"source\"}]}], \"missing\"}
+  Times are RFC 3339, amounts are integers; learned amounts are per second. One document on one line; with --watch one per second.
 
 Files and environment: see tollgate --help. NO_COLOR disables colors; output to a file or pipe has
 none, and at most 80 columns.

@@ -4,7 +4,7 @@ use comfy_table::CellAlignment::{Left, Right};
 use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
-use super::key_usage::{KeyUsage, LimitUsage};
+use super::key_usage::{KeyUsage, LearnedUsage, LimitUsage};
 use crate::terminal::{HumanDuration, plain_table, printable, whole};
 use tollgate::Timestamp;
 use tollgate::quota::Window;
@@ -85,6 +85,10 @@ impl fmt::Display for KeyTable<'_> {
             }
             for limit in limits.by_ref().take(key.limits.len()) {
                 writeln!(f, "{limit}")?;
+            }
+            for LearnedUsage(limit) in &key.learned {
+                let line = format!("  learned {limit}, {}", limit.provenance(self.now));
+                writeln!(f, "{}", self.truncated(&printable(&line)))?;
             }
         }
         Ok(())
@@ -220,6 +224,8 @@ const WIDEST_BAR: usize = 32;
 mod tests {
     use super::super::key_usage::Rfc3339;
     use super::*;
+    use tollgate::limiter::LearnedLimit;
+    use tollgate::quota::Dimension;
 
     const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
 
@@ -248,13 +254,24 @@ mod tests {
             limit("tokens", Some(Window::MINUTE), 24_000, 1_000, 30_000),
             limit("concurrency", None, 0, 0, 8),
         ];
+        let measured_at = Timestamp::from_unix_secs(988);
+        let mut learned = LearnedLimit::new(Dimension::Requests, 5.0, measured_at, 3);
+        learned.configured = Some(8.3333);
+        let learned = vec![LearnedUsage(learned)];
         vec![
-            KeyUsage { key: "gpt-4o".to_owned(), quota: None, limits, cooling_until: None },
+            KeyUsage {
+                key: "gpt-4o".to_owned(),
+                quota: None,
+                limits,
+                cooling_until: None,
+                learned,
+            },
             KeyUsage {
                 key: "evil\u{1b}[31m".to_owned(),
                 quota: None,
                 limits: Vec::new(),
                 cooling_until: Some(Rfc3339(Timestamp::from_unix_secs(1_003))),
+                learned: Vec::new(),
             },
         ]
     }
@@ -266,6 +283,7 @@ gpt-4o
   requests/minute  [#------------------]      12 / 500     resets in 12s
   tokens/minute    [##############=----]  24,000 / 30,000  1,000 reserved, resets in 12s
   concurrency      [-------------------]       0 / 8
+  learned 5 requests/s (told 8.33), measured 3 times, last 12s ago
 evil\\u{1b}[31m  (cooling down, resumes in 3s)
   no known limits
 ";
@@ -281,6 +299,7 @@ gpt-4o
   tokens/minute    24,000 / 30,000
     1,000 reserved, resets in 12s
   concurrency           0 / 8
+  learned 5 requests/s (told 8.33), mea…
 evil\\u{1b}[31m  (cooling down, resumes …
   no known limits
 ";

@@ -1,4 +1,4 @@
-use tollgate_cli::batch::report::{FailureCount, FailureExample, Report};
+use tollgate_cli::batch::report::{FailureCount, FailureExample, LearnedReport, Report};
 
 fn report() -> Report {
     Report {
@@ -43,7 +43,7 @@ fn report_json_has_every_field_and_round_trips() {
     let json = report().to_json();
     let value: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
     let keys = "requests succeeded failed skipped retries rate_limited elapsed_s ideal_s utilization \
-        input_tokens output_tokens charged_tokens estimate_error wait_p50_s wait_p99_s failed_earlier failures";
+        input_tokens output_tokens charged_tokens estimate_error wait_p50_s wait_p99_s failed_earlier failures learned";
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "{key} is missing");
     }
@@ -73,11 +73,38 @@ failures by cause
 }
 
 #[test]
+fn report_with_learned_limits_states_option() {
+    let learned = LearnedReport {
+        key: "gpt-4o".to_owned(),
+        dimension: "requests".to_owned(),
+        amount: 20.0,
+        configured: Some(40.0),
+        text: "learned 20 requests/s (told 40), measured 3 times, last 12s ago".to_owned(),
+        advice: Some("set --rpm 1200 to start the next run at this rate".to_owned()),
+    };
+    let in_flight = LearnedReport {
+        key: "m\u{1b}".to_owned(),
+        text: "learned 8 requests in flight, a first estimate, 0s ago".to_owned(),
+        advice: None,
+        ..learned.clone()
+    };
+    let text = Report { learned: vec![learned, in_flight], ..Report::default() }.to_string();
+    let end = "\
+learned limits
+  gpt-4o: learned 20 requests/s (told 40), measured 3 times, last 12s ago
+    set --rpm 1200 to start the next run at this rate
+  m\\u{1b}: learned 8 requests in flight, a first estimate, 0s ago";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[test]
 fn report_of_earlier_version_is_readable() {
     let json = report().to_json();
     let mut value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let fields = value.as_object_mut().expect("an object");
-    fields.remove("failures").and(fields.remove("failed_earlier")).expect("the fields exist");
+    for field in ["failures", "failed_earlier", "learned"] {
+        fields.remove(field).expect("the field exists");
+    }
     assert_eq!(serde_json::from_value::<Report>(value).ok(), Some(report()));
 }
 

@@ -1,7 +1,9 @@
 //! `tollgate show`.
 
 use serde_json::{Value, json};
-use tollgate::quota::Cost;
+use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter};
+use tollgate::quota::{Cost, Dimension};
+use tollgate::store::{Sqlite, Store};
 
 use super::rig::{CommandOutput, TestHome, output_of};
 use super::stores::{closed, open, take, two_keys};
@@ -80,6 +82,32 @@ fn show_json_has_usage_on_one_line() {
     assert_eq!(fields, expected.each_ref());
     let (now, resets) = (shown["at"].as_str().unwrap(), tokens["resets_at"].as_str().unwrap());
     assert!(resets > now && resets.ends_with('Z'), "{now} {resets}");
+}
+
+#[test]
+fn learned_limits_are_shown_with_rate_of_quota_and_age() {
+    let home = TestHome::new();
+    two_keys(&home.path("s.db"));
+    let now = Limiter::builder().build().unwrap().now();
+    let measured_at = now - std::time::Duration::from_secs(7_200);
+    let mut limit = LearnedLimit::new(Dimension::Requests, 2.0, measured_at, 3);
+    limit.configured = Some(8.333);
+    let mut change = KeyChanges::new("gpt-4o");
+    change.learned = Some(vec![limit]);
+    let mut store = Sqlite::new(home.path("s.db"));
+    store.open(now).unwrap();
+    store.sync(&[change], None, now).unwrap();
+    store.close(now).unwrap();
+    let output = home.run("show gpt-4o --store s.db");
+    let expected = "  learned 2 requests/s (told 8.33), measured 3 times, last 2h ago";
+    assert_eq!(output.stdout.lines().last(), Some(expected), "{output:?}");
+    let shown = home.run("show gpt-4o --json --store s.db").json();
+    let learned = &shown["keys"][0]["learned"][0];
+    let fields = ["dimension", "amount", "events"].map(|name| &learned[name]);
+    assert_eq!(fields, [&json!("requests"), &json!(2.0), &json!(3)]);
+    assert!(learned["measured_at"].as_str().unwrap() < shown["at"].as_str().unwrap(), "{shown}");
+    // The rate doesn't hold back a check, which no program's requests precede.
+    assert_eq!(home.run("check gpt-4o 1 --store s.db").code, Some(0));
 }
 
 #[test]

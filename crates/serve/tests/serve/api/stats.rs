@@ -1,4 +1,6 @@
 use serde_json::{Value, json};
+use tollgate::limiter::{KeySnapshot, LearnedLimit};
+use tollgate::quota::Dimension;
 
 use super::Rig;
 
@@ -28,7 +30,7 @@ async fn stats_match_the_limiter() {
     let unknown = rig.get("/v1/stats/unknown%2Fkey").await;
     assert_eq!(
         unknown.assert_status(200).body,
-        json!({"key": "unknown/key", "limits": [], "waiting": 0})
+        json!({"key": "unknown/key", "limits": [], "waiting": 0, "learned": []})
     );
 }
 
@@ -46,6 +48,22 @@ async fn stats_include_cool_down_and_reduction() {
     let refused = rig.reserve(json!({"keys": ["a"]})).await;
     refused.assert_problem(429, "cooling_down");
     assert_eq!(refused.header("retry-after"), "7");
+}
+
+#[tokio::test]
+async fn stats_include_learned_limits() {
+    let rig = Rig::start("quotas: {a: {rpm: 600}}").await;
+    let mut key = KeySnapshot::new("a", Vec::new());
+    key.learned = vec![LearnedLimit::new(Dimension::Requests, 2.5, rig.limiter.now(), 3)];
+    rig.limiter.state().absorb(&[key]);
+    let response = rig.get("/v1/stats/a").await;
+    assert_eq!(
+        response.assert_status(200).body["learned"],
+        json!([{
+            "dimension": "requests", "amount": 2.5, "configured": 10.0, "events": 3,
+            "measured_at": "2026-01-01T00:00:00.000000000Z", "source": "store",
+        }])
+    );
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tollgate::quota::Cost;
+use tollgate::limiter::{KeySnapshot, LearnedLimit};
+use tollgate::quota::{Cost, Dimension};
 use tollgate_serve::Tokens;
 
 use super::{Chromium, Rig};
@@ -134,6 +135,22 @@ async fn page_matches_the_limiter_under_load() {
     let sum: String = sum.as_str().unwrap().chars().filter(char::is_ascii_digit).collect();
     assert_eq!(sum, format!("{}5", totals.denied), "denied in 5 min");
     browser.screenshot("3-keys-1280-light").await;
+    assert_eq!(browser.log().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn learned_limits_are_below_the_name_of_their_key() {
+    let (browser, rig) = (Chromium::start().await, Rig::start(QUOTAS).await);
+    let mut key = KeySnapshot::new("gpt-4o", Vec::new());
+    key.learned = vec![LearnedLimit::new(Dimension::Concurrency, 8.0, rig.limiter.now(), 1)];
+    rig.limiter.state().absorb(&[key]);
+    browser.open(&rig.url("/")).await;
+    browser.until("document.getElementById('state').dataset.state === 'live'").await;
+    let shown = "return [...document.querySelectorAll('.learned')].map(text => text.innerText)";
+    let text = "learned 8 requests in flight, a first estimate, 0s ago, by an earlier run";
+    let mut shown: Vec<String> = serde_json::from_value(browser.run(shown).await).unwrap();
+    shown.retain(|text| !text.is_empty());
+    assert_eq!(shown, [text]);
     assert_eq!(browser.log().await, Vec::<String>::new());
 }
 

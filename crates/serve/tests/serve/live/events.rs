@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use tollgate::limiter::RateLimited;
-use tollgate::quota::Cost;
+use tollgate::limiter::{KeySnapshot, LearnedLimit, RateLimited};
+use tollgate::quota::{Cost, Dimension};
 
 use super::{Rig, expected, keys};
 
@@ -115,6 +115,23 @@ async fn rare_events_are_listed_newest_first() {
     assert!((0..news.len()).any(|n| entry(n) == ("chat", "cooling down")), "{news:?}");
     let until = rig.limiter.stats("chat").cooling_until.unwrap().as_nanos().div_ceil(1_000_000);
     assert_eq!(keys(&snapshot)["chat"]["cooling_until"], until);
+}
+
+#[tokio::test]
+async fn learned_limits_are_listed_in_words() {
+    let rig = Rig::start(QUOTAS).await;
+    let mut events = rig.events().await;
+    let mut key = KeySnapshot::new("chat", Vec::new());
+    key.learned = vec![LearnedLimit::new(Dimension::Concurrency, 8.0, rig.limiter.now(), 1)];
+    rig.limiter.state().absorb(&[key]);
+    let snapshot = rig.next(&mut events).await;
+    assert_eq!(
+        keys(&snapshot)["chat"]["learned"],
+        serde_json::json!([{
+            "limit": "8 requests in flight",
+            "provenance": "a first estimate, 1s ago, by an earlier run",
+        }])
+    );
 }
 
 #[tokio::test]
