@@ -1,5 +1,6 @@
 use super::code::Code;
 use super::error::{Need, Refused};
+use super::learned::LearnedLimit;
 use super::stats::KeyStats;
 use crate::engine::Wait;
 use crate::quota::{Dimension, Key};
@@ -43,6 +44,19 @@ impl Decision {
     pub fn refused(&self) -> Option<Refused> {
         let Self { code, need, asked_at, .. } = *self;
         let (key, dimension) = (self.key.clone(), self.dimension.clone());
-        self.wait.map(|wait| Refused { key, code, dimension, wait, need, asked_at, levels: None })
+        let is_short = |limit: &&LearnedLimit| {
+            code == Code::LearnedLimit && dimension.as_ref() == Some(&limit.dimension)
+        };
+        let learned = self.stats.learned.iter().find(is_short).cloned().map(Box::new);
+        self.wait.map(|wait| Refused {
+            key,
+            code,
+            dimension,
+            wait,
+            need,
+            learned,
+            asked_at,
+            levels: None,
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::code::Code;
+use super::learned::LearnedLimit;
 use super::stats::LimitLevels;
 use crate::engine::Wait;
 use crate::plan::MissingFeature;
@@ -24,6 +25,8 @@ pub struct Refused {
     pub wait: Wait,
     /// The amount needed of that dimension, and its limit.
     pub need: Option<Need>,
+    /// The measured limit of that dimension, for [`Code::LearnedLimit`].
+    pub learned: Option<Box<LearnedLimit>>,
     /// The time of the refusal.
     pub asked_at: Timestamp,
     /// The levels of the request's keys at that time, one for each in its order, if requested.
@@ -43,7 +46,7 @@ impl Refused {
     /// Creates a refusal without a dimension.
     pub(crate) fn new(key: &Key, code: Code, wait: Wait, asked_at: Timestamp) -> Self {
         let key = key.clone();
-        Self { key, code, dimension: None, wait, need: None, asked_at, levels: None }
+        Self { key, code, dimension: None, wait, need: None, learned: None, asked_at, levels: None }
     }
 
     /// Creates the refusal of a cost in a dimension that no limit counts.
@@ -90,6 +93,9 @@ impl fmt::Display for Refused {
                 write!(f, "{} (needs {amount}, limit {limit})", code.reason())?;
             }
             _ => f.write_str(code.reason())?,
+        }
+        if let Some(learned) = &self.learned {
+            write!(f, ": {learned}")?;
         }
         match self.retry_after() {
             Some(after) => write!(f, "; retry in {:.3} s", after.as_secs_f64()),

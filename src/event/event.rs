@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exchange::Exchange;
+use crate::answer::learned::LearnedLimit;
 use crate::quota::{Cost, Dimension, Key, Quota};
 use crate::timestamp::Timestamp;
 
@@ -86,6 +87,26 @@ pub enum Event {
         key: Key,
         /// Its capacity, as in [`Reduced`](Self::Reduced).
         capacity: u64,
+    },
+    /// A refusal by the provider has measured limits of a key, which requests are held to from now on. Sent at
+    /// most once per reaction to refusals.
+    LimitsLearned {
+        /// The key of the buckets.
+        key: Key,
+        /// The limits that were measured; of a refusal that names no dimension only the
+        /// [principal](LearnedLimit::is_principal) ones.
+        limits: Vec<LearnedLimit>,
+        /// The capacity that programs on a [bus](crate::cluster) are told, as in [`Reduced`](Self::Reduced):
+        /// a refusal reduces those that don't measure. 0 if the key has no quota.
+        capacity: u64,
+    },
+    /// A learned limit holds no request back any more: the provider accepts what the quota allows, or its
+    /// refusals have another cause.
+    LearnedLimitEnded {
+        /// The key of the buckets.
+        key: Key,
+        /// The dimension of the limit.
+        dimension: Dimension,
     },
     /// The quota of a key or glob changed.
     QuotaChanged {

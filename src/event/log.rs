@@ -53,6 +53,12 @@ pub(super) fn log(event: &Event) {
             info!(target: TARGET, %key, capacity, reason, agent, "reduced");
         }
         Event::Recovered { key, capacity } => info!(target: TARGET, %key, capacity, "recovered"),
+        Event::LimitsLearned { key, limits, .. } => {
+            limits.iter().for_each(|limit| info!(target: TARGET, %key, "learned {limit}"));
+        }
+        Event::LearnedLimitEnded { key, dimension } => {
+            info!(target: TARGET, %key, %dimension, "learned limit ended");
+        }
         Event::QuotaChanged { key, quota } => {
             debug!(target: TARGET, %key, limits = quota.limits().len(), "quota changed");
         }

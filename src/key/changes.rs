@@ -1,3 +1,4 @@
+use crate::answer::learned::LearnedLimit;
 use crate::quota::{Dimension, Key, Window};
 use crate::timestamp::Timestamp;
 
@@ -12,6 +13,8 @@ pub struct KeyChanges {
     /// The end of the cool-down; the Unix epoch if the key no longer cools down, and `None` if that hasn't
     /// changed.
     pub cooling_until: Option<Timestamp>,
+    /// The limits that answers of the provider have shown, all of them; `None` if they haven't changed.
+    pub learned: Option<Vec<LearnedLimit>>,
     /// The time at which the key was reset. Usage before it no longer counts.
     pub reset_at: Option<Timestamp>,
 }

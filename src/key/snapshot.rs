@@ -1,3 +1,4 @@
+use crate::answer::learned::LearnedLimit;
 use crate::engine::Saved;
 use crate::quota::{Dimension, Window};
 use crate::timestamp::Timestamp;
@@ -12,6 +13,8 @@ pub struct KeySnapshot {
     pub buckets: Vec<BucketSnapshot>,
     /// The end of the cool-down after a refusal, if the key cools down.
     pub cooling_until: Option<Timestamp>,
+    /// The limits that answers of the provider have shown.
+    pub learned: Vec<LearnedLimit>,
 }
 
 /// The state of one bucket: amounts and times, independent of the algorithm.
@@ -31,12 +34,12 @@ pub struct BucketSnapshot {
 impl KeySnapshot {
     /// Creates the state of a key.
     pub fn new(key: impl Into<String>, buckets: Vec<BucketSnapshot>) -> Self {
-        Self { key: key.into(), buckets, cooling_until: None }
+        Self { key: key.into(), buckets, cooling_until: None, learned: Vec::new() }
     }
 
     /// Returns whether the key is equivalent to a new one.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.buckets.is_empty() && self.cooling_until.is_none()
+        self.buckets.is_empty() && self.cooling_until.is_none() && self.learned.is_empty()
     }
 }
 

@@ -316,12 +316,18 @@ impl Feedback<'_> {
             let reaction = state.adapt_and_record(&react);
             (state.key().clone(), state.capacity(), reaction)
         });
-        let Some((reduced_key, capacity, reaction)) = refused else { return };
+        let Some((state_key, capacity, reaction)) = refused else { return };
         let until = reaction.until;
         let event = || Event::CoolingDown { key: key.into(), until, agent: None };
         self.shared.core.events.announce(event);
         if reaction.is_reduced {
-            self.report_reduced(reduced_key, capacity, "refused by the provider", None);
+            self.report_reduced(state_key, capacity, "refused by the provider", None);
+        } else if !reaction.learned.is_empty() {
+            let pace = *self.shared.core.reduction.read();
+            let capacity = pace.filter(|_| capacity > 0).map_or(0, |pace| pace.reduce(capacity));
+            let limits = reaction.learned;
+            let event = || Event::LimitsLearned { key: state_key, limits, capacity };
+            self.shared.core.events.announce(event);
         }
     }
 

@@ -96,7 +96,7 @@ pub use wait_policy::WaitPolicy;
 pub use crate::answer::code::Code;
 pub use crate::answer::decision::Decision;
 pub use crate::answer::error::{AcquireError, BuildError, Need, Refused};
-pub use crate::answer::learned::LearnedLimit;
+pub use crate::answer::learned::{LearnedFrom, LearnedLimit};
 #[cfg(feature = "axum")]
 pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};

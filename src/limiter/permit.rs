@@ -197,7 +197,12 @@ impl Permit {
     #[cfg(feature = "tower")]
     pub(crate) fn accepted(&self) {
         if self.is_tested {
-            self.first.entry.lock().on_accepted(self.granted_at);
+            let entry = &self.first.entry;
+            let ended = entry.lock().on_accepted(self.granted_at);
+            for dimension in ended {
+                let key = entry.key.clone();
+                entry.core.events.announce(|| Event::LearnedLimitEnded { key, dimension });
+            }
         }
     }
 

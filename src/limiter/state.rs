@@ -6,6 +6,7 @@ use super::denied_sample::DeniedSample;
 use super::key_budget::KeyBudget;
 use super::shared::Shared;
 use super::ticket::Ticket;
+use crate::answer::learned::LearnedFrom;
 use crate::answer::stats::KeyStats;
 use crate::backend::BackendStatus;
 use crate::clock::Boot;
@@ -78,6 +79,24 @@ impl LimiterState<'_> {
         let is_local = self.shared.core.is_local();
         for key in snapshot {
             self.shared.with(&key.key, self.budget, |state| state.absorb(key, is_local));
+            self.restore_learned(key);
+        }
+    }
+
+    /// Starts to test the limits of a key with those that were learned earlier, unless the limiter doesn't
+    /// [measure](crate::limiter::Reduction::ADAPTIVE) limits.
+    fn restore_learned(&self, key: &KeySnapshot) {
+        if key.learned.is_empty() || !self.shared.core.is_learning() {
+            return;
+        }
+        let mut learned = key.learned.clone();
+        learned.iter_mut().for_each(|limit| limit.source = LearnedFrom::Store);
+        let taken = self.shared.with(&key.key, self.budget, |state| {
+            let now = state.now();
+            state.start_with(&learned).into_iter().map(move |limit| (limit, now))
+        });
+        for (limit, now) in taken.into_iter().flatten() {
+            tracing::info!(key = key.key, "starting with {limit}, {}", limit.provenance(now));
         }
     }
 

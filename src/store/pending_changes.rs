@@ -43,6 +43,7 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
         kept.buckets.iter_mut().for_each(|bucket| bucket.taken.retain(|entry| entry.0 >= at));
     }
     kept.cooling_until = change.cooling_until.or(kept.cooling_until);
+    kept.learned = change.learned.or(kept.learned.take());
     for bucket in change.buckets {
         let is_same =
             |b: &&mut BucketChanges| b.dimension == bucket.dimension && b.window == bucket.window;

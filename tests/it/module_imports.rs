@@ -13,9 +13,9 @@ const MODULES: [(&str, &[&str]); 19] = [
     ("provider", &["quota"]),
     ("sync", &[]),
     ("clock", &["sync"]),
-    ("event", &["quota", "sync"]),
     ("plan", &["quota", "engine", "provider"]),
     ("answer", &["quota", "engine", "plan"]),
+    ("event", &["quota", "sync", "answer"]),
     ("backend", &["quota", "engine"]),
     // Has no locks and reads no clock.
     ("key", &["quota", "engine", "provider", "event", "plan", "answer"]),

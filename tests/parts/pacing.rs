@@ -108,13 +108,7 @@ fn overload_pauses_and_sends_one_request_alone() {
 #[test]
 fn restored_rate_is_used_and_reported() {
     let mut controller = Controller::new([requests(40.0, true)], START);
-    let learned = LearnedLimit {
-        dimension: Dimension::Requests,
-        amount: 20.0,
-        configured: Some(40.0),
-        measured_at: START,
-        events: 3,
-    };
+    let learned = LearnedLimit::new(Dimension::Requests, 20.0, START, 3);
     controller.restore(std::slice::from_ref(&learned), START);
     assert!(!controller.is_confirmed(START));
     let reported = controller.learned();

@@ -106,13 +106,20 @@ impl Member {
         match event {
             _ if !self.is_active() => {}
             Event::Reduced { key, capacity, reason, agent: None } => {
-                let update = CapacityUpdate::new(&**key, &*self.id, *capacity, self.limiter.now());
-                let update = update.with_reason(&**reason);
-                self.publish(message::CAPACITY, &message::write_capacity(&update));
+                self.publish_capacity(key, *capacity, reason);
+            }
+            Event::LimitsLearned { key, capacity, .. } if *capacity > 0 => {
+                self.publish_capacity(key, *capacity, REFUSED);
             }
             Event::CoolingDown { key, until, agent: None } => self.publish_cool_down(key, *until),
             _ => {}
         }
+    }
+
+    fn publish_capacity(&self, key: &Key, capacity: u64, reason: &str) {
+        let update = CapacityUpdate::new(&**key, &*self.id, capacity, self.limiter.now());
+        let update = update.with_reason(reason);
+        self.publish(message::CAPACITY, &message::write_capacity(&update));
     }
 
     fn publish_cool_down(&self, key: &Key, until: Timestamp) {
@@ -131,7 +138,7 @@ impl Member {
             paused.insert(key.clone(), until);
         }
         let cool_down = CoolDown::new(&**key, &*self.id, left, now);
-        let cool_down = cool_down.with_reason("refused by the provider");
+        let cool_down = cool_down.with_reason(REFUSED);
         self.publish(message::COOL_DOWN, &message::write_cool_down(&cool_down));
     }
 
@@ -162,6 +169,9 @@ enum IgnoredUpdate {
     Malformed,
     Ignored(Ignored),
 }
+
+/// The reason of messages about refusals.
+const REFUSED: &str = "refused by the provider";
 
 /// The fraction (1/8) of the remaining time by which a cool-down must have been extended to be
 /// published again.

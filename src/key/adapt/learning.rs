@@ -30,21 +30,94 @@ impl Adapt {
 
     /// Continues the test under other limits: learned rates are kept, and tested again.
     pub(crate) fn restart_learning(&mut self, limits: &Limits, now: Timestamp) {
+        let learned = self.learned();
         if let Some(controller) = &mut self.controller {
-            let learned = controller.learned();
             **controller = Controller::new(configured_rates(limits), now);
             controller.restore(&learned, now);
+            (self.initial, self.started_at) = (learned, now);
         }
     }
 
     /// Returns the limits that were learned.
     pub(crate) fn learned(&self) -> Vec<LearnedLimit> {
-        self.controller.as_ref().map(|controller| controller.learned()).unwrap_or_default()
+        let mut learned =
+            self.controller.as_ref().map(|controller| controller.learned()).unwrap_or_default();
+        for initial in &self.initial {
+            let unchanged = |limit: &&mut LearnedLimit| {
+                limit.dimension == initial.dimension && limit.measured_at <= self.started_at
+            };
+            if let Some(limit) = learned.iter_mut().find(unchanged) {
+                (limit.measured_at, limit.source) = (initial.measured_at, initial.source);
+            }
+        }
+        learned
+    }
+
+    /// Starts to test the limits with those that an earlier run or another program has measured, unless
+    /// there are newer ones. Returns those that were taken.
+    pub(crate) fn start_with(
+        &mut self,
+        limits: &Limits,
+        learned: &[LearnedLimit],
+        now: Timestamp,
+    ) -> Vec<LearnedLimit> {
+        let own = self.learned();
+        let is_newer = |limit: &&LearnedLimit| {
+            let of_dimension = own.iter().find(|own| own.dimension == limit.dimension);
+            of_dimension.is_none_or(|own| own.measured_at < limit.measured_at)
+        };
+        let is_current = |limit: &&LearnedLimit| limit.is_current(now);
+        let taken: Vec<_> = learned.iter().filter(is_current).filter(is_newer).cloned().collect();
+        if !taken.is_empty() {
+            self.start_learning(limits, now);
+            if let Some(controller) = &mut self.controller {
+                controller.restore(&taken, now);
+            }
+            let is_kept =
+                |initial: &LearnedLimit| taken.iter().all(|new| new.dimension != initial.dimension);
+            self.initial.retain(is_kept);
+            self.initial.extend(taken.iter().cloned());
+            (self.started_at, self.sent_at) = (now, now);
+            self.report(&taken);
+        }
+        taken
     }
 
     /// Forgets what was learned.
     pub(crate) fn forget_learned(&mut self) {
         self.controller = None;
+        self.initial.clear();
+    }
+
+    /// Returns the dimensions of the reported limits that have ended since the last call.
+    pub(crate) fn take_ended(&mut self) -> Vec<Dimension> {
+        let controller = self.controller.as_deref();
+        let has_ended =
+            |dimension: &mut Dimension| controller.is_none_or(|test| !test.has_learned(dimension));
+        self.reported.extract_if(.., has_ended).collect()
+    }
+
+    /// Returns whether a learned limit was reported and hasn't ended.
+    pub(crate) fn has_reported(&self) -> bool {
+        !self.reported.is_empty()
+    }
+
+    /// Returns the limits that an event at `now` has measured, and counts them as reported.
+    fn take_measured(&mut self, now: Timestamp) -> Vec<LearnedLimit> {
+        let all = self.learned();
+        let is_measured =
+            |limit: &&LearnedLimit| limit.measured_at == now && limit.is_principal(&all);
+        let learned: Vec<_> = all.iter().filter(is_measured).cloned().collect();
+        self.report(&learned);
+        learned
+    }
+
+    fn report(&mut self, learned: &[LearnedLimit]) {
+        for limit in learned {
+            if !self.reported.contains(&limit.dimension) {
+                self.reported.push(limit.dimension.clone());
+            }
+        }
     }
 
     /// Ends the test if the limits have stood it. Returns whether it ended.
@@ -146,7 +219,8 @@ impl Adapt {
             (reaction.until, reaction.is_event)
         };
         self.cooling_until = self.cooling_until.max(until);
-        Reaction { until: self.cooling_until, is_reduced: is_event }
+        let learned = if is_event { self.take_measured(now) } else { Vec::new() };
+        Reaction { until: self.cooling_until, is_reduced: false, learned }
     }
 }
 

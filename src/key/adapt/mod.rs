@@ -27,6 +27,7 @@ pub(crate) use reduction::{KeyPace, Pace, millionths};
 use trace::Trace;
 
 use super::limits::Limits;
+use crate::answer::learned::LearnedLimit;
 use crate::engine::{self, Rule, Shortfall};
 use crate::event::RateLimited;
 use crate::plan::Plan;
@@ -44,16 +45,24 @@ pub(crate) struct Adapt {
     sent_at: Timestamp,
     reduced: Option<Box<Reduced>>,
     controller: Option<Box<Controller>>,
+    /// The limits that the test started with, measured by an earlier run or another program.
+    initial: Vec<LearnedLimit>,
+    /// The time at which the test started with them.
+    started_at: Timestamp,
+    /// The dimensions of the learned limits that were reported and haven't ended.
+    reported: Vec<Dimension>,
     trace: Option<Box<Trace>>,
 }
 
 /// The reaction to a refusal.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Reaction {
     /// The end of the cool-down.
     pub(crate) until: Timestamp,
     /// `true` if the refusal reduced the limits.
     pub(crate) is_reduced: bool,
+    /// The limits that the refusal has measured.
+    pub(crate) learned: Vec<LearnedLimit>,
 }
 
 /// State.
@@ -120,6 +129,10 @@ impl Adapt {
         }
         if let Some(controller) = &mut self.controller {
             controller.rebase(back);
+        }
+        self.started_at = self.started_at.saturating_sub(back);
+        for limit in &mut self.initial {
+            limit.measured_at = limit.measured_at.saturating_sub(back);
         }
         if let Some(trace) = &mut self.trace {
             trace.rebase(back);
@@ -207,7 +220,7 @@ impl Adapt {
                 && self.lower(limits, pace, now, |limit| reduced_to(limit, pace, named));
             self.drain(limits, named, until);
         }
-        Reaction { until, is_reduced }
+        Reaction { until, is_reduced, learned: Vec::new() }
     }
 
     /// Reduces the rates for a reason other than a refusal, unless they were reduced a moment ago.

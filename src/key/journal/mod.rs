@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use self::delta::{Delta, signed, window_name};
 use super::changes::{BucketChanges, KeyChanges};
 use super::limits::{Granted, Limits};
+use crate::answer::learned::LearnedLimit;
 use crate::engine::Rule;
 use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Key, Window};
@@ -32,6 +33,8 @@ pub(crate) struct Journal {
     by_others: Vec<UsageByOthers>,
     /// The end of the cool-down, if it has changed.
     cooling: Option<Timestamp>,
+    /// The limits that were learned, if they have changed.
+    learned: Option<Vec<LearnedLimit>>,
     reset_at: Option<Timestamp>,
     listing: Listing,
 }
@@ -64,6 +67,7 @@ impl Journal {
             detached: Vec::new(),
             by_others: Vec::new(),
             cooling: None,
+            learned: None,
             reset_at: None,
             listing: if is_held { Listing::Due } else { Listing::No },
         }
@@ -160,6 +164,12 @@ impl Journal {
         self.mark_changed();
     }
 
+    /// Records the limits that were learned, all of them.
+    pub(crate) fn learned(&mut self, learned: Vec<LearnedLimit>) {
+        self.learned = Some(learned);
+        self.mark_changed();
+    }
+
     /// Records a reset of the key. It also drops changes that aren't collected yet.
     pub(crate) fn reset(&mut self, now: Timestamp) {
         for delta in &mut self.deltas {
@@ -167,6 +177,7 @@ impl Journal {
         }
         self.by_others.clear();
         (self.reset_at, self.cooling) = (Some(now), Some(Timestamp::UNIX_EPOCH));
+        self.learned = Some(Vec::new());
         self.mark_changed();
     }
 
@@ -291,7 +302,9 @@ impl Journal {
         }
         self.drop_blank();
         (changes.cooling_until, changes.reset_at) = (self.cooling.take(), self.reset_at.take());
+        changes.learned = self.learned.take();
         let has_changes = changes.cooling_until.is_some()
+            || changes.learned.is_some()
             || changes.reset_at.is_some()
             || !changes.buckets.is_empty();
         has_changes.then_some(changes)
@@ -301,6 +314,9 @@ impl Journal {
     pub(crate) fn rebase(&mut self, back: Duration) {
         let detached = self.detached.iter_mut().map(|(.., delta)| delta);
         self.deltas.iter_mut().chain(detached).for_each(|delta| delta.rebase(back));
+        for limit in self.learned.iter_mut().flatten() {
+            limit.measured_at = limit.measured_at.saturating_sub(back);
+        }
         let times = [&mut self.cooling, &mut self.reset_at].into_iter().flatten();
         for time in times.chain([&mut self.since]) {
             *time = time.saturating_sub(back);

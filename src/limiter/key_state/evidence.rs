@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use super::KeyState;
 use crate::engine::Rule;
+use crate::answer::learned::LearnedLimit;
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
 use crate::provider::LimitReading;
+use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
 /// Evidence of the provider's limits: cool-downs, reductions and response headers.
@@ -36,8 +38,8 @@ impl KeyState {
         changed
     }
 
-    /// Changes the evidence as [`adapt`](Self::adapt) does, and records the end of the cool-down for
-    /// other processes.
+    /// Changes the evidence as [`adapt`](Self::adapt) does, and records the end of the cool-down and the
+    /// learned limits for other processes.
     pub(in crate::limiter) fn adapt_and_record<T>(
         &mut self,
         change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
@@ -47,7 +49,18 @@ impl KeyState {
         if let Some(journal) = self.extra.as_mut().and_then(|extra| extra.journal.as_deref_mut()) {
             journal.cooling(until);
         }
+        if self.evidence().is_some_and(Adapt::has_reported) {
+            self.record_learned();
+        }
         changed
+    }
+
+    /// Records the learned limits for a store.
+    fn record_learned(&mut self) {
+        let Some(extra) = &mut self.extra else { return };
+        if let Some(journal) = &mut extra.journal {
+            journal.learned(extra.adapt.learned());
+        }
     }
 
     /// Returns whether a provider's answers have confirmed the limits.
@@ -87,16 +100,28 @@ impl KeyState {
         self.evidence().is_some_and(|adapt| adapt.is_paced(self.now()))
     }
 
-    /// Learns from a request that the provider accepted.
-    pub(in crate::limiter) fn on_accepted(&mut self, sent_at: Timestamp) {
+    /// Learns from a request that the provider accepted. Returns the dimensions of reported limits that have
+    /// ended.
+    pub(in crate::limiter) fn on_accepted(&mut self, sent_at: Timestamp) -> Vec<Dimension> {
         let now = self.now();
-        let Some(extra) = &mut self.extra else { return };
+        let Some(extra) = &mut self.extra else { return Vec::new() };
         extra.adapt.on_accepted(sent_at, now);
+        let mut ended = extra.adapt.take_ended();
         if extra.adapt.take_confirmed(now) {
+            ended.extend(extra.adapt.take_ended());
             self.is_confirmed = true;
             self.wake_all();
         }
+        if !ended.is_empty() {
+            self.record_learned();
+        }
         self.notify_change();
+        ended
+    }
+
+    /// Starts with limits that an earlier run or another program has measured. Returns those that were taken.
+    pub(in crate::limiter) fn start_with(&mut self, learned: &[LearnedLimit]) -> Vec<LearnedLimit> {
+        self.adapt(|adapt, limits, now| adapt.start_with(limits, learned, now))
     }
 
     /// Returns the evidence, if the key may have some.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::KeyState;
+use crate::key::adapt::Adapt;
 use crate::key::changes::KeyChanges;
 use crate::key::journal::Journal;
 use crate::key::snapshot::KeySnapshot;
@@ -39,6 +40,10 @@ impl KeyState {
             self.clear(renew);
         }
         let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
+        if change.reset_at.is_some() {
+            self.is_confirmed = false;
+            extra.adapt.forget_learned();
+        }
         if let Some(journal) = &mut extra.journal {
             if let Some(reset_at) = change.reset_at {
                 extra.adapt.cooling_until = journal.apply_reset(limits, reset_at, now);
@@ -71,7 +76,9 @@ impl KeyState {
         let by_others = |rule| journal.map_or(0, |journal| journal.held_by_others(rule));
         let buckets = self.limits.save(by_others, self.now());
         let cooling_until = Some(self.cooling_until()).filter(|&until| until > self.now());
-        KeySnapshot { key: key.to_string(), buckets, cooling_until }
+        let mut learned = self.evidence().map(Adapt::learned).unwrap_or_default();
+        learned.retain(|limit| limit.is_current(self.now()));
+        KeySnapshot { key: key.to_string(), buckets, cooling_until, learned }
     }
 
     /// Adds the usage of another limiter or of an earlier run. Usage of buckets is added only if the

@@ -1,6 +1,8 @@
 use super::KeyState;
+use crate::answer::code::Code;
 use crate::answer::error::Refused;
 use crate::engine::{self, Shortfall, Wait};
+use crate::key::adapt::Adapt;
 use crate::key::denial::Denial;
 use crate::key::limits::Granted;
 use crate::key::queue::Turn;
@@ -129,6 +131,14 @@ impl KeyState {
     /// Returns the refusal of a request of this cost.
     #[cold]
     pub(in crate::limiter) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
-        denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now())
+        let refused = denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now());
+        let Some(dimension) =
+            refused.dimension.as_ref().filter(|_| refused.code == Code::LearnedLimit)
+        else {
+            return refused;
+        };
+        let mut learned = self.evidence().map(Adapt::learned).unwrap_or_default();
+        learned.retain(|limit| limit.dimension == *dimension);
+        Refused { learned: learned.pop().map(Box::new), ..refused }
     }
 }

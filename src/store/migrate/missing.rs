@@ -21,7 +21,9 @@ pub(super) fn charge_held(state: &mut State, written: Timestamp) {
             }
         }
     }
-    state.keys.retain(|key| !key.buckets.is_empty() || key.cooling_until.is_some());
+    state.keys.retain(|key| {
+        !key.buckets.is_empty() || key.cooling_until.is_some() || !key.learned.is_empty()
+    });
 }
 
 /// Returns the changes that `stored` lacks in comparison with `source`.
@@ -30,7 +32,10 @@ pub(super) fn missing(source: &State, stored: &State) -> Vec<KeyChanges> {
         let same = stored.keys.iter().find(|other| other.key == key.key);
         key_changes(key, same)
     });
-    all.filter(|key| !key.buckets.is_empty() || key.cooling_until.is_some()).collect()
+    all.filter(|key| {
+        !key.buckets.is_empty() || key.cooling_until.is_some() || key.learned.is_some()
+    })
+    .collect()
 }
 
 fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
@@ -38,6 +43,8 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
     let until = stored.and_then(|stored| stored.cooling_until);
     changes.cooling_until =
         key.cooling_until.filter(|imported| until.is_none_or(|until| *imported > until));
+    let is_learned = stored.is_some_and(|stored| !stored.learned.is_empty());
+    changes.learned = Some(key.learned.clone()).filter(|new| !new.is_empty() && !is_learned);
     for bucket in &key.buckets {
         let is_same_bucket = |other: &&BucketSnapshot| {
             other.dimension == bucket.dimension && other.window == bucket.window

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use super::bucket_id::BucketId;
 use super::compact::kept_for;
 use super::database_error::{DatabaseError, DatabaseProblem};
+use super::learned::learned;
 use super::net_usage::net_usage;
 use super::owner_transaction::{clocks, time};
 use super::quota_text;
@@ -31,6 +32,11 @@ pub(super) fn state(
     }
     for (key, until) in cooling(db, &clocks, origin, now)? {
         entry(&mut keys, key.into()).cooling_until = Some(until);
+    }
+    for (key, limit) in learned(db, &clocks, origin, now)? {
+        if limit.is_current(now) {
+            entry(&mut keys, key.into()).learned.push(limit);
+        }
     }
     Ok(State { quotas: quotas(db)?, keys: keys.into_values().collect() })
 }

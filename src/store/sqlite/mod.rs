@@ -38,6 +38,7 @@
 mod bucket_id;
 mod compact;
 mod database_error;
+mod learned;
 mod load;
 mod net_usage;
 mod owner_transaction;

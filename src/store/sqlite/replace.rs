@@ -25,7 +25,9 @@ impl OwnerTransaction<'_> {
 
     /// Resets all keys.
     pub(super) fn reset_all(&mut self) -> Result<(), DatabaseError> {
-        let mut keys = self.tx.prepare("SELECT key FROM buckets UNION SELECT key FROM cooling")?;
+        let mut keys = self.tx.prepare(
+            "SELECT key FROM buckets UNION SELECT key FROM cooling UNION SELECT key FROM learned",
+        )?;
         let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         keys.iter().try_for_each(|key| self.reset_now(key))
     }
@@ -55,6 +57,7 @@ impl OwnerTransaction<'_> {
                 self.add_usage(bucket, NO_OWNER, self.now, signed(saved.held))?;
             }
         }
+        self.write_learned(&key.key, &key.learned)?;
         key.cooling_until.map_or(Ok(()), |until| self.record_cool_down(&key.key, until))
     }
 }

@@ -27,6 +27,9 @@ impl OwnerTransaction<'_> {
             {
                 self.record_cool_down(&change.key, until)?;
             }
+            if let Some(learned) = &change.learned {
+                self.write_learned(&change.key, learned)?;
+            }
             let since = self.reset_at(&change.key)?;
             for bucket in &change.buckets {
                 let (dimension, window) = (bucket.dimension.clone(), bucket.window);
@@ -90,6 +93,7 @@ impl OwnerTransaction<'_> {
     }
 
     pub(super) fn delete_before(&self, key: &str, time: Timestamp) -> Result<(), DatabaseError> {
+        self.write_learned(key, &[])?;
         for (&id, clock) in &self.clocks {
             let time = stored(time).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "buried"] {

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bucket_usage::BucketUsage;
+use super::stored_learned::StoredLearned;
 use super::text::Time;
 use crate::limiter::{KeyChanges, KeySnapshot};
 use crate::quota::{Dimension, Window};
@@ -13,6 +14,8 @@ use crate::timestamp::Timestamp;
 pub(super) struct KeyUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cooling: Option<CoolDown>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    learned: Vec<StoredLearned>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) buckets: Vec<BucketUsage>,
 }
@@ -39,14 +42,18 @@ impl KeyUsage {
             }
             None => {}
         }
+        if let Some(learned) = &changes.learned {
+            self.learned = learned.iter().map(StoredLearned::from).collect();
+        }
         for change in &changes.buckets {
             self.bucket(change.dimension.clone(), change.window).merge(change);
         }
     }
 
-    /// Deletes usage and the cool-down; held amounts stay.
+    /// Deletes usage, the cool-down and learned limits; held amounts stay.
     fn reset(&mut self) {
         self.cooling = None;
+        self.learned.clear();
         self.buckets.iter_mut().for_each(|bucket| bucket.taken.clear());
     }
 
@@ -54,20 +61,24 @@ impl KeyUsage {
         self.buckets.iter_mut().for_each(|bucket| bucket.charge_held(now));
     }
 
-    /// Deletes expired usage.
+    /// Deletes expired usage and learned limits.
     pub(super) fn prune(&mut self, now: Timestamp) {
         self.cooling = self.cooling.filter(|cooling| cooling.until.0 > now);
         self.buckets.iter_mut().for_each(|bucket| bucket.prune(now));
         self.buckets.retain(|bucket| !bucket.is_empty());
+        self.learned.retain(|limit| limit.limit().is_current(now));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.cooling.is_none() && self.buckets.is_empty()
+        self.cooling.is_none() && self.buckets.is_empty() && self.learned.is_empty()
     }
 
     /// Converts every time from the clock of `then` to that of `origin`, which shows `now`.
     pub(super) fn retime(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: Timestamp) {
         self.buckets.iter_mut().for_each(|bucket| bucket.retime(|at| origin.read(at, then, now)));
+        for limit in &mut self.learned {
+            limit.measured_at = Time(origin.read(limit.measured_at.0, then, now));
+        }
         if let Some(CoolDown { noted_at, until }) = &mut self.cooling {
             *until = Time(origin.read_until(until.0, noted_at.0, then, now));
             *noted_at = Time(origin.read(noted_at.0, then, now));
@@ -78,6 +89,7 @@ impl KeyUsage {
         let buckets = self.buckets.iter().map(BucketUsage::snapshot).collect();
         let mut snapshot = KeySnapshot::new(key, buckets);
         snapshot.cooling_until = self.cooling.map(|cooling| cooling.until.0);
+        snapshot.learned = self.learned.iter().map(StoredLearned::limit).collect();
         snapshot
     }
 
@@ -87,7 +99,8 @@ impl KeyUsage {
         let mut buckets: Vec<BucketUsage> =
             snapshot.buckets.iter().map(BucketUsage::from).collect();
         buckets.retain(|bucket| !bucket.is_empty());
-        let mut key = Self { cooling, buckets };
+        let learned = snapshot.learned.iter().map(StoredLearned::from).collect();
+        let mut key = Self { cooling, learned, buckets };
         key.sort();
         key
     }

@@ -10,6 +10,7 @@ mod file;
 mod key_usage;
 mod lock;
 mod store;
+mod stored_learned;
 mod stored_quota;
 mod text;
 

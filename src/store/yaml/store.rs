@@ -50,6 +50,12 @@ use crate::timestamp::Timestamp;
 ///     cooling:                   # the cool-down after a refusal of the provider
 ///       noted_at: 2026-02-20T14:31:59.000000000Z
 ///       until: 2026-02-20T14:32:29.000000000Z
+///     learned:                   # limits that answers of the provider have shown, for a day
+///     - dimension: requests
+///       amount: 20.0             # per second; of concurrency: requests in flight
+///       configured: 40.0         # the amount per second of the quota, if it limits the dimension
+///       measured_at: 2026-02-20T14:31:59.000000000Z
+///       events: 3                # the number of refusals that measured it
 ///     buckets:
 ///     - dimension: tokens
 ///       window: 1m

@@ -1,6 +1,7 @@
 //! Jobs through the whole limiter, against providers whose limits aren't what the limiter was told.
 
 mod provider;
+mod reports;
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 mod files;
 pub(crate) mod go_ratelimit;
+mod learned;
 mod migrate;
 mod persistence;
 mod persistence_end;

@@ -9,22 +9,28 @@ impl Controller {
     /// Returns the limits that requests are held to because of the provider's answers, to report and to save.
     pub(crate) fn learned(&self) -> Vec<LearnedLimit> {
         let rates = self.columns().iter().filter_map(|column| {
-            Some(LearnedLimit {
-                dimension: column.dimension.clone(),
-                amount: column.pace.as_ref()?.rate(),
-                configured: column.configured.as_ref().map(|configured| configured.per_second),
-                measured_at: column.last_event,
-                events: column.events,
-            })
+            let rate = column.pace.as_ref()?.rate();
+            let configured = column.configured.as_ref().map(|configured| configured.per_second);
+            let (dimension, measured_at) = (column.dimension.clone(), column.last_event);
+            let limit = LearnedLimit::new(dimension, rate, measured_at, column.events);
+            Some(LearnedLimit { configured, ..limit })
         });
-        let cap = self.in_flight().cap().map(|cap| LearnedLimit {
-            dimension: Dimension::Concurrency,
-            amount: f64::from(cap.requests),
-            configured: None,
-            measured_at: cap.at,
-            events: 1,
+        let cap = self.in_flight().cap().map(|cap| {
+            let requests = f64::from(cap.requests);
+            LearnedLimit::new(Dimension::Concurrency, requests, cap.at, 1)
         });
         rates.chain(cap).collect()
+    }
+
+    /// Returns whether requests are held to a learned limit of this dimension.
+    pub(crate) fn has_learned(&self, dimension: &Dimension) -> bool {
+        match dimension {
+            Dimension::Concurrency => self.in_flight().cap().is_some(),
+            _ => self
+                .columns()
+                .iter()
+                .any(|column| column.dimension == *dimension && column.pace.is_some()),
+        }
     }
 
     /// Continues with saved limits instead of a slow start. They are tested as if they had just been measured.
