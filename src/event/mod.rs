@@ -5,6 +5,7 @@ mod cool_down;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod event;
 mod exchange;
+mod learned_update;
 mod log;
 mod rate_limited;
 mod totals;
@@ -14,6 +15,7 @@ pub(crate) use channel::{Events, Listener};
 pub use cool_down::CoolDown;
 pub use event::{Event, Metadata};
 pub use exchange::Exchange;
+pub use learned_update::LearnedUpdate;
 pub use rate_limited::RateLimited;
 pub(crate) use totals::StripedTotals;
 pub use totals::Totals;

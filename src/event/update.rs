@@ -61,6 +61,8 @@ pub enum Ignored {
     NotLower,
     /// The cool-down ends no later than the current one.
     NotLonger,
+    /// Answers to this program have measured the limits, or no provider answers requests of the key here.
+    NotNeeded,
     /// The update is older than the last one applied, or its time differs from the clock by more than an
     /// interval of recovery.
     Stale,
@@ -76,6 +78,7 @@ impl fmt::Display for Ignored {
             Self::Zero => "the capacity or duration of the update is 0",
             Self::NotLower => "the update is not below the current capacity",
             Self::NotLonger => "the update is no longer than the current cool-down",
+            Self::NotNeeded => "the limits are measured here, or don't apply here",
             Self::Stale => "the update is stale",
             Self::Off => "reductions are off",
         })

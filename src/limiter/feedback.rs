@@ -7,10 +7,12 @@ use super::key_budget::KeyBudget;
 use super::key_state::KeyState;
 use super::shared::Shared;
 use crate::answer::error::BuildError;
+use crate::answer::learned::LearnedFrom;
+use crate::engine::Saved;
 use crate::event::CoolDown;
 use crate::event::Event;
 use crate::event::RateLimited;
-use crate::event::{CapacityUpdate, Ignored};
+use crate::event::{CapacityUpdate, Ignored, LearnedUpdate};
 use crate::key::adapt::{Adapt, KeyPace, Reaction, Reduction, is_rate};
 use crate::key::limits::Limits;
 use crate::plan::Pattern;
@@ -241,6 +243,36 @@ impl Feedback<'_> {
         Ok(until)
     }
 
+    /// Starts to hold a key to limits that another program has measured, unless answers to this program
+    /// have measured them. `own` is this program's name among the agents.
+    ///
+    /// # Errors
+    /// The reason for which the update is [`Ignored`]; nothing has changed then.
+    pub fn apply_learned(&self, update: &LearnedUpdate, own: &str) -> Result<(), Ignored> {
+        let key = update.resource.as_str();
+        let is_known = |_: &_, state: &KeyState| state.plan().known;
+        match () {
+            () if !self.shared.core.is_learning() => return Err(Ignored::Off),
+            () if update.agent_id == own => return Err(Ignored::Own),
+            () if !self.shared.table.peek(key, is_known).unwrap_or(false) => {
+                return Err(Ignored::Unknown);
+            }
+            () => {}
+        }
+        let taken = self.with(key, |state| {
+            let now = state.now();
+            if update.timestamp.abs_diff(now) > OLDEST {
+                return Err(Ignored::Stale);
+            }
+            let mut limits = update.limits.clone();
+            for limit in &mut limits {
+                (limit.measured_at, limit.source) = (now, LearnedFrom::Bus);
+            }
+            if state.follow_learned(&limits) { Ok(()) } else { Err(Ignored::NotNeeded) }
+        });
+        taken.ok_or(Ignored::Unknown)?
+    }
+
     /// Stops requests of a key for `delay`, or until the reason of its refusal is known. Returns
     /// `None` if the key already cools down for that long, or is refused as unknown.
     #[cfg(feature = "tower")]
@@ -351,5 +383,5 @@ fn longest_pause(state: &KeyState) -> Duration {
     windows.max().unwrap_or(Window::HOUR).max(Window::HOUR).as_duration()
 }
 
-/// The age up to which a pause is applied without a recovery interval.
+/// The age up to which a pause is applied without a recovery interval, and a learned limit.
 const OLDEST: Duration = Duration::from_secs(30);

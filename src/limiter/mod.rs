@@ -105,7 +105,8 @@ pub use crate::backend::{
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use crate::event::{
-    CapacityUpdate, CoolDown, Event, Exchange, Ignored, Metadata, RateLimited, Totals,
+    CapacityUpdate, CoolDown, Event, Exchange, Ignored, LearnedUpdate, Metadata, RateLimited,
+    Totals,
 };
 pub use crate::key::adapt::Reduction;
 pub use crate::key::changes::{BucketChanges, KeyChanges};

@@ -91,11 +91,12 @@ impl LimiterState<'_> {
         }
         let mut learned = key.learned.clone();
         learned.iter_mut().for_each(|limit| limit.source = LearnedFrom::Store);
-        let taken = self.shared.with(&key.key, self.budget, |state| {
-            let now = state.now();
-            state.start_with(&learned).into_iter().map(move |limit| (limit, now))
+        let started = self.shared.with(&key.key, self.budget, |state| {
+            state.start_with(&learned);
+            (state.learned(), state.now())
         });
-        for (limit, now) in taken.into_iter().flatten() {
+        let (started, now) = started.unwrap_or_default();
+        for limit in started {
             tracing::info!(key = key.key, "starting with {limit}, {}", limit.provenance(now));
         }
     }

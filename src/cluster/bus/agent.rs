@@ -18,6 +18,10 @@ use crate::limiter::{Ignored, Limiter};
 /// - When a key cools down in this limiter, the agent publishes the remaining time on
 ///   `ratelimit.cooldown` as `{resource, agent_id, retry_after_ms, reason, timestamp}`, so that
 ///   other agents pause before the provider refuses them too ([`Feedback::apply_cool_down`]).
+/// - When a refusal has [measured](Event::LimitsLearned) limits of a key, the agent publishes them on
+///   `ratelimit.learned` as `{resource, agent_id, limits: [{dimension, amount, events}], timestamp}`,
+///   so that other agents start with them ([`Feedback::apply_learned`]), and half of the key's
+///   capacity on `ratelimit.capacity`.
 ///
 /// Messages are JSON, timestamps are RFC 3339, and unknown fields are ignored. Keys are sent
 /// verbatim: all agents should use the same names, and keys should not be secrets. Any publisher

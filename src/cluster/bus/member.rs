@@ -10,7 +10,8 @@ use super::agent::AgentStatus;
 use super::bus::Bus;
 use super::message;
 use crate::limiter::{
-    Attached, CapacityUpdate, Closing, CoolDown, Event, Ignored, KeyChanges, Limiter, WeakLimiter,
+    Attached, CapacityUpdate, Closing, CoolDown, Event, Ignored, KeyChanges, LearnedUpdate,
+    Limiter, WeakLimiter,
 };
 use crate::timestamp::Timestamp;
 
@@ -43,6 +44,7 @@ impl Member {
         });
         member.subscribe(message::CAPACITY, Self::apply_capacity);
         member.subscribe(message::COOL_DOWN, Self::apply_cool_down);
+        member.subscribe(message::LEARNED, Self::apply_learned);
         limiter.state().attach(Arc::clone(&member) as Arc<dyn Attached>);
         let weak = Arc::downgrade(&member);
         limiter.listen(move |event| {
@@ -92,6 +94,12 @@ impl Member {
         applied.map(drop).map_err(IgnoredUpdate::Ignored)
     }
 
+    fn apply_learned(&self, limiter: &Limiter, message: &[u8]) -> Result<(), IgnoredUpdate> {
+        let update = message::read_learned(message).ok_or(IgnoredUpdate::Malformed)?;
+        let applied = limiter.feedback().apply_learned(&update, &self.id);
+        applied.map_err(IgnoredUpdate::Ignored)
+    }
+
     fn count(&self, applied: &Result<(), IgnoredUpdate>) {
         let mut received = self.received.lock();
         match applied {
@@ -108,8 +116,13 @@ impl Member {
             Event::Reduced { key, capacity, reason, agent: None } => {
                 self.publish_capacity(key, *capacity, reason);
             }
-            Event::LimitsLearned { key, capacity, .. } if *capacity > 0 => {
-                self.publish_capacity(key, *capacity, REFUSED);
+            Event::LimitsLearned { key, limits, capacity } => {
+                if *capacity > 0 {
+                    self.publish_capacity(key, *capacity, REFUSED);
+                }
+                let now = self.limiter.now();
+                let update = LearnedUpdate::new(&**key, &*self.id, limits.clone(), now);
+                self.publish(message::LEARNED, &message::write_learned(&update));
             }
             Event::CoolingDown { key, until, agent: None } => self.publish_cool_down(key, *until),
             _ => {}

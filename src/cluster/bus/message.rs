@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::limiter::{CapacityUpdate, CoolDown};
+use crate::limiter::{CapacityUpdate, CoolDown, LearnedLimit, LearnedUpdate};
+use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
 /// The subject of capacity updates.
@@ -13,6 +14,9 @@ pub(super) const CAPACITY: &str = "ratelimit.capacity";
 
 /// The subject of cool-downs.
 pub(super) const COOL_DOWN: &str = "ratelimit.cooldown";
+
+/// The subject of measured limits.
+pub(super) const LEARNED: &str = "ratelimit.learned";
 
 pub(super) fn write_capacity(update: &CapacityUpdate) -> Vec<u8> {
     write(&CapacityMessage {
@@ -53,6 +57,35 @@ pub(super) fn read_cool_down(message: &[u8]) -> Option<CoolDown> {
     Some(pause.with_reason(truncate_reason(reason)))
 }
 
+pub(super) fn write_learned(update: &LearnedUpdate) -> Vec<u8> {
+    let limits = update.limits.iter().map(|limit| LimitMessage {
+        dimension: limit.dimension.as_str().to_owned(),
+        amount: limit.amount,
+        events: limit.events,
+    });
+    write(&LearnedMessage {
+        resource: update.resource.clone(),
+        agent_id: update.agent_id.clone(),
+        limits: limits.collect(),
+        timestamp: format_timestamp(update.timestamp),
+    })
+}
+
+/// Returns `None` for a malformed message.
+pub(super) fn read_learned(message: &[u8]) -> Option<LearnedUpdate> {
+    let LearnedMessage { resource, agent_id, limits, timestamp } = read(message)?;
+    let timestamp = parse_timestamp(&timestamp)?;
+    let limit = |LimitMessage { dimension, amount, events }: LimitMessage| {
+        let known = Dimension::KNOWN.into_iter().find(|known| known.as_str() == dimension);
+        let dimension = known.unwrap_or_else(|| Dimension::custom(&dimension));
+        let is_valid = amount.is_finite() && amount > 0.0;
+        is_valid.then(|| LearnedLimit::new(dimension, amount, timestamp, events))
+    };
+    let limits: Option<Vec<_>> = limits.into_iter().map(limit).collect();
+    let limits = limits.filter(|limits| limits.len() <= MAX_LIMITS)?;
+    Some(LearnedUpdate::new(resource, agent_id, limits, timestamp))
+}
+
 /// A capacity update, with the field names of `CapacityUpdate` in go-ratelimit.
 #[derive(Serialize, Deserialize)]
 struct CapacityMessage {
@@ -73,6 +106,23 @@ struct CoolDownMessage {
     #[serde(default)]
     reason: String,
     timestamp: String,
+}
+
+/// Limits that the sender has measured.
+#[derive(Serialize, Deserialize)]
+struct LearnedMessage {
+    resource: String,
+    agent_id: String,
+    limits: Vec<LimitMessage>,
+    timestamp: String,
+}
+
+/// A limit: an amount per second, or for `concurrency` requests in flight.
+#[derive(Serialize, Deserialize)]
+struct LimitMessage {
+    dimension: String,
+    amount: f64,
+    events: u32,
 }
 
 fn write(message: &impl Serialize) -> Vec<u8> {
@@ -109,6 +159,9 @@ fn truncate_reason(reason: String) -> String {
 
 /// The maximum size of a message in bytes; longer messages count as malformed.
 const MAX_MESSAGE_BYTES: usize = 64 * 1_024;
+
+/// The maximum number of limits in a message; a request has few dimensions.
+const MAX_LIMITS: usize = 16;
 
 /// The maximum length of a reason in characters.
 const MAX_REASON_CHARS: usize = 200;
@@ -179,6 +232,21 @@ mod tests {
             assert_eq!(read_cool_down(text.as_bytes()), None, "{text:.100}");
         }
         assert_eq!(read_capacity(b"\xff\xfe"), None);
+    }
+
+    #[test]
+    fn learned_limits_round_trip() {
+        let now = at(1_767_225_600_000_000_000);
+        let limits = vec![LearnedLimit::new(Dimension::Requests, 19.5, now, 3)];
+        let update = LearnedUpdate::new("k", "a", limits, now);
+        let text = write_learned(&update);
+        let expected = r#"{"resource":"k","agent_id":"a","limits":[{"dimension":"requests","amount":19.5,"events":3}],"timestamp":"2026-01-01T00:00:00Z"}"#;
+        assert_eq!(String::from_utf8_lossy(&text), expected);
+        assert_eq!(read_learned(&text), Some(update));
+        for amount in ["0", "-1", "1e400", "null"] {
+            let text = expected.replace("19.5", amount);
+            assert_eq!(read_learned(text.as_bytes()), None, "{amount}");
+        }
     }
 
     #[test]

@@ -54,13 +54,13 @@ impl Adapt {
     }
 
     /// Starts to test the limits with those that an earlier run or another program has measured, unless
-    /// there are newer ones. Returns those that were taken.
+    /// there are newer ones. Returns whether any was taken.
     pub(crate) fn start_with(
         &mut self,
         limits: &Limits,
         learned: &[LearnedLimit],
         now: Timestamp,
-    ) -> Vec<LearnedLimit> {
+    ) -> bool {
         let own = self.learned();
         let is_newer = |limit: &&LearnedLimit| {
             let of_dimension = own.iter().find(|own| own.dimension == limit.dimension);
@@ -80,7 +80,7 @@ impl Adapt {
             (self.started_at, self.sent_at) = (now, now);
             self.report(&taken);
         }
-        taken
+        !taken.is_empty()
     }
 
     /// Forgets what was learned.

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::KeyState;
 use crate::engine::Rule;
 use crate::answer::learned::LearnedLimit;
+use crate::answer::learned::{LearnedFrom, LearnedLimit};
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
 use crate::provider::LimitReading;
@@ -100,6 +101,11 @@ impl KeyState {
         self.evidence().is_some_and(|adapt| adapt.is_paced(self.now()))
     }
 
+    /// Returns the learned limits.
+    pub(in crate::limiter) fn learned(&self) -> Vec<LearnedLimit> {
+        self.evidence().map(Adapt::learned).unwrap_or_default()
+    }
+
     /// Learns from a request that the provider accepted. Returns the dimensions of reported limits that have
     /// ended.
     pub(in crate::limiter) fn on_accepted(&mut self, sent_at: Timestamp) -> Vec<Dimension> {
@@ -119,9 +125,27 @@ impl KeyState {
         ended
     }
 
-    /// Starts with limits that an earlier run or another program has measured. Returns those that were taken.
-    pub(in crate::limiter) fn start_with(&mut self, learned: &[LearnedLimit]) -> Vec<LearnedLimit> {
-        self.adapt(|adapt, limits, now| adapt.start_with(limits, learned, now))
+    /// Starts with limits that an earlier run or another program has measured, unless newer ones are known.
+    pub(in crate::limiter) fn start_with(&mut self, learned: &[LearnedLimit]) {
+        self.adapt(|adapt, limits, now| adapt.start_with(limits, learned, now));
+    }
+
+    /// Starts with limits that another program has measured. Returns whether any was taken: not if a key's
+    /// own answers have measured its limits, or if no provider answers its requests.
+    pub(in crate::limiter) fn follow_learned(&mut self, learned: &[LearnedLimit]) -> bool {
+        if !self.is_learning() && !self.is_confirmed {
+            return false;
+        }
+        self.adapt(|adapt, limits, now| {
+            let own = adapt.learned();
+            let is_measured = |limit: &LearnedLimit| {
+                let of_dimension = own.iter().find(|own| own.dimension == limit.dimension);
+                of_dimension.is_some_and(|own| own.source == LearnedFrom::Answers)
+            };
+            let unknown: Vec<_> =
+                learned.iter().filter(|limit| !is_measured(limit)).cloned().collect();
+            adapt.start_with(limits, &unknown, now)
+        })
     }
 
     /// Returns the evidence, if the key may have some.

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use super::KeyState;
-use crate::key::adapt::Adapt;
 use crate::key::changes::KeyChanges;
 use crate::key::journal::Journal;
 use crate::key::snapshot::KeySnapshot;
@@ -76,7 +75,7 @@ impl KeyState {
         let by_others = |rule| journal.map_or(0, |journal| journal.held_by_others(rule));
         let buckets = self.limits.save(by_others, self.now());
         let cooling_until = Some(self.cooling_until()).filter(|&until| until > self.now());
-        let mut learned = self.evidence().map(Adapt::learned).unwrap_or_default();
+        let mut learned = self.learned();
         learned.retain(|limit| limit.is_current(self.now()));
         KeySnapshot { key: key.to_string(), buckets, cooling_until, learned }
     }

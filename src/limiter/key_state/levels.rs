@@ -4,7 +4,7 @@ use super::KeyState;
 use crate::answer::stats::{KeyStats, LimitLevels, LimitStats};
 use crate::backend::Backend;
 use crate::engine::Level;
-use crate::key::adapt::{Adapt, Step};
+use crate::key::adapt::Step;
 
 /// Statistics.
 impl KeyState {
@@ -45,7 +45,7 @@ impl KeyState {
             limits: limits.collect(),
             waiting: self.waiting(),
             cooling_until: Some(self.cooling_until()).filter(|&until| until > self.now()),
-            learned: self.evidence().map(Adapt::learned).unwrap_or_default(),
+            learned: self.learned(),
         }
     }
 

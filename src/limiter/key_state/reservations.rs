@@ -2,7 +2,6 @@ use super::KeyState;
 use crate::answer::code::Code;
 use crate::answer::error::Refused;
 use crate::engine::{self, Shortfall, Wait};
-use crate::key::adapt::Adapt;
 use crate::key::denial::Denial;
 use crate::key::limits::Granted;
 use crate::key::queue::Turn;
@@ -137,7 +136,7 @@ impl KeyState {
         else {
             return refused;
         };
-        let mut learned = self.evidence().map(Adapt::learned).unwrap_or_default();
+        let mut learned = self.learned();
         learned.retain(|limit| limit.dimension == *dimension);
         Refused { learned: learned.pop().map(Box::new), ..refused }
     }

@@ -11,7 +11,8 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use tollgate::cluster::{Agent, LocalBus};
 use tollgate::limiter::{
-    Code, Event, KeySnapshot, LearnedFrom, LearnedLimit, Limiter, Reduction, TokioClock,
+    Code, Event, Ignored, KeySnapshot, LearnedFrom, LearnedLimit, LearnedUpdate, Limiter,
+    Reduction, TokioClock,
 };
 use tollgate::provider::OPENAI;
 use tollgate::quota::Dimension;
@@ -146,6 +147,44 @@ async fn programs_on_bus_are_told_half_of_capacity() {
     }
     let amounts = limiters.each_ref().map(|limiter| limiter.stats("m").limits[0].limit);
     assert_eq!(amounts, [1_200, 600]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn programs_on_bus_start_with_learned_limit() {
+    let (bus, limiters) = (Arc::new(LocalBus::new()), [limiter(1_200), limiter(1_200)]);
+    let agents: Vec<_> = ["a", "b"]
+        .into_iter()
+        .zip(&limiters)
+        .map(|(id, limiter)| Agent::join(limiter, bus.clone(), id).unwrap())
+        .collect();
+    let [first, second] = limiters.each_ref().map(|limiter| provider(limiter, NAMED));
+    second.clone().oneshot(request()).await.unwrap();
+    for _ in 0..REFUSED {
+        first.clone().oneshot(request()).await.unwrap();
+    }
+    let learned = limiters.each_ref().map(|limiter| limiter.stats("m").learned);
+    assert_eq!(learned.each_ref().map(Vec::len), [1, 1]);
+    assert_eq!(learned[0][0].amount, learned[1][0].amount);
+    assert_eq!(
+        learned.each_ref().map(|limits| limits[0].source),
+        [LearnedFrom::Answers, LearnedFrom::Bus]
+    );
+
+    // What its own answers have measured stays.
+    for _ in 0..REFUSED {
+        second.clone().oneshot(request()).await.unwrap();
+    }
+    let own = limiters[1].stats("m").learned;
+    assert_eq!(own[0].source, LearnedFrom::Answers);
+    let other = LearnedLimit::new(Dimension::Requests, 1.0, limiters[1].now(), 9);
+    let update = LearnedUpdate::new("m", "c", vec![other], limiters[1].now());
+    let feedback = limiters[1].feedback();
+    assert_eq!(feedback.apply_learned(&update, "b"), Err(Ignored::NotNeeded));
+    assert_eq!(limiters[1].stats("m").learned, own);
+    assert_eq!(feedback.apply_learned(&update, "c"), Err(Ignored::Own));
+    tokio::time::advance(Duration::from_secs(31)).await;
+    assert_eq!(feedback.apply_learned(&update, "b"), Err(Ignored::Stale));
+    assert_eq!(agents[1].status().malformed, 0);
 }
 
 #[tokio::test(start_paused = true)]

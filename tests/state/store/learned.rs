@@ -51,8 +51,8 @@ fn assert_kept_for_a_day<S: Store>(path: &Path, new: impl Fn(&Path) -> S) {
 #[test]
 fn learned_limits_are_kept_for_a_day() {
     let folder = tempfile::tempdir().unwrap();
-    assert_kept_for_a_day(&folder.path().join("state.db"), Sqlite::new);
-    assert_kept_for_a_day(&folder.path().join("state.yaml"), Yaml::new);
+    assert_kept_for_a_day(&folder.path().join("state.db"), |path| Sqlite::new(path));
+    assert_kept_for_a_day(&folder.path().join("state.yaml"), |path| Yaml::new(path));
 }
 
 #[test]
