@@ -47,16 +47,10 @@ impl Decision {
         let is_short = |limit: &&LearnedLimit| {
             code == Code::LearnedLimit && dimension.as_ref() == Some(&limit.dimension)
         };
-        let learned = self.stats.learned.iter().find(is_short).cloned().map(Box::new);
-        self.wait.map(|wait| Refused {
-            key,
-            code,
-            dimension,
-            wait,
-            need,
-            learned,
-            asked_at,
-            levels: None,
+        let learned = self.stats.learned.iter().find(is_short).cloned();
+        self.wait.map(|wait| {
+            let refused = Refused { key, code, dimension, wait, need, asked_at, details: None };
+            refused.with_learned(learned)
         })
     }
 }

@@ -25,12 +25,20 @@ pub struct Refused {
     pub wait: Wait,
     /// The amount needed of that dimension, and its limit.
     pub need: Option<Need>,
-    /// The measured limit of that dimension, for [`Code::LearnedLimit`].
-    pub learned: Option<Box<LearnedLimit>>,
     /// The time of the refusal.
     pub asked_at: Timestamp,
-    /// The levels of the request's keys at that time, one for each in its order, if requested.
-    pub(crate) levels: Option<Box<SmallVec<[LimitLevels; 1]>>>,
+    /// What few refusals have.
+    pub(crate) details: Option<Box<RefusalDetails>>,
+}
+
+/// The details of a refusal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RefusalDetails {
+    /// The levels of the request's keys at the time of the refusal, one for each in its order, if
+    /// requested.
+    pub(crate) levels: Option<SmallVec<[LimitLevels; 1]>>,
+    /// The learned limit that refuses.
+    pub(crate) learned: Option<LearnedLimit>,
 }
 
 /// The amount that a request needs, and the limit that it is checked against.
@@ -46,7 +54,7 @@ impl Refused {
     /// Creates a refusal without a dimension.
     pub(crate) fn new(key: &Key, code: Code, wait: Wait, asked_at: Timestamp) -> Self {
         let key = key.clone();
-        Self { key, code, dimension: None, wait, need: None, learned: None, asked_at, levels: None }
+        Self { key, code, dimension: None, wait, need: None, asked_at, details: None }
     }
 
     /// Creates the refusal of a cost in a dimension that no limit counts.
@@ -60,7 +68,20 @@ impl Refused {
     /// they were requested.
     #[cfg(feature = "axum")]
     pub(crate) fn levels(&self) -> Option<&[LimitLevels]> {
-        self.levels.as_ref().map(|levels| &levels[..])
+        self.details.as_ref()?.levels.as_deref()
+    }
+
+    /// Returns the measured limit that refuses, for [`Code::LearnedLimit`] with a dimension.
+    pub fn learned(&self) -> Option<&LearnedLimit> {
+        self.details.as_ref()?.learned.as_ref()
+    }
+
+    /// Sets the learned limit that refuses.
+    pub(crate) fn with_learned(mut self, learned: Option<LearnedLimit>) -> Self {
+        if learned.is_some() {
+            self.details.get_or_insert_default().learned = learned;
+        }
+        self
     }
 
     /// Returns the time from the refusal until the request fits, if no other request comes first. `None`
@@ -94,7 +115,7 @@ impl fmt::Display for Refused {
             }
             _ => f.write_str(code.reason())?,
         }
-        if let Some(learned) = &self.learned {
+        if let Some(learned) = self.learned() {
             write!(f, ": {learned}")?;
         }
         match self.retry_after() {

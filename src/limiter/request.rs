@@ -305,7 +305,7 @@ impl Request {
         if self.with_levels && scopes.len() == self.keys.len() {
             let backend = self.core().backend.as_ref();
             let levels = scopes.iter().map(|scope| scope.limit_levels(scope.key(), backend));
-            refused.levels = Some(Box::new(levels.collect()));
+            refused.details.get_or_insert_default().levels = Some(levels.collect());
         }
         refused
     }

@@ -138,6 +138,6 @@ impl KeyState {
         };
         let mut learned = self.learned();
         learned.retain(|limit| limit.dimension == *dimension);
-        Refused { learned: learned.pop().map(Box::new), ..refused }
+        refused.with_learned(learned.pop())
     }
 }
