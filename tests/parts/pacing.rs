@@ -111,7 +111,7 @@ fn restored_rate_is_used_and_reported() {
     let learned = LearnedLimit::new(Dimension::Requests, 20.0, START, 3);
     controller.restore(std::slice::from_ref(&learned), START);
     assert!(!controller.is_confirmed(START));
-    let reported = controller.learned();
+    let reported = controller.learned(START);
     assert_eq!((reported[0].amount, reported[0].events), (20.0, 3));
     assert!(send_all(&mut controller, START + Duration::from_secs(60)) <= 1);
 }
@@ -122,7 +122,7 @@ fn confirmed_key_is_paced_from_half_after_refusal() {
     let sent_at = START - MS;
     let reaction = refuse(&mut controller, sent_at, None, START);
     assert!(reaction.is_event);
-    assert_eq!(controller.learned()[0].amount, 10.0);
+    assert_eq!(controller.learned(START)[0].amount, 10.0);
 }
 
 /// A call with any amounts and times.
@@ -194,7 +194,7 @@ proptest! {
                     now -= Duration::from_secs(seconds);
                 }
             }
-            for learned in controller.learned() {
+            for learned in controller.learned(START) {
                 prop_assert!(learned.amount.is_finite() && learned.amount > 0.0, "{learned:?}");
             }
             let cost = Cost::new().tokens(7);

@@ -30,7 +30,7 @@ impl Adapt {
 
     /// Continues the test under other limits: learned rates are kept, and tested again.
     pub(crate) fn restart_learning(&mut self, limits: &Limits, now: Timestamp) {
-        let learned = self.learned();
+        let learned = self.learned(now);
         if let Some(controller) = &mut self.controller {
             **controller = Controller::new(configured_rates(limits), now);
             controller.restore(&learned, now);
@@ -39,9 +39,9 @@ impl Adapt {
     }
 
     /// Returns the limits that were learned.
-    pub(crate) fn learned(&self) -> Vec<LearnedLimit> {
+    pub(crate) fn learned(&self, now: Timestamp) -> Vec<LearnedLimit> {
         let mut learned =
-            self.controller.as_ref().map(|controller| controller.learned()).unwrap_or_default();
+            self.controller.as_ref().map(|controller| controller.learned(now)).unwrap_or_default();
         for initial in &self.initial {
             let unchanged = |limit: &&mut LearnedLimit| {
                 limit.dimension == initial.dimension && limit.measured_at <= self.started_at
@@ -61,7 +61,7 @@ impl Adapt {
         learned: &[LearnedLimit],
         now: Timestamp,
     ) -> bool {
-        let own = self.learned();
+        let own = self.learned(now);
         let is_newer = |limit: &&LearnedLimit| {
             let of_dimension = own.iter().find(|own| own.dimension == limit.dimension);
             of_dimension.is_none_or(|own| own.measured_at < limit.measured_at)
@@ -90,10 +90,11 @@ impl Adapt {
     }
 
     /// Returns the dimensions of the reported limits that have ended since the last call.
-    pub(crate) fn take_ended(&mut self) -> Vec<Dimension> {
+    pub(crate) fn take_ended(&mut self, now: Timestamp) -> Vec<Dimension> {
         let controller = self.controller.as_deref();
-        let has_ended =
-            |dimension: &mut Dimension| controller.is_none_or(|test| !test.has_learned(dimension));
+        let has_ended = |dimension: &mut Dimension| {
+            controller.is_none_or(|test| !test.has_learned(dimension, now))
+        };
         self.reported.extract_if(.., has_ended).collect()
     }
 
@@ -104,7 +105,7 @@ impl Adapt {
 
     /// Returns the limits that an event at `now` has measured, and counts them as reported.
     fn take_measured(&mut self, now: Timestamp) -> Vec<LearnedLimit> {
-        let all = self.learned();
+        let all = self.learned(now);
         let is_measured =
             |limit: &&LearnedLimit| limit.measured_at == now && limit.is_principal(&all);
         let learned: Vec<_> = all.iter().filter(is_measured).cloned().collect();

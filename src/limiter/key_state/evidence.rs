@@ -58,9 +58,10 @@ impl KeyState {
 
     /// Records the learned limits for a store.
     fn record_learned(&mut self) {
+        let now = self.now();
         let Some(extra) = &mut self.extra else { return };
         if let Some(journal) = &mut extra.journal {
-            journal.learned(extra.adapt.learned());
+            journal.learned(extra.adapt.learned(now));
         }
     }
 
@@ -103,7 +104,7 @@ impl KeyState {
 
     /// Returns the learned limits.
     pub(in crate::limiter) fn learned(&self) -> Vec<LearnedLimit> {
-        self.evidence().map(Adapt::learned).unwrap_or_default()
+        self.evidence().map(|adapt| adapt.learned(self.now())).unwrap_or_default()
     }
 
     /// Learns from a request that the provider accepted. Returns the dimensions of reported limits that have
@@ -112,9 +113,9 @@ impl KeyState {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return Vec::new() };
         extra.adapt.on_accepted(sent_at, now);
-        let mut ended = extra.adapt.take_ended();
+        let mut ended = extra.adapt.take_ended(now);
         if extra.adapt.take_confirmed(now) {
-            ended.extend(extra.adapt.take_ended());
+            ended.extend(extra.adapt.take_ended(now));
             self.is_confirmed = true;
             self.wake_all();
         }
@@ -137,7 +138,7 @@ impl KeyState {
             return false;
         }
         self.adapt(|adapt, limits, now| {
-            let own = adapt.learned();
+            let own = adapt.learned(now);
             let is_measured = |limit: &LearnedLimit| {
                 let of_dimension = own.iter().find(|own| own.dimension == limit.dimension);
                 of_dimension.is_some_and(|own| own.source == LearnedFrom::Answers)

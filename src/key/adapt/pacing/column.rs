@@ -257,7 +257,7 @@ const SAVED_ALONE: f64 = 0.05;
 const SAVED_TOGETHER: f64 = 4.0;
 
 /// Seconds for which a belief is tested.
-const TRIAL: f64 = 30.0;
+pub(super) const TRIAL: f64 = 30.0;
 
 /// The part of a configured rate that counts as full use, since margins leave a part unused.
 const USED_IN_FULL: f64 = 0.95;
