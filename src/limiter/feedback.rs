@@ -8,7 +8,6 @@ use super::key_state::KeyState;
 use super::shared::Shared;
 use crate::answer::error::BuildError;
 use crate::answer::learned::LearnedFrom;
-use crate::engine::Saved;
 use crate::event::CoolDown;
 use crate::event::Event;
 use crate::event::RateLimited;

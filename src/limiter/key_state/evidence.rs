@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
 use super::KeyState;
-use crate::engine::Rule;
-use crate::answer::learned::LearnedLimit;
 use crate::answer::learned::{LearnedFrom, LearnedLimit};
+use crate::engine::Rule;
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
 use crate::provider::LimitReading;
