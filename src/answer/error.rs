@@ -27,7 +27,7 @@ pub struct Refused {
     pub need: Option<Need>,
     /// The time of the refusal.
     pub asked_at: Timestamp,
-    /// What few refusals have.
+    /// The details that few refusals have.
     pub(crate) details: Option<Box<RefusalDetails>>,
 }
 

@@ -143,7 +143,7 @@ fn claims_of_two_keys_in_crossing_orders_let_all_end() {
 }
 
 #[test]
-fn forgotten_gates_beside_requests_let_them_end() {
+fn requests_beside_forgotten_gates_end() {
     check_fairly(|| {
         let clock = ManualClock::new();
         let limiter = builder().quota("k", Quota::new().concurrency(1)).clock(clock.clone());

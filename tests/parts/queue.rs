@@ -10,6 +10,8 @@ use tollgate_testing::full::full_or;
 
 #[path = "queue/reference.rs"]
 mod reference;
+#[path = "queue/wakers.rs"]
+mod wakers;
 
 use self::reference::{Reference, weight};
 use super::*;
@@ -248,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn flows_with_waiters_differ_by_their_largest_requests(
+    fn flows_with_waiters_differ_by_largest_requests(
         flows in flows(Just(Priority::NORMAL)),
         grants in 1..200_usize,
     ) {
@@ -370,7 +372,7 @@ fn head_older_than_max_starvation_is_not_displaced() {
 }
 
 #[test]
-fn starved_priority_has_its_turn_after_clock_was_set_back() {
+fn starved_priority_has_turn_after_clock_was_set_back() {
     let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
     let (low, high) = (turn(1, Priority::BATCH), turn(2, Priority::INTERACTIVE));
     let mut queue = WaitQueue::default();
@@ -380,29 +382,6 @@ fn starved_priority_has_its_turn_after_clock_was_set_back() {
     queue.rebase(Duration::from_secs(3_600));
     queue.charge(high, service(1, 1), at(10));
     assert!(queue.is_head(low), "it has had no turn for 10 s");
-}
-
-#[test]
-fn waker_set_again_is_not_replaced() {
-    let (mut queue, waker) = (WaitQueue::default(), waker());
-    queue.enter(Turn::request(1), Service::default(), None, &waker, at(0));
-    queue.listen(1, &waker);
-    assert!(queue.set_waker(Turn::request(1), &waker).is_none());
-    assert!(queue.set_listener_waker(1, &waker).is_none());
-}
-
-#[test]
-fn wakers_called_wake_due_tasks_and_drop_replaced() {
-    let ((due, first), (other, second), (replaced, third)) =
-        (Counter::new(), Counter::new(), Counter::new());
-    let mut wakers = Wakers::default();
-    wakers.wake([first.clone(), first]);
-    wakers.wake(Some(second));
-    wakers.drop_later(Some(third));
-    assert_eq!((due.calls(), other.calls(), Arc::strong_count(&replaced)), (0, 0, 2));
-    wakers.call();
-    assert_eq!((due.calls(), other.calls(), replaced.calls()), (2, 1, 0));
-    assert_eq!([due, other, replaced].map(|counter| Arc::strong_count(&counter)), [1; 3]);
 }
 
 const ARRIVALS: u64 = 18;

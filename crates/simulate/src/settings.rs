@@ -42,9 +42,9 @@ pub struct Settings {
     pub others: Option<OtherUse>,
     /// Changes of all limits, in any order.
     pub changes: Vec<LimitChange>,
-    /// Whether responses state limits and remaining amounts in headers.
+    /// `true` if responses state limits and remaining amounts in headers.
     pub limit_headers: bool,
-    /// Whether refusals name the limit.
+    /// `true` if refusals name the limit.
     pub named_refusals: bool,
     /// The delay that refusals state.
     pub retry_after: RetryAfter,

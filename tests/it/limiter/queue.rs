@@ -305,7 +305,7 @@ async fn ten_thousand_waiters_are_granted_at_exact_nanosecond() {
 const MS: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
-async fn request_whose_turn_comes_after_deadline_is_refused_on_arrival() {
+async fn request_with_turn_after_deadline_is_refused_on_arrival() {
     let limiter = paused(Quota::new().rpm(6));
     limiter.acquire("k", &Cost::new().requests(6)).await.unwrap();
     let begin = limiter.now();

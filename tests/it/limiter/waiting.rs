@@ -271,7 +271,7 @@ fn p5_requests_and_gates_are_admitted_in_order_of_arrival() {
 
 /// Without priorities and flows, a waiter waits only if it is short or an earlier one waits for one of its keys.
 #[test]
-fn earliest_waiter_of_its_keys_waits_only_if_it_is_short() {
+fn earliest_waiter_of_all_keys_waits_only_if_short() {
     check(setups(14), |setup| {
         let mut world = World::new(setup.clone());
         for step in &setup.steps {

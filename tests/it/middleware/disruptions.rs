@@ -30,7 +30,7 @@ async fn services(
 }
 
 #[tokio::test(start_paused = true)]
-async fn quota_raised_while_gates_wait_opens_them() {
+async fn raised_quota_opens_waiting_gates() {
     let limiter = used_up().await;
     let services = services(&limiter, 5).await;
     let begin = limiter.now();
@@ -42,7 +42,7 @@ async fn quota_raised_while_gates_wait_opens_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn quota_lowered_while_gates_wait_delays_them() {
+async fn lowered_quota_delays_waiting_gates() {
     let limiter = used_up().await;
     let services = services(&limiter, 3).await;
     // One request each 10 s; the 60 requests stay used, and the burst is 6.
@@ -57,7 +57,7 @@ async fn quota_lowered_while_gates_wait_delays_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn quota_removed_while_gates_wait_opens_them() {
+async fn removed_quota_opens_waiting_gates() {
     let limiter = used_up().await;
     let services = services(&limiter, 5).await;
     let begin = limiter.now();

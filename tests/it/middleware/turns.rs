@@ -212,7 +212,7 @@ async fn call_long_after_gate_opened_waits_behind_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_that_costs_more_than_its_gate_expected_is_admitted() {
+async fn call_that_costs_more_than_gate_expected_is_admitted() {
     let limiter = limiter(Quota::new().tpm(60));
     let mut service = tokens(&limiter).key("k").layer(echo());
     service.ready().await.unwrap().call(1).await.unwrap();

@@ -79,7 +79,7 @@ fn changes(limiter: &Limiter) -> Arc<Mutex<Vec<Event>>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn learned_limit_is_reported_until_it_ends() {
+async fn learned_limit_is_reported_until_the_end() {
     let limiter = limiter(1_200);
     let (seen, service) = (changes(&limiter), provider(&limiter, NAMED));
     for _ in 0..REFUSED {
@@ -212,7 +212,7 @@ fn snapshot(limiter: &Limiter, age: Duration) -> KeySnapshot {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restored_limit_is_used_and_keeps_its_age() {
+async fn restored_limit_is_used_and_keeps_age() {
     let limiter = limiter(1_200);
     let before = snapshot(&limiter, Duration::from_secs(3_600));
     limiter.state().absorb(std::slice::from_ref(&before));

@@ -202,7 +202,7 @@ const MISSED: [&str; 7] = [
 ];
 
 #[test]
-fn fixed_cases_meet_their_targets() {
+fn fixed_cases_meet_targets() {
     let mut failures = Vec::new();
     for case in all() {
         let outcome = run(&case.scenario);

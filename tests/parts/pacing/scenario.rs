@@ -27,7 +27,7 @@ pub(super) struct Scenario {
     pub(super) latency: (f64, f64),
     pub(super) refusal: f64,
     pub(super) retry_after: RetryAfter,
-    /// Whether refusals name the dimension.
+    /// `true` if refusals name the dimension.
     pub(super) is_named: bool,
     pub(super) concurrency: Option<u32>,
     pub(super) processes: usize,

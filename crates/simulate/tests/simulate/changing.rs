@@ -28,7 +28,7 @@ fn ten_per_second() -> Settings {
 }
 
 #[test]
-fn requests_in_flight_are_limited_until_their_latency_ends() {
+fn requests_in_flight_are_limited_until_answered() {
     let second = Duration::from_secs(1);
     let settings = Settings::default().with_concurrency(2).with_latency(second, second);
     let mut provider = Provider::new(settings);
@@ -45,7 +45,7 @@ fn requests_in_flight_are_limited_until_their_latency_ends() {
 }
 
 #[test]
-fn others_take_their_share_of_a_bucket() {
+fn others_take_share_of_a_bucket() {
     let others = OtherUse { share: 0.75, cycle: None };
     let mut provider = Provider::new(ten_per_second().with_others(others));
     // The burst, and then a quarter of 10 per second.
@@ -54,7 +54,7 @@ fn others_take_their_share_of_a_bucket() {
 }
 
 #[test]
-fn others_take_their_share_of_windows() {
+fn others_take_share_of_windows() {
     for algorithm in
         [LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow, LimitAlgorithm::ClockWindow]
     {
@@ -97,7 +97,7 @@ fn others_are_caught_up_after_a_long_pause() {
 }
 
 #[test]
-fn change_applies_to_every_limit_and_its_headers() {
+fn change_applies_to_limits_and_headers() {
     let at = Duration::from_secs(150);
     let settings = ten_per_second()
         .with_tpm(6_000)
@@ -137,7 +137,7 @@ fn change_lowers_requests_in_flight() {
 }
 
 #[test]
-fn storm_refuses_every_request_of_its_time() {
+fn storm_refuses_every_request_meanwhile() {
     let [from, until] = [10, 12].map(Duration::from_secs);
     let fault = Fault::between(from, until, FaultKind::Overloaded);
     let settings = Settings::default()

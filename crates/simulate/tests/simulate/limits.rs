@@ -78,7 +78,7 @@ fn clock_window_restarts_on_the_clock() {
 }
 
 #[test]
-fn shorter_window_holds_its_part_of_the_amount() {
+fn shorter_window_holds_part_of_the_amount() {
     for algorithm in ALGORITHMS.into_iter().skip(1) {
         let settings = Settings::default().with_rpm(60).with_window(Duration::from_secs(3));
         let mut provider = Provider::new(settings.with_algorithm(algorithm));

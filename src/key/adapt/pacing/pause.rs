@@ -25,7 +25,7 @@ pub(super) struct Pause {
     /// Seconds between the times at which the provider was open again after long closures: the length of its
     /// window.
     period: Option<f64>,
-    /// Whether the provider keeps to long values of `Retry-After`, once a probe has tested it.
+    /// `true` if the provider keeps to long values of `Retry-After`, once a probe has tested it.
     is_honest: Option<bool>,
 }
 

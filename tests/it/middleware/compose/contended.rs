@@ -76,7 +76,7 @@ async fn gated_layer_in_retry_beside_requests_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn load_shed_beside_requests_leaves_limit_to_them() {
+async fn load_shed_leaves_limit_to_requests_beside() {
     let limiter = limiter(twenty_a_second());
     let granted = greedy(&limiter, &["k"], 2);
     tokio::time::sleep(S).await;
@@ -125,7 +125,7 @@ async fn gated_layer_of_low_priority_sends_once_per_starvation_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_after_wait_at_gate_of_another_flow_has_its_turn() {
+async fn call_after_wait_at_gate_of_another_flow_has_turn() {
     let limiter = limiter(twenty_a_second());
     for _ in 0..2 {
         let limiter = limiter.clone();
@@ -148,7 +148,7 @@ async fn call_after_wait_at_gate_of_another_flow_has_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn uncalled_service_beside_one_task_leaves_limit_to_it() {
+async fn uncalled_service_leaves_limit_to_task_beside() {
     let requests = Limit::per_second(Dimension::Requests, 20).unwrap().with_burst(1);
     let quota = Quota::new().limit(requests).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("k", quota).build().unwrap();

@@ -105,7 +105,7 @@ fn argument_without_effect_is_error() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn provider_has_all_settings_and_writes_its_log() {
+async fn provider_has_all_settings_and_writes_log() {
     let home = TestHome::new();
     let mut command = home.tollgate(
         "simulate --listen 127.0.0.1:0 --latency-ms 0 --rpm 120 --burst 500ms --headers none \

@@ -139,7 +139,7 @@ async fn page_matches_the_limiter_under_load() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn learned_limits_are_below_the_name_of_their_key() {
+async fn learned_limits_are_below_the_name_of_the_key() {
     let (browser, rig) = (Chromium::start().await, Rig::start(QUOTAS).await);
     let mut key = KeySnapshot::new("gpt-4o", Vec::new());
     key.learned = vec![LearnedLimit::new(Dimension::Concurrency, 8.0, rig.limiter.now(), 1)];
