@@ -63,6 +63,25 @@ async fn thousand_waiting_requests_are_counted_exactly() {
 }
 
 #[tokio::test]
+async fn priority_header_decides_the_order_of_waiting_requests() {
+    let rig = Rig::new("max_requests: 1, priority_header: x-priority").await;
+    let url = rig.url("/rate/k?canWait=true");
+    let send = |priority| HttpReply::of(http2().post(&url).header("x-priority", priority));
+    assert_eq!(send("normal").await.status, 200);
+    let mut waiters = Vec::new();
+    for (waiting, priority) in ["batch", "normal", "interactive"].into_iter().enumerate() {
+        waiters.push(tokio::spawn(send(priority)));
+        until(|| rig.waiting("k") == waiting + 1).await;
+    }
+    for waiting in (0..3).rev() {
+        rig.advance_millis(1_000);
+        assert_eq!(waiters.pop().unwrap().await.unwrap().status, 200);
+        assert_eq!(rig.waiting("k"), waiting);
+    }
+    assert_eq!(send("urgent").await.status, 400);
+}
+
+#[tokio::test]
 async fn waiting_request_is_delayed_until_the_next_window() {
     let rig = Rig::new("max_requests: 1").await;
     assert_eq!(rig.post("/rate/k").await.status, 200);
