@@ -83,6 +83,10 @@ impl Feedback<'_> {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
         };
         let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
+        // Nearly every response of a provider without limit headers.
+        if limits.is_empty() && !core.quotas.read().learns_missing_limits() {
+            return;
+        }
         // Keys come from requests: one that is also a pattern must not set limits for others.
         if Pattern::is_one(key) || core.quotas.read().learned_quota(key, &limits).is_none() {
             return;

@@ -178,6 +178,12 @@ impl QuotaRegistry {
         Some((quota, first))
     }
 
+    /// Returns whether a response without limits changes the quota of its key.
+    pub(crate) fn learns_missing_limits(&self) -> bool {
+        let is_unknown = |entry: &RegisteredQuota| !entry.plan.known && !entry.quota.is_unlimited();
+        self.fallback.as_ref().is_some_and(is_unknown)
+    }
+
     /// Returns the quota of a key learned from these limits: all of them if no quota was set, else the
     /// new amounts of limits learned before. Any limits replace a provider's built-in quota, which is
     /// only an assumption about the account. A limit with another window is added only for a dimension
@@ -189,10 +195,8 @@ impl QuotaRegistry {
             let teaches = match (self.own.find(key), self.built_in.find(key)) {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
-                (None, None) => self.fallback.as_ref().is_some_and(|entry| {
-                    let is_change = !limits.is_empty() || !entry.quota.is_unlimited();
-                    !entry.plan.known && is_change
-                }),
+                (None, None) if limits.is_empty() => self.learns_missing_limits(),
+                (None, None) => self.fallback.as_ref().is_some_and(|entry| !entry.plan.known),
             };
             return teaches.then(|| limits.iter().fold(Quota::new(), of_all));
         };
