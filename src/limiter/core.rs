@@ -47,6 +47,7 @@ pub(super) struct Core {
     is_fast: AtomicBool,
     arrivals: AtomicU64,
     /// The number of requests that were queued again after a refusal.
+    #[cfg(feature = "tower")]
     retried: AtomicU64,
     versions: AtomicU32,
 }
@@ -119,6 +120,7 @@ impl Core {
             closing: Notify::new(),
             closed: AtomicBool::new(false),
             arrivals: AtomicU64::new(FIRST_ARRIVAL),
+            #[cfg(feature = "tower")]
             retried: AtomicU64::new(0),
             versions: AtomicU32::new(0),
         }

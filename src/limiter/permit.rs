@@ -25,6 +25,7 @@ pub struct Permit {
     is_open: bool,
     is_ended: bool,
     /// `true` if the provider's answer is used to test the limits of the first key.
+    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "read by the layer"))]
     is_tested: bool,
 }
 

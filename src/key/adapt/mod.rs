@@ -5,7 +5,15 @@
 //! the changes to report. New kinds of evidence belong here.
 
 mod headers;
+#[cfg_attr(
+    not(feature = "tower"),
+    allow(dead_code, reason = "the layer reports a provider's answers")
+)]
 mod learning;
+#[cfg_attr(
+    not(feature = "tower"),
+    allow(dead_code, reason = "the layer reports a provider's answers")
+)]
 mod pacing;
 mod rates;
 mod reduced;
@@ -40,6 +48,7 @@ pub(crate) struct Adapt {
     /// The end of the last cool-down. No request is admitted before.
     pub(crate) cooling_until: Timestamp,
     /// The time of the first refusal since the provider last accepted a request.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "read by the layer"))]
     refused_since: Option<Timestamp>,
     /// The time of the last request while the limits are tested.
     sent_at: Timestamp,

@@ -6,6 +6,7 @@ use crate::engine::Rule;
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
 use crate::provider::LimitReading;
+#[cfg(feature = "tower")]
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
@@ -108,6 +109,7 @@ impl KeyState {
 
     /// Learns from a request that the provider accepted. Returns the dimensions of reported limits that have
     /// ended.
+    #[cfg(feature = "tower")]
     pub(in crate::limiter) fn on_accepted(&mut self, sent_at: Timestamp) -> Vec<Dimension> {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return Vec::new() };

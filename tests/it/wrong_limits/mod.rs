@@ -1,6 +1,7 @@
 //! Jobs through the whole limiter, against providers whose limits aren't what the limiter was told.
 
 mod provider;
+#[cfg(feature = "metrics")]
 mod reports;
 
 use std::time::Duration;
