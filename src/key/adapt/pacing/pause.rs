@@ -14,8 +14,6 @@ pub(super) struct Pause {
     pub(super) probe: Option<Probe>,
     /// The end of a long `Retry-After` that a probe tests.
     promised: Timestamp,
-    /// Seconds until the next probe of it.
-    probe_after: f64,
     /// `true` if the provider stated the last pause, and it is kept to.
     is_promised: bool,
     /// The time of the first refusal since the provider accepted a request.
@@ -44,7 +42,6 @@ impl Pause {
             backoff: FIRST_BACKOFF,
             probe: None,
             promised: Timestamp::UNIX_EPOCH,
-            probe_after: FIRST_PROBE,
             is_promised: false,
             closed_since: None,
             opened: None,
@@ -152,16 +149,14 @@ impl Pause {
         Some(period - seconds_between(opened, now) % period)
     }
 
-    /// Returns the seconds until the next probe of a long `Retry-After`, which come ever later until its end.
+    /// Returns the seconds until the probe of a long `Retry-After`, or until its end once a probe was refused.
     fn test_promise(&mut self, after: Duration, now: Timestamp) -> f64 {
-        if self.promised <= now {
-            (self.promised, self.probe_after) = (now + after, FIRST_PROBE);
-        } else {
-            self.probe_after *= PROBE_FACTOR;
+        self.is_promised = self.promised > now;
+        if !self.is_promised {
+            self.promised = now + after;
         }
         let rest = seconds_between(now, self.promised);
-        self.is_promised = self.probe_after > WINDOW_PART * rest;
-        if self.is_promised { rest } else { self.probe_after }
+        if self.is_promised { rest } else { rest.min(PROBE) }
     }
 
     /// Returns whether a long `Retry-After` is being tested.
@@ -199,9 +194,8 @@ const MAX_BACKOFF: f64 = 16.0;
 /// Seconds up to which `Retry-After` is obeyed without a test. Some providers always state a minute.
 const LONG: f64 = 5.0;
 
-/// Seconds after which a first probe tests a long `Retry-After`, and the factor of the time to each next one.
-const FIRST_PROBE: f64 = 2.0;
-const PROBE_FACTOR: f64 = 4.0;
+/// Seconds after which a probe tests a long `Retry-After`.
+const PROBE: f64 = 2.0;
 
 /// A year in seconds.
 const MAX_PAUSE: f64 = 366.0 * 86_400.0;
