@@ -6,7 +6,7 @@ use super::scopes::{Blocker, Scopes};
 use crate::answer::error::AcquireError;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::{NO_AMOUNTS, Service, Turn};
+use crate::key::queue::{NO_AMOUNTS, Turn};
 use crate::timestamp::Timestamp;
 
 /// The place of a request in the queue of the key that blocks it.
@@ -27,8 +27,8 @@ pub(super) struct QueuePlace {
     /// The index of the key in whose queue the request waits.
     pub(super) scope: usize,
     moves: usize,
-    /// The service that it needs of that key, as of its arrival there.
-    service: Service,
+    /// The time for which it occupies that key's limits, as of its arrival there.
+    unit: u64,
 }
 
 impl QueuePlace {
@@ -55,7 +55,7 @@ impl QueuePlace {
         let locked = scopes.get_mut(scope);
         let service = request.service(locked);
         locked.enter(turn, service, waker);
-        Ok(Self { turn, scope, moves: 0, service })
+        Ok(Self { turn, scope, moves: 0, unit: service.unit })
     }
 
     /// Judges the request at its turn. Moves it to the queue of another key if only that one is short.
@@ -86,12 +86,12 @@ impl QueuePlace {
 
     fn move_to(&mut self, to: usize, request: &Request, scopes: &mut Scopes<'_>, waker: &Waker) {
         for scope in (0..scopes.len()).filter(|&scope| scope != to) {
-            scopes.get_mut(scope).leave(self.turn, self.service.amounts);
+            scopes.get_mut(scope).leave(self.turn, request.cost.main_amounts());
         }
         let locked = scopes.get_mut(to);
         let service = request.service(locked);
         locked.enter(self.turn, service, waker);
-        (self.scope, self.moves, self.service) = (to, self.moves + 1, service);
+        (self.scope, self.moves, self.unit) = (to, self.moves + 1, service.unit);
         for scope in to + 1..scopes.len() {
             scopes.get_mut(scope).release_claim(self.turn);
         }
@@ -148,7 +148,7 @@ impl QueuePlace {
     pub(super) fn leave_granted(&self, request: &Request, scopes: &mut Scopes<'_>) {
         for (at, scope) in scopes.iter_mut().enumerate() {
             if at == self.scope {
-                scope.leave_granted(self.turn, self.service);
+                scope.leave_granted(self.turn, request.granted_service(self.unit));
             } else {
                 scope.leave(self.turn, NO_AMOUNTS);
                 request.charge_turn(self.turn, scope);
@@ -158,9 +158,9 @@ impl QueuePlace {
     }
 
     /// Leaves all queues, and ends the claims.
-    pub(super) fn leave(&self, scopes: &mut Scopes<'_>) {
+    pub(super) fn leave(&self, request: &Request, scopes: &mut Scopes<'_>) {
         scopes.iter_mut().for_each(|scope| {
-            scope.leave(self.turn, self.service.amounts);
+            scope.leave(self.turn, request.cost.main_amounts());
             scope.release_claim(self.turn);
         });
     }

@@ -96,7 +96,7 @@ impl QueuedRequest {
     pub(super) fn check(&mut self, request: &mut Request, waker: &Waker) -> Progress {
         let Self { entries, place, arrived_at, reservation, changes } = self;
         let Some(mut scopes) = request.lock(entries) else {
-            place.leave(&mut Scopes::lock(entries));
+            place.leave(request, &mut Scopes::lock(entries));
             request.arrival = Some(place.turn.arrival());
             return Progress::Retired;
         };
@@ -118,7 +118,7 @@ impl QueuedRequest {
         };
         match &progress {
             None => place.leave_granted(request, &mut scopes),
-            Some(Progress::Ended(_)) => place.leave(&mut scopes),
+            Some(Progress::Ended(_)) => place.leave(request, &mut scopes),
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
         drop(scopes);
@@ -146,7 +146,7 @@ impl QueuedRequest {
         drop(scopes);
         match wait_error {
             Some(error) => {
-                self.leave();
+                self.leave(request);
                 // The request isn't repeated, so that other processes needn't wait behind it.
                 if let Some(backend) = &request.core().backend {
                     backend.end(&asked, Ending::Released);
@@ -193,8 +193,8 @@ impl QueuedRequest {
     }
 
     /// Leaves its queues, and wakes the next request of each.
-    pub(super) fn leave(&mut self) {
-        self.place.leave(&mut Scopes::lock(&self.entries));
+    pub(super) fn leave(&mut self, request: &Request) {
+        self.place.leave(request, &mut Scopes::lock(&self.entries));
     }
 }
 

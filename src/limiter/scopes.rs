@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::core::Core;
 use super::entry::{Entry, Locked};
@@ -53,6 +53,9 @@ impl Blocker {
 impl<'a> Scopes<'a> {
     /// Locks all keys in the order of their addresses, so that two requests never deadlock.
     pub(super) fn lock(entries: &'a [Arc<Entry>]) -> Self {
+        if let [entry] = entries {
+            return Self { locked: smallvec![entry.lock()] };
+        }
         let mut order: SmallVec<[usize; 4]> = (0..entries.len()).collect();
         order.sort_unstable_by_key(|&index| Arc::as_ptr(&entries[index]));
         let locked = order.iter().map(|&index| (index, entries[index].lock()));
@@ -60,10 +63,8 @@ impl<'a> Scopes<'a> {
         locked.sort_unstable_by_key(|(index, _)| *index);
         let mut locked: SmallVec<[Locked<'a>; 2]> = locked.into_iter().map(|(_, l)| l).collect();
         // The time of a key that another thread used a moment ago may be a little ahead.
-        if locked.len() > 1 {
-            let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
-            locked.iter_mut().for_each(|scope| scope.advance(now));
-        }
+        let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
+        locked.iter_mut().for_each(|scope| scope.advance(now));
         Self { locked }
     }
 
@@ -240,9 +241,12 @@ impl<'a> Scopes<'a> {
 impl Drop for Scopes<'_> {
     /// Releases all locks, then wakes waiters and delivers events.
     fn drop(&mut self) {
-        let wakers: SmallVec<[Wakers; 2]> =
-            self.locked.iter_mut().filter_map(Locked::release).collect();
-        wakers.into_iter().for_each(Wakers::call);
-        self.locked[0].entry().core.events.flush();
+        // A single lock does the same when it is dropped.
+        if self.locked.len() > 1 {
+            let wakers: SmallVec<[Wakers; 2]> =
+                self.locked.iter_mut().filter_map(Locked::release).collect();
+            wakers.into_iter().for_each(Wakers::call);
+            self.locked[0].entry().core.events.flush();
+        }
     }
 }

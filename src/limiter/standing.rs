@@ -61,14 +61,14 @@ impl Standing {
 
     /// Returns the service that a request of this cost needs under a plan.
     pub(super) fn service(self, plan: &Plan, cost: &Cost, core: &Core) -> Service {
-        let unit = plan.service_time(cost);
+        let service = self.granted_service(plan.service_time(cost), cost);
         let max_starvation = core.wait_policy().map(|policy| policy.max_starvation);
-        let default = Service::default();
-        Service {
-            unit,
-            amounts: cost.main_amounts(),
-            weight: self.weight,
-            max_starvation: max_starvation.unwrap_or(default.max_starvation),
-        }
+        Service { max_starvation: max_starvation.unwrap_or(service.max_starvation), ..service }
+    }
+
+    /// Returns the service of a request of this cost that is admitted, with the unit as of its arrival.
+    pub(super) fn granted_service(self, unit: u64, cost: &Cost) -> Service {
+        let (amounts, weight) = (cost.main_amounts(), self.weight);
+        Service { unit, amounts, weight, ..Service::default() }
     }
 }

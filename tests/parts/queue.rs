@@ -68,8 +68,8 @@ enum Action {
     Enter(Turn, u64, usize),
     SetWaker(Turn, usize),
     Remove(Turn),
-    /// Admits the head.
-    Admit,
+    /// Admits the head, or another waiter: the call of a gate that has opened, or one that a backend admits.
+    Admit(Option<Turn>),
     /// Admits a request that isn't in the queue.
     Charge(Turn, u64),
     Pass(u64),
@@ -97,7 +97,8 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
         6 => (turn(), 0..5_u64, waker()).prop_map(|(turn, unit, at)| Action::Enter(turn, unit, at)),
         1 => (turn(), waker()).prop_map(|(turn, waker)| Action::SetWaker(turn, waker)),
         2 => turn().prop_map(Action::Remove),
-        4 => Just(Action::Admit),
+        3 => Just(Action::Admit(None)),
+        3 => turn().prop_map(|turn| Action::Admit(Some(turn))),
         1 => (turn(), 0..5_u64).prop_map(|(turn, unit)| Action::Charge(turn, unit)),
         2 => (0..7_u64).prop_map(Action::Pass),
         1 => (0..ARRIVALS, waker()).prop_map(|(at, waker)| Action::Listen(at, waker)),
@@ -126,8 +127,8 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
                 queue.remove(turn, NO_AMOUNTS, now).map(|left| (left.was_next, id(&left.waker)));
             assert_eq!(left, reference.remove(turn));
         }
-        Action::Admit => {
-            let Some(turn) = queue.head() else { return };
+        Action::Admit(turn) => {
+            let Some(turn) = turn.or_else(|| queue.head()) else { return };
             let left = queue.grant(turn, service(3, weight(turn)), now);
             let left = left.map(|left| (left.was_next, id(&left.waker)));
             assert_eq!(left, reference.grant(turn, 3, weight(turn)));

@@ -6,14 +6,17 @@ use crate::timestamp::Timestamp;
 
 /// Claims at a key: other requests are admitted only if the claimed cost still fits after them.
 ///
-/// A key has at most two claims. A gate whose turn has come leaves one, for a short time, for the call of
+/// At most two claims of a key count. A gate whose turn has come leaves one, for a short time, for the call of
 /// its service. Claims that end without a call block others for at most 5 % of the time: beyond that,
-/// gates open without a claim. A request under several keys that waits in the queue of another key holds
-/// the second one. It binds only requests that don't go before its own, by priority and arrival.
+/// gates open without a claim. Requests under several keys that wait in the queue of another key hold claims,
+/// of which the first one counts, by priority and arrival. It binds only requests that don't go before its own.
+/// The others are kept: if a later request could claim first when it ends, requests could wait for each other's
+/// claims in a circle.
 #[derive(Debug)]
 pub(crate) struct Claims {
     gate: Option<GateClaim>,
-    request: Option<RequestClaim>,
+    /// In order of priority and arrival: the first one counts, the others follow when it ends.
+    requests: Vec<RequestClaim>,
     /// The time for which gates' claims without a call may block others, as of `at`.
     allowance: Duration,
     at: Timestamp,
@@ -73,33 +76,34 @@ impl Claims {
         has_lapsed
     }
 
-    /// Holds a claim for a request, unless one that goes before it has the claim. Returns whether another
-    /// claim ended.
+    /// Holds a claim for a request. Returns whether it counts from now on in place of another one, which may
+    /// have been its own with another cost.
     pub(crate) fn hold(&mut self, turn: Turn, cost: Option<impl FnOnce() -> Cost>) -> bool {
-        let is_held = |claim: &RequestClaim| {
-            let is_same = claim.turn == turn && claim.cost.is_some() == cost.is_some();
-            is_same || claim.turn.is_before(turn)
-        };
-        if self.request.as_ref().is_some_and(is_held) {
-            return false;
+        let (is_claimed, has_cost) = (!self.requests.is_empty(), cost.is_some());
+        let at = self.requests.partition_point(|claim| claim.turn.is_before(turn));
+        match self.requests.get(at).filter(|claim| claim.turn == turn) {
+            Some(own) if own.cost.is_some() == has_cost => return false,
+            Some(_) => self.requests[at].cost = cost.map(|cost| cost()),
+            None => self.requests.insert(at, RequestClaim { turn, cost: cost.map(|cost| cost()) }),
         }
-        let cost = cost.map(|cost| cost());
-        self.request.replace(RequestClaim { turn, cost }).is_some()
+        at == 0 && is_claimed
     }
 
-    /// Ends the claim of a request. Returns whether there was one.
+    /// Ends the claim of a request. Returns whether it counted.
     pub(crate) fn release(&mut self, turn: Turn) -> bool {
-        self.request.take_if(|claim| claim.turn == turn).is_some()
+        let counts = self.requests.first().is_some_and(|claim| claim.turn == turn);
+        self.requests.retain(|claim| claim.turn != turn);
+        counts
     }
 
-    /// Ends the claim of a request, whose cost may be another after a change of the limits. It claims
-    /// again at its next check.
-    pub(crate) fn release_any(&mut self) {
-        self.request = None;
+    /// Ends the claims of requests, whose costs may be others after a change of the limits. They claim again at
+    /// their next checks.
+    pub(crate) fn release_requests(&mut self) {
+        self.requests.clear();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.gate.is_none() && self.request.is_none()
+        self.gate.is_none() && self.requests.is_empty()
     }
 
     /// Returns whether the gate with this arrival number has a claim.
@@ -115,7 +119,7 @@ impl Claims {
     /// Returns the claims that a request with this turn has to leave; its own is none of them.
     pub(crate) fn of_others(&self, turn: Turn) -> Option<Claimed> {
         let gate = self.gate.as_ref().filter(|claim| claim.arrival != turn.arrival);
-        let request = self.request.as_ref().filter(|claim| claim.turn.is_before(turn));
+        let request = self.requests.first().filter(|claim| claim.turn.is_before(turn));
         let until = gate.map(|claim| claim.until);
         match (gate.map(|claim| &claim.cost), request.and_then(|claim| claim.cost.as_ref())) {
             (Some(gate), Some(request)) => {
@@ -140,7 +144,7 @@ impl Claims {
 
 impl Default for Claims {
     fn default() -> Self {
-        Self { gate: None, request: None, allowance: ALLOWANCE, at: Timestamp::UNIX_EPOCH }
+        Self { gate: None, requests: Vec::new(), allowance: ALLOWANCE, at: Timestamp::UNIX_EPOCH }
     }
 }
 

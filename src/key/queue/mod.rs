@@ -238,7 +238,7 @@ impl WaitQueue {
     pub(crate) fn next(&self) -> impl Iterator<Item = Waker> {
         let head = self.head();
         let request = head.filter(|head| head.is_gate()).and_then(|_| self.first_request());
-        [head, request].into_iter().flatten().filter_map(|turn| self.waker(turn).cloned())
+        head.into_iter().chain(request).filter_map(|turn| self.waker(turn).cloned())
     }
 
     /// Returns the wakers of all requests.

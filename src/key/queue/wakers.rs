@@ -11,11 +11,13 @@ pub(crate) struct Wakers {
 
 impl Wakers {
     pub(crate) fn wake(&mut self, due: impl IntoIterator<Item = Waker>) {
-        self.due.extend(due);
+        due.into_iter().for_each(|waker| self.due.push(waker));
     }
 
     pub(crate) fn drop_later(&mut self, spent: Option<Waker>) {
-        self.spent.extend(spent);
+        if let Some(waker) = spent {
+            self.spent.push(waker);
+        }
     }
 
     /// Calls all wakers. Without a lock.

@@ -24,7 +24,7 @@ impl BackendCall {
         if let Some(backend) = &request.core().backend {
             backend.end(&reservation, Ending::Released);
         }
-        queued.leave();
+        queued.leave(request);
     }
 }
 

@@ -308,7 +308,7 @@ impl Acquire {
     /// Leaves the queue, and cancels a call to the backend.
     fn give_up(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Queued(mut queued) => queued.leave(),
+            Stage::Queued(mut queued) => queued.leave(&self.request),
             Stage::Asking(call) => call.cancel(&self.request),
             Stage::New | Stage::Done => {}
         }

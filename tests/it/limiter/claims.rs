@@ -80,7 +80,8 @@ async fn check_never_free_together(seed: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn request_of_keys_never_free_together_is_admitted() {
-    for seed in 0..full_or(100_000, 200) {
+    // In the first seed, three requests waited for each other's claims.
+    for seed in std::iter::once(4_822).chain(0..full_or(100_000, 200)) {
         check_never_free_together(seed).await;
     }
 }

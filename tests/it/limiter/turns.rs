@@ -144,7 +144,8 @@ async fn requests_of_three_keys_in_crossing_orders_all_end() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_of_crossing_keys_with_flows_and_priorities_all_end() {
-    for seed in 0..full_or(100_000, 150) {
+    // In the first seed, requests waited for each other's claims.
+    for seed in std::iter::once(12_546).chain(0..full_or(100_000, 150)) {
         check_crossing(seed, true).await;
     }
 }

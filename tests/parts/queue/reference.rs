@@ -92,13 +92,15 @@ impl Reference {
         Some((was_next, waker))
     }
 
-    /// Admits the head.
+    /// Admits a waiter. Returns whether the next ones are to be woken, and its waker.
     pub(super) fn grant(&mut self, turn: Turn, unit: u64, weight: u32) -> Option<(bool, usize)> {
-        self.account(turn, unit, weight);
         let at = self.waiters.iter().position(|waiter| waiter.0 == turn)?;
+        let (head, first_request) = (self.head(), self.first_request());
+        self.account(turn, unit, weight);
         let waker = self.waiters.remove(at).1;
-        self.choose();
-        Some((true, waker))
+        self.end_turn(turn);
+        let was_next = [head, first_request].contains(&Some(turn));
+        Some((was_next || self.head() != head, waker))
     }
 
     pub(super) fn charge(&mut self, turn: Turn, unit: u64, weight: u32) {
@@ -106,6 +108,11 @@ impl Reference {
             return;
         }
         self.account(turn, unit, weight);
+        self.end_turn(turn);
+    }
+
+    /// Ends the turn of the head if it is of the flow of this waiter.
+    fn end_turn(&mut self, turn: Turn) {
         if self.head.is_some_and(|head| (head.0, head.1) == (turn.priority, turn.flow)) {
             self.choose();
         }
