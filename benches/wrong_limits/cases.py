@@ -12,6 +12,7 @@ class Case:
     burst: float = 10.0  # seconds of the rate that a bucket holds
     window: tuple | None = None  # (algorithm, seconds) instead of a bucket
     unit: str = "requests"
+    models: int = 1  # each with a limit of its own
     concurrency: int | None = None  # requests in flight instead of a rate
     others: float = 0.0  # the part that others use
     change: float | None = None  # the factor of the limit from the middle on
@@ -54,6 +55,10 @@ class Case:
 
     def gives(self, duration, is_long):
         """Returns the amount that the provider could have given in this time, in requests or tokens."""
+        return self.models * self.gives_model(duration, is_long)
+
+    def gives_model(self, duration, is_long):
+        """Returns the amount for one model."""
         if self.concurrency:
             return self.concurrency * duration / (sum(self.latency) / 2000)
         unit = TOKENS if self.unit == "tokens" else 1
@@ -93,13 +98,16 @@ class Case:
         generator = random.Random(21)
         size = lambda: round(min(8000.0, max(100.0, generator.lognormvariate(MEDIAN, 1.0))))
         for number in range(self.count(is_long)):
-            body = {"model": "gpt-4o", "messages": [{"role": "user", "content": f"Question {number}"}]}
+            model = MODELS[number % self.models]
+            body = {"model": model, "messages": [{"role": "user", "content": f"Question {number}"}]}
             yield {**body, "max_tokens": size() if self.unit == "tokens" else 50}
 
 
 # The mean tokens of a request of token cases: that of a log-normal distribution from 100 to 8,000.
 TOKENS = 1500
 MEDIAN = 6.86
+
+MODELS = ["gpt-4o", "gpt-4o-mini", "gpt-4.1"]
 
 TOLD = ("--provider", "openai", "--rpm")
 BLIND = ("--headers", "none")
@@ -134,6 +142,8 @@ UNTOLD = [
     Case("the limit falls to a quarter", burst=1, change=0.25, short=600, simulate=BLIND),
     Case("the limit rises fourfold", rate=5, burst=1, change=4.0, simulate=BLIND),
     Case("storm of 503s", storm=True, told=(*TOLD, "1200")),
+    Case("tokens of unequal requests, told twice", unit="tokens", told=("--provider", "openai", "--tpm", "3600000")),
+    Case("three models, told twice", models=3, short=2700, told=(*TOLD, "2400"), simulate=BLIND),
 ]
 
 CASES = ISSUE + UNTOLD

@@ -98,7 +98,7 @@ impl Feedback<'_> {
         }
         let version = core.next_version();
         // Of several responses at the same time only the first is taken.
-        let learned = core.quotas.write().learn(key, &limits, version);
+        let learned = core.change_quotas(|quotas| quotas.learn(key, &limits, version));
         let Some((quota, is_first)) = learned else { return };
         self.shared.replan(key, &quota);
         if quota.is_unlimited() {
@@ -311,12 +311,13 @@ impl Feedback<'_> {
     ) {
         let cost = cost.filter(|_| self.shared.core.is_learning() && !refusal.until_reset);
         let key_pace = self.key_pace(key);
+        let probes_retry_after = key_pace.pace.is_some_and(|pace| pace.probes_retry_after);
         self.refuse(key, |adapt, limits, now| {
             if let Some(Hold { before, until }) = hold {
                 adapt.move_cool_down(until, before);
             }
             match cost {
-                Some(cost) => adapt.on_refused(limits, refusal, cost, now),
+                Some(cost) => adapt.on_refused(limits, refusal, cost, probes_retry_after, now),
                 None => adapt.refuse(limits, refusal, key_pace, now),
             }
         });

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::entry::Entry;
 use super::key_reservation::{GrantedKey, KeyReservation, KeyReservations};
+use super::shared::count_as_buckets;
 use crate::backend::{Ending, Reservation};
 use crate::event::Event;
 use crate::provider::LimitReading;
@@ -174,6 +175,9 @@ impl Permit {
     /// - If a limit of the provider is lower than the key's, a warning is logged, once for as long as the
     ///   key is kept ([`prune`](super::LimiterState::prune)). [Learned](super::Feedback::learn) quotas
     ///   follow the headers; quotas that were set stay as they are.
+    /// - Learned limits whose algorithm is unknown are counted as token buckets once the headers show that they
+    ///   refill all the time: the remaining requests rise although none has left a window, or resets are in
+    ///   proportion to what is used.
     ///
     /// Once a key's readings are compared, each reservation of the key also notes the remaining amounts.
     pub fn observe(&self, readings: &[LimitReading]) {
@@ -182,8 +186,11 @@ impl Permit {
         }
         let entry = &self.first.entry;
         let round = entry.core.dirty.round();
-        let lower = entry.lock().observe(readings, self.granted_at, round);
-        for limit in lower {
+        let observed = entry.lock().observe(readings, self.granted_at, round);
+        if observed.shows_refill {
+            count_as_buckets(entry, readings);
+        }
+        for limit in observed.lower_limits {
             tracing::warn!(
                 key = entry.key.as_str(),
                 dimension = limit.dimension.as_str(),

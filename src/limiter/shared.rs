@@ -9,6 +9,7 @@ use super::key_budget::KeyBudget;
 use super::table::{KeyRef, Shard, Table};
 use crate::event::Event;
 use crate::plan::{Pattern, Plan, ResolvedQuota};
+use crate::provider::LimitReading;
 use crate::quota::Quota;
 use crate::sync::Mutex;
 
@@ -142,6 +143,22 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
             follow(&mut key, resolved, successors);
         }
     }
+}
+
+/// Counts the learned limits of a key as token buckets, after headers have shown that they are buckets. The
+/// buckets start with the amounts that remain by the last headers.
+pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
+    let core = &entry.core;
+    let Some(quota) = core.quotas.write().learn_refill(&entry.key, core.next_version()) else {
+        return;
+    };
+    let mut key = entry.lock();
+    let resolved = core.quotas.read().resolve(&entry.key);
+    follow(&mut key, resolved, &mut Successors::new(core));
+    key.restart_from(readings);
+    drop(key);
+    tracing::info!(key = entry.key.as_str(), "limits refill all the time, by response headers");
+    core.events.announce(|| Event::QuotaChanged { key: entry.key.clone(), quota });
 }
 
 /// Changes a key to its current plan. A key that is refused has none (`resolved` is `None`).

@@ -13,6 +13,8 @@ use crate::timestamp::Timestamp;
 
 #[path = "pacing/cases.rs"]
 mod cases;
+#[path = "pacing/properties.rs"]
+mod properties;
 #[path = "pacing/provider.rs"]
 mod provider;
 #[path = "pacing/random.rs"]

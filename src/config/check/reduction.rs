@@ -20,7 +20,16 @@ impl Check<'_> {
         let (second, longest) = (Duration::from_secs(1), Duration::from_secs(366 * 86_400));
         let interval = fields.recovery_interval.0;
         self.require_range(&root.key("recovery_interval"), interval, second, longest);
-        let base = if fields.enabled { Reduction::new() } else { Reduction::OFF };
+        if fields.adaptive && !fields.enabled {
+            let message = "limits are measured only with enabled: true".to_owned();
+            self.report(&root.key("adaptive"), message);
+        }
+        let base = match (fields.enabled, fields.adaptive) {
+            (true, true) => Reduction::ADAPTIVE,
+            (true, false) => Reduction::new(),
+            (false, _) => Reduction::OFF,
+        };
+        let base = base.probe_retry_after(fields.probe_retry_after);
         base.factor(factor).interval(interval).recovery_factor(recovery).spread(fields.spread.0)
     }
 }

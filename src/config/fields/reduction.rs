@@ -13,6 +13,12 @@ pub(in crate::config) struct ReductionFields {
     /// Reduces limits after a refusal. If false, the key only cools down for as long as the provider
     /// asks. Default: true.
     pub(in crate::config) enabled: bool,
+    /// Measures the provider's limits by its answers, as without this section. Reductions then apply only
+    /// to refusals that a program reports itself, and to those that other programs announce. Default: false.
+    pub(in crate::config) adaptive: bool,
+    /// Tests a Retry-After of more than 5s by one request after 2s, with measured limits: if it is accepted,
+    /// long delays of the key are ignored from then on. If false, every delay is obeyed. Default: true.
+    pub(in crate::config) probe_retry_after: bool,
     /// The factor by which a refusal multiplies a limit: above 0 and below 1. Default: 0.5.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub(in crate::config) factor: f64,
@@ -30,6 +36,8 @@ impl Default for ReductionFields {
     fn default() -> Self {
         Self {
             enabled: true,
+            adaptive: false,
+            probe_retry_after: true,
             factor: 0.5,
             recovery_interval: HumanDuration(Duration::from_secs(30)),
             recovery_factor: 1.1,

@@ -5,6 +5,7 @@
 //! the changes to report. New kinds of evidence belong here.
 
 mod headers;
+mod learned;
 #[cfg_attr(
     not(feature = "tower"),
     allow(dead_code, reason = "the layer reports a provider's answers")
@@ -18,6 +19,7 @@ mod pacing;
 mod rates;
 mod reduced;
 mod reduction;
+mod refill;
 mod trace;
 
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use rates::{drain_rates, has_rate_of, in_proportion, reduced_to};
 pub(crate) use reduced::{Reduced, Step};
 pub use reduction::Reduction;
 pub(crate) use reduction::{KeyPace, Pace, millionths};
+use refill::Refill;
 use trace::Trace;
 
 use super::limits::Limits;
@@ -47,7 +50,7 @@ use crate::timestamp::{Timestamp, nanos};
 pub(crate) struct Adapt {
     /// The end of the last cool-down. No request is admitted before.
     pub(crate) cooling_until: Timestamp,
-    /// The time of the first refusal since the provider last accepted a request.
+    /// The time of the first refusal for a limit since the provider last accepted a request.
     #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "read by the layer"))]
     refused_since: Option<Timestamp>,
     /// The time of the last request while the limits are tested.
@@ -61,6 +64,8 @@ pub(crate) struct Adapt {
     /// The dimensions of the learned limits that were reported and haven't ended.
     reported: Vec<Dimension>,
     trace: Option<Box<Trace>>,
+    /// Evidence about limits of an unknown algorithm.
+    refill: Option<Box<Refill>>,
 }
 
 /// The reaction to a refusal.
@@ -145,6 +150,9 @@ impl Adapt {
         }
         if let Some(trace) = &mut self.trace {
             trace.rebase(back);
+        }
+        if let Some(refill) = &mut self.refill {
+            refill.rebase(back);
         }
     }
 }

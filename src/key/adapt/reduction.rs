@@ -25,6 +25,7 @@ pub struct Reduction {
     spread: Duration,
     is_on: bool,
     is_adaptive: bool,
+    probes_retry_after: bool,
 }
 
 impl Reduction {
@@ -48,6 +49,7 @@ impl Reduction {
             spread: Duration::from_millis(500),
             is_on: true,
             is_adaptive: false,
+            probes_retry_after: true,
         }
     }
 
@@ -79,12 +81,24 @@ impl Reduction {
         Self { spread, ..self }
     }
 
+    /// Sets whether one request is sent 2 seconds after a refusal whose `Retry-After` is longer than 5
+    /// seconds, to test it. Default: `true`, since some providers always state a minute. If the request is
+    /// accepted, long delays of the key are ignored from then on, otherwise they are obeyed. With `false` no
+    /// request is sent before the delay is over.
+    ///
+    /// Only [`ADAPTIVE`](Self::ADAPTIVE) sends it; other reductions obey all delays.
+    #[must_use]
+    pub const fn probe_retry_after(self, probes_retry_after: bool) -> Self {
+        Self { probes_retry_after, ..self }
+    }
+
     pub(crate) fn pace(self) -> Result<Option<Pace>, BuildError> {
         let wrong = |name, value, range| BuildError::OutOfRange { name, value, range };
         let within = |value: f64, least: u32, most: u32| {
             millionths(value).filter(|parts| (least..=most).contains(parts))
         };
-        let Self { factor, interval, recovery_factor, spread, is_on, is_adaptive } = self;
+        let Self { factor, interval, recovery_factor, spread, .. } = self;
+        let Self { is_on, is_adaptive, probes_retry_after, .. } = self;
         let factor = within(factor, 1, ONE - 1)
             .ok_or_else(|| wrong("reduction factor", factor.to_string(), "above 0 and below 1"))?;
         let recovery = within(recovery_factor, 1_010_000, 1_000 * ONE).ok_or_else(|| {
@@ -93,7 +107,7 @@ impl Reduction {
         if interval < Duration::from_secs(1) {
             return Err(wrong("recovery interval", format!("{interval:?}"), "of at least 1s"));
         }
-        let pace = Pace { factor, interval, recovery, spread, is_adaptive };
+        let pace = Pace { factor, interval, recovery, spread, is_adaptive, probes_retry_after };
         Ok(is_on.then_some(pace))
     }
 }
@@ -113,6 +127,9 @@ pub(crate) struct Pace {
     pub(crate) spread: Duration,
     /// `true` if the limiter measures the provider's limits.
     pub(crate) is_adaptive: bool,
+    /// `true` if a request tests a long `Retry-After`.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "read by the layer"))]
+    pub(crate) probes_retry_after: bool,
 }
 
 /// The pace of a limiter, with its part of the spread for one key.

@@ -35,6 +35,8 @@ pub(crate) struct Journal {
     cooling: Option<Timestamp>,
     /// The limits that were learned, if they have changed.
     learned: Option<Vec<LearnedLimit>>,
+    /// The limits that were learned at the last collection that reported some.
+    collected: Vec<LearnedLimit>,
     reset_at: Option<Timestamp>,
     listing: Listing,
 }
@@ -68,6 +70,7 @@ impl Journal {
             by_others: Vec::new(),
             cooling: None,
             learned: None,
+            collected: Vec::new(),
             reset_at: None,
             listing: if is_held { Listing::Due } else { Listing::No },
         }
@@ -168,6 +171,20 @@ impl Journal {
     pub(crate) fn learned(&mut self, learned: Vec<LearnedLimit>) {
         self.learned = Some(learned);
         self.mark_changed();
+    }
+
+    /// Records the present amounts of the limits that were learned, before a collection, if they have changed
+    /// noticeably since the last one.
+    pub(crate) fn learned_now(&mut self, learned: Vec<LearnedLimit>) {
+        let is_same = |(now, then): (&LearnedLimit, &LearnedLimit)| {
+            let change = (now.amount - then.amount).abs();
+            now.dimension == then.dimension && change <= UNREPORTED_CHANGE * then.amount
+        };
+        let is_known = learned.len() == self.collected.len()
+            && learned.iter().zip(&self.collected).all(is_same);
+        if self.learned.is_some() || !is_known {
+            self.learned = Some(learned);
+        }
     }
 
     /// Records a reset of the key. It also drops changes that aren't collected yet.
@@ -303,6 +320,9 @@ impl Journal {
         self.drop_blank();
         (changes.cooling_until, changes.reset_at) = (self.cooling.take(), self.reset_at.take());
         changes.learned = self.learned.take();
+        if let Some(learned) = &changes.learned {
+            self.collected.clone_from(learned);
+        }
         let has_changes = changes.cooling_until.is_some()
             || changes.learned.is_some()
             || changes.reset_at.is_some()
@@ -356,6 +376,9 @@ impl UsageByOthers {
         self.round.saturating_add(2) >= round
     }
 }
+
+/// The part of a learned limit by which it changes before a store is told.
+const UNREPORTED_CHANGE: f64 = 0.01;
 
 #[cfg(test)]
 #[path = "../../../tests/parts/journal.rs"]

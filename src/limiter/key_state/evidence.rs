@@ -10,6 +10,15 @@ use crate::provider::LimitReading;
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
+/// The result of a comparison with the headers of a response.
+#[derive(Debug)]
+pub(in crate::limiter) struct Observed {
+    /// The provider's limits that are lower than the key's.
+    pub(in crate::limiter) lower_limits: Vec<LowerLimit>,
+    /// `true` once the headers have shown that limits of an unknown algorithm are buckets.
+    pub(in crate::limiter) shows_refill: bool,
+}
+
 /// Evidence of the provider's limits: cool-downs, reductions and response headers.
 impl KeyState {
     /// Takes the recovery steps that are due. Returns whether that ended the reduction.
@@ -182,16 +191,30 @@ impl KeyState {
         readings: &[LimitReading],
         granted_at: Timestamp,
         round: u64,
-    ) -> Vec<LowerLimit> {
+    ) -> Observed {
         let now = self.now();
         let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
-        let (by_others, lower) = extra.adapt.observe(limits, readings, granted_at, now);
+        let (by_others, lower_limits) = extra.adapt.observe(limits, readings, granted_at, now);
         if let Some(journal) = &mut extra.journal {
             for (rule, amount) in by_others {
                 journal.used_by_others(rule, amount, round);
             }
         }
-        lower
+        let shows_refill =
+            limits.plan.assumes_windows && extra.adapt.shows_refill(readings, granted_at, now);
+        Observed { lower_limits, shows_refill }
+    }
+
+    /// Replaces the usage by that in the headers of a response.
+    pub(in crate::limiter) fn restart_from(&mut self, readings: &[LimitReading]) {
+        for (rule, bucket) in self.limits.iter_mut() {
+            let is_stated = |reading: &LimitReading| is_stated_by(rule, reading);
+            if readings.iter().any(is_stated) {
+                *bucket = bucket.cleared(rule);
+            }
+        }
+        self.charge_past(readings);
+        self.notify_change();
     }
 
     /// Charges the usage that the headers of a response state.
@@ -201,10 +224,8 @@ impl KeyState {
             let (Some(limit), Some(remaining)) = (reading.limit, reading.remaining) else {
                 continue;
             };
-            let is_of = |rule: &Rule| {
-                *rule.dimension() == reading.dimension && rule.limit().window() == reading.window
-            };
-            for (rule, bucket) in self.limits.iter_mut().filter(|(rule, _)| is_of(rule)) {
+            let stated = self.limits.iter_mut().filter(|(rule, _)| is_stated_by(rule, reading));
+            for (rule, bucket) in stated {
                 bucket.charge_past(rule, limit.saturating_sub(remaining), now);
             }
         }
@@ -225,4 +246,12 @@ impl KeyState {
     pub(in crate::limiter) fn capacity(&self) -> u64 {
         adapt::capacity(&self.limits)
     }
+}
+
+/// Returns whether a reading states the limit of a rule, and what remains of it.
+fn is_stated_by(rule: &Rule, reading: &LimitReading) -> bool {
+    *rule.dimension() == reading.dimension
+        && rule.limit().window() == reading.window
+        && reading.limit.is_some()
+        && reading.remaining.is_some()
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::KeyState;
+use super::{ExtraState, KeyState};
 use crate::key::changes::KeyChanges;
 use crate::key::journal::Journal;
 use crate::key::snapshot::KeySnapshot;
@@ -18,9 +18,15 @@ impl KeyState {
 
     /// Returns the changes since the last collection, if there are any.
     pub(in crate::limiter) fn collect(&mut self, key: &Key) -> Option<KeyChanges> {
-        let is_retired = self.is_retired();
+        let (now, is_retired) = (self.now(), self.is_retired());
         let Self { limits, extra, .. } = self;
-        extra.as_mut()?.journal.as_mut()?.collect(key, limits, is_retired)
+        let ExtraState { adapt, journal, .. } = extra.as_deref_mut()?;
+        let journal = journal.as_mut()?;
+        if adapt.has_reported() {
+            // Rates grow between the refusals that are recorded.
+            journal.learned_now(adapt.learned(now));
+        }
+        journal.collect(key, limits, is_retired)
     }
 
     /// Applies changes by other limiters of the same store. Changes of buckets are applied only if the

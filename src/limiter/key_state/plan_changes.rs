@@ -20,14 +20,15 @@ impl KeyState {
     /// Changes to another plan and ends a reduction.
     pub(in crate::limiter) fn follow(&mut self, plan: Arc<Plan>) {
         let now = self.now();
-        self.is_confirmed = false;
+        let has_same_rates = plan.has_rates_of(self.full_plan());
+        self.is_confirmed &= has_same_rates;
         let Self { limits, extra, .. } = self;
         let Some(extra) = extra else {
             *limits = limits.carried(plan, now);
             return;
         };
         extra.adapt.take_reduction();
-        extra.claims.release_any();
+        extra.claims.release_requests();
         if let Some(journal) = &mut extra.journal {
             journal.follow(limits, &plan, now);
         }
@@ -36,7 +37,9 @@ impl KeyState {
             journal.hold_for_others(limits);
         }
         extra.adapt.restart_trace(limits, now);
-        extra.adapt.restart_learning(limits, now);
+        if !has_same_rates {
+            extra.adapt.restart_learning(limits, now);
+        }
     }
 
     /// Marks the key as known or unknown. `removed_at` is the last arrival number of the requests that

@@ -99,10 +99,10 @@ async fn configured_limits_ignore_headers() {
 async fn built_in_quota_is_replaced_by_headers() {
     // Built in: 500 requests and 200,000 tokens a minute.
     let limiter = builder().provider(OPENAI).build().unwrap();
-    assert_eq!(send_one_without_headers(&limiter, "gpt-4o-mini").await, [499, 200_000 - 57]);
-    assert_eq!(send_one(&limiter, "gpt-4o-mini").await, [498, 30_000 - 2 * 57]);
-    assert_eq!(send_one(&limiter, "gpt-4o-mini").await, [481, 28_001], "the lower remainder");
-    assert_eq!(limiter.quotas().of("gpt-4o-mini").limits()[1].amount(), 30_000);
+    assert_eq!(send_one_without_headers(&limiter, "gpt-5-nano").await, [499, 200_000 - 57]);
+    assert_eq!(send_one(&limiter, "gpt-5-nano").await, [498, 30_000 - 2 * 57]);
+    assert_eq!(send_one(&limiter, "gpt-5-nano").await, [481, 28_001], "the lower remainder");
+    assert_eq!(limiter.quotas().of("gpt-5-nano").limits()[1].amount(), 30_000);
     let layer = RateLimitLayer::new(limiter.clone());
     let mut silent = client_returning(&layer, || Frames::from(USAGE).into_response());
     drop(send(&mut silent, chat("gpt-4o")).await);

@@ -1,15 +1,21 @@
 //! Jobs through the whole limiter, against providers whose limits aren't what the limiter was told.
 
+mod algorithms;
+mod meter;
 mod provider;
 #[cfg(feature = "metrics")]
 mod reports;
+mod retries;
+mod work;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::Request;
-use provider::{Headers, Provider, RetryAfter, Settings};
+use parking_lot::Mutex;
+use provider::{Headers, Ledger, Provider, RetryAfter, Settings};
 use tollgate::limiter::{Clock, Limiter, TokioClock};
 use tollgate::middleware::{Http, RetryService};
 use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
@@ -18,6 +24,9 @@ use tower::{Layer, ServiceExt};
 
 type Layered = RetryService<Provider, Http, Http>;
 
+/// A client with a limiter, and the record of its provider.
+type Client = (Layered, Arc<Mutex<Ledger>>);
+
 /// The result of a job.
 #[derive(Debug)]
 struct Outcome {
@@ -25,6 +34,53 @@ struct Outcome {
     refused: u64,
     /// The accepted part of what the provider could accept.
     used: f64,
+}
+
+/// Requests that are sent at once, in one part or several.
+struct Job {
+    parts: Vec<Vec<Request<Bytes>>>,
+    /// The time between the answers of a part and the requests of the next one.
+    pause: Duration,
+}
+
+impl Job {
+    fn new(parts: Vec<Vec<Request<Bytes>>>, pause: Duration) -> Self {
+        Self { parts, pause }
+    }
+
+    /// Returns a job of one part.
+    fn plain(requests: usize) -> Self {
+        Self::new(vec![Self::equal(requests)], Duration::ZERO)
+    }
+
+    fn equal(requests: usize) -> Vec<Request<Bytes>> {
+        (0..requests).map(|_| chat("m")).collect()
+    }
+
+    fn requests(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// Sends the requests. A provider's limits are unused again after each pause.
+    async fn run(self, (service, ledger): Client, settings: Settings) -> Outcome {
+        let (mut answered, mut most) = (0, 0.0);
+        for part in self.parts {
+            let taken = ledger.lock().taken;
+            let (clock, begin) = started();
+            let mut answers: FuturesUnordered<_> =
+                part.into_iter().map(|request| service.clone().oneshot(request)).collect();
+            while let Some(answer) = answers.next().await {
+                answered += u64::from(answer.unwrap().status().is_success());
+            }
+            let seconds = (clock.now() - begin).as_secs_f64();
+            let taken = ledger.lock().taken - taken;
+            let refilled = settings.rate * (1.0 - settings.others) * seconds;
+            most += settings.most(seconds).min(taken.max(refilled));
+            tokio::time::sleep(self.pause).await;
+        }
+        let ledger = ledger.lock();
+        Outcome { answered, refused: ledger.refused, used: ledger.taken / most }
+    }
 }
 
 /// Returns a request to a model.
@@ -40,6 +96,12 @@ fn started() -> (TokioClock, Timestamp) {
     (clock, begin)
 }
 
+/// Returns a client of a new provider.
+fn client(limiter: &Limiter, settings: Settings) -> Client {
+    let (provider, ledger) = provider::start(settings);
+    (RateLimitLayer::new(limiter.clone()).retry(8).layer(provider), ledger)
+}
+
 /// Sends 900 requests at once to a provider, through a layer with this quota.
 async fn run(settings: Settings, quota: Option<Quota>) -> Outcome {
     run_as(OPENAI, settings, quota).await
@@ -49,20 +111,7 @@ async fn run_as(profile: Profile, settings: Settings, quota: Option<Quota>) -> O
     let builder = Limiter::builder().clock(TokioClock::new()).provider(profile);
     let builder = quota.into_iter().fold(builder, |builder, quota| builder.quota("m", quota));
     let limiter = builder.build().unwrap();
-    let (provider, ledger) = provider::start(settings);
-    let service = RateLimitLayer::new(limiter).retry(8).layer(provider);
-    let (clock, begin) = started();
-    let mut answers: FuturesUnordered<_> =
-        (0..900).map(|_| service.clone().oneshot(chat("m"))).collect();
-    let mut answered = 0;
-    while let Some(answer) = answers.next().await {
-        answered += u64::from(answer.unwrap().status().is_success());
-    }
-    let seconds = (clock.now() - begin).as_secs_f64();
-    let ledger = ledger.lock();
-    let rate = settings.rate * (1.0 - settings.others);
-    let most = (settings.rate * settings.burst + rate * seconds).min(900.0_f64.max(rate * seconds));
-    Outcome { answered, refused: ledger.refused, used: ledger.accepted as f64 / most }
+    Job::plain(900).run(client(&limiter, settings), settings).await
 }
 
 /// Asserts that a job answers all requests, uses the limit, and is refused seldom.
@@ -120,18 +169,18 @@ async fn limit_beside_others_is_used() {
     assert_job("others use half", shared, rpm(1_200)).await;
 }
 
-/// Sends requests for a time through each of these services, 64 at a time. Returns the number of answers
+/// Sends requests of a model for a time through each of these services, 64 at a time. Returns the number of answers
 /// of each.
-async fn send_for(services: Vec<Layered>, time: Duration) -> Vec<u64> {
+async fn send_for(services: Vec<(Layered, &str)>, time: Duration) -> Vec<u64> {
     let (clock, begin) = started();
     let end = begin + time;
-    let workers = services.iter().enumerate().flat_map(|(at, service)| {
+    let workers = services.iter().enumerate().flat_map(|(at, (service, model))| {
         (0..64).map(move |_| {
             let (service, clock) = (service.clone(), clock);
             async move {
                 let mut answered = 0;
                 while clock.now() < end {
-                    let answer = service.clone().oneshot(chat("gpt-4o-mini"));
+                    let answer = service.clone().oneshot(chat(model));
                     let answer = tokio::time::timeout(end - clock.now(), answer).await;
                     answered += u64::from(answer.is_ok_and(|a| a.unwrap().status().is_success()));
                 }
@@ -152,7 +201,7 @@ async fn built_in_quota_below_the_accounts_is_exceeded() {
     let (provider, ledger) = provider::start(settings);
     let limiter = Limiter::builder().clock(TokioClock::new()).provider(OPENAI).build().unwrap();
     let service = RateLimitLayer::new(limiter).retry(8).layer(provider);
-    send_for(vec![service], Duration::from_secs(300)).await;
+    send_for(vec![(service, "gpt-4o-mini")], Duration::from_secs(300)).await;
     let ledger = ledger.lock();
     let used = ledger.accepted as f64 / (33.0 * 300.0);
     assert!(used >= 0.75 && ledger.refused <= ledger.accepted / 33, "{used} {ledger:?}");
@@ -164,7 +213,7 @@ async fn two_programs_share_an_account() {
     let program = || {
         let builder = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
         let limiter = builder.quota("gpt-4o-mini", Quota::new().rpm(1_200)).build().unwrap();
-        RateLimitLayer::new(limiter).retry(8).layer(provider.clone())
+        (RateLimitLayer::new(limiter).retry(8).layer(provider.clone()), "gpt-4o-mini")
     };
     let answered = send_for(vec![program(), program()], Duration::from_secs(300)).await;
     let ledger = ledger.lock();

@@ -270,6 +270,24 @@ async fn learned_limits_are_changes_for_a_store() {
     assert_eq!(limiter.state().collect_changes()[0].learned, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn growth_since_refusal_is_a_change_for_a_store() {
+    let limiter = limiter(1_200);
+    limiter.state().track();
+    let service = provider(&limiter, NAMED);
+    for _ in 0..REFUSED {
+        service.clone().oneshot(request()).await.unwrap();
+    }
+    let collect = || limiter.state().collect_changes().remove(0).learned;
+    let measured = collect().unwrap()[0].amount;
+    futures_util::future::join_all((0..60).map(|_| service.clone().oneshot(request()))).await;
+    let grown = collect().unwrap();
+    assert_eq!(grown, limiter.stats("m").learned);
+    assert!(grown[0].amount > measured, "{grown:?} {measured}");
+    service.clone().oneshot(request()).await.unwrap();
+    assert_eq!(collect(), None, "nearly the same");
+}
+
 #[test]
 fn learned_limit_is_displayed_with_three_digits() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_secs(10_000);

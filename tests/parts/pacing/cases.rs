@@ -1,20 +1,21 @@
 //! Fixed cases: the use of a limit and the number of refusals that are allowed in each.
 
-use super::provider::{WindowKind, bucket, loaded, window};
+use super::provider::{Load, WindowKind, bucket, loaded, window};
 use super::scenario::{Outcome, RetryAfter, Scenario};
 use super::simulation::run;
 use crate::quota::Dimension;
+use tollgate_testing::full::full_or;
 
 const REQUESTS: Dimension = Dimension::Requests;
 const TOKENS: Dimension = Dimension::Tokens;
 
 /// A scenario, and the least use and the most refusals that are allowed in it.
-struct Case {
-    name: String,
-    scenario: Scenario,
-    least: f64,
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) scenario: Scenario,
+    pub(super) least: f64,
     /// The refusals that are always allowed, and the part of the accepted requests.
-    refusals: (u64, f64),
+    pub(super) refusals: (u64, f64),
 }
 
 impl Case {
@@ -26,13 +27,13 @@ impl Case {
         Self { least, ..self }
     }
 
-    fn is_met(&self, outcome: &Outcome) -> bool {
+    pub(super) fn is_met(&self, outcome: &Outcome) -> bool {
         let allowed = (self.refusals.0 as f64).max(self.refusals.1 * outcome.accepted as f64);
         outcome.used >= self.least && outcome.refusals as f64 <= allowed
     }
 }
 
-fn requests(rate: f64, burst: f64) -> Scenario {
+pub(super) fn requests(rate: f64, burst: f64) -> Scenario {
     Scenario { limits: vec![(REQUESTS, bucket(rate, burst, 0.0))], ..Scenario::new() }
 }
 
@@ -133,10 +134,9 @@ fn other_limits() -> Vec<Case> {
 fn changes() -> Vec<Case> {
     let mut cases = Vec::new();
     for burst in [1.0, 10.0] {
-        let rises = loaded(5.0, burst, 0.0, |at| if at < 150.0 { 1.0 } else { 4.0 });
-        let falls = loaded(20.0, burst, 0.0, |at| if at < 150.0 { 1.0 } else { 0.25 });
-        let others =
-            loaded(20.0, burst, 0.0, |at| if (at / 20.0) as u64 % 2 == 1 { 0.25 } else { 1.0 });
+        let rises = loaded(5.0, burst, 0.0, Load { seconds: 150.0, factors: [1.0, 4.0] });
+        let falls = loaded(20.0, burst, 0.0, Load { seconds: 150.0, factors: [1.0, 0.25] });
+        let others = loaded(20.0, burst, 0.0, Load { seconds: 20.0, factors: [1.0, 0.25] });
         let with = |limit| Scenario { limits: vec![(REQUESTS, limit)], ..Scenario::new() };
         cases.push(Case::new(format!("limit x4 in the middle, burst {burst} s"), with(rises)));
         cases.push(Case::new(format!("limit x0.25 in the middle, burst {burst} s"), with(falls)));
@@ -165,8 +165,9 @@ fn short() -> Vec<Case> {
     };
     let absent = |scenario| Scenario { retry_after: RetryAfter::Absent, ..scenario };
     let configured = |rate, scenario| Scenario { configured: told(rate), ..scenario };
+    let half = Load { factors: [0.5; 2], ..Load::NONE };
     let half =
-        Scenario { limits: vec![(REQUESTS, loaded(20.0, 1.0, 0.0, |_| 0.5))], ..Scenario::new() };
+        Scenario { limits: vec![(REQUESTS, loaded(20.0, 1.0, 0.0, half))], ..Scenario::new() };
     [
         ("1200 RPM enforced as 20/s", configured(20.0, requests(20.0, 0.05))),
         ("the same, burst 1 s", configured(20.0, requests(20.0, 1.0))),
@@ -182,16 +183,15 @@ fn short() -> Vec<Case> {
     .collect()
 }
 
-fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case> {
     [unknown(), configured(), other_limits(), changes(), short()].into_iter().flatten().collect()
 }
 
 /// Cases that miss their targets, and the reason.
-const MISSED: [&str; 7] = [
-    // A fifth of these runs is the time in which the rate is found from 10/s.
+const MISSED: [&str; 6] = [
+    // The slow start ends at its first burst, after 100 requests: the rate is found from 28/s in 20 s of 90.
     "told nothing, 500/s, burst 0.2 s",
-    "told nothing, 500/s, burst 1 s",
-    // 40 requests are under way before the first of their refusals arrives.
+    // The start reaches four times the rate before the burst is used, and two seconds of it are under way then.
     "told nothing, 20/s, 429s take 2 s",
     // The rate is found again from a quarter, in the seconds after each change.
     "limit x4 in the middle, burst 10 s",
@@ -223,12 +223,18 @@ fn short_jobs_are_answered_in_full() {
     }
 }
 
+/// Two programs without a bus use the account in full, and nine times of ten each has a third of it at least.
 #[test]
 fn two_processes_share_one_account() {
-    for seed in 1..=4 {
+    let seeds = full_or(200, 60);
+    let mut unequal = Vec::new();
+    for seed in 1..=seeds {
         let scenario = Scenario { processes: 2, seed, ..requests(20.0, 10.0) };
         let outcome = run(&scenario);
         assert!(outcome.used >= 0.9, "{outcome:?}");
-        assert!(outcome.shares.iter().all(|share| *share >= 0.25), "{outcome:?}");
+        if outcome.shares.iter().any(|share| *share < 1.0 / 3.0) {
+            unequal.push((seed, outcome.shares));
+        }
     }
+    assert!(unequal.len() * 10 <= seeds as usize, "{} of {seeds}: {unequal:?}", unequal.len());
 }

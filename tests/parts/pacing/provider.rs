@@ -2,8 +2,21 @@
 
 use std::collections::VecDeque;
 
-/// The load on a limit over time: the part of it that is left for us.
-pub(super) type Load = fn(f64) -> f64;
+/// The factor of a limit over time: two values in turns of equal length, for a change or for others who come
+/// and go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) seconds: f64,
+    pub(super) factors: [f64; 2],
+}
+
+impl Load {
+    pub(super) const NONE: Self = Self { seconds: f64::INFINITY, factors: [1.0; 2] };
+
+    fn at(&self, time: f64) -> f64 {
+        self.factors[(time / self.seconds) as usize % 2]
+    }
+}
 
 /// A limit that a provider enforces.
 #[derive(Debug, Clone)]
@@ -57,11 +70,19 @@ impl ProviderLimit {
         }
     }
 
+    /// Returns the amount that the limit allows per second in the long run before a time.
+    pub(super) fn mean_rate(&self, until: f64) -> f64 {
+        match self {
+            Self::Bucket(bucket) => (self.allows(until) - bucket.capacity) / until,
+            Self::Window(window) => window.amount / window.length,
+        }
+    }
+
     /// Returns the amount that the limit allows until a time.
     pub(super) fn allows(&self, until: f64) -> f64 {
         match self {
             Self::Bucket(bucket) => {
-                let part = |i: u32| (bucket.load)(until * (f64::from(i) + 0.5) / 2000.0);
+                let part = |i: u32| bucket.load.at(until * (f64::from(i) + 0.5) / 2000.0);
                 bucket.capacity + bucket.rate * (0..2000).map(part).sum::<f64>() * until / 2000.0
             }
             Self::Window(window) => {
@@ -75,7 +96,7 @@ impl ProviderLimit {
 
 /// Returns a bucket of a rate per second and a burst in seconds of it, of at least `least`.
 pub(super) fn bucket(rate: f64, burst: f64, least: f64) -> ProviderLimit {
-    loaded(rate, burst, least, |_| 1.0)
+    loaded(rate, burst, least, Load::NONE)
 }
 
 pub(super) fn loaded(rate: f64, burst: f64, least: f64, load: Load) -> ProviderLimit {
@@ -92,7 +113,7 @@ pub(super) fn window(amount: f64, kind: WindowKind) -> ProviderLimit {
 
 impl Bucket {
     fn wait(&mut self, at: f64, amount: f64) -> f64 {
-        let load = (self.load)(at);
+        let load = self.load.at(at);
         let rate = self.rate * load;
         let capacity = self.capacity * load.max(1.0);
         self.level = capacity.min(self.level + (at - self.at).max(0.0) * rate);

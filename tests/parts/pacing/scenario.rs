@@ -37,6 +37,8 @@ pub(super) struct Scenario {
     pub(super) arrivals: Vec<(f64, u32)>,
     /// The time in which the provider answers 529.
     pub(super) storm: (f64, f64),
+    /// Seconds after which the outcome's figures of the steady state begin.
+    pub(super) warm_up: f64,
     /// The error of estimated tokens, and the factor by which they are wrong.
     pub(super) error: f64,
     pub(super) bias: f64,
@@ -57,11 +59,21 @@ pub(super) struct Outcome {
     pub(super) events: u64,
     /// The share of each process in the accepted requests.
     pub(super) shares: Vec<f64>,
+    /// The same after the warm-up: what was used of the mean rate, and what was refused.
+    pub(super) steady: Steady,
     pub(super) overloads: u64,
     /// Requests without an answer at the end.
     pub(super) unanswered: u64,
     /// Seconds until the last answer.
     pub(super) end: f64,
+}
+
+/// The figures of the steady state.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Steady {
+    pub(super) used: f64,
+    pub(super) refusals: u64,
+    pub(super) events: u64,
 }
 
 impl Scenario {
@@ -80,6 +92,7 @@ impl Scenario {
             stagger: 10.0,
             arrivals: Vec::new(),
             storm: (0.0, 0.0),
+            warm_up: 0.0,
             error: 0.0,
             bias: 1.0,
             seed: 1,

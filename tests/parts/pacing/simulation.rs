@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::{ConfiguredRate, Controller, Refusal};
 use super::provider::ProviderLimit;
 use super::random::Random;
-use super::scenario::{Outcome, Scenario};
+use super::scenario::{Outcome, Scenario, Steady};
 use crate::engine::Wait;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -89,6 +89,8 @@ struct Run<'a> {
     clients: Vec<Client>,
     busy: u32,
     done: Vec<f64>,
+    /// The refusals, events and used amounts at the end of the warm-up.
+    warm: Option<(u64, u64, Vec<f64>)>,
     outcome: Outcome,
 }
 
@@ -112,6 +114,7 @@ impl<'a> Run<'a> {
             clients: (0..scenario.processes).map(client).collect(),
             busy: 0,
             done: vec![0.0; scenario.limits.len()],
+            warm: None,
             outcome: Outcome::default(),
         }
     }
@@ -128,6 +131,9 @@ impl<'a> Run<'a> {
         while let Some(Reverse(event)) = self.events.pop() {
             if event.at > self.scenario.seconds {
                 break;
+            }
+            if self.warm.is_none() && event.at >= self.scenario.warm_up {
+                self.warm = Some((self.outcome.refusals, self.events_of_all(), self.done.clone()));
             }
             self.handle(event);
         }
@@ -282,6 +288,32 @@ impl<'a> Run<'a> {
         self.events.push(Reverse(Event { at, number: self.number, client, what }));
     }
 
+    fn events_of_all(&self) -> u64 {
+        self.clients.iter().map(|client| client.controller.events()).sum()
+    }
+
+    /// Returns the figures after the warm-up.
+    fn steady(&self) -> Steady {
+        let Some((refusals, events, done)) = &self.warm else { return Steady::default() };
+        let scenario = self.scenario;
+        let seconds = scenario.seconds - scenario.warm_up;
+        let rate = |limit: &ProviderLimit| {
+            let of_all = limit.mean_rate(scenario.seconds) * scenario.seconds;
+            let before = limit.mean_rate(scenario.warm_up.max(1e-9)) * scenario.warm_up;
+            (of_all - before) / seconds
+        };
+        let used = self
+            .limits
+            .iter()
+            .zip(self.done.iter().zip(done))
+            .map(|((_, limit), (all, before))| (all - before) / (rate(limit) * seconds));
+        Steady {
+            used: used.fold(0.0, f64::max),
+            refusals: self.outcome.refusals - refusals,
+            events: self.events_of_all() - events,
+        }
+    }
+
     fn finish(self) -> Outcome {
         let scenario = self.scenario;
         let end = if scenario.arrivals.is_empty() { scenario.seconds } else { self.outcome.end };
@@ -303,9 +335,10 @@ impl<'a> Run<'a> {
                 + u64::from(client.in_flight)
         };
         Outcome {
+            steady: self.steady(),
             used: used.chain(in_flight).fold(0.0, f64::max),
             accepted: total,
-            events: self.clients.iter().map(|client| client.controller.events()).sum(),
+            events: self.events_of_all(),
             shares: accepted.iter().map(|own| *own as f64 / total.max(1) as f64).collect(),
             unanswered: self.clients.iter().map(queued).sum(),
             ..self.outcome

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::pace::Pace;
+use super::pause::Closure;
 use super::send_log::SentRequest;
 use super::units::{MIN_AMOUNT, seconds_between};
 use crate::quota::Dimension;
@@ -28,6 +29,10 @@ pub(super) struct Column {
     pub(super) sent: f64,
     /// The charges of refused requests since `start`.
     refused: f64,
+    /// All charges of refused requests.
+    all_refused: f64,
+    /// The end of the last long closure, or the first request.
+    opened: Option<Opened>,
     /// The first refusal of the last event that measured this dimension.
     start: Option<Start>,
     pub(super) pace: Option<Pace>,
@@ -48,6 +53,13 @@ struct Start {
 }
 
 #[derive(Debug, Clone, Copy)]
+struct Opened {
+    at: Timestamp,
+    /// The charges accepted until then.
+    accepted: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
 struct Trial {
     at: Timestamp,
     before: f64,
@@ -60,8 +72,8 @@ pub(super) struct Event<'a> {
     pub(super) now: Timestamp,
     /// Seconds of the pause, at most 2.
     pub(super) pause: f64,
-    /// Seconds of the provider's window, if it counts in windows.
-    pub(super) period: Option<f64>,
+    /// Seconds from sending a request to its refusal.
+    pub(super) delay: f64,
     /// The time of the first request.
     pub(super) first: Timestamp,
     pub(super) is_slow_start: bool,
@@ -78,6 +90,8 @@ impl Column {
             configured,
             sent: 0.0,
             refused: 0.0,
+            all_refused: 0.0,
+            opened: None,
             start: None,
             pace: None,
             refused_size: (1.0, 0),
@@ -96,6 +110,7 @@ impl Column {
 
     /// Counts a request that is sent now.
     pub(super) fn send(&mut self, cost: f64, number: u64, now: Timestamp) {
+        self.opened.get_or_insert(Opened { at: now, accepted: 0.0 });
         self.sent += cost;
         if let Some(pace) = &mut self.pace {
             pace.take(cost, now);
@@ -112,6 +127,7 @@ impl Column {
 
     /// Takes a refused request off the sums: it used nothing of the limit.
     pub(super) fn exclude(&mut self, cost: f64, number: u64) {
+        self.all_refused += cost;
         if self.start.as_ref().is_some_and(|start| number > start.number) {
             self.refused += cost;
         }
@@ -120,19 +136,32 @@ impl Column {
     /// Takes the refused request of an event that doesn't measure this dimension off the sums.
     pub(super) fn exclude_event(&mut self, cost: f64) {
         self.refused += cost;
+        self.all_refused += cost;
     }
 
-    /// Lengthens the cycle if the events of this dimension cost many refusals.
-    pub(super) fn refused_again(&mut self, flight: u32, requests: f64) {
-        let Some(pace) = &mut self.pace else { return };
-        let interval = match flight {
-            _ if pace.error < 0.2 => 50.0,
-            11.. => 15.0,
-            _ => return,
-        };
-        let mean = self.sent / requests.max(1.0);
-        pace.cycle =
-            pace.cycle.max((interval * f64::from(flight) * mean / pace.rate()).min(LONGEST_CYCLE));
+    /// Measures the rate after a closure that is so long that the provider counts in windows: from what it
+    /// has accepted since it was open again the last time.
+    pub(super) fn open_again(&mut self, closure: &Closure, number: u64, now: Timestamp) {
+        let Some(opened) = self.opened.filter(|_| self.is_window(closure)) else { return };
+        let accepted = self.sent - self.all_refused;
+        self.opened = Some(Opened { at: closure.until, accepted });
+        let got = accepted - opened.accepted;
+        let interval = seconds_between(opened.at, closure.until) - closure.uncertain / 2.0;
+        let interval = interval.max(LONG_CLOSURE / 2.0);
+        let Some(mut pace) = self.pace.take_if(|_| got > 0.0) else { return };
+        pace.set_rate(got / interval);
+        pace.error = (closure.uncertain / interval).clamp(WINDOW_ERROR, 1.0);
+        pace.cycle = interval / 2.0;
+        pace.begin_cycle();
+        self.start_at(pace, number, now);
+    }
+
+    /// Returns whether a closure that followed an event of this dimension is longer than a bucket explains.
+    fn is_window(&self, closure: &Closure) -> bool {
+        let (Some(pace), Some(start)) = (&self.pace, &self.start) else { return false };
+        let explained = BUCKET_COSTS * start.cost / pace.rate();
+        let seconds = seconds_between(closure.since, closure.until);
+        self.last_event >= closure.since && seconds >= explained.max(LONG_CLOSURE)
     }
 
     /// Measures the rate from the refusals of two events.
@@ -147,14 +176,7 @@ impl Column {
                 let got = (before - start.before - self.refused).max(0.0);
                 let speed = pace.speed();
                 let measured = got.max(cost / 2.0) / (span - pace.idle()).max(0.1 * span);
-                let rate = match event.period {
-                    // What a whole number of windows allowed.
-                    Some(period) if span > 0.5 * period => (measured * speed)
-                        .sqrt()
-                        .min(ABOVE_WINDOW * got / (period * (span / period).round())),
-                    _ => (measured * speed).sqrt(),
-                };
-                pace.set_rate(rate);
+                pace.set_rate((measured * speed).sqrt());
                 let steady =
                     (10.0 * event.pause).max(60.0 * mean / pace.rate()).clamp(5.0, LONGEST_CYCLE);
                 let errors = [
@@ -166,6 +188,9 @@ impl Column {
                 let quick = steady * (QUICK_ERROR / pace.error).clamp(0.1, 1.0);
                 pace.cycle =
                     quick.max(2.0 * event.pause).max(4.0 * mean / pace.rate()).clamp(0.5, 1e9);
+                // The requests that are sent before the first refusal is known are refused, too.
+                let delays = if pace.error < QUICK_ERROR { STEADY_DELAYS } else { QUICK_DELAYS };
+                pace.cycle = pace.cycle.max((delays * event.delay).min(LONGEST_CYCLE));
             }
             _ => {
                 let elapsed = seconds_between(event.first, event.sent.at).max(1.0);
@@ -175,7 +200,9 @@ impl Column {
                     Some(rate) if !event.is_slow_start => rate,
                     _ => before / elapsed / 2.0,
                 };
-                self.pace = Some(Pace::new(rate.max(cost / 4.0), event.now));
+                let mut pace = Pace::new(rate.max(cost / 4.0), event.now);
+                pace.cycle = pace.cycle.max(QUICK_DELAYS * event.delay);
+                self.pace = Some(pace);
             }
         }
         if let Some(pace) = &mut self.pace {
@@ -184,6 +211,7 @@ impl Column {
         }
         self.start = Some(Start { number: event.sent.number, at: event.sent.at, before, cost });
         self.refused = cost;
+        self.all_refused += cost;
         self.events = self.events.saturating_add(1);
         self.last_event = event.now;
     }
@@ -209,6 +237,9 @@ impl Column {
         }
         if let Some(pace) = &mut self.pace {
             pace.rebase(back);
+        }
+        if let Some(opened) = &mut self.opened {
+            opened.at = opened.at.saturating_sub(back);
         }
         if let Some(trial) = &mut self.trial {
             trial.at = trial.at.saturating_sub(back);
@@ -262,8 +293,17 @@ pub(super) const TRIAL: f64 = 30.0;
 /// The part of a configured rate that counts as full use, since margins leave a part unused.
 const USED_IN_FULL: f64 = 0.95;
 
-/// The rate after a window as a factor of what it allowed, since its time was not used in full.
-const ABOVE_WINDOW: f64 = 1.05;
+/// Seconds of a closure that a bucket doesn't explain, and the costs for which it would have had time.
+const LONG_CLOSURE: f64 = 4.0;
+const BUCKET_COSTS: f64 = 8.0;
+
+/// The error of a rate that was measured by a window.
+const WINDOW_ERROR: f64 = 0.05;
+
+/// The cycle in delays of refusals, after a small and after a large error: what is sent during a delay is
+/// refused, too, once per event.
+const STEADY_DELAYS: f64 = 50.0;
+const QUICK_DELAYS: f64 = 10.0;
 
 /// The error from which cycles are shorter than steady ones.
 const QUICK_ERROR: f64 = 0.2;

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::column::{Column, ConfiguredRate, Event};
 use super::pace::Pace;
+use super::pause::Closure;
 use super::send_log::{SentRequest, Sums};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -29,8 +30,8 @@ pub(super) struct Measurement<'a> {
     pub(super) named: Option<&'a Dimension>,
     /// Seconds of the pause.
     pub(super) pause: f64,
-    /// Seconds of the provider's window, if it counts in windows.
-    pub(super) period: Option<f64>,
+    /// Seconds from sending a request to its refusal.
+    pub(super) delay: f64,
     pub(super) is_slow_start: bool,
 }
 
@@ -111,13 +112,6 @@ impl Columns {
         }
     }
 
-    /// Counts a refusal that belongs to the last event.
-    pub(super) fn refused_again(&mut self, flight: u32) {
-        for column in &mut self.all {
-            column.refused_again(flight, to_f64(self.requests));
-        }
-    }
-
     /// Measures the rate of the named dimension, or of all.
     pub(super) fn measure(&mut self, refusal: &Measurement<'_>, now: Timestamp) {
         if let Some(named) = refusal.named {
@@ -130,7 +124,7 @@ impl Columns {
             sent: refusal.sent,
             now,
             pause: refusal.pause,
-            period: refusal.period,
+            delay: refusal.delay,
             first: self.first.unwrap_or(now),
             is_slow_start: refusal.is_slow_start,
             requests: to_f64(self.requests),
@@ -146,6 +140,13 @@ impl Columns {
                     column.pace = None;
                 }
             }
+        }
+    }
+
+    /// Measures the rates of a provider that counts in windows, once it is open again.
+    pub(super) fn open_again(&mut self, closure: &Closure, now: Timestamp) {
+        for column in &mut self.all {
+            column.open_again(closure, self.requests, now);
         }
     }
 
@@ -169,18 +170,20 @@ impl Columns {
         }
     }
 
-    /// Continues with the rates from before [`suspend`](Self::suspend).
-    pub(super) fn resume(&mut self, number: u64, now: Timestamp, until: Timestamp) {
+    /// Continues with the rates from before [`suspend`](Self::suspend). Returns `false` if they weren't
+    /// suspended.
+    pub(super) fn resume(&mut self, now: Timestamp, until: Timestamp) -> bool {
         if !std::mem::take(&mut self.is_suspended) {
-            return;
+            return false;
         }
         for column in &mut self.all {
             if let Some(mut pace) = column.pace.take() {
                 pace.begin_cycle();
                 pace.empty(0.0, until);
-                column.start_at(pace, number, now);
+                column.start_at(pace, self.requests, now);
             }
         }
+        true
     }
 
     /// Empties the saved amounts until the end of a pause, at which a request of the promised cost fits.

@@ -6,6 +6,7 @@ use super::in_flight::InFlight;
 use super::pause::{Pause, Probe};
 use super::send_log::{SendLog, SentRequest};
 use super::slow_start::SlowStart;
+use super::units::{add_to_mean, seconds_between};
 use crate::engine::Wait;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -30,6 +31,8 @@ pub(crate) struct Controller {
     accepted: u64,
     /// The mean latency of recent answers in seconds.
     latency: f64,
+    /// The mean latency of recent refusals in seconds.
+    refusal_latency: f64,
     events: u64,
 }
 
@@ -95,6 +98,7 @@ impl Controller {
             began: now,
             accepted: 0,
             latency: 0.0,
+            refusal_latency: 0.0,
             events: 0,
         }
     }
@@ -197,28 +201,26 @@ impl Controller {
         }
         let sent = self.answered(sent_at, false);
         self.accepted = self.accepted.saturating_add(1);
-        let latency = now.saturating_duration_since(sent_at).as_secs_f64();
-        let weight = if self.latency == 0.0 { 1.0 } else { LATENCY_WEIGHT };
-        self.latency += (latency - self.latency) * weight;
+        add_to_mean(&mut self.latency, seconds_between(sent_at, now));
         let is_new = self.is_new(sent_at);
         let beside = if is_new { sent.beside } else { 0 };
         if self.in_flight.accepted(sent_at, beside, self.latency, now) {
-            self.columns.resume(sent.number, now, now);
+            self.columns.resume(now, now);
         }
-        if is_new {
-            self.pause.accepted(sent_at);
+        if is_new && let Some(closure) = self.pause.accepted(sent_at) {
+            self.columns.open_again(&closure, now);
         }
     }
 
     /// Reacts to a refusal for a limit.
     pub(crate) fn refused(&mut self, refusal: &Refusal<'_>, now: Timestamp) -> PacingReaction {
         let sent = self.answered(refusal.sent_at, true);
+        add_to_mean(&mut self.refusal_latency, seconds_between(refusal.sent_at, now));
         if !self.is_new(refusal.sent_at) {
             self.exclude(&sent, refusal.cost);
             self.last.flight = self.last.flight.saturating_add(1);
-            self.columns.refused_again(self.last.flight);
             if self.in_flight.refused_again(self.last.flight) {
-                self.columns.resume(sent.number, now, self.pause.until);
+                self.columns.resume(now, self.pause.until);
             }
             return PacingReaction { until: self.pause.until, is_event: false };
         }
@@ -262,8 +264,9 @@ impl Controller {
         let has_retry_after = refusal.retry_after.is_some_and(|after| !after.is_zero());
         if self.in_flight.refused(sent.beside, is_concurrency, has_retry_after, now) {
             self.columns.suspend(refusal.cost);
+        } else if self.columns.resume(now, self.pause.until) {
+            self.columns.exclude(refusal.cost, sent.number);
         } else {
-            self.columns.resume(sent.number, sent.at, self.pause.until);
             let named = named.filter(|named| **named != Dimension::Concurrency);
             let cost = refusal.cost;
             self.columns.measure(
@@ -272,7 +275,7 @@ impl Controller {
                     cost,
                     named,
                     pause,
-                    period: self.pause.period(),
+                    delay: self.refusal_latency,
                     is_slow_start,
                 },
                 now,
@@ -284,13 +287,18 @@ impl Controller {
 
 /// State.
 impl Controller {
-    /// Returns `true` if the configured limits have proved to be sufficient: nothing here limits requests.
+    /// Returns `true` if the configured limits have proved to be sufficient: nothing here limits requests, and
+    /// no limit is a starting point.
     pub(crate) fn is_confirmed(&self, now: Timestamp) -> bool {
+        self.is_unneeded(now) && self.columns.configured().all(|configured| configured.is_ceiling)
+    }
+
+    /// Returns `true` if nothing here holds requests back: the start is over, and no rate or cap was learned.
+    pub(crate) fn is_unneeded(&self, now: Timestamp) -> bool {
         self.slow_start.is_none()
             && self.has_configured()
             && self.in_flight.cap().is_none()
             && self.pause.is_over(now)
-            && self.columns.configured().all(|configured| configured.is_ceiling)
             && self.columns.iter().all(|column| column.pace.is_none())
     }
 
@@ -336,7 +344,7 @@ impl Controller {
     fn has_unconfirmed_requests(&self) -> bool {
         self.slow_start.is_some()
             && !self.has_configured()
-            && u64::from(self.in_flight.now) >= UNCONFIRMED + self.accepted / 2
+            && u64::from(self.in_flight.now) >= UNCONFIRMED + 2 * self.accepted
     }
 
     fn has_passed_configured(&self) -> bool {
@@ -382,9 +390,6 @@ impl LastEvent {
 
 /// Requests in flight that a slow start without configured limits allows before any is accepted.
 const UNCONFIRMED: u64 = 32;
-
-/// The weight of the latest answer in the mean latency.
-const LATENCY_WEIGHT: f64 = 0.1;
 
 /// Seconds of a pause that lengthen cycles: a `Retry-After` of a minute says nothing about the rate.
 const LONGEST_MEASURED_PAUSE: f64 = 2.0;

@@ -8,7 +8,7 @@ use crate::timestamp::Timestamp;
 pub(super) struct InFlight {
     pub(super) now: u32,
     cap: Option<Cap>,
-    /// The most requests in flight with one that was accepted since the last event.
+    /// The most requests in flight with one that was accepted since the first of the similar events.
     peak: u32,
     /// Successive unnamed events at a similar number in flight, above the peak.
     similar: u32,
@@ -25,11 +25,13 @@ pub(super) struct Cap {
     pub(super) at: Timestamp,
     /// The cap after the last event. A larger one is being tested.
     base: u32,
+    /// The cap after the first of successive events. One far below it has another reason.
+    highest: u32,
 }
 
 impl Cap {
     pub(super) fn new(requests: u32, at: Timestamp) -> Self {
-        Self { requests, at, base: requests }
+        Self { requests, at, base: requests, highest: requests }
     }
 
     /// Returns whether so many more requests are accepted that the cap isn't a limit.
@@ -62,7 +64,8 @@ impl InFlight {
     ) -> bool {
         self.peak = self.peak.max(beside);
         let Some(cap) = &mut self.cap else { return false };
-        let interval = RAISE_SECONDS.max(RAISE_LATENCIES * latency / f64::from(cap.requests));
+        let interval = RAISE_LATENCIES * latency / f64::from(cap.requests);
+        let interval = interval.clamp(RAISE_SECONDS, LONGEST_RAISE);
         let is_raise_accepted =
             cap.requests > cap.base && beside >= cap.requests && sent_at > cap.at;
         if is_raise_accepted || seconds_between(cap.at, now) > interval {
@@ -92,15 +95,22 @@ impl InFlight {
         let tolerance = (0.2 * f64::from(beside)).max(1.0);
         let is_similar = beside > self.peak && f64::from(beside.abs_diff(self.last)) <= tolerance;
         let may_be_flight = is_similar && named.is_none() && !has_retry_after;
-        self.similar = if may_be_flight { self.similar + 1 } else { 0 };
-        (self.last, self.peak) = (beside, 0);
+        if may_be_flight {
+            self.similar += 1;
+        } else {
+            (self.similar, self.peak) = (0, 0);
+        }
+        self.last = beside;
+        let highest = self.cap.map_or(0, |cap| cap.highest);
+        if f64::from(beside) < 0.75 * f64::from(highest) {
+            self.drop_cap();
+            self.similar = 0;
+        }
         let is_shown = named == Some(true) || self.similar >= 2 << self.disproved;
         if is_shown && beside > 1 {
-            self.cap = Some(Cap::new(beside - 1, now));
+            let highest = if self.cap.is_some() { highest.max(beside - 1) } else { beside - 1 };
+            self.cap = Some(Cap { highest, ..Cap::new(beside - 1, now) });
             return true;
-        }
-        if self.cap.is_some_and(|cap| f64::from(beside) < 0.75 * f64::from(cap.requests)) {
-            self.cap = None;
         }
         false
     }
@@ -126,6 +136,7 @@ impl InFlight {
 /// costs a refusal.
 const RAISE_SECONDS: f64 = 20.0;
 const RAISE_LATENCIES: f64 = 60.0;
+const LONGEST_RAISE: f64 = 60.0;
 
 /// Refusals of one event that a correct cap can cause, since several requests start at once.
 const LARGEST_FLIGHT: u32 = 3;

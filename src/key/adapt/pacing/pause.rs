@@ -18,13 +18,10 @@ pub(super) struct Pause {
     is_promised: bool,
     /// The time of the first refusal since the provider accepted a request.
     closed_since: Option<Timestamp>,
-    /// The time at which it was open again the last time, or of the first request.
-    opened: Option<Timestamp>,
-    /// Seconds between the times at which the provider was open again after long closures: the length of its
-    /// window.
-    period: Option<f64>,
-    /// `true` if the provider keeps to long values of `Retry-After`, once a probe has tested it.
-    is_honest: Option<bool>,
+    /// Seconds of the last pause, if the provider didn't state them.
+    waited: f64,
+    /// `true` if the provider has accepted a request before the end of a long `Retry-After`.
+    is_distrusted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +30,15 @@ pub(super) enum Probe {
     Due,
     /// The probe was sent at this time.
     Sent(Timestamp),
+}
+
+/// The time from an event until a request was accepted again.
+#[derive(Debug)]
+pub(super) struct Closure {
+    pub(super) since: Timestamp,
+    pub(super) until: Timestamp,
+    /// Seconds for which it may have been over before a probe showed that.
+    pub(super) uncertain: f64,
 }
 
 impl Pause {
@@ -44,9 +50,8 @@ impl Pause {
             promised: Timestamp::UNIX_EPOCH,
             is_promised: false,
             closed_since: None,
-            opened: None,
-            period: None,
-            is_honest: None,
+            waited: 0.0,
+            is_distrusted: false,
         }
     }
 
@@ -60,7 +65,6 @@ impl Pause {
     }
 
     pub(super) fn sent(&mut self, now: Timestamp) {
-        self.opened.get_or_insert(now);
         if self.probe == Some(Probe::Due) {
             self.probe = Some(Probe::Sent(now));
         }
@@ -73,16 +77,15 @@ impl Pause {
         }
     }
 
-    /// Notes that a request was accepted that was sent after the last event.
-    pub(super) fn accepted(&mut self, sent_at: Timestamp) {
-        if let Some(since) = self.closed_since.take() {
-            self.open_again(since, sent_at);
-        }
+    /// Notes that a request was accepted that was sent after the last event. Returns the closure that has
+    /// ended.
+    pub(super) fn accepted(&mut self, sent_at: Timestamp) -> Option<Closure> {
         self.backoff = FIRST_BACKOFF;
-        let is_tested = self.is_honest.is_none() && self.promised > Timestamp::UNIX_EPOCH;
-        if self.probe.take().is_some() && is_tested {
-            self.is_honest = Some(self.promised <= sent_at);
-        }
+        self.probe = None;
+        self.is_distrusted |= seconds_between(sent_at, self.promised) > ROUNDED_UP;
+        self.promised = Timestamp::UNIX_EPOCH;
+        let since = self.closed_since.take()?;
+        Some(Closure { since, until: sent_at, uncertain: self.waited })
     }
 
     /// Pauses after an answer that says that the provider is overloaded, then sends one request alone.
@@ -109,17 +112,17 @@ impl Pause {
         }
         self.closed_since.get_or_insert(now);
         self.is_promised = false;
-        let pause = match (stated, self.is_honest) {
-            (None, _) => self.unstated(is_closed, now),
-            (Some(_), Some(false)) if is_long => self.unstated(is_closed, now),
-            (Some(after), None) if is_long => self.test_promise(after, now),
-            (Some(after), _) => {
+        let pause = match stated {
+            Some(after) if is_long && !self.is_distrusted => self.test_promise(after, now),
+            Some(after) if !is_long => {
                 self.is_promised = true;
                 after.as_secs_f64()
             }
+            _ => self.backoff,
         };
+        self.waited = if self.is_promised { 0.0 } else { pause };
         let until = now + Duration::from_secs_f64(pause.min(MAX_PAUSE));
-        self.until = if self.is_honest == Some(false) { until } else { self.until.max(until) };
+        self.until = if self.is_distrusted { until } else { self.until.max(until) };
         if is_closed || self.is_tested(now) {
             self.probe = Some(Probe::Due);
         }
@@ -130,56 +133,25 @@ impl Pause {
         self.until = self.until.saturating_sub(back);
         self.promised = self.promised.saturating_sub(back);
         self.closed_since = self.closed_since.map(|since| since.saturating_sub(back));
-        self.opened = self.opened.map(|opened| opened.saturating_sub(back));
         if let Some(Probe::Sent(at)) = &mut self.probe {
             *at = at.saturating_sub(back);
         }
     }
 
-    /// Returns the seconds of a pause for which the provider states none. One that counts in windows is probed
-    /// when its window is about to end.
-    fn unstated(&self, is_closed: bool, now: Timestamp) -> f64 {
-        let rest = self.rest_of_window(now).filter(|_| is_closed);
-        self.backoff.max(WINDOW_PART * rest.unwrap_or_default())
-    }
-
-    /// Returns the seconds until the provider's window is expected to end.
-    fn rest_of_window(&self, now: Timestamp) -> Option<f64> {
-        let (period, opened) = (self.period?, self.opened?);
-        Some(period - seconds_between(opened, now) % period)
-    }
-
-    /// Returns the seconds until the probe of a long `Retry-After`, or until its end once a probe was refused.
+    /// Returns the seconds until the probe of a long `Retry-After`, or until its end if the probe was refused.
     fn test_promise(&mut self, after: Duration, now: Timestamp) -> f64 {
-        self.is_promised = self.promised > now;
-        if !self.is_promised {
+        let is_first = self.promised <= now;
+        if is_first {
             self.promised = now + after;
         }
         let rest = seconds_between(now, self.promised);
-        if self.is_promised { rest } else { rest.min(PROBE) }
+        self.is_promised = !is_first || PROBE >= rest;
+        if self.is_promised { rest } else { PROBE }
     }
 
     /// Returns whether a long `Retry-After` is being tested.
     fn is_tested(&self, now: Timestamp) -> bool {
-        self.is_honest.is_none() && self.promised > now
-    }
-
-    /// Measures the window of the provider after a closure.
-    fn open_again(&mut self, since: Timestamp, sent_at: Timestamp) {
-        if seconds_between(since, sent_at) < LONG_CLOSURE {
-            return;
-        }
-        if let Some(opened) = self.opened {
-            let interval = seconds_between(opened, sent_at);
-            let windows = self.period.map_or(1.0, |period| (interval / period).round().max(1.0));
-            self.period = Some(interval / windows);
-        }
-        self.opened = Some(sent_at);
-    }
-
-    /// Returns the seconds of the provider's window.
-    pub(super) fn period(&self) -> Option<f64> {
-        self.period.filter(|_| !self.is_promised)
+        !self.is_distrusted && self.promised > now
     }
 
     fn back_off(&mut self) {
@@ -197,11 +169,8 @@ const LONG: f64 = 5.0;
 /// Seconds after which a probe tests a long `Retry-After`.
 const PROBE: f64 = 2.0;
 
+/// Seconds by which `Retry-After` exceeds the wait because it counts whole ones.
+const ROUNDED_UP: f64 = 1.0;
+
 /// A year in seconds.
 const MAX_PAUSE: f64 = 366.0 * 86_400.0;
-
-/// Seconds of a closure that a bucket doesn't explain.
-const LONG_CLOSURE: f64 = 4.0;
-
-/// The part of the rest of a window after which it is probed, since its length is measured from above.
-const WINDOW_PART: f64 = 0.9;

@@ -13,5 +13,14 @@ pub(super) fn seconds_later(from: Timestamp, seconds: f64) -> Timestamp {
     from.add_nanos((seconds * 1e9).ceil() as u64)
 }
 
+/// Moves the mean of recent values towards the latest one. The first one is the mean.
+pub(super) fn add_to_mean(mean: &mut f64, value: f64) {
+    let weight = if *mean == 0.0 { 1.0 } else { LATEST_WEIGHT };
+    *mean += (value - *mean) * weight;
+}
+
+/// The weight of the latest value in a mean.
+const LATEST_WEIGHT: f64 = 0.1;
+
 /// Smaller than any cost.
 pub(super) const MIN_AMOUNT: f64 = 1e-9;

@@ -1,0 +1,63 @@
+//! Retries of requests that a provider refuses.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use tollgate::limiter::{Clock, Limiter, Reduction, TokioClock};
+use tollgate::provider::OPENAI;
+use tollgate::{Quota, RateLimitLayer};
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::{chat, started};
+
+/// Sends a request that is refused or accepted as listed: status codes with their `Retry-After`. Returns the
+/// last status, and the seconds until each attempt.
+async fn send(
+    reduction: Reduction,
+    answers: impl IntoIterator<Item = (u16, &'static str)>,
+) -> (StatusCode, Vec<u64>) {
+    let answers: Vec<_> = answers.into_iter().collect();
+    let attempts = Arc::new(Mutex::new(Vec::new()));
+    let (record, (clock, begin)) = (Arc::clone(&attempts), started());
+    let provider = service_fn(move |_| {
+        let mut attempts = record.lock();
+        let (status, retry_after) = answers[attempts.len()];
+        attempts.push((clock.now() - begin).as_secs());
+        let response = Response::builder().status(status).header("retry-after", retry_after);
+        let body = Full::new(Bytes::from_static(b"{}"));
+        async move { Ok::<_, Infallible>(response.body(body).unwrap()) }
+    });
+    let builder = Limiter::builder().clock(TokioClock::new()).provider(OPENAI);
+    let builder = builder.quota("m", Quota::new().rpm(60)).reduction(reduction);
+    let service = RateLimitLayer::new(builder.build().unwrap()).retry(30).layer(provider);
+    let status = service.oneshot(chat("m")).await.unwrap().status();
+    let attempts = attempts.lock().clone();
+    (status, attempts)
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_after_overload_costs_no_retry() {
+    let answers = [(503, "5"); 25].into_iter().chain([(429, "1"); 10]).chain([(200, "0")]);
+    let (status, attempts) = send(Reduction::ADAPTIVE, answers).await;
+    assert_eq!((status, attempts.len()), (StatusCode::OK, 36), "{attempts:?}");
+    assert!(attempts[25] > 120, "the overload lasts for longer than limits explain: {attempts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_retry_after_is_probed_once() {
+    let answers = [(429, "60"), (429, "60"), (200, "0")];
+    let (status, attempts) = send(Reduction::ADAPTIVE, answers).await;
+    assert_eq!((status, attempts.len()), (StatusCode::OK, 3), "{attempts:?}");
+    assert!(attempts[1] < 10 && attempts[2] == 60, "{attempts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_retry_after_is_obeyed_without_probe() {
+    let obeying = Reduction::ADAPTIVE.probe_retry_after(false);
+    let (status, attempts) = send(obeying, [(429, "60"), (503, "40"), (200, "0")]).await;
+    assert_eq!((status, &attempts[..]), (StatusCode::OK, &[0, 60, 100][..]));
+}
