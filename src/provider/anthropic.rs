@@ -19,7 +19,8 @@ use crate::quota::Algorithm;
 ///   both. Source: Anthropic's page on rate limits.
 /// - **Limits**: token buckets; the remaining tokens are rounded to thousands.
 /// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
-/// - **Quotas**: tier 1 of February 2026, by family.
+/// - **Quotas**: of the Start tier, with separate limits of input and output; the models of a family that
+///   Anthropic counts together share them. New organizations may start below.
 pub const ANTHROPIC: Profile = Profile::new(
     &RULES
         .urls(&["api.anthropic.com", "*/v1/messages", "*/v1/messages/count_tokens"])

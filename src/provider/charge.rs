@@ -19,6 +19,8 @@ use crate::quota::{Cost, Dimension, SettleAt, Usage};
 /// | Gemini | [`by_input`](Self::by_input) |
 /// | Mistral, Cohere, vLLM | [`by_usage`](Self::by_usage) |
 /// | Cerebras | `by_usage().reserving_max_output().context(8_192)` |
+/// | Bedrock's mantle endpoint | `by_usage().reserving_max_output().without_cache_reads().output_in_input()` |
+/// | Moonshot | [`by_prompt_and_bound`](Self::by_prompt_and_bound) |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
     counted: Counted,
@@ -27,7 +29,9 @@ pub struct Charge {
     /// The length of the context in tokens; `None` if it is unknown.
     context: Option<u64>,
     settles_input_early: bool,
+    output_in_input: bool,
     output_factors: &'static [(&'static str, u64)],
+    default_bounds: &'static [(&'static str, u64)],
 }
 
 /// The tokens that the total-token limit counts.
@@ -38,6 +42,8 @@ enum Counted {
     /// Input and output, and at least the admission charge.
     Usage(Option<AdmissionCharge>),
     Input,
+    /// The input that the response states, and the bound of the output.
+    PromptAndBound,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +88,12 @@ impl Charge {
         Self::counting(Counted::Input)
     }
 
+    /// Charges the input tokens as the response states them, and `max_tokens`, however many tokens are
+    /// generated. [`default_bounds`](Self::default_bounds) sets the charge for a request without a bound.
+    pub const fn by_prompt_and_bound() -> Self {
+        Self::counting(Counted::PromptAndBound)
+    }
+
     /// Doesn't charge tokens that were read from a cache.
     #[must_use]
     pub const fn without_cache_reads(self) -> Self {
@@ -122,6 +134,20 @@ impl Charge {
         Self { output_factors: factors, ..self }
     }
 
+    /// Charges the output to `InputTokens` too. The bound of the output is also reserved there; without a
+    /// bound, the output is charged there at the end.
+    #[must_use]
+    pub const fn output_in_input(self) -> Self {
+        Self { output_in_input: true, ..self }
+    }
+
+    /// Sets the bound that the provider assumes for one choice of a request that states none, by model: the
+    /// first glob that matches counts. Other models are reserved 1,024 tokens per choice.
+    #[must_use]
+    pub const fn default_bounds(self, bounds: &'static [(&'static str, u64)]) -> Self {
+        Self { default_bounds: bounds, ..self }
+    }
+
     const fn counting(counted: Counted) -> Self {
         Self {
             counted,
@@ -129,13 +155,16 @@ impl Charge {
             reserves_max_output: false,
             context: None,
             settles_input_early: false,
+            output_in_input: false,
             output_factors: &[],
+            default_bounds: &[],
         }
     }
 
     /// Returns when the charge in a dimension becomes final.
     pub(super) fn settles(&self, dimension: &Dimension) -> SettleAt {
         match (dimension, self.counted) {
+            (dimension, _) if dimension.is_usd() => SettleAt::End,
             (_, Counted::Admission(_)) => SettleAt::Send,
             (Dimension::InputTokens, _) if self.settles_input_early => SettleAt::FirstUsage,
             (Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens, _) => {
@@ -153,11 +182,19 @@ impl Charge {
             CacheReads::FreeOfTotal => (uncached, usage.input),
             CacheReads::Free => (uncached, uncached),
         };
-        let cost = reserved.clone().input_tokens(input).output_tokens(usage.output);
+        let output_in_input = if self.output_in_input { usage.output } else { 0 };
+        let charged_input = input.saturating_add(output_in_input);
+        let cost = reserved.clone().input_tokens(charged_input).output_tokens(usage.output);
         match self.counted {
             Counted::Admission(_) => cost,
             Counted::Usage(_) => cost.tokens(counted.saturating_add(usage.output)),
             Counted::Input => cost.tokens(counted),
+            Counted::PromptAndBound => {
+                let amount = |dimension| reserved.amount(&dimension);
+                let bound =
+                    amount(Dimension::Tokens).saturating_sub(amount(Dimension::InputTokens));
+                cost.tokens(counted.saturating_add(bound))
+            }
         }
     }
 
@@ -171,13 +208,27 @@ impl Charge {
         let reserved = match self.counted {
             Counted::Admission(charge) => at_admission(request, input, charge.of(request, weights)),
             Counted::Input => by_input(request, input),
+            Counted::PromptAndBound => self.prompt_and_bound(request, input),
             Counted::Usage(floor) => match self.max_output(request, input) {
                 Some(output) => at_most(request, input, output),
                 None => at_least(request, input, floor.map_or(0, |f| f.of(request, weights))),
             },
         };
-        let burn_down = request.model.as_deref().map_or(1, |model| self.output_factor(model));
+        let is_bound_in_input = self.output_in_input && reserved.guess.is_none();
+        let reserved = if is_bound_in_input { reserved.with_output_in_input() } else { reserved };
+        let burn_down = of_model(self.output_factors, request).unwrap_or(1);
         Reserved { terms: Terms { burn_down, ..reserved.terms }, ..reserved }
+    }
+
+    fn prompt_and_bound(&self, request: &Request, input: u64) -> Reserved {
+        let default = of_model(self.default_bounds, request);
+        let is_known = request.max_output().is_some() || default.is_some();
+        let default = default.unwrap_or(UNBOUNDED_OUTPUT);
+        let bound = if request.endpoint.generates() { request.output(default) } else { 0 };
+        let total = TotalTokens::new(input, bound, 0);
+        let total = if is_known { TotalTokens::known(total.tokens) } else { total };
+        let cost = cost(total, input, guessed_output(request));
+        Reserved { cost, terms: Terms::default(), guess: None }
     }
 
     /// Returns the output that is reserved in full, in tokens; `None` if it is a guess.
@@ -190,14 +241,22 @@ impl Charge {
         let generates = request.endpoint.generates();
         Some(if generates { request.output(unbounded.unwrap_or(0)) } else { 0 })
     }
+}
 
-    fn output_factor(&self, model: &str) -> u64 {
-        let matches = |pattern: &str| WildMatch::new(pattern).matches(model);
-        self.output_factors
-            .iter()
-            .find(|(model, _)| matches(model))
-            .map_or(1, |(_, factor)| *factor)
+impl Reserved {
+    /// Returns the reservation with the output reserved as input tokens too.
+    fn with_output_in_input(self) -> Self {
+        let [input, output] = [Dimension::InputTokens, Dimension::OutputTokens]
+            .map(|dimension| self.cost.amount(&dimension));
+        Self { cost: self.cost.input_tokens(input.saturating_add(output)), ..self }
     }
+}
+
+/// Returns the number of the first glob that matches the model of a request.
+fn of_model(numbers: &[(&str, u64)], request: &Request) -> Option<u64> {
+    let model = request.model.as_deref()?;
+    let matches = |pattern: &str| WildMatch::new(pattern).matches(model);
+    numbers.iter().find(|(pattern, _)| matches(pattern)).map(|(_, number)| *number)
 }
 
 fn at_admission(request: &Request, input: u64, tokens: u64) -> Reserved {

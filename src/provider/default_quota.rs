@@ -1,16 +1,18 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::quota::{Calendar, Dimension, Period, Quota, UnknownZone};
+use super::date;
+use crate::quota::{Calendar, Dimension, Limit, Period, Quota, UnknownZone};
+use crate::timestamp::Timestamp;
 
 /// A quota that an account of a provider has by default, in its lowest paid tier.
 ///
-/// The built-in ones are in `src/provider/quotas.json`, with the month and the source of each
-/// provider's; [`QuotaTable`](super::QuotaTable) shows them. Their patterns match only models whose
-/// numbers are known: `gpt-4o*` would include `gpt-4o-mini`, and `gemini-2.5-pro-preview*` a speech
-/// model.
+/// The built-in ones are in `src/provider/quotas.json`, each with its date and source;
+/// [`QuotaTable`](super::QuotaTable) shows them. Their patterns match only models whose
+/// numbers are known: `gpt-4o*` would include `gpt-4o-mini`.
 ///
 /// ```
 /// use tollgate::provider::{DefaultQuota, Profile, Rules};
@@ -24,18 +26,37 @@ use crate::quota::{Calendar, Dimension, Period, Quota, UnknownZone};
 pub struct DefaultQuota {
     /// The models: a name or a glob (`*` any text, `?` one character).
     pub pattern: &'static str,
-    /// The month in which the numbers were true, as `2026-02`.
-    #[serde(skip)]
+    /// The day or month in which the source had these numbers, as `2026-02-14` or `2026-02`.
     pub as_of: &'static str,
+    /// The page that states the numbers; empty if unknown.
+    pub source: &'static str,
     #[serde(rename = "limits")]
     pub(super) amounts: Amounts,
 }
 
 impl DefaultQuota {
-    /// Returns a quota without limits, for the models that a pattern matches, with the month in which
-    /// its numbers are true.
+    /// Returns a quota without limits, for the models that a pattern matches, with the day or month in
+    /// which its source had these numbers.
     pub const fn new(pattern: &'static str, as_of: &'static str) -> Self {
-        Self { pattern, as_of, amounts: Amounts::NONE }
+        Self { pattern, as_of, source: "", amounts: Amounts::NONE }
+    }
+
+    /// Sets [`source`](Self#structfield.source).
+    #[must_use]
+    pub const fn source(self, source: &'static str) -> Self {
+        Self { source, ..self }
+    }
+
+    /// Limits requests in flight.
+    #[must_use]
+    pub const fn concurrency(self, amount: u64) -> Self {
+        Self { amounts: Amounts { concurrency: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits requests per second.
+    #[must_use]
+    pub const fn rps(self, amount: u64) -> Self {
+        Self { amounts: Amounts { rps: Some(amount), ..self.amounts }, ..self }
     }
 
     /// Limits requests per minute.
@@ -68,6 +89,12 @@ impl DefaultQuota {
         Self { amounts: Amounts { rpd: Some(amount), ..self.amounts }, ..self }
     }
 
+    /// Limits tokens per day: within any 24 hours.
+    #[must_use]
+    pub const fn tpd(self, amount: u64) -> Self {
+        Self { amounts: Amounts { tpd: Some(amount), ..self.amounts }, ..self }
+    }
+
     /// Sets the time zone at whose midnight the requests per day reset: `America/Los_Angeles`.
     #[must_use]
     pub const fn zone(self, zone: &'static str) -> Self {
@@ -87,13 +114,34 @@ impl DefaultQuota {
     pub fn quota(&self) -> Result<Quota, UnknownZone> {
         self.amounts.quota()
     }
+
+    /// Returns the number of days since [`as_of`](Self#structfield.as_of), or since the first day of its
+    /// month; `None` if it isn't a date.
+    ///
+    /// ```
+    /// use tollgate::{Timestamp, provider::DefaultQuota};
+    /// let now = Timestamp::from_nanos(1_700_000_000 * 1_000_000_000);
+    /// assert_eq!(DefaultQuota::new("acme-large", "2023-11-04").age_days(now), Some(10));
+    /// ```
+    pub fn age_days(&self, now: Timestamp) -> Option<u64> {
+        let date: Date = match self.as_of.len() {
+            7 => format!("{}-01", self.as_of).parse().ok()?,
+            _ => self.as_of.parse().ok()?,
+        };
+        let since_epoch = date.duration_since(date::EPOCH.date());
+        let days = u64::try_from(since_epoch.as_hours() / 24).ok()?;
+        Some((now.as_nanos() / NANOS_PER_DAY).saturating_sub(days))
+    }
 }
+
+const NANOS_PER_DAY: u64 = 86_400 * 1_000_000_000;
 
 impl fmt::Debug for DefaultQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DefaultQuota")
             .field("pattern", &self.pattern)
             .field("as_of", &self.as_of)
+            .field("source", &self.source)
             .field("quota", &self.quota())
             .finish()
     }
@@ -102,16 +150,9 @@ impl fmt::Debug for DefaultQuota {
 /// The built-in quotas of one provider.
 pub(super) struct Defaults {
     provider: &'static str,
-    pub(super) origin: Origin,
-    pub(super) quotas: Vec<DefaultQuota>,
-}
-
-/// The source of the built-in quotas of a provider.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Origin {
-    pub(super) as_of: &'static str,
+    /// The accounts that have them.
     pub(super) tier: &'static str,
-    pub(super) source: &'static str,
+    pub(super) quotas: Vec<DefaultQuota>,
 }
 
 impl Defaults {
@@ -123,11 +164,9 @@ impl Defaults {
 
 impl From<Section> for Defaults {
     fn from(section: Section) -> Self {
-        let Section { provider, as_of, tier, source, quotas } = section;
-        let dated =
-            |QuotaFields { pattern, limits }| DefaultQuota { pattern, as_of, amounts: limits };
-        let quotas = quotas.into_iter().map(dated).collect();
-        Self { provider, origin: Origin { as_of, tier, source }, quotas }
+        let Section { provider, tier, quotas } = section;
+        let quotas = quotas.iter().flat_map(QuotaRow::quotas).collect();
+        Self { provider, tier, quotas }
     }
 }
 
@@ -135,6 +174,10 @@ impl From<Section> for Defaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Amounts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) concurrency: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpm: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +188,8 @@ pub(super) struct Amounts {
     pub(super) otpm: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpd: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tpd: Option<u64>,
     /// The time zone at whose midnight the requests per day reset; without it a day is any 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zone: Option<&'static str>,
@@ -154,12 +199,30 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    const NONE: Self =
-        Self { rpm: None, tpm: None, itpm: None, otpm: None, rpd: None, zone: None, shared: false };
+    const NONE: Self = Self {
+        concurrency: None,
+        rps: None,
+        rpm: None,
+        tpm: None,
+        itpm: None,
+        otpm: None,
+        rpd: None,
+        tpd: None,
+        zone: None,
+        shared: false,
+    };
+
+    /// Returns the amounts in the order of the table's columns.
+    pub(super) fn columns(&self) -> [Option<u64>; 8] {
+        let Self { concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd, .. } = *self;
+        [concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd]
+    }
 
     fn quota(&self) -> Result<Quota, UnknownZone> {
         let amount = |amount: Option<u64>| amount.unwrap_or(0);
-        let quota = Quota::new().rpm(amount(self.rpm)).tpm(amount(self.tpm));
+        let per_second = self.rps.and_then(|rps| Limit::per_second(Dimension::Requests, rps));
+        let quota = Quota::new().concurrency(amount(self.concurrency)).limit(per_second);
+        let quota = quota.rpm(amount(self.rpm)).tpm(amount(self.tpm));
         let quota = quota.itpm(amount(self.itpm)).otpm(amount(self.otpm));
         let quota = match self.zone {
             Some(zone) => {
@@ -168,6 +231,7 @@ impl Amounts {
             }
             None => quota.rpd(amount(self.rpd)),
         };
+        let quota = quota.tpd(amount(self.tpd));
         Ok(if self.shared { quota.shared() } else { quota })
     }
 }
@@ -177,18 +241,25 @@ impl Amounts {
 #[serde(deny_unknown_fields)]
 struct Section {
     provider: &'static str,
-    as_of: &'static str,
     tier: &'static str,
-    source: &'static str,
-    quotas: Vec<QuotaFields>,
+    quotas: Vec<QuotaRow>,
 }
 
-/// A quota in the file.
+/// A row of the file: the quota of each of its patterns.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct QuotaFields {
-    pattern: &'static str,
+struct QuotaRow {
+    patterns: Vec<&'static str>,
     limits: Amounts,
+    as_of: &'static str,
+    source: &'static str,
+}
+
+impl QuotaRow {
+    fn quotas(&self) -> impl Iterator<Item = DefaultQuota> {
+        let Self { patterns, limits: amounts, as_of, source } = self;
+        patterns.iter().map(|pattern| DefaultQuota { pattern, as_of, source, amounts: *amounts })
+    }
 }
 
 /// Read once, when the first limiter is built.
@@ -215,17 +286,35 @@ mod tests {
     }
 
     #[test]
-    fn sections_state_month_tier_source_and_quotas() {
-        for Defaults { provider, origin, quotas } in &*DEFAULTS {
-            let Origin { as_of, tier, source } = origin;
-            let (year, month) = as_of.split_once('-').expect(provider);
-            assert!(year.len() == 4 && year.parse::<u16>().is_ok(), "{provider}: {as_of}");
-            assert!(
-                (1..=12).contains(&month.parse::<u8>().expect(provider)),
-                "{provider}: {as_of}"
-            );
-            assert!(month.len() == 2 && !tier.is_empty() && !source.is_empty(), "{provider}");
-            assert!(!quotas.is_empty(), "{provider}");
+    fn rows_state_date_source_and_limits() {
+        for Defaults { provider, tier, quotas } in &*DEFAULTS {
+            assert!(!tier.is_empty() && !quotas.is_empty(), "{provider}");
+            for quota in quotas {
+                assert!(quota.age_days(Timestamp::UNIX_EPOCH) == Some(0), "{provider}: {quota:?}");
+                assert!(!quota.source.is_empty(), "{provider}: {quota:?}");
+                assert_ne!(
+                    quota.amounts.columns(),
+                    Amounts::NONE.columns(),
+                    "{provider}: {quota:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn age_counts_from_the_day_or_the_month() {
+        // 2026-11-23, 13:00.
+        let now = Timestamp::from_nanos(1_795_438_800 * 1_000_000_000);
+        for (as_of, age) in [
+            ("2026-11-23", Some(0)),
+            ("2026-11-22", Some(1)),
+            ("2026-08-25", Some(90)),
+            ("2026-11", Some(22)),
+            ("2027-01-01", Some(0)),
+            ("2026-13", None),
+            ("soon", None),
+        ] {
+            assert_eq!(DefaultQuota::new("m", as_of).age_days(now), age, "{as_of}");
         }
     }
 
@@ -241,8 +330,8 @@ mod tests {
     #[test]
     fn amounts_become_limits_of_the_quota() {
         for quota in DEFAULTS.iter().flat_map(|defaults| &defaults.quotas) {
-            let Amounts { rpm, tpm, itpm, otpm, rpd, zone, shared } = quota.amounts;
-            let stated: Vec<_> = [rpm, tpm, itpm, otpm, rpd].into_iter().flatten().collect();
+            let Amounts { rpd, zone, shared, .. } = quota.amounts;
+            let stated: Vec<_> = quota.amounts.columns().into_iter().flatten().collect();
             let built = quota.quota().expect("the zone is known");
             let amounts: Vec<_> = built.limits().iter().map(|limit| limit.amount()).collect();
             assert_eq!(amounts, stated, "{}", quota.pattern);

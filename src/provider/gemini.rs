@@ -15,7 +15,7 @@ use crate::quota::Algorithm;
 ///   settled at the end. Failed requests count. Source: Google's page on rate limits.
 /// - **Limits**: token buckets per minute; requests per day until midnight in
 ///   `America/Los_Angeles`.
-/// - **Quotas**: tier 1 of February 2026.
+/// - **Quotas**: tier 1, as AI Studio showed it to an account; Google's documentation has no numbers.
 pub const GEMINI: Profile = Profile::new(
     &RULES
         .urls(&[

@@ -10,14 +10,45 @@ use crate::quota::Algorithm;
 
 /// DeepSeek, `api.deepseek.com`.
 ///
-/// - **Charge**: requests in flight are limited, not their rate: set
-///   [`concurrency`](crate::quota::Quota::concurrency). `Tokens` are the usage. Source: DeepSeek's
-///   page on rate limits.
-/// - **Limits**: no headers. **Quotas**: none.
+/// - **Charge**: requests in flight are limited for each account and model, not their rate. A request
+///   counts until its response is complete. `Tokens` are the usage. Source: DeepSeek's page on rate limits
+///   (api-docs.deepseek.com/quick_start/rate_limit, looked up on 2026-11-23).
+/// - **Limits**: no headers. **Quotas**: of an account without an increase.
 pub const DEEPSEEK: Profile = Profile::new(
     &hosted("deepseek")
         .urls(&["api.deepseek.com"])
         .api(Api::bearer(&["DEEPSEEK_API_KEY"]).origin("https://api.deepseek.com")),
+);
+
+/// xAI, `api.x.ai`.
+///
+/// - **Charge** (`Tokens`, the TPM limit): all tokens, those read from a cache and reasoning tokens
+///   included, by usage. Its chat completions state reasoning tokens in addition to `completion_tokens`.
+/// - **Limits**: requests per second and tokens per minute, by model. Its pages name no headers; those of
+///   other providers are read.
+/// - **Quotas**: tier 0, which every account has. Source of all: xAI's page on rate limits
+///   (docs.x.ai/developers/rate-limits, looked up on 2026-11-23).
+pub const XAI: Profile = Profile::new(
+    &hosted("xai")
+        .urls(&["api.x.ai", "*.api.x.ai"])
+        .api(Api::bearer(&["XAI_API_KEY"]).origin("https://api.x.ai")),
+);
+
+/// Moonshot, `api.moonshot.ai` and `api.moonshot.cn`: the Kimi models.
+///
+/// - **Charge** (`Tokens`, the TPM and TPD limits): the prompt and `max_completion_tokens`, "regardless of
+///   the actual number of tokens generated". If a request sets none, the model's default counts: 131,072
+///   for Kimi K3; for other models 1,024 is assumed.
+/// - **Limits**: requests in flight, requests and tokens per minute and tokens per day, which all models
+///   of an account share. Headers: `X-RateLimit-Limit`, `-Remaining` and `-Reset`, of requests.
+/// - **Quotas**: tier 0, of an account that paid $1, shared by the models of each name. Source of all:
+///   Moonshot's pages on rate limits (platform.kimi.ai/docs/introduction, platform.kimi.ai/docs/pricing/limits,
+///   kimi.com/help/kimi-api/api-rate-limits, looked up on 2026-11-23).
+pub const MOONSHOT: Profile = Profile::new(
+    &hosted("moonshot")
+        .urls(&["api.moonshot.ai", "api.moonshot.cn"])
+        .charge(Charge::by_prompt_and_bound().default_bounds(&[("kimi-k3*", 131_072)]))
+        .api(Api::bearer(&["MOONSHOT_API_KEY"]).origin("https://api.moonshot.ai")),
 );
 
 /// Together, `api.together.xyz`.
@@ -80,8 +111,8 @@ pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.
 /// - **Charge**: by usage. Requests to models whose name ends in `:free` are limited together, failed
 ///   ones included; others by the provider behind them.
 /// - **Limits**: only its own refusals have headers.
-/// - **Quotas**: for `:free`, 20 requests per minute and 50 per UTC day, of February 2026; 1,000 per day
-///   for an account that has bought credits. Source: OpenRouter's page on limits.
+/// - **Quotas**: for `:free`, 20 requests per minute and 50 per UTC day; 1,000 per day for an account that
+///   has bought 10 credits. Source: OpenRouter's page on limits.
 pub const OPENROUTER: Profile = Profile::new(
     &hosted("openrouter").urls(&["openrouter.ai"]).limits(LimitHeaders::OPENROUTER).api(
         Api::bearer(&["OPENROUTER_API_KEY"]).origin("https://openrouter.ai").openai_path("/api/v1"),

@@ -4,9 +4,9 @@ use http::HeaderName;
 
 use super::location::Location;
 use super::{
-    ANTHROPIC, AZURE, Api, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, COMPATIBLE_USAGE, DEEPSEEK,
-    GEMINI, GROQ, HUGGINGFACE, LLAMA_CPP, MISTRAL, OLLAMA, OPENAI, OPENROUTER, Profile, TOGETHER,
-    UnknownProvider, VERTEX, VERTEX_ANTHROPIC, VLLM, VOYAGE, WRITER,
+    ANTHROPIC, AZURE, Api, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE, COMPATIBLE_USAGE,
+    DEEPSEEK, GEMINI, GROQ, HUGGINGFACE, LLAMA_CPP, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER,
+    Profile, TOGETHER, UnknownProvider, VERTEX, VERTEX_ANTHROPIC, VLLM, VOYAGE, WRITER, XAI,
 };
 
 impl Profile {
@@ -118,10 +118,13 @@ const ALL: &[Profile] = &[
     VERTEX,
     GEMINI,
     BEDROCK,
+    BEDROCK_MANTLE,
     MISTRAL,
     GROQ,
     COHERE,
     DEEPSEEK,
+    MOONSHOT,
+    XAI,
     OPENROUTER,
     TOGETHER,
     CEREBRAS,
@@ -181,7 +184,9 @@ mod tests {
 
     #[test]
     fn key_variables_of_built_in_profiles_are_distinct() {
-        let variables = ALL.iter().flat_map(|profile| profile.api().key_variables);
+        // Both endpoints of Bedrock take the same key.
+        let apart = ALL.iter().filter(|profile| **profile != BEDROCK_MANTLE);
+        let variables = apart.flat_map(|profile| profile.api().key_variables);
         let mut variables: Vec<_> = variables.collect();
         let all = variables.len();
         variables.sort_unstable();

@@ -22,7 +22,8 @@ use crate::quota::Algorithm;
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
-/// - **Quotas**: tier 1 of February 2026.
+/// - **Quotas**: tier 1, from the page of each model. Prompts above 128,000 or 272,000 tokens have limits of
+///   their own with some models, which are not built in.
 pub const OPENAI: Profile = Profile::new(
     &Rules::built_in("openai")
         .urls(&["api.openai.com"])

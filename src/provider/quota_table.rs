@@ -2,8 +2,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::default_quota::{Amounts, DefaultQuota, Origin};
+use super::default_quota::DefaultQuota;
 use super::profile::Profile;
+use crate::timestamp::Timestamp;
 
 /// A table of providers and their built-in quotas, which displays as text and serializes.
 ///
@@ -15,7 +16,7 @@ use super::profile::Profile;
 /// let free = text.lines().find(|line| line.contains("*:free")).expect("a row of OpenRouter's");
 /// let cells: Vec<&str> = free.split_whitespace().collect();
 /// assert_eq!(cells[..2], ["openrouter", "*:free"]);
-/// assert!(text.contains("gemini: tier 1, 2026-02, by go-ratelimit's table of default quotas"));
+/// assert!(text.ends_with("openrouter: an account that has bought less than 10 credits"));
 /// ```
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
@@ -28,11 +29,40 @@ impl QuotaTable {
     pub fn of(profiles: &[Profile]) -> Self {
         Self { providers: profiles.iter().map(ProviderQuotas::of).collect() }
     }
+
+    /// Adds the age of each quota.
+    #[must_use]
+    pub fn with_ages(mut self, now: Timestamp) -> Self {
+        let rows = self.providers.iter_mut().flat_map(|provider| &mut provider.quotas);
+        rows.for_each(|row| row.age_days = row.quota.age_days(now));
+        self
+    }
+
+    /// Returns a warning about the quotas that are older than 90 days, if there are any and the table
+    /// has [ages](Self::with_ages).
+    pub fn warning(&self) -> Option<String> {
+        let is_old = |row: &&QuotaRow| row.age_days.is_some_and(|days| days > MAX_AGE_DAYS);
+        let old_of = |provider: &ProviderQuotas| provider.quotas.iter().filter(is_old).count();
+        let old: usize = self.providers.iter().map(old_of).sum();
+        let all: usize = self.providers.iter().map(|provider| provider.quotas.len()).sum();
+        let named = self.providers.iter().filter(|provider| old_of(provider) > 0);
+        let named: Vec<_> = named.map(|provider| provider.provider).collect();
+        (old > 0).then(|| {
+            format!(
+                "{old} of {all} built-in quotas are older than {MAX_AGE_DAYS} days ({}); check them at \
+                 their sources, or set the quotas of your account",
+                named.join(", ")
+            )
+        })
+    }
 }
 
+/// The age in days above which a quota should be checked.
+const MAX_AGE_DAYS: u64 = 90;
+
 impl fmt::Display for QuotaTable {
-    /// Writes aligned columns with one quota per line, then the sources; `-` means no limit. There is no
-    /// trailing line feed.
+    /// Writes aligned columns with one quota per line, then the tier of each provider; `-` means no limit.
+    /// There is no trailing line feed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<Cells> = self.providers.iter().flat_map(ProviderQuotas::lines).collect();
         let widths = widths(&lines);
@@ -41,11 +71,11 @@ impl fmt::Display for QuotaTable {
             f.write_str("\n")?;
             write_line(f, line, &widths)?;
         }
-        let mut sources = self.providers.iter().filter_map(ProviderQuotas::source).peekable();
-        if sources.peek().is_some() {
+        let mut tiers = self.providers.iter().filter_map(ProviderQuotas::accounts).peekable();
+        if tiers.peek().is_some() {
             f.write_str("\n")?;
         }
-        sources.try_for_each(|source| write!(f, "\n{source}"))
+        tiers.try_for_each(|tier| write!(f, "\n{tier}"))
     }
 }
 
@@ -60,71 +90,104 @@ struct ProviderQuotas {
     base_url: Option<&'static str>,
     /// The name in configuration.
     algorithm: &'static str,
+    /// The accounts that have these quotas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<&'static str>,
+    quotas: Vec<QuotaRow>,
+}
+
+/// One quota in the table.
+#[derive(Debug, Clone, Serialize)]
+struct QuotaRow {
     #[serde(flatten)]
-    origin: Option<Origin>,
-    quotas: &'static [DefaultQuota],
+    quota: DefaultQuota,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_days: Option<u64>,
 }
 
 impl ProviderQuotas {
     fn of(profile: &Profile) -> Self {
+        let row = |quota: &DefaultQuota| QuotaRow { quota: *quota, age_days: None };
         Self {
             provider: profile.name(),
             like: Some(profile.built_in().name()).filter(|_| *profile != profile.built_in()),
             base_url: profile.base_url(),
             algorithm: profile.algorithm().as_str(),
-            origin: profile.defaults().map(|defaults| defaults.origin),
-            quotas: profile.quotas(),
+            tier: profile.defaults().map(|defaults| defaults.tier),
+            quotas: profile.quotas().iter().map(row).collect(),
         }
     }
 
     fn lines(&self) -> Vec<Cells> {
         if self.quotas.is_empty() {
-            return vec![self.line("none built in", Default::default(), "")];
+            return vec![self.line("none built in", Default::default(), ["", "", ""])];
         }
-        self.quotas.iter().map(|quota| self.quota(quota)).collect()
+        self.quotas.iter().map(|row| self.quota(row)).collect()
     }
 
-    fn quota(&self, quota: &DefaultQuota) -> Cells {
-        let Amounts { rpm, tpm, itpm, otpm, rpd, zone, shared } = quota.amounts;
-        let sharing = if shared { " (shared)" } else { "" };
-        let amounts = [rpm, tpm, itpm, otpm, rpd].map(amount);
-        self.line(&format!("{}{sharing}", quota.pattern), amounts, zone.unwrap_or_default())
+    fn quota(&self, QuotaRow { quota, age_days }: &QuotaRow) -> Cells {
+        let sharing = if quota.amounts.shared { " (shared)" } else { "" };
+        let amounts = quota.amounts.columns().map(amount);
+        let as_of = match age_days {
+            Some(days) => format!("{} ({days} days)", quota.as_of),
+            None => quota.as_of.to_owned(),
+        };
+        let zone = quota.amounts.zone.unwrap_or_default();
+        self.line(&format!("{}{sharing}", quota.pattern), amounts, [zone, &as_of, quota.source])
     }
 
-    fn line(&self, models: &str, amounts: [String; 5], zone: &str) -> Cells {
-        let [rpm, tpm, itpm, otpm, rpd] = amounts;
-        let as_of = self.origin.map_or("", |origin| origin.as_of);
-        let [provider, models, zone, algorithm, as_of] =
-            [self.provider, models, zone, self.algorithm, as_of].map(str::to_owned);
-        [provider, models, rpm, tpm, itpm, otpm, rpd, zone, algorithm, as_of]
+    fn line(&self, models: &str, amounts: [String; 8], texts: [&str; 3]) -> Cells {
+        let [concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd] = amounts;
+        let [zone, as_of, source] = texts;
+        let [provider, models, zone, algorithm, as_of, source] =
+            [self.provider, models, zone, self.algorithm, as_of, source].map(str::to_owned);
+        [
+            provider,
+            models,
+            concurrency,
+            rps,
+            rpm,
+            tpm,
+            itpm,
+            otpm,
+            rpd,
+            tpd,
+            zone,
+            algorithm,
+            as_of,
+            source,
+        ]
     }
 
-    fn source(&self) -> Option<String> {
-        let Origin { as_of, tier, source } = self.origin?;
-        Some(format!("{}: {tier}, {as_of}, by {source}", self.provider))
+    fn accounts(&self) -> Option<String> {
+        Some(format!("{}: {}", self.provider, self.tier?))
     }
 }
 
 /// The cells of a line.
 type Cells = [String; HEADINGS.len()];
 
-const HEADINGS: [&str; 10] = [
+const HEADINGS: [&str; 14] = [
     "PROVIDER",
     "MODELS",
+    "IN FLIGHT",
+    "RPS",
     "RPM",
     "TPM",
     "ITPM",
     "OTPM",
     "RPD",
+    "TPD",
     "UNTIL MIDNIGHT IN",
     "ALGORITHM",
     "AS OF",
+    "SOURCE",
 ];
 
 const NO_LIMIT: &str = "-";
 
 /// Columns of numbers, which are right-aligned.
-const AMOUNTS: core::ops::Range<usize> = 2..7;
+const AMOUNTS: core::ops::Range<usize> = 2..10;
 
 /// Returns the width of each column; `None` for an empty one.
 fn widths(lines: &[Cells]) -> [Option<usize>; HEADINGS.len()] {

@@ -118,7 +118,7 @@ fn tools_and_calls_in_a_chat_are_free() {
 #[test]
 fn charge_of_openai_ignores_usage() {
     let reserved = Cost::new().tokens(100).input_tokens(50).output_tokens(50).custom("images", 2);
-    let usage = Usage { input: 7, output: 9, cache_read: 3, cache_write: 0 };
+    let usage = Usage { input: 7, output: 9, cache_read: 3, cache_write: 0, long_cache_write: 0 };
     let charge = OPENAI.charge(&reserved, &usage);
     assert_eq!(charge, reserved.input_tokens(7).output_tokens(9));
     for dimension in [Dimension::Requests, Dimension::Tokens, Dimension::OutputTokens] {

@@ -9,7 +9,8 @@ use tollgate::quota::{Cost, Dimension, Quota, Usage};
 #[test]
 fn like_profile_reads_and_charges_as_base() {
     let body = br#"{"model":"m","max_tokens":100,"messages":[{"content":"How are you?"}]}"#;
-    let usage = Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100 };
+    let usage =
+        Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100, long_cache_write: 0 };
     let reserved = Cost::new().tokens(500).input_tokens(400).output_tokens(100);
     for &built_in in Profile::all() {
         let custom = built_in.like("mine", "http://gpu-7:8000").unwrap();

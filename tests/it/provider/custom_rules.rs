@@ -160,7 +160,8 @@ fn custom_rules_are_applied() {
     assert_eq!(acme.settles(&Dimension::InputTokens), SettleAt::FirstUsage);
     let body = br#"{"model": "acme-5-large", "max_tokens": 100, "messages": []}"#;
     let estimate = acme.read_request("/v1/chat/completions", body);
-    let usage = Usage { input: 50, output: 10, cache_read: 20, cache_write: 0 };
+    let usage =
+        Usage { input: 50, output: 10, cache_read: 20, cache_write: 0, long_cache_write: 0 };
     let charge = estimate.terms.apply(acme.charge(&Cost::new(), &usage), &usage);
     assert_eq!(charge.amount(&Dimension::Tokens), 30 + 5 * 10);
     assert_eq!(charge.amount(&Dimension::InputTokens), 30);

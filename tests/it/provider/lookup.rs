@@ -1,9 +1,9 @@
 //! Lookup of profiles by URL.
 
 use tollgate::provider::{
-    ANTHROPIC, AZURE, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, GEMINI, GROQ, HUGGINGFACE,
-    MISTRAL, OLLAMA, OPENAI, OPENROUTER, Profile, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VOYAGE,
-    WRITER,
+    ANTHROPIC, AZURE, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, GEMINI,
+    GROQ, HUGGINGFACE, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER, Profile, TOGETHER, VERTEX,
+    VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
 };
 
 #[test]
@@ -37,13 +37,20 @@ const FOUND: &[(&str, Profile)] = &[
     ("http://proxy/google-vertex/v1/publishers/google/models/m:generateContent", VERTEX),
     ("https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse", BEDROCK),
     ("https://bedrock-runtime-fips.us-gov-west-1.amazonaws.com/model/m/invoke", BEDROCK),
-    ("https://bedrock-mantle.us-east-1.api.aws/v1/chat/completions", BEDROCK),
+    ("https://bedrock-mantle.us-east-1.api.aws/v1/chat/completions", BEDROCK_MANTLE),
+    ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages", BEDROCK_MANTLE),
+    ("https://bedrock-mantle.us-east-1.api.aws.evil.com/v1/responses", COMPATIBLE),
     ("http://proxy/bedrock/model/m%3A0/converse-stream", BEDROCK),
     ("https://api.mistral.ai/v1/chat/completions", MISTRAL),
     ("https://api.groq.com/openai/v1/chat/completions", GROQ),
     ("http://localhost/groq/openai/v1/chat/completions", GROQ),
     ("https://api.cohere.com/v2/chat", COHERE),
     ("https://api.deepseek.com/chat/completions", DEEPSEEK),
+    ("https://api.moonshot.ai/v1/chat/completions", MOONSHOT),
+    ("https://api.moonshot.cn/v1/chat/completions", MOONSHOT),
+    ("http://proxy/moonshot/v1/chat/completions", MOONSHOT),
+    ("https://api.x.ai/v1/chat/completions", XAI),
+    ("https://us-east-1.api.x.ai/v1/responses", XAI),
     ("https://openrouter.ai/api/v1/chat/completions", OPENROUTER),
     ("https://api.together.xyz/v1/chat/completions", TOGETHER),
     ("https://api.cerebras.ai/v1/chat/completions", CEREBRAS),

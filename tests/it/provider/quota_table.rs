@@ -1,33 +1,92 @@
 //! The table of built-in quotas.
 
 use serde_json::{Value, json};
-use tollgate::provider::{COMPATIBLE, GEMINI, OPENAI, OPENROUTER, Profile, QuotaTable};
+use tollgate::Timestamp;
+use tollgate::provider::{
+    ANTHROPIC, COMPATIBLE, DEEPSEEK, GEMINI, MOONSHOT, OPENAI, OPENROUTER, Profile, QuotaTable, XAI,
+};
 
 #[test]
-fn table_rows_are_aligned_with_limits_and_month() {
+fn table_rows_are_aligned_with_limits_date_and_source() {
     let custom = OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap();
     let text = QuotaTable::of(&[OPENROUTER, COMPATIBLE, custom]).to_string();
     let expected = "\
-PROVIDER    MODELS           RPM  RPD  UNTIL MIDNIGHT IN  ALGORITHM       AS OF
-openrouter  *:free (shared)   20   50  UTC                sliding_window  2026-02
+PROVIDER    MODELS           RPM  RPD  UNTIL MIDNIGHT IN  ALGORITHM       AS OF       SOURCE
+openrouter  *:free (shared)   20   50  UTC                sliding_window  2026-10-17  https://openrouter.ai/docs/api-reference/limits
 compatible  none built in                                 sliding_window
 my-vllm     none built in                                 token_bucket
 
-openrouter: an account that has bought no credits, 2026-02, by OpenRouter's page on limits";
+openrouter: an account that has bought less than 10 credits";
     assert_eq!(text, expected);
 }
 
 #[test]
-fn unlimited_model_differs_from_provider_without_quotas() {
-    let text = QuotaTable::of(&[GEMINI]).to_string();
-    let row = |model: &str| {
-        let row = text.lines().find(|line| line.contains(model)).expect(model);
-        row.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+fn limits_of_each_kind_have_a_column() {
+    let rows = |profile| {
+        let text = QuotaTable::of(&[profile]).to_string();
+        text.lines().map(|line| line.split("http").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(row("lite*"), "gemini-2.0-flash-lite* - - - token_bucket 2026-02");
-    assert_eq!(row("flash-exp"), "gemini-2.0-flash-exp 150 1,000,000 - token_bucket 2026-02");
-    let pro = "gemini-2.5-pro 150 1,000,000 1,000 America/Los_Angeles token_bucket 2026-02";
-    assert_eq!(row("2.5-pro "), pro);
+    let cells = |row: &str| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let row = |profile, model: &str| {
+        let rows = rows(profile);
+        let row = rows.iter().find(|row| cells(row).get(1).is_some_and(|cell| cell == model));
+        (cells(&rows[0]).join(" "), cells(row.expect(model)).join(" "))
+    };
+    for (profile, model, headings, cells) in [
+        (
+            GEMINI,
+            "gemini-2.5-flash",
+            "PROVIDER MODELS RPM TPM RPD UNTIL MIDNIGHT IN ALGORITHM AS OF SOURCE",
+            "gemini gemini-2.5-flash 1,000 1,000,000 10,000 America/Los_Angeles token_bucket 2026-10-05",
+        ),
+        (
+            ANTHROPIC,
+            "claude-haiku-4-5*",
+            "PROVIDER MODELS RPM ITPM OTPM ALGORITHM AS OF SOURCE",
+            "anthropic claude-haiku-4-5* 1,000 2,000,000 400,000 token_bucket 2026-09-29",
+        ),
+        (
+            XAI,
+            "grok-4.7",
+            "PROVIDER MODELS RPS TPM ALGORITHM AS OF SOURCE",
+            "xai grok-4.7 150 50,000,000 sliding_window 2026-10-17",
+        ),
+        (
+            MOONSHOT,
+            "kimi-*",
+            "PROVIDER MODELS IN FLIGHT RPM TPM TPD ALGORITHM AS OF SOURCE",
+            "moonshot kimi-* (shared) 1 3 500,000 1,500,000 sliding_window 2026-10-03",
+        ),
+        (
+            DEEPSEEK,
+            "deepseek-v4-pro",
+            "PROVIDER MODELS IN FLIGHT ALGORITHM AS OF SOURCE",
+            "deepseek deepseek-v4-pro 500 sliding_window 2026-11-23",
+        ),
+    ] {
+        let (heading, row) = row(profile, model);
+        assert_eq!(heading, headings);
+        let row = row.replace("AI Studio's rate-limit page (", "");
+        assert_eq!(row.trim_end(), cells);
+    }
+}
+
+#[test]
+fn old_quotas_are_shown_with_age_and_warned_about() {
+    let day = |days: u64| Timestamp::from_nanos(days * 86_400 * 1_000_000_000);
+    // 2026-10-17 is day 20,743; the table of OpenRouter has one row, of that day.
+    let at = |days| QuotaTable::of(&[OPENROUTER, COMPATIBLE]).with_ages(day(days));
+    assert!(at(20_743 + 90).to_string().contains("2026-10-17 (90 days)"));
+    assert_eq!(at(20_743 + 90).warning(), None);
+    let warning = at(20_743 + 91).warning().unwrap();
+    assert_eq!(
+        warning,
+        "1 of 1 built-in quotas are older than 90 days (openrouter); check them at their sources, or \
+         set the quotas of your account"
+    );
+    assert_eq!(QuotaTable::of(&[OPENROUTER]).warning(), None, "a table without ages");
+    let json = serde_json::to_value(at(20_743 + 91)).unwrap();
+    assert_eq!(json[0]["quotas"][0]["age_days"], json!(91));
 }
 
 #[test]
@@ -57,11 +116,11 @@ fn table_serializes_to_json() {
             {
                 "provider": "openrouter",
                 "algorithm": "sliding_window",
-                "as_of": "2026-02",
-                "tier": "an account that has bought no credits",
-                "source": "OpenRouter's page on limits",
+                "tier": "an account that has bought less than 10 credits",
                 "quotas": [{
                     "pattern": "*:free",
+                    "as_of": "2026-10-17",
+                    "source": "https://openrouter.ai/docs/api-reference/limits",
                     "limits": {"rpm": 20, "rpd": 50, "zone": "UTC", "shared": true},
                 }],
             },

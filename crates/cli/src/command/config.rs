@@ -12,6 +12,7 @@ use super::stdout::Stdout;
 use super::{ConfigArgs, Exit};
 use crate::terminal::{notify, printable};
 use tollgate::config::{self, ConfigError, LoadOptions, Origin, Problem};
+use tollgate::limiter::{Clock, SystemClock};
 use tollgate::provider::{Profile, QuotaTable};
 
 /// The arguments of `tollgate config`.
@@ -78,8 +79,15 @@ impl ConfigCommand {
                 out.line(&format_args!("{:#}", config::schema_with(&tollgate_serve::sections())))?
             }
             ConfigAction::Providers { json } => {
-                let table = QuotaTable::of(Profile::all());
-                if *json { out.json(&table)? } else { out.line(&table)? }
+                let table = QuotaTable::of(Profile::all()).with_ages(SystemClock::new().now());
+                if *json {
+                    out.json(&table)?
+                } else {
+                    out.line(&table)?
+                }
+                if let Some(warning) = table.warning() {
+                    notify(&warning);
+                }
             }
         }
         Ok(Exit::Success)
