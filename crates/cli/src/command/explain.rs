@@ -80,6 +80,9 @@ impl Session<'_> {
     }
 
     fn exchange(&mut self, file: &str, index: usize, entry: &Entry) {
+        if !entry.is_exchange() {
+            return self.summary.skip();
+        }
         let explanation = explain(entry);
         self.summary.add(&explanation);
         match self.json {
@@ -132,7 +135,8 @@ at the end, the error of the estimates. Sends nothing. Shows no headers, prompts
 
 Columns: charge, the amount charged to the token limit at admission (~: guessed from the size); \
 in, out: estimated input and output tokens; used in, out, cached: the usage reported in the \
-response. For providers that charge the actual usage, charge is the reservation.
+response. For providers that charge the actual usage, charge is the reservation. CORS preflights \
+and the images, scripts and styles of pages are skipped.
 
 Classes: transient, a retry may succeed soon; until_reset, a retry may succeed after a long \
 window resets; terminal, a retry would fail again; in_band, an error inside a 200 response.";

@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use super::har::{Entry, Response};
 use tollgate::Timestamp;
 use tollgate::provider::{ApiError, Class, Estimate, LimitReadings, Profile, Scanned, Scanner};
-use tollgate::quota::{Cost, Dimension, Usage};
+use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
 /// The explanation of a recorded exchange.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Explanation {
     pub charged: Option<u64>,
     /// The limits stated in the headers.
     pub limits: LimitReadings,
+    /// The status; `None` without a response.
+    pub status: Option<u16>,
     /// The class of the response.
     pub class: Class,
     /// The error in the response, in the body of a success too.
@@ -55,6 +57,7 @@ pub fn explain(entry: &Entry) -> Explanation {
         // Successes may have `retry-after` too.
         retry_after: if class == Class::Ok { None } else { delay() },
         ended_at: entry.ended_at,
+        status: Some(response.status).filter(|status| *status > 0),
         profile,
         usage,
         class,
@@ -71,6 +74,19 @@ impl Explanation {
             Some(charged) => cost.tokens(charged),
             None => cost,
         })
+    }
+
+    /// Returns the tokens that the token limit is charged by the provider's rule: those at admission if the usage
+    /// has no effect on them, else those of the reported usage. `None` if the usage isn't reported.
+    pub(super) fn charged_tokens(&self) -> Option<u64> {
+        let tokens = |cost: &Cost| cost.amount(&Dimension::Tokens);
+        let Self { profile, estimate, .. } = self;
+        match profile.settles(&Dimension::Tokens) {
+            SettleAt::Send => Some(tokens(&estimate.cost)),
+            _ => self.usage.map(|usage| {
+                tokens(&estimate.terms.apply(profile.charge(&estimate.cost, &usage), &usage))
+            }),
+        }
     }
 
     /// Returns the class name in JSON: `ok`, `transient`, `until_reset`, `terminal`, or `in_band`

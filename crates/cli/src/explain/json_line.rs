@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::Explanation;
 use super::seconds::seconds;
+use super::table_row::printable;
+use crate::terminal::rfc3339;
 use tollgate::provider::LimitReading;
 use tollgate::quota::{Dimension, Usage};
 
@@ -20,6 +22,9 @@ pub struct JsonLine<'a> {
     limits: Vec<LimitFields<'a>>,
     class: &'static str,
     retry_after_s: Option<f64>,
+    status: Option<u16>,
+    error: Option<String>,
+    time: Option<String>,
 }
 
 impl<'a> JsonLine<'a> {
@@ -35,6 +40,13 @@ impl<'a> JsonLine<'a> {
             limits: explanation.limits.iter().map(LimitFields::from).collect(),
             class: explanation.class_name(),
             retry_after_s: explanation.retry_after.as_ref().map(seconds),
+            status: explanation.status,
+            // The message may quote the prompt; the code doesn't.
+            error: explanation
+                .error
+                .as_ref()
+                .and_then(|error| error.code().or(error.kind()).map(printable)),
+            time: explanation.ended_at.map(rfc3339),
         }
     }
 }
@@ -75,7 +87,7 @@ struct UsageFields {
 
 impl From<Usage> for UsageFields {
     fn from(usage: Usage) -> Self {
-        let Usage { input, output, cache_read, cache_write } = usage;
+        let Usage { input, output, cache_read, cache_write, .. } = usage;
         Self { input, output, cache_read, cache_write }
     }
 }
@@ -86,6 +98,7 @@ struct LimitFields<'a> {
     limit: Option<u64>,
     remaining: Option<u64>,
     reset_s: Option<f64>,
+    window_s: Option<f64>,
 }
 
 impl<'a> From<&'a LimitReading> for LimitFields<'a> {
@@ -95,6 +108,8 @@ impl<'a> From<&'a LimitReading> for LimitFields<'a> {
             limit: reading.limit,
             remaining: reading.remaining,
             reset_s: reading.reset.as_ref().map(seconds),
+            window_s: (reading.dimension != Dimension::Concurrency)
+                .then(|| reading.window.as_duration().as_secs_f64()),
         }
     }
 }

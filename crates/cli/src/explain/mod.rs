@@ -32,8 +32,8 @@
 //!     r#"{"file":"a.har","index":0,"provider":"openai","model":"gpt-4o","#,
 //!     r#""charge":{"requests":1,"tokens":7,"input_tokens":12,"output_tokens":1024},"#,
 //!     r#""usage":{"input":12,"output":9,"cache_read":0,"cache_write":0},"#,
-//!     r#""limits":[{"dimension":"tokens","limit":30000,"remaining":29993,"reset_s":null}],"#,
-//!     r#""class":"ok","retry_after_s":null}"#,
+//!     r#""limits":[{"dimension":"tokens","limit":30000,"remaining":29993,"reset_s":null,"window_s":60.0}],"#,
+//!     r#""class":"ok","retry_after_s":null,"status":200,"error":null,"time":null}"#,
 //! )]);
 //! assert!(summary.to_string().starts_with("1 exchange"));
 //! # Ok::<(), har::HarError>(())

@@ -13,12 +13,13 @@ use tollgate::quota::Dimension;
 
 /// A summary of explanations: exchanges by provider and class, and estimation errors.
 ///
-/// The charge is compared with the charge stated in headers, or with the missing part of a full
-/// bucket; the input with the reported usage.
+/// The charge by the provider's rule is compared with the charge stated in headers, or with the missing part of
+/// a full bucket; the input with the reported usage.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     providers: BTreeMap<&'static str, Provider>,
     full_buckets: FullBuckets,
+    skipped: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -38,12 +39,17 @@ impl Summary {
         let missing =
             || explanation.missing_tokens().filter(|missing| full_buckets && *missing > 0);
         let charged = explanation.charged.or_else(missing);
-        if let Some(charged) = charged {
-            provider.charge.record(cost.amount(&Dimension::Tokens), charged);
+        if let (Some(charged), Some(own)) = (charged, explanation.charged_tokens()) {
+            provider.charge.record(own, charged);
         }
         if let Some(usage) = explanation.usage {
             provider.input.record(cost.amount(&Dimension::InputTokens), usage.input);
         }
+    }
+
+    /// Counts an entry that isn't an exchange with a provider.
+    pub fn skip(&mut self) {
+        self.skipped += 1;
     }
 
     /// Returns the number of exchanges.
@@ -94,6 +100,10 @@ impl Provider {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&counted(self.exchanges(), "exchange"))?;
+        if self.skipped > 0 {
+            let skipped = if self.skipped == 1 { "entry" } else { "entries" };
+            write!(f, "; {} other {skipped} skipped: preflights and parts of pages", self.skipped)?;
+        }
         if self.providers.is_empty() {
             return Ok(());
         }

@@ -111,7 +111,7 @@ fn or_dash(text: &str) -> &str {
 }
 
 /// Replaces control characters in an untrusted text, and truncates it.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

@@ -51,6 +51,41 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
+impl Entry {
+    /// Returns false for an entry that is no exchange with a provider: a preflight (`OPTIONS`), or an image, font,
+    /// script, style or document that a page has loaded.
+    pub fn is_exchange(&self) -> bool {
+        let Self { request, response, .. } = self;
+        let kind = response.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        let path = request.url.split(['?', '#']).next().unwrap_or_default();
+        let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match request.method.to_ascii_uppercase().as_str() {
+            "OPTIONS" => false,
+            "GET" | "HEAD" => {
+                !PAGE_TYPES.iter().any(|start| kind.starts_with(start))
+                    && !PAGE_EXTENSIONS.contains(&extension)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The beginnings of the content types of a page's parts.
+const PAGE_TYPES: [&str; 7] = [
+    "image/",
+    "font/",
+    "text/css",
+    "text/html",
+    "text/javascript",
+    "application/javascript",
+    "application/font",
+];
+
+/// The file extensions of a page's parts, whose content type is missing if a cache answers.
+const PAGE_EXTENSIONS: [&str; 10] =
+    ["png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "css", "js", "woff2"];
+
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")

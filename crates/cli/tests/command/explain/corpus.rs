@@ -52,8 +52,9 @@ fn schema_violation(line: &Value) -> Option<String> {
     let limit = |limit: &Value| {
         let is_valid = limit["dimension"].is_string()
             && ["limit", "remaining"].iter().all(|key| limit[key].is_null() || count(&limit[key]))
-            && seconds(&limit["reset_s"]);
-        keys(limit, &["dimension", "limit", "remaining", "reset_s"], &|_| true)
+            && seconds(&limit["reset_s"])
+            && seconds(&limit["window_s"]);
+        keys(limit, &["dimension", "limit", "remaining", "reset_s", "window_s"], &|_| true)
             .or((!is_valid).then(|| format!("{limit} has other types")))
     };
     let provider = line["provider"].as_str().and_then(Profile::named);
@@ -95,7 +96,19 @@ fn entries(file: &Path) -> Vec<(String, usize, Value)> {
         .collect()
 }
 
-const KEYS: [&str; 9] =
-    ["file", "index", "provider", "model", "charge", "usage", "limits", "class", "retry_after_s"];
+const KEYS: [&str; 12] = [
+    "file",
+    "index",
+    "provider",
+    "model",
+    "charge",
+    "usage",
+    "limits",
+    "class",
+    "retry_after_s",
+    "status",
+    "error",
+    "time",
+];
 
 const CLASSES: [&str; 5] = ["ok", "transient", "until_reset", "terminal", "in_band"];

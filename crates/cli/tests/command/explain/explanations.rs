@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_cli::explain::{Summary, TableRow};
 
-use super::rig::{chat, entry, exchange, explained, line, usage};
+use super::rig::{chat, entry, exchange, explained, line, read_one, usage};
 
 fn refusal(status: u64, headers: &Value, error: &Value) -> Value {
     let content =
@@ -25,8 +25,10 @@ fn json_line_has_charge_usage_and_limits() {
         "file": "a.har", "index": 0, "provider": "openai", "model": "gpt-4o",
         "charge": {"requests": 1, "tokens": 57, "input_tokens": 12, "output_tokens": 50},
         "usage": {"input": 12, "output": 9, "cache_read": 0, "cache_write": 0},
-        "limits": [{"dimension": "tokens", "limit": 30000, "remaining": 29943, "reset_s": 11.355}],
-        "class": "ok", "retry_after_s": null,
+        "limits": [{"dimension": "tokens", "limit": 30000, "remaining": 29943, "reset_s": 11.355,
+            "window_s": 60.0}],
+        "class": "ok", "retry_after_s": null, "status": 200, "error": null,
+        "time": "2025-06-01T12:00:00.000Z",
     });
     assert_eq!(line(&one), expected);
 }
@@ -80,8 +82,8 @@ fn reset_time_is_relative_to_recording_time() {
     ]);
     let url = "https://api.anthropic.com/v1/messages";
     let mut one = entry(url, json!({"text": "{}"}), json!({"status": 200, "headers": headers}));
-    let mut limits =
-        json!([{"dimension": "requests", "limit": 50, "remaining": 49, "reset_s": 1.0}]);
+    let mut limits = json!([{"dimension": "requests", "limit": 50, "remaining": 49, "reset_s": 1.0,
+            "window_s": 60.0}]);
     assert_eq!(line(&one)["limits"], limits);
     one["startedDateTime"] = json!("1970-01-01T00:00:00Z");
     limits[0]["reset_s"] = Value::Null;
@@ -106,6 +108,42 @@ fn error_in_body_of_success_is_in_band() {
     one["response"]["content"] = json!({"mimeType": "text/event-stream", "text": text});
     let line = line(&one);
     assert_eq!((&line["class"], &line["retry_after_s"]), (&json!("in_band"), &json!(7.0)));
+    assert_eq!((&line["status"], &line["error"]), (&json!(200), &json!("rate_limit_exceeded")));
+}
+
+#[test]
+fn preflights_and_parts_of_pages_are_no_exchanges() {
+    let is_exchange = |method: &str, url: &str, kind: &str| {
+        let content = json!({"mimeType": kind, "text": "x"});
+        let mut one = entry(url, Value::Null, json!({"status": 200, "content": content}));
+        one["request"]["method"] = json!(method);
+        read_one(&one).is_exchange()
+    };
+    let chat = "https://api.openai.com/v1/chat/completions";
+    assert!(is_exchange("POST", chat, "application/json"));
+    assert!(is_exchange("GET", "https://api.openai.com/v1/models", "application/json"));
+    assert!(is_exchange("POST", "https://api.openai.com/v1/audio/speech", "audio/mpeg"));
+    assert!(!is_exchange("OPTIONS", chat, "text/plain"));
+    assert!(!is_exchange("GET", "https://chat.example/logo", "image/png"));
+    assert!(!is_exchange("GET", "https://chat.example/logo.png?v=2", ""));
+    assert!(!is_exchange("get", "https://chat.example/", "text/html; charset=utf-8"));
+}
+
+/// Mistral states the charge of the usage, which a reservation for an unbounded output is far above.
+#[test]
+fn charge_by_usage_is_compared_with_the_usage() {
+    let mut one = exchange(
+        &json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}),
+        &usage(5, 95),
+    );
+    one["request"]["url"] = json!("https://api.mistral.ai/v1/chat/completions");
+    one["response"]["headers"] = json!([{"name": "x-ratelimit-tokens-query-cost", "value": "100"}]);
+    let mut summary = Summary::default();
+    summary.add(&explained(&one));
+    let text = summary.to_string();
+    let row = text.lines().rfind(|line| line.starts_with("mistral")).unwrap();
+    let columns: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(columns[..4], ["mistral", "1", "0.0", "%"], "{text}");
 }
 
 #[test]
