@@ -59,6 +59,7 @@
 //! | [`quota`] | dimensions, limits, quotas, costs and usage |
 //! | [`engine`] | buckets, and the admission decision over all buckets of a key; no clock, locks or I/O |
 //! | [`provider`] | the rules of each provider: costs, usage, headers and errors |
+//! | [`price`] | the prices of models, for limits on spending |
 //! | [`limiter`] | the [`Limiter`]: admission, queues, clocks and events |
 //! | [`middleware`](./middleware/index.html) | the Tower layer, and its adapters for HTTP clients and servers |
 //! | [`store`](./store/index.html) | state that survives restarts and is shared by the processes of a machine |
@@ -129,6 +130,7 @@ pub mod limiter;
 #[cfg(feature = "tower")]
 pub mod middleware;
 mod plan;
+pub mod price;
 pub mod provider;
 pub mod quota;
 mod sync;

@@ -33,6 +33,8 @@ pub enum Code {
     ExceedsCapacity,
     /// The cost has a dimension that no limit of the key counts.
     MissingLimit,
+    /// The price of the model isn't known, and the key limits spending.
+    UnknownPrice,
     /// The rate learned from the provider's answers is used up. It may be below the quota.
     LearnedLimit,
     /// The key cools down after its provider refused a request.
@@ -64,6 +66,7 @@ impl Code {
             Self::LimitExceeded => "limit_exceeded",
             Self::ExceedsCapacity => "exceeds_capacity",
             Self::MissingLimit => "missing_limit",
+            Self::UnknownPrice => "unknown_price",
             Self::LearnedLimit => "learned_limit",
             Self::CoolingDown => "cooling_down",
             Self::OthersWaiting => "others_waiting",
@@ -89,12 +92,21 @@ impl Code {
             Self::LimitExceeded => "limit exceeded",
             Self::ExceedsCapacity => "the request is larger than the limit",
             Self::MissingLimit => "no limit counts a dimension of the cost",
+            Self::UnknownPrice => "the price of the model is unknown; add it to the prices",
             Self::LearnedLimit => "the rate learned from the provider's answers is used up",
             Self::CoolingDown => "cooling down after the provider refused a request",
             Self::OthersWaiting => "earlier requests are waiting",
             Self::TooManyKeys => "the limiter holds the largest number of keys allowed",
             Self::Unavailable => "the shared store is unavailable",
             Self::Closed => "the limiter is closed",
+        }
+    }
+
+    /// Returns the code of a cost that can't be counted in this dimension.
+    pub(crate) fn of_uncounted(dimension: Option<&Dimension>) -> Self {
+        match dimension {
+            Some(dimension) if dimension.is_usd() => Self::UnknownPrice,
+            _ => Self::MissingLimit,
         }
     }
 

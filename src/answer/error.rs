@@ -57,10 +57,11 @@ impl Refused {
         Self { key, code, dimension: None, wait, need: None, asked_at, details: None }
     }
 
-    /// Creates the refusal of a cost in a dimension that no limit counts.
+    /// Creates the refusal of a cost in a dimension that no limit counts, or of an unknown price.
     #[cold]
     pub(crate) fn missing_limit(key: &Key, dimension: Dimension, asked_at: Timestamp) -> Self {
-        let refused = Self::new(key, Code::MissingLimit, Wait::Never, asked_at);
+        let code = Code::of_uncounted(Some(&dimension));
+        let refused = Self::new(key, code, Wait::Never, asked_at);
         Self { dimension: Some(dimension), ..refused }
     }
 
@@ -104,10 +105,13 @@ impl fmt::Display for Refused {
             }
             (_, Some(dimension), Some(Need { amount, limit })) if *wait == Wait::Never => write!(
                 f,
-                "the request needs {amount} {dimension}, the limit allows at most {limit}; \
-                 make the request smaller or raise the limit"
+                "the request needs {}, the limit allows at most {}; \
+                 make the request smaller or raise the limit",
+                dimension.quantity(amount),
+                dimension.amount(limit)
             )?,
             (Code::LimitExceeded, Some(dimension), Some(Need { amount, limit })) => {
+                let (amount, limit) = (dimension.amount(amount), dimension.amount(limit));
                 write!(f, "{dimension} limit exceeded (needs {amount}, limit {limit})")?;
             }
             (_, _, Some(Need { amount, limit })) => {

@@ -10,7 +10,7 @@ use crate::quota::Quota;
 
 impl Config {
     /// Applies this configuration to a running limiter that was built from `previous`: quotas, new
-    /// providers, the policy for unknown keys, the reduction, and the length and order of queues. Other changes
+    /// providers, the policy for unknown keys, prices, the reduction, and the length and order of queues. Other changes
     /// need a restart. Usage is kept, and waiting requests are checked again.
     ///
     /// A quota that a program has set, or that was learned from responses, is replaced only if this
@@ -33,6 +33,7 @@ impl Config {
             providers: previous.providers.iter().chain(added).copied().collect(),
             quotas: self.quotas_in_order(previous),
             unknown_key: self.unknown_key.clone(),
+            prices: self.prices.clone(),
             waiting: WaitingConfig { max_wait: previous.waiting.max_wait, ..self.waiting.clone() },
             reduction: self.reduction,
             sections: self.sections.followed_from(&previous.sections),
@@ -104,6 +105,10 @@ impl Config {
         if self.unknown_key != previous.unknown_key {
             limiter.quotas().set_unknown_key(self.unknown_key.clone());
             applied.changed.push("unknown_key".to_owned());
+        }
+        if self.prices != previous.prices {
+            limiter.quotas().set_prices(self.prices.clone());
+            applied.changed.push("prices".to_owned());
         }
         if self.waiting.max_waiting != previous.waiting.max_waiting {
             limiter.quotas().set_max_waiting(self.waiting.max_waiting);

@@ -10,6 +10,7 @@ impl Config {
         let mut builder = Limiter::builder()
             .unknown_key(self.unknown_key.clone())
             .max_waiting(self.waiting.max_waiting)
+            .prices(self.prices.clone())
             .wait_policy(self.waiting.policy())
             .reduction(self.reduction)
             .margin(self.margin)

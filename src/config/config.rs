@@ -8,6 +8,7 @@ use super::value::{
     BusConfig, ClusterConfig, ConfiguredQuota, RetryConfig, StoreConfig, WaitingConfig,
 };
 use crate::limiter::{Reduction, UnknownKey};
+use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub quotas: Vec<ConfiguredQuota>,
     /// The policy for keys without a quota.
     pub unknown_key: UnknownKey,
+    /// The prices of models, by which limits on spending count.
+    pub prices: Prices,
     /// The bounds and the order of queues.
     pub waiting: WaitingConfig,
     /// The reaction to a provider's refusal of a request. Without a section `reduction` the provider's limits

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::check::Check;
 use super::error::{ConfigError, Problem};
-use super::fields::{LimitFields, MarginFields, QuotaFields, WindowText};
+use super::fields::{Amount, LimitFields, MarginFields, QuotaFields, WindowText};
 use super::read::read;
 use super::section::{Document, Sections};
 use super::tree::{FieldPath, Node, Origin};
 use super::value::ConfiguredQuota;
-use crate::quota::{Dimension, Limit, Quota, Window};
+use crate::quota::{Dimension, Limit, Quota, Usd, Window};
 
 impl ConfiguredQuota {
     /// Parses a quota from JSON, with the same fields and errors as in `quotas` of the file.
@@ -80,6 +80,10 @@ impl From<&Quota> for QuotaFields {
         let margin = quota.margin().map(MarginFields::from);
         let mut fields = Self { shared: quota.is_shared(), margin, ..Self::default() };
         for limit in quota.limits() {
+            if is_usd_per_day(limit) {
+                fields.usd_per_day = Some(Amount::of_usd(Usd(limit.amount())));
+                continue;
+            }
             match fields.short_form_of(limit) {
                 Some(short) => *short = Some(limit.amount()),
                 None => fields.limits.push(limit.into()),
@@ -92,8 +96,7 @@ impl From<&Quota> for QuotaFields {
 impl QuotaFields {
     /// Returns the short form that is equivalent to a limit, if there is one.
     fn short_form_of(&mut self, limit: &Limit) -> Option<&mut Option<u64>> {
-        let is_custom = limit.algorithm().is_some() || limit.calendar().is_some();
-        if is_custom || limit.has_debt() {
+        if is_custom(limit) {
             return None;
         }
         Some(match (limit.dimension(), limit.window()) {
@@ -109,6 +112,23 @@ impl QuotaFields {
     }
 }
 
+fn is_usd_per_day(limit: &Limit) -> bool {
+    limit.dimension().is_usd() && limit.window() == Window::DAY && !is_custom(limit)
+}
+
+/// Returns `true` if a limit has more than an amount and a window.
+fn is_custom(limit: &Limit) -> bool {
+    limit.algorithm().is_some() || limit.calendar().is_some() || limit.has_debt()
+}
+
+/// Returns an amount in the unit of the configuration.
+fn amount(dimension: &Dimension, amount: u64) -> Amount {
+    match dimension.is_usd() {
+        true => Amount::of_usd(Usd(amount)),
+        false => Amount::Whole(amount),
+    }
+}
+
 impl From<&Limit> for LimitFields {
     fn from(limit: &Limit) -> Self {
         let calendar = limit.calendar();
@@ -119,10 +139,10 @@ impl From<&Limit> for LimitFields {
         };
         Self {
             dimension: limit.dimension().to_string(),
-            limit: limit.amount(),
+            limit: amount(limit.dimension(), limit.amount()),
             window: (!in_flight).then_some(window),
             algorithm: limit.algorithm().filter(|_| !in_flight),
-            burst: limit.burst().filter(|_| !in_flight),
+            burst: limit.burst().filter(|_| !in_flight).map(|b| amount(limit.dimension(), b)),
             zone: calendar.map(|calendar| calendar.zone().to_owned()),
             debt: limit.has_debt(),
         }
@@ -157,6 +177,8 @@ mod tests {
         let bucket = json!({"dimension": "images", "limit": 5, "window": "90s", "burst": 2,
             "algorithm": "token_bucket", "debt": true});
         assert_round_trip("a/b", &json!({"limits": [day, bucket]}));
+        let ten_minutes = json!({"dimension": "usd", "limit": 2.5, "window": "10m"});
+        assert_round_trip("a/b", &json!({"usd_per_day": 50, "limits": [ten_minutes]}));
         let minute = json!({"dimension": "tokens", "limit": 5, "window": "1m",
             "algorithm": "fixed_window"});
         assert_round_trip(

@@ -11,7 +11,7 @@
 //! use tollgate::config::Config;
 //!
 //! let config = Config::parse(include_str!("example.yaml"))?;
-//! assert_eq!(config.quotas.len(), 5);
+//! assert_eq!(config.quotas.len(), 6);
 //! let limiter = config.builder().build()?;
 //! let layer = config.layer(&limiter);
 //! # let _ = layer;

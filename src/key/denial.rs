@@ -49,7 +49,10 @@ impl Denial {
                 (Code::LearnedLimit, column.and_then(Dimension::of_column), None)
             }
             Self::Unknown => (Code::UnknownModel, None, None),
-            Self::Uncounted => (Code::MissingLimit, plan.refused_dimension(cost, |_| false), None),
+            Self::Uncounted => {
+                let dimension = plan.refused_dimension(cost, |_| false);
+                (Code::of_uncounted(dimension.as_ref()), dimension, None)
+            }
             Self::Closed => (Code::Closed, None, None),
             Self::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Self::Elsewhere(_) => (Code::LimitExceeded, None, None),

@@ -14,6 +14,7 @@ use crate::key::adapt::Reduction;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, QuotaOrigin, QuotaRegistry, UnknownKey};
+use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::{Margin, Quota, Share};
 
@@ -31,6 +32,7 @@ pub struct Builder {
     wait_policy: WaitPolicy,
     quantile: f64,
     reduction: Reduction,
+    prices: Prices,
     clock: Option<AnyClock>,
     backend: Option<Arc<dyn Backend>>,
 }
@@ -55,6 +57,7 @@ impl Builder {
             wait_policy: WaitPolicy::new(),
             quantile: 0.9,
             reduction: Reduction::ADAPTIVE,
+            prices: Prices::built_in(),
             clock: None,
             backend: None,
         }
@@ -168,6 +171,12 @@ impl Builder {
         self
     }
 
+    /// Sets the prices by which limits on spending count. Default: the built-in ones.
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
     /// Sets the clock. Default: the system's clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(AnyClock::Other(Arc::new(clock)));
@@ -202,6 +211,7 @@ impl Builder {
             max_keys: self.max_keys,
             quantile: Quantile::new(self.quantile)?,
             reduction: self.reduction.pace()?,
+            prices: Arc::new(self.prices),
         };
         let limiter = Limiter::new(clock, quotas, settings, self.backend);
         limiter.quotas().set_wait_policy(&self.wait_policy);

@@ -12,6 +12,7 @@ use crate::clock::{Boot, Clock, Sleep, SystemClock};
 use crate::event::{Events, StripedTotals};
 use crate::key::adapt::Pace;
 use crate::plan::QuotaRegistry;
+use crate::price::Prices;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RandomState, RwLock};
 use crate::timestamp::Timestamp;
@@ -26,6 +27,9 @@ pub(super) struct Core {
     pub(super) max_waiting: AtomicUsize,
     pub(super) max_keys: usize,
     wait_policy: RwLock<Option<Arc<Prepared>>>,
+    /// The prices of requests, if a quota limits spending.
+    pub(super) prices: RwLock<Arc<Prices>>,
+    limits_spending: AtomicBool,
     pub(super) outputs: Outputs,
     /// `None` if a refusal reduces no limit.
     pub(super) reduction: RwLock<Option<Pace>>,
@@ -53,12 +57,13 @@ pub(super) struct Core {
 }
 
 /// The settings of a [`Builder`](super::Builder), validated.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) max_waiting: usize,
     pub(super) max_keys: usize,
     pub(super) quantile: Quantile,
     pub(super) reduction: Option<Pace>,
+    pub(super) prices: Arc<Prices>,
 }
 
 /// The clock of a limiter. The system's clock is called without dynamic dispatch.
@@ -101,6 +106,8 @@ impl Core {
     ) -> Self {
         Self {
             clock,
+            limits_spending: AtomicBool::new(quotas.limits_spending),
+            prices: RwLock::new(settings.prices),
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
             events: Events::default(),
@@ -131,6 +138,21 @@ impl Core {
         self.is_fast.store(false, Ordering::Release);
         self.closed.store(true, Ordering::Release);
         self.closing.notify_waiters();
+    }
+
+    /// Changes the quotas.
+    pub(super) fn change_quotas<T>(&self, change: impl FnOnce(&mut QuotaRegistry) -> T) -> T {
+        let mut quotas = self.quotas.write();
+        let changed = change(&mut quotas);
+        self.limits_spending.store(quotas.limits_spending, Ordering::Relaxed);
+        changed
+    }
+
+    /// Returns whether a quota limits spending, so that requests need a price.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(super) fn limits_spending(&self) -> bool {
+        self.limits_spending.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -29,6 +29,7 @@ use crate::clock::Sleep;
 use crate::event::{Event, Listener};
 use crate::plan::DefaultLimits;
 use crate::plan::QuotaRegistry;
+use crate::price::Prices;
 #[cfg(feature = "axum")]
 use crate::quota::Key;
 use crate::quota::{Cost, Quota, Usage};
@@ -63,6 +64,18 @@ impl Limiter {
     /// Returns a handle to the quotas and settings of the limiter, which can change at run time.
     pub fn quotas(&self) -> Quotas<'_> {
         Quotas(&self.shared)
+    }
+
+    /// Returns the prices by which limits on spending count.
+    pub fn prices(&self) -> Arc<Prices> {
+        Arc::clone(&self.shared.core.prices.read())
+    }
+
+    /// Returns whether a quota limits spending, so that requests need a price.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn limits_spending(&self) -> bool {
+        self.shared.core.limits_spending()
     }
 
     /// Returns a handle that reports responses of providers and messages of other programs.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 #[cfg(feature = "regex")]
 use regex::Regex;
 
@@ -7,6 +9,7 @@ use super::wait_policy::WaitPolicy;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
+use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::{Key, Quota, UnknownZone};
 use crate::sync::atomic::Ordering;
@@ -63,7 +66,7 @@ impl Quotas<'_> {
     /// Requests that wait for such a key fail with
     /// [`AcquireError::Removed`](super::AcquireError::Removed).
     pub fn remove(&self, name: &str) -> bool {
-        let removed = self.0.core.quotas.write().remove(name);
+        let removed = self.0.core.change_quotas(|quotas| quotas.remove(name));
         if removed {
             self.0.replan(name, &self.of(name));
         }
@@ -78,7 +81,7 @@ impl Quotas<'_> {
     /// `zones`. The profile isn't loaded then.
     pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
         let core = &self.0.core;
-        core.quotas.write().add_provider(profile, core.next_version())?;
+        core.change_quotas(|quotas| quotas.add_provider(profile, core.next_version()))?;
         self.0.replan_all();
         Ok(())
     }
@@ -89,13 +92,18 @@ impl Quotas<'_> {
     /// [`AcquireError::Removed`](super::AcquireError::Removed), as if its quota had been removed.
     pub fn set_unknown_key(&self, policy: UnknownKey) {
         let version = self.0.core.next_version();
-        self.0.core.quotas.write().set_unknown(policy, version);
+        self.0.core.change_quotas(|quotas| quotas.set_unknown(policy, version));
         self.0.replan_all();
     }
 
     /// Sets the order in which waiting requests get their turns. Requests that wait already keep theirs.
     pub fn set_wait_policy(&self, policy: &WaitPolicy) {
         self.0.core.set_wait_policy(policy);
+    }
+
+    /// Sets the prices by which limits on spending count. Requests that have started keep theirs.
+    pub fn set_prices(&self, prices: Prices) {
+        *self.0.core.prices.write() = Arc::new(prices);
     }
 
     /// Sets the number of requests that may wait for one key. Requests that already wait stay queued.
@@ -141,7 +149,7 @@ impl Quotas<'_> {
     pub fn restore(&self, stored: &[NamedQuota]) {
         for stored in stored.iter().filter(|stored| stored.origin != QuotaOrigin::Configured) {
             let version = self.0.core.next_version();
-            let restored = self.0.core.quotas.write().restore(stored, version);
+            let restored = self.0.core.change_quotas(|quotas| quotas.restore(stored, version));
             if restored {
                 self.0.replan(&stored.name, &stored.quota);
             }
@@ -186,7 +194,7 @@ impl Quotas<'_> {
             tracing::warn!("{error}: it counts for no key");
         }
         let core = &self.0.core;
-        core.quotas.write().set(name, quota, origin, core.next_version());
+        core.change_quotas(|quotas| quotas.set(name, quota, origin, core.next_version()));
         self.0.replan(name, quota);
     }
 }

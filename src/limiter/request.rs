@@ -21,7 +21,7 @@ use crate::event::Metadata;
 use crate::key::denial::Denial;
 use crate::key::queue::{Service, Turn};
 use crate::plan::Plan;
-use crate::quota::{Cost, Dimension, Quota};
+use crate::quota::{Cost, Dimension, Quota, USD};
 use crate::timestamp::Timestamp;
 
 /// A request for a reservation: its keys, its cost and its options.
@@ -227,6 +227,11 @@ impl Request {
         self.standing.service(key.plan(), &self.cost, self.core())
     }
 
+    /// Returns the service that its flow is charged, if the request needed this unit on arrival.
+    pub(super) fn granted_service(&self, unit: u64) -> Service {
+        self.standing.granted_service(unit, &self.cost)
+    }
+
     /// Charges its flow for the request, which is admitted without waiting in the queue of this key.
     pub(super) fn charge_turn(&self, turn: Turn, key: &mut Locked<'_>) {
         if key.queue().is_some_and(|queue| queue.head().is_some()) {
@@ -354,7 +359,8 @@ impl Reserved {
 /// limit on requests.
 fn missing_limit(cost: &Cost, limits: &Quota) -> Option<Dimension> {
     let tokens = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
-    let customs = cost.customs().map(|(name, _)| Dimension::custom(name));
+    let customs = cost.customs().filter(|(name, _)| *name != USD);
+    let customs = customs.map(|(name, _)| Dimension::custom(name));
     let named = tokens.into_iter().chain(customs).filter(|named| cost.amount(named) > 0);
     let several = (cost.amount(&Dimension::Requests) > 1).then_some(Dimension::Requests);
     let is_limited = |named: &Dimension| limits.limits().iter().any(|l| l.dimension() == named);

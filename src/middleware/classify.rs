@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use http::Extensions;
 
 use super::ask::Ask;
@@ -6,8 +8,9 @@ use super::record::Call;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
 use crate::limiter::OwnStanding;
+use crate::price::Price;
 use crate::provider::{Estimate, OutputGuess, Terms};
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, UNKNOWN_PRICE};
 use crate::timestamp::Timestamp;
 
 /// The keys, cost and options under which the limiter handles a request.
@@ -27,6 +30,10 @@ pub struct Classified {
     ask: Option<Box<Ask>>,
     /// The priority and the flow of its `Ask`.
     pub(super) standing: Option<Box<OwnStanding>>,
+    /// The most tokens that the request can use, for its price.
+    pub(super) most: MostTokens,
+    /// The price of the request, if a quota limits spending.
+    pub(super) price: Option<Arc<Price>>,
     /// The output part of the cost, if it is a guess that the output of earlier requests may replace.
     pub(super) guess: Option<OutputGuess>,
 }
@@ -45,6 +52,8 @@ impl Classified {
             call: None,
             ask: None,
             standing: None,
+            most: MostTokens::default(),
+            price: None,
             guess: None,
         }
     }
@@ -52,7 +61,8 @@ impl Classified {
     /// Creates a request with this key from a provider's estimate.
     pub(super) fn estimated(key: impl Into<ScopeKey>, estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
-        Self { terms, guess, ..Self::new(key, estimate.cost) }
+        let most = MostTokens::of(&estimate);
+        Self { terms, guess, most, ..Self::new(key, estimate.cost) }
     }
 
     /// Sets the provider call.
@@ -66,6 +76,35 @@ impl Classified {
         if let Some(tokens) = limiter.feedback().expected_output(key.as_str()) {
             self.cost = guess.apply(std::mem::take(&mut self.cost), tokens);
         }
+    }
+
+    /// Adds the most that the request can cost in money, if a quota of the limiter limits spending and the
+    /// caller hasn't set an amount.
+    #[inline]
+    pub(super) fn set_price(&mut self, limiter: &Limiter) {
+        if limiter.limits_spending() {
+            self.look_up_price(limiter);
+        }
+    }
+
+    #[cold]
+    fn look_up_price(&mut self, limiter: &Limiter) {
+        let Some(call) = self.call.as_ref().filter(|call| call.is_priced) else { return };
+        let usd = Dimension::usd();
+        if self.cost.names(&usd) {
+            return;
+        }
+        let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
+        self.price = model.and_then(|model| limiter.prices().of(call.profile, model));
+        if let Some(price) = self.price.as_mut().filter(|_| self.most.has_audio) {
+            *price = Arc::new(price.with_audio());
+        }
+        let amount = self.price.as_ref().map_or(UNKNOWN_PRICE, |price| {
+            // Without a bound, the output is reserved that the token limits reserve.
+            let guess = self.cost.amount(&Dimension::OutputTokens);
+            price.most(self.most.input, self.most.output.unwrap_or(guess))
+        });
+        self.cost.set(&usd, amount);
     }
 
     /// Returns the cost to reserve under each key.
@@ -162,6 +201,22 @@ impl Classified {
         if let Some(Call { model: model @ None, .. }) = &mut self.call {
             *model = Some(named.into_text());
         }
+    }
+}
+
+/// The most tokens that a request can use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MostTokens {
+    input: u64,
+    /// `None` if the request doesn't bound it.
+    output: Option<u64>,
+    has_audio: bool,
+}
+
+impl MostTokens {
+    fn of(estimate: &Estimate) -> Self {
+        let Estimate { max_input, max_output, has_audio, .. } = *estimate;
+        Self { input: max_input, output: max_output, has_audio }
     }
 }
 

@@ -10,7 +10,7 @@ use super::record::Call;
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
 use super::unsent::is_unsent;
-use crate::provider::{Estimate, Profile, UnreadableRequest};
+use crate::provider::{Estimate, Operation, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
 
 /// The [`Classify`] and [`Observe`] of HTTP requests and responses in a provider's format. The key is the
@@ -87,12 +87,13 @@ impl Http {
 
     fn classified(&self, mut estimate: Estimate, key: Option<&str>) -> Classified {
         let operation = estimate.operation;
+        let is_priced = estimate.model.is_some() && operation != Operation::Other;
         let model = estimate.model.take().unwrap_or(Key::from_static(NO_MODEL));
         let (key, model) = match key {
             Some(key) => (key.into(), Some(model)),
             None => (model, None),
         };
-        let call = Call { profile: self.profile, operation, model };
+        let call = Call { profile: self.profile, operation, model, is_priced };
         Classified::estimated(key, estimate).with_call(call)
     }
 

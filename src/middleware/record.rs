@@ -3,7 +3,7 @@ use tracing::{Level, Span};
 
 use super::classify::Classified;
 use super::scope_key::ScopeKey;
-use crate::limiter::{AcquireError, Event, Exchange, Limiter, Permit};
+use crate::limiter::{AcquireError, Code, Event, Exchange, Limiter, Permit};
 use crate::provider::{ApiError, Operation, Profile, Scanned};
 use crate::quota::{Cost, Key, Usage};
 use crate::timestamp::Timestamp;
@@ -15,6 +15,8 @@ pub(super) struct Call {
     pub(super) operation: Operation,
     /// The requested model, if it isn't the key.
     pub(super) model: Option<Key>,
+    /// `true` if the provider bills the request.
+    pub(super) is_priced: bool,
 }
 
 /// The `tracing` span of a request, and the [`Exchange`] that is sent to event subscribers at its end.
@@ -71,7 +73,11 @@ impl Record {
     /// Records the limiter's refusal.
     pub(super) fn on_refused(&mut self, error: &AcquireError) {
         self.on_error(match error {
-            AcquireError::Refused(refused) => refused.code.as_str(),
+            AcquireError::Refused(refused) => match refused.code {
+                // A tenant or an account without a quota is no model.
+                Code::UnknownModel if refused.key != self.exchange.model => "unknown_key",
+                code => code.as_str(),
+            },
             AcquireError::DeadlineExceeded { .. } => "deadline_exceeded",
             AcquireError::QueueFull { .. } => "queue_full",
             AcquireError::Removed { .. } => "quota_removed",
@@ -103,7 +109,7 @@ impl Record {
     /// Records the usage and the error that were read from the response body.
     pub(super) fn on_body(&mut self, scanned: &Scanned) {
         self.exchange.usage = scanned.usage;
-        if let Some(Usage { input, output, cache_read, cache_write }) = scanned.usage {
+        if let Some(Usage { input, output, cache_read, cache_write, .. }) = scanned.usage {
             self.span.record("gen_ai.usage.input_tokens", input);
             self.span.record("gen_ai.usage.output_tokens", output);
             self.span.record("gen_ai.usage.cache_read.input_tokens", cache_read);

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -12,8 +12,9 @@ use super::reading::{Reading, is_refusal};
 use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
+use crate::price::Price;
 use crate::provider::{Class, Profile, Scanned, Terms};
-use crate::quota::{Cost, Dimension, Usage};
+use crate::quota::{Cost, Dimension, USD, Usage};
 use crate::timestamp::Timestamp;
 
 /// A guard of a request's reservation, from its admission to the end of its response. Dropping it releases
@@ -26,6 +27,8 @@ pub struct ResponseGuard {
     journey: Option<Journey>,
     record: Option<Box<Record>>,
     terms: Terms,
+    /// The price of the request, if its spending is limited.
+    price: Option<Arc<Price>>,
     /// `true` if the output of the response is used to predict that of later requests.
     learns_output: bool,
     sent: bool,
@@ -62,6 +65,7 @@ impl ResponseGuard {
             journey,
             record,
             terms: classified.terms,
+            price: classified.price.take(),
             learns_output: classified.guess.is_some(),
             sent: false,
             is_judged: false,
@@ -148,6 +152,9 @@ impl ResponseGuard {
             permit.observe(&limits);
         }
         self.charged_tokens = profile.charged_in_head(headers);
+        if status.is_client_error() || status.is_server_error() {
+            self.charge_nothing();
+        }
         self.is_judged = true;
         if let Some(permit) = self.permit.as_ref().filter(|_| is_accepted(status)) {
             permit.accepted();
@@ -211,6 +218,10 @@ impl ResponseGuard {
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
             let charge = self.terms.apply(profile.charge(permit.cost(), usage), usage);
+            let charge = match &self.price {
+                Some(price) if is_final => charge.custom(USD, price.cost(usage)),
+                _ => charge,
+            };
             let charge =
                 if is_final { charge } else { truncated_charge(profile, permit, usage, charge) };
             match self.charged_tokens {
@@ -218,6 +229,13 @@ impl ResponseGuard {
                 None => charge,
             }
         });
+    }
+
+    /// Charges no money for an answer that the provider doesn't bill.
+    fn charge_nothing(&mut self) {
+        if let (Some(_), Some(permit)) = (self.price.take(), &self.permit) {
+            self.charged.get_or_insert_with(|| permit.cost().clone().custom(USD, 0));
+        }
     }
 
     /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.

@@ -160,6 +160,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let Settings { limiter, options, typical_cost, .. } = &*self.shared;
         let ask_deadline = classified.apply_ask();
         classified.use_expected_output(limiter);
+        classified.set_price(limiter);
         if !options.keys.is_empty() {
             typical_cost.update(&classified.cost);
             classified.keys.extend(options.scopes().iter().cloned());

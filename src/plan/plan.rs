@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, UncountedKinds,
+    Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, UNKNOWN_PRICE, USD,
+    UncountedKinds,
 };
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
@@ -30,6 +31,9 @@ pub(crate) struct Plan {
     /// `true` if costs in dimensions without a limit are refused. `false` for limits learned from response
     /// headers, which callers cannot know.
     is_strict: bool,
+    /// `true` if headers have stated the limits and the algorithm is unknown: they are counted as sliding
+    /// windows, which are safe everywhere.
+    pub(crate) assumes_windows: bool,
     /// The token dimensions that the limits don't count.
     uncounted: UncountedKinds,
     /// The largest estimates that a request reserves: the amounts that the limits can hold.
@@ -76,7 +80,7 @@ impl Plan {
             output: least(&rules, &Dimension::OutputTokens),
         };
         let (known, named, reserved, is_strict, given) = (true, true, false, true, None);
-        let is_built_in = false;
+        let (is_built_in, assumes_windows) = (false, false);
         Self {
             rules,
             since,
@@ -88,6 +92,7 @@ impl Plan {
             named,
             reserved,
             is_strict,
+            assumes_windows,
             uncounted,
             guesses,
             given,
@@ -111,6 +116,16 @@ impl Plan {
     /// Returns the plan without refusals of costs in dimensions without a limit.
     pub(crate) fn lenient(self) -> Self {
         Self { is_strict: false, ..self }
+    }
+
+    /// Returns the plan of limits that headers have stated.
+    pub(crate) fn learned(self) -> Self {
+        let algorithm =
+            self.profile.map_or(Algorithm::SlidingWindow, |profile| profile.algorithm());
+        let is_unknown = |rule: &Rule| rule.limit().algorithm().is_none();
+        let assumes_windows =
+            algorithm == Algorithm::SlidingWindow && self.rules.iter().any(is_unknown);
+        Self { assumes_windows, ..self.lenient() }
     }
 
     /// Returns the plan for keys that no quota names.
@@ -251,7 +266,16 @@ impl Plan {
 
     #[inline(never)]
     fn counts_customs(&self, cost: &Cost) -> bool {
-        cost.customs().all(|(name, amount)| amount == 0 || self.counts_custom(name))
+        cost.customs().all(|(name, amount)| !self.misses_custom(name, amount))
+    }
+
+    /// Returns `true` if the amount of a custom dimension can't be counted: no limit counts it, or the price of
+    /// the request isn't known. A price needs no limit.
+    fn misses_custom(&self, name: &str, amount: u64) -> bool {
+        match name {
+            USD => amount == UNKNOWN_PRICE && self.counts_custom(name),
+            _ => amount > 0 && !self.counts_custom(name),
+        }
     }
 
     /// Returns `true` if a limit counts this custom dimension.
@@ -272,7 +296,7 @@ impl Plan {
             return None;
         }
         let is_uncounted = |(name, amount): &(&str, u64)| {
-            *amount > 0 && !self.counts_custom(name) && !elsewhere(name)
+            self.misses_custom(name, *amount) && (*name == USD || !elsewhere(name))
         };
         let custom = || cost.customs().find(is_uncounted);
         let tokens = TOKENS.into_iter().filter(|_| self.uncounted.has(cost.named()));
@@ -298,6 +322,16 @@ impl Plan {
     /// Returns `true` if both plans share the same rules.
     pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rules, &other.rules)
+    }
+
+    /// Returns `true` if both plans have the same amounts per window, and are as reliable.
+    pub(crate) fn has_rates_of(&self, other: &Self) -> bool {
+        let rate = |rule: &Rule| {
+            let limit = rule.limit();
+            (limit.dimension().clone(), limit.amount(), limit.window())
+        };
+        let is_equal = self.rules.iter().map(rate).eq(other.rules.iter().map(rate));
+        is_equal && (self.is_built_in, self.known) == (other.is_built_in, other.known)
     }
 
     /// Returns `true` if a plan of this version already had the rule.

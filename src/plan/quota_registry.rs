@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::quota_index::QuotaIndex;
 use super::unknown_key::UnknownKey;
 use crate::provider::Profile;
-use crate::quota::{Key, Limit, Margin, Quota, Share, UnknownZone};
+use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, UnknownZone, Window};
 
 /// The quotas of a limiter. A key has its own quota, else that of the most specific glob, else of the
 /// first regular expression, else a provider's built-in quota, else that of the policy for unknown
@@ -22,6 +22,8 @@ pub(crate) struct QuotaRegistry {
     /// The share of every limit.
     share: Share,
     last_id: u32,
+    /// `true` once a quota has limited spending.
+    pub(crate) limits_spending: bool,
     /// Increases whenever a quota is set, learned or removed.
     pub(crate) changes: u64,
 }
@@ -63,6 +65,7 @@ impl QuotaRegistry {
             margin,
             share,
             last_id: 0,
+            limits_spending: false,
             changes: 0,
         };
         profiles.iter().try_for_each(|&profile| quotas.add_provider(profile, 0))?;
@@ -178,6 +181,18 @@ impl QuotaRegistry {
         Some((quota, first))
     }
 
+    /// Sets the algorithm of a quota learned from responses that have shown that its limits refill all the time.
+    /// Returns it.
+    pub(crate) fn learn_refill(&mut self, key: &str, version: u32) -> Option<Quota> {
+        let learned = |entry: &&RegisteredQuota| entry.origin == QuotaOrigin::Learned;
+        let entry = self.own.named(key).filter(learned)?;
+        let old = entry.quota.clone();
+        let limits: Vec<_> = old.limits().iter().map(refilled).collect();
+        let quota = limits.into_iter().fold(old, Quota::limit);
+        self.set(key, &quota, QuotaOrigin::Learned, version);
+        Some(quota)
+    }
+
     /// Returns whether a response without limits changes the quota of its key.
     pub(crate) fn learns_missing_limits(&self) -> bool {
         let is_unknown = |entry: &RegisteredQuota| !entry.plan.known && !entry.quota.is_unlimited();
@@ -204,7 +219,10 @@ impl QuotaRegistry {
             let mut same = old.limits().iter().filter(|old| old.dimension() == new.dimension());
             same.clone().next().is_none() || same.any(|old| old.window() == new.window())
         };
-        let quota = limits.iter().filter(follows).fold(old.clone(), of_all);
+        let has_buckets = |limit: &Limit| limit.algorithm() == Some(Algorithm::TokenBucket);
+        let has_buckets = old.limits().iter().any(has_buckets);
+        let counted = |new: &Limit| if has_buckets { refilled(new) } else { new.clone() };
+        let quota = limits.iter().filter(follows).map(counted).fold(old.clone(), Quota::limit);
         (quota != *old).then_some(quota)
     }
 
@@ -263,9 +281,10 @@ impl QuotaRegistry {
         version: u32,
     ) -> RegisteredQuota {
         self.last_id += 1;
+        self.limits_spending |= quota.limits().iter().any(|limit| limit.dimension().is_usd());
         let part = quota.clone().with_share(self.share);
         let plan = Plan::new(&part, profile.as_ref(), self.margin, self.last_id, version);
-        let plan = if origin == QuotaOrigin::Learned { plan.lenient() } else { plan };
+        let plan = if origin == QuotaOrigin::Learned { plan.learned() } else { plan };
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
         // Each key that a client sends may learn a quota, so their number is bounded.
         let is_own = shared.is_some() || !Pattern::is_one(name);
@@ -295,6 +314,15 @@ impl RegisteredQuota {
     fn unnamed(mut self) -> Self {
         self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).unnamed());
         self
+    }
+}
+
+/// Returns a limit as a token bucket. Limits per day may still be those of calendar days.
+fn refilled(limit: &Limit) -> Limit {
+    let is_rate = *limit.dimension() != Dimension::Concurrency && limit.window() < Window::DAY;
+    match is_rate {
+        true => limit.clone().with_algorithm(Algorithm::TokenBucket),
+        false => limit.clone(),
     }
 }
 

@@ -17,6 +17,10 @@ pub struct Estimate {
     pub stream: bool,
     /// The maximum output of all choices together, in tokens; `None` if the request sets no bound.
     pub max_output: Option<u64>,
+    /// The maximum input, in tokens: one for each byte of text.
+    pub max_input: u64,
+    /// True if the prompt contains audio or video, whose tokens may have a price of their own.
+    pub has_audio: bool,
     /// True if the body could be read; otherwise `cost` is estimated from its size.
     pub exact: bool,
     pub(super) guess: Option<Guess>,
@@ -58,6 +62,8 @@ impl Estimate {
             terms: Terms::at_least(input),
             stream: false,
             max_output: None,
+            max_input: bytes,
+            has_audio: false,
             exact: false,
             guess: None,
         }

@@ -96,7 +96,7 @@ pub use answer::InvalidAnswer;
 pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
 pub use api::Api;
 pub use azure::AZURE;
-pub use bedrock::BEDROCK;
+pub use bedrock::{BEDROCK, BEDROCK_MANTLE};
 pub use charge::Charge;
 pub use class::Class;
 pub use cohere::COHERE;
@@ -108,7 +108,9 @@ pub use estimate::Estimate;
 pub(crate) use estimate::OutputGuess;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
-pub use hosted::{CEREBRAS, DEEPSEEK, HUGGINGFACE, OPENROUTER, TOGETHER, VOYAGE, WRITER};
+pub use hosted::{
+    CEREBRAS, DEEPSEEK, HUGGINGFACE, MOONSHOT, OPENROUTER, TOGETHER, VOYAGE, WRITER, XAI,
+};
 pub use invalid_profile::InvalidProfile;
 pub use limits::{
     LimitHeader, LimitHeaders, LimitReading, LimitReadings, LimitWindow, ResetFormat,

@@ -1,6 +1,8 @@
 use alloc::sync::Arc;
 use core::fmt;
 
+use super::usd::Usd;
+
 /// A quantity that limits count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -15,7 +17,7 @@ pub enum Dimension {
     OutputTokens,
     /// Requests in flight.
     Concurrency,
-    /// A custom quantity, such as images, pages or dollars.
+    /// A custom quantity, such as images or pages. [`usd`](Self::usd) is money.
     Custom(Arc<str>),
 }
 
@@ -28,6 +30,33 @@ impl Dimension {
     /// Creates a custom dimension.
     pub fn custom(name: &str) -> Self {
         Self::Custom(name.into())
+    }
+
+    /// Creates the dimension of money, named `usd`: micro-dollars, which are millionths of a US dollar. The
+    /// middleware prices requests in it; see [`price`](crate::price).
+    pub fn usd() -> Self {
+        Self::custom(USD)
+    }
+
+    /// Returns `true` for [`usd`](Self::usd).
+    pub fn is_usd(&self) -> bool {
+        self.as_str() == USD
+    }
+
+    /// Displays an amount: the number, or dollars for [`usd`](Self::usd).
+    #[doc(hidden)]
+    pub fn amount(&self, amount: u64) -> impl fmt::Display + use<> {
+        match self.is_usd() {
+            true => Amount::Usd(Usd(amount)),
+            false => Amount::Number(amount),
+        }
+    }
+
+    /// Displays an amount with its unit: `100 tokens`, `$1.25`.
+    #[doc(hidden)]
+    pub fn quantity(&self, amount: u64) -> impl fmt::Display + '_ {
+        let unit = if self.is_usd() { "" } else { self.as_str() };
+        Quantity { amount: self.amount(amount), unit }
     }
 
     /// Returns the index of this dimension in a [`Cost`](super::Cost); above all others for custom
@@ -68,6 +97,40 @@ impl Dimension {
         }
     }
 }
+
+/// An amount as it is displayed.
+enum Amount {
+    Number(u64),
+    Usd(Usd),
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Usd(usd) => usd.fmt(f),
+        }
+    }
+}
+
+/// An amount with its unit, which is empty for money.
+struct Quantity<'a, A> {
+    amount: A,
+    unit: &'a str,
+}
+
+impl<A: fmt::Display> fmt::Display for Quantity<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.amount.fmt(f)?;
+        if self.unit.is_empty() { Ok(()) } else { write!(f, " {}", self.unit) }
+    }
+}
+
+/// The name of the dimension of money.
+pub(crate) const USD: &str = "usd";
+
+/// The amount of money of a request whose price is unknown.
+pub(crate) const UNKNOWN_PRICE: u64 = u64::MAX;
 
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

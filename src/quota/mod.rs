@@ -35,6 +35,7 @@ mod settle;
 mod share;
 mod token_kinds;
 mod usage;
+mod usd;
 mod window;
 mod zone;
 
@@ -50,8 +51,10 @@ pub use quota::Quota;
 pub use settle::SettleAt;
 pub use share::{InvalidShare, Share};
 pub use usage::Usage;
+pub use usd::Usd;
 pub use window::{InvalidWindow, Window};
 pub use zone::UnknownZone;
 
+pub(crate) use dimension::{UNKNOWN_PRICE, USD};
 pub(crate) use grid::Grid;
 pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

@@ -64,6 +64,23 @@ impl Quota {
         self.with(Dimension::OutputTokens, amount, Window::MINUTE)
     }
 
+    /// Sets the micro-dollars per day: 50,000,000 for $50.
+    ///
+    /// ```
+    /// use tollgate::quota::{Dimension, Limit, Quota, Window};
+    /// use std::time::Duration;
+    /// // $50 a day, and $10 in any ten minutes.
+    /// let window = Window::new(Duration::from_secs(600)).expect("a valid window");
+    /// let quota = Quota::new()
+    ///     .usd_per_day(50_000_000)
+    ///     .limit(Limit::new(Dimension::usd(), 10_000_000, window));
+    /// assert_eq!(quota.limits().len(), 2);
+    /// ```
+    #[must_use]
+    pub fn usd_per_day(self, amount: u64) -> Self {
+        self.with(Dimension::usd(), amount, Window::DAY)
+    }
+
     /// Sets the number of requests in flight.
     #[must_use]
     pub fn concurrency(self, amount: u64) -> Self {

@@ -12,6 +12,8 @@ pub struct Usage {
     pub cache_read: u64,
     /// Tokens of the prompt that were written to the provider's cache.
     pub cache_write: u64,
+    /// The part of `cache_write` that the cache keeps for an hour, at a price of its own (Anthropic).
+    pub long_cache_write: u64,
 }
 
 impl Usage {

@@ -71,7 +71,9 @@ impl Meter {
                 seconds(dimension, *window),
             ];
             for (metric, amount) in [(&CAPACITY, capacity), (&USED, used), (&HELD, held)] {
-                *current.entry((metric.name, values.clone())).or_default() += *amount as f64;
+                let amount = *amount as f64;
+                let amount = if dimension.is_usd() { amount / MICRO_DOLLARS } else { amount };
+                *current.entry((metric.name, values.clone())).or_default() += amount;
             }
         }
         for LearnedLimit { dimension, amount, .. } in &stats.learned {
@@ -89,5 +91,8 @@ fn seconds(dimension: &Dimension, window: Window) -> SharedString {
         _ => window.as_duration().as_secs_f64().to_string().into(),
     }
 }
+
+/// The micro-dollars in a dollar, in which metrics state money.
+const MICRO_DOLLARS: f64 = 1e6;
 
 const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &LEARNED, &WAITING];

@@ -110,7 +110,7 @@ pub(super) const CAPACITY: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    description: "Current amount of each limit",
+    description: "Current amount of each limit; dollars for `usd`",
 };
 
 pub(super) const USED: MetricSpec = MetricSpec {
@@ -118,7 +118,7 @@ pub(super) const USED: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    description: "Current usage that counts against each limit",
+    description: "Current usage that counts against each limit; dollars for `usd`",
 };
 
 pub(super) const HELD: MetricSpec = MetricSpec {

@@ -39,8 +39,8 @@
 //! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs of a key after a refusal by the provider (429, 503, 529), including those that others announced |
 //! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after a refusal or on request |
 //! | `tollgate_recovered_total` | counter |  | `key` | Recoveries of a key to its full quota |
-//! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit |
-//! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit |
+//! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit; dollars for `usd` |
+//! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit; dollars for `usd` |
 //! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight |
 //! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
 //! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 19] = [
+const MODULES: [(&str, &[&str]); 20] = [
     ("doc_pages", &[]),
     ("error_chain", &[]),
     ("timestamp", &[]),
     ("quota", &[]),
     ("engine", &["quota"]),
     ("provider", &["quota"]),
+    ("price", &["quota", "provider"]),
     ("sync", &[]),
     ("clock", &["sync"]),
     ("plan", &["quota", "engine", "provider"]),
@@ -26,11 +27,23 @@ const MODULES: [(&str, &[&str]); 19] = [
     ("telemetry", LIMITER_AND_BEFORE),
     ("config", STATE_AND_BEFORE),
 ];
-const BEFORE_LIMITER: &[&str] =
-    &["quota", "engine", "provider", "sync", "clock", "event", "plan", "answer", "backend", "key"];
-const LIMITER_AND_BEFORE: &[&str] = &["error_chain", "quota", "engine", "provider", "limiter"];
-const STATE_AND_BEFORE: &[&str] =
-    &["quota", "engine", "provider", "limiter", "middleware", "store", "cluster", "telemetry"];
+const BEFORE_LIMITER: &[&str] = &[
+    "quota", "engine", "provider", "price", "sync", "clock", "event", "plan", "answer", "backend",
+    "key",
+];
+const LIMITER_AND_BEFORE: &[&str] =
+    &["error_chain", "quota", "engine", "provider", "price", "limiter"];
+const STATE_AND_BEFORE: &[&str] = &[
+    "quota",
+    "engine",
+    "provider",
+    "price",
+    "limiter",
+    "middleware",
+    "store",
+    "cluster",
+    "telemetry",
+];
 
 /// The module that all others may use.
 const EVERYWHERE: &str = "timestamp";

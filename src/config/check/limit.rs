@@ -1,5 +1,5 @@
 use super::Check;
-use crate::config::fields::{LimitFields, WindowText};
+use crate::config::fields::{Amount, LimitFields, WindowText};
 use crate::config::read::nearest;
 use crate::config::tree::{FieldPath, quote};
 use crate::quota::{Algorithm, Calendar, Dimension, Limit, UnknownZone, Window};
@@ -8,15 +8,16 @@ impl Check<'_> {
     /// Returns the limit of these fields, or `None` if its amount is 0 or a problem was reported.
     pub(super) fn limit(&mut self, path: &FieldPath, fields: &LimitFields) -> Option<Limit> {
         let dimension = self.dimension(path, &fields.dimension)?;
+        let amount = self.amount(&path.key("limit"), &dimension, fields.limit)?;
         let limit = match (&dimension, fields.window) {
-            (Dimension::Concurrency, _) => self.in_flight(path, fields),
+            (Dimension::Concurrency, _) => self.in_flight(path, fields, amount),
             (_, None) => {
                 self.report(path, "`window` is missing; give a duration such as 60s or 1d, or `day` with a `zone`");
                 None
             }
             (_, Some(WindowText::Calendar(period))) => {
                 let calendar = self.calendar(path, fields, period)?;
-                Limit::on_calendar(dimension, fields.limit, &calendar)
+                Limit::on_calendar(dimension, amount, &calendar)
             }
             (_, Some(WindowText::Length(length))) => {
                 if fields.zone.is_some() {
@@ -29,9 +30,9 @@ impl Check<'_> {
                     let message = format!("must be from 1ms to 366d, not {length}");
                     self.report(&path.key("window"), message);
                 });
-                self.burst(path, fields);
-                let limit = Limit::new(dimension, fields.limit, window.ok()?)?;
-                Some(match (fields.algorithm, fields.burst) {
+                let burst = self.burst(path, &dimension, fields);
+                let limit = Limit::new(dimension, amount, window.ok()?)?;
+                Some(match (fields.algorithm, burst) {
                     (_, Some(burst)) => limit.with_burst(burst),
                     (Some(algorithm), None) => limit.with_algorithm(algorithm),
                     (None, None) => limit,
@@ -58,7 +59,7 @@ impl Check<'_> {
     }
 
     /// Returns a limit on requests in flight, and reports fields that it does not support.
-    fn in_flight(&mut self, path: &FieldPath, fields: &LimitFields) -> Option<Limit> {
+    fn in_flight(&mut self, path: &FieldPath, fields: &LimitFields, amount: u64) -> Option<Limit> {
         let others = [
             ("window", fields.window.is_some()),
             ("algorithm", fields.algorithm.is_some()),
@@ -68,7 +69,7 @@ impl Check<'_> {
         for (name, _) in others.iter().filter(|(_, is_given)| *is_given) {
             self.report(&path.key(name), "not allowed for requests in flight; remove it");
         }
-        Limit::new(Dimension::Concurrency, fields.limit, Window::MINUTE)
+        Limit::new(Dimension::Concurrency, amount, Window::MINUTE)
     }
 
     fn calendar(
@@ -101,9 +102,26 @@ impl Check<'_> {
         calendar.map_err(unknown).ok()
     }
 
-    /// Reports a burst of 0, and a burst of an algorithm other than the token bucket.
-    fn burst(&mut self, path: &FieldPath, fields: &LimitFields) {
-        let Some(burst) = fields.burst else { return };
+    /// Returns the amount in the unit of the dimension, or reports one that isn't whole.
+    fn amount(&mut self, path: &FieldPath, dimension: &Dimension, amount: Amount) -> Option<u64> {
+        if dimension.is_usd() {
+            return Some(amount.usd().0);
+        }
+        let whole = amount.whole();
+        if whole.is_none() {
+            self.report(path, "must be a whole number; only `usd` has decimals");
+        }
+        whole
+    }
+
+    /// Returns the burst. Reports a burst of 0, and a burst of an algorithm other than the token bucket.
+    fn burst(
+        &mut self,
+        path: &FieldPath,
+        dimension: &Dimension,
+        fields: &LimitFields,
+    ) -> Option<u64> {
+        let burst = self.amount(&path.key("burst"), dimension, fields.burst?)?;
         if !matches!(fields.algorithm, None | Some(Algorithm::TokenBucket)) {
             let message =
                 "only a token bucket has a burst; remove it, or set `algorithm: token_bucket`";
@@ -112,5 +130,6 @@ impl Check<'_> {
         if burst == 0 {
             self.report(&path.key("burst"), "must be at least 1");
         }
+        Some(burst)
     }
 }

@@ -1,6 +1,7 @@
 //! Converts the fields of a file to valid values, and checks fields that depend on each other.
 
 mod limit;
+mod prices;
 mod providers;
 mod quota;
 mod reduction;
@@ -53,6 +54,7 @@ impl<'a> Check<'a> {
         let margin = fields.margin.unwrap_or_default();
         Config {
             unknown_key,
+            prices: self.prices(fields.prices.unwrap_or_default()),
             waiting: self.waiting(waiting),
             reduction,
             retry: RetryConfig { attempts: self.attempts(attempts) },

@@ -51,6 +51,7 @@ impl Check<'_> {
         for (name, amount) in fields.short_forms() {
             quota = with_short_form(quota, name, amount.unwrap_or(0));
         }
+        quota = quota.usd_per_day(fields.usd_per_day.map_or(0, |amount| amount.usd().0));
         if fields.limits.len() > MAX_LIMITS {
             self.report(&path.key("limits"), format!("must have at most {MAX_LIMITS} limits"));
             return quota;

@@ -34,7 +34,7 @@ impl Check<'_> {
     }
 
     /// Resolves a path of the file, which is relative to the directory of the file.
-    fn path(&mut self, field: &FieldPath, path: &Path) -> Option<PathBuf> {
+    pub(super) fn path(&mut self, field: &FieldPath, path: &Path) -> Option<PathBuf> {
         let problem = if path.as_os_str().is_empty() {
             "must be the path of a file"
         } else if path.starts_with("~") {

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::amount::Amount;
 use super::window::WindowText;
 use crate::quota::Algorithm;
 
@@ -10,12 +11,12 @@ use crate::quota::Algorithm;
 #[schemars(rename = "Limit")]
 pub(in crate::config) struct LimitFields {
     /// The dimension that is counted: `requests`, `tokens` (as the provider counts them),
-    /// `input_tokens`, `output_tokens`, `concurrency` (requests in flight), or a custom name.
-    #[schemars(extend("examples" = ["requests", "tokens", "input_tokens", "output_tokens", "concurrency"]), length(min = 1))]
+    /// `input_tokens`, `output_tokens`, `concurrency` (requests in flight), `usd` (money), or a custom name.
+    #[schemars(extend("examples" = ["requests", "tokens", "input_tokens", "output_tokens", "concurrency", "usd"]), length(min = 1))]
     pub(in crate::config) dimension: String,
 
-    /// The amount per window; 0 is no limit.
-    pub(in crate::config) limit: u64,
+    /// The amount per window; 0 is no limit. For `usd`: dollars, with up to six decimals.
+    pub(in crate::config) limit: Amount,
 
     /// The window: a duration from 1ms to 366d, or with `zone` a `day`, `week` or `month` of the
     /// calendar. Not allowed for `concurrency`.
@@ -27,9 +28,9 @@ pub(in crate::config) struct LimitFields {
     pub(in crate::config) algorithm: Option<Algorithm>,
 
     /// The capacity of the token bucket. Default: `limit`.
-    #[schemars(range(min = 1))]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) burst: Option<u64>,
+    pub(in crate::config) burst: Option<Amount>,
 
     /// The IANA name of the time zone of the calendar. Weeks start on Monday.
     #[schemars(extend("examples" = ["UTC", "America/Los_Angeles"]))]

@@ -1,12 +1,14 @@
 //! The fields of a configuration file. Their doc comments become descriptions in the schema. Single values
 //! are checked here, combinations of values in `Check`.
 
+mod amount;
 mod bus;
 mod cluster;
 mod human_duration;
 mod limit;
 mod margin;
 mod ordered_map;
+mod prices;
 mod priority;
 mod provider;
 mod quota;
@@ -28,10 +30,12 @@ pub use priority::PriorityText;
 pub use secret_url::SecretUrl;
 pub use text_or_map::TextOrMap;
 
+pub(super) use amount::Amount;
 pub(super) use bus::BusFields;
 pub(super) use cluster::ClusterFields;
 pub(super) use limit::LimitFields;
 pub(super) use margin::MarginFields;
+pub(super) use prices::{PriceFields, PricesFields};
 pub(super) use provider::{ProviderFields, ProviderName};
 pub(super) use quota::QuotaFields;
 pub(super) use reduction::ReductionFields;
@@ -62,6 +66,10 @@ pub(super) struct Fields {
     /// headers), or a quota for each such key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unknown_key: Option<TextOrMap<UnknownKeyName, QuotaFields>>,
+
+    /// The prices of models, by which limits in `usd` count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prices: Option<PricesFields>,
 
     /// The bounds and the order of queues.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,10 +110,11 @@ pub(super) struct Fields {
 
 impl Fields {
     /// The names of the sections.
-    pub(super) const SECTIONS: [&str; 11] = [
+    pub(super) const SECTIONS: [&str; 12] = [
         "providers",
         "quotas",
         "unknown_key",
+        "prices",
         "waiting",
         "reduction",
         "retry",

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::amount::Amount;
 use super::limit::{LimitFields, is_false};
 use super::margin::MarginFields;
 use crate::quota::Algorithm;
@@ -29,6 +30,9 @@ pub(in crate::config) struct QuotaFields {
     /// Output tokens per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) otpm: Option<u64>,
+    /// Dollars per day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) usd_per_day: Option<Amount>,
     /// Requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) concurrency: Option<u64>,

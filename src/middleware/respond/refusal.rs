@@ -112,7 +112,7 @@ impl<'a> Problem<'a> {
         let status = match refused.code {
             // The cause is the server, not the client.
             Code::TooManyKeys | Code::Unavailable | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
-            Code::MissingLimit => StatusCode::UNPROCESSABLE_ENTITY,
+            Code::MissingLimit | Code::UnknownPrice => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::TOO_MANY_REQUESTS,
         };
         let seconds = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

@@ -69,6 +69,6 @@ impl Profile {
             None => request,
         };
         let reserved = self.rules.charge.reserve(&request, &self.rules.weights);
-        request.into_estimate(reserved)
+        request.into_estimate(reserved, &self.rules.weights)
     }
 }

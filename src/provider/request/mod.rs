@@ -163,11 +163,16 @@ impl Request {
 
     /// Returns the estimated tokens of the prompt.
     pub(super) fn prompt_tokens(&self, weights: &PromptWeights) -> u64 {
-        let functions = if self.functions > 0 { weights.functions } else { 0 };
         self.text_tokens(weights)
-            .saturating_add(self.token_ids)
-            .saturating_add(self.calls.saturating_mul(weights.call))
             .saturating_add(self.schema / weights.schema)
+            .saturating_add(self.other_tokens(weights))
+    }
+
+    /// Returns the estimated tokens of all parts of the prompt that aren't text.
+    fn other_tokens(&self, weights: &PromptWeights) -> u64 {
+        let functions = if self.functions > 0 { weights.functions } else { 0 };
+        self.token_ids
+            .saturating_add(self.calls.saturating_mul(weights.call))
             .saturating_add(functions)
             .saturating_add(self.searches.saturating_mul(weights.search))
             .saturating_add(self.built_in.saturating_mul(weights.built_in_tool))
@@ -180,12 +185,37 @@ impl Request {
         self.media.iter().map(|medium| tokens.of(medium)).fold(0, u64::saturating_add)
     }
 
-    pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
+    /// Returns the maximum tokens of the prompt. A token of text has at least one byte; all else is estimated.
+    fn max_prompt_tokens(&self, weights: &PromptWeights) -> u64 {
+        let texts = self.text.saturating_add(self.call_text).saturating_add(self.schema);
+        texts.saturating_add(self.other_tokens(weights))
+    }
+
+    /// Returns true if the prompt contains audio or video.
+    fn has_audio(&self) -> bool {
+        let mut kinds = self.media.iter().map(|medium| medium.kind);
+        kinds.any(|kind| matches!(kind, MediumKind::Audio | MediumKind::Video))
+    }
+
+    pub(super) fn into_estimate(self, reserved: Reserved, weights: &PromptWeights) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
+        let (max_input, has_audio) = (self.max_prompt_tokens(weights), self.has_audio());
         let Reserved { cost, terms, guess } = reserved;
         let Self { model, operation, .. } = self;
         let model = model.map(Key::from_text);
-        Estimate { model, operation, cost, terms, stream, max_output, exact: true, guess }
+        let exact = true;
+        Estimate {
+            model,
+            operation,
+            cost,
+            terms,
+            stream,
+            max_output,
+            max_input,
+            has_audio,
+            exact,
+            guess,
+        }
     }
 
     /// Adds a text of the conversation.

@@ -18,6 +18,12 @@ pub(super) const KNOWN: &[ResponseField] = &[
     ResponseField::count(&["usage", "cached_tokens"], TokenCount::CachedInput),
     // DeepSeek.
     ResponseField::count(&["usage", "prompt_cache_hit_tokens"], TokenCount::CachedInput),
+    // xAI states them in addition to `completion_tokens`, other providers within them
+    // (docs.x.ai/docs/key-information/consumption-and-rate-limits, looked up on 2026-11-23).
+    ResponseField::count(
+        &["usage", "completion_tokens_details", "reasoning_tokens"],
+        TokenCount::ReasoningDetail,
+    ),
     // The last chunk of Groq's streams, requested or not.
     ResponseField::whole(&["x_groq", "usage", "prompt_tokens"], TokenCount::Input),
     ResponseField::whole(&["x_groq", "usage", "completion_tokens"], TokenCount::PrimaryOutput),
@@ -51,6 +57,14 @@ pub(super) const KNOWN: &[ResponseField] = &[
     ResponseField::count(
         &["message", "usage", "cache_creation_input_tokens"],
         TokenCount::CacheWrite,
+    ),
+    ResponseField::count(
+        &["usage", "cache_creation", "ephemeral_1h_input_tokens"],
+        TokenCount::LongCacheWrite,
+    ),
+    ResponseField::count(
+        &["message", "usage", "cache_creation", "ephemeral_1h_input_tokens"],
+        TokenCount::LongCacheWrite,
     ),
     // Gemini: the prompt includes cached tokens; tokens of tools and of reasoning are stated in
     // addition. `usageMetadata` is the whole usage, even if empty. Every chunk of a stream states the

@@ -5,7 +5,8 @@ use crate::quota::Usage;
 /// The counts of a response make its [`Usage`]. Its input is the first of these that is stated:
 /// `Input`; `UncachedInput`, `CacheRead` and `CacheWrite` together; `FallbackInput`; `Total` less the
 /// output. `ToolInput` is added. Its output is the first of `PrimaryOutput`, `Output`,
-/// `FallbackOutput` and `PartialOutput`, and `Reasoning` is added.
+/// `FallbackOutput` and `PartialOutput`; `Reasoning` is added, and so is `ReasoningDetail` if the total
+/// contains it in addition to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenCount {
@@ -26,8 +27,13 @@ pub enum TokenCount {
     CacheRead,
     /// Tokens written to a cache, in addition to `UncachedInput`.
     CacheWrite,
+    /// The part of `CacheWrite` that the cache keeps for an hour.
+    LongCacheWrite,
     /// Reasoning tokens, if they are stated in addition to the output.
     Reasoning,
+    /// Reasoning tokens that are part of the output, unless `Total` is the sum of input, output and them
+    /// (xAI).
+    ReasoningDetail,
     /// Input tokens that tools added, if they are stated in addition to the input.
     ToolInput,
     /// The input, for responses that state no other.
@@ -110,11 +116,18 @@ impl TokenCounts {
         // Embeddings may state only a total, which is then the input.
         let rest = total.unwrap_or(0).saturating_sub(output.unwrap_or(0));
         let cache_read = self.of(TokenCount::CachedInput);
+        let input = input.unwrap_or(rest);
+        let output = output.unwrap_or(0);
+        let is_apart =
+            |detail: &u64| total == Some(input.saturating_add(output).saturating_add(*detail));
+        let apart = self.of(TokenCount::ReasoningDetail).filter(is_apart).unwrap_or(0);
+        let reasoning = or_zero(TokenCount::Reasoning).saturating_add(apart);
         Some(Usage {
-            input: input.unwrap_or(rest).saturating_add(or_zero(TokenCount::ToolInput)),
-            output: output.unwrap_or(0).saturating_add(or_zero(TokenCount::Reasoning)),
+            input: input.saturating_add(or_zero(TokenCount::ToolInput)),
+            output: output.saturating_add(reasoning),
             cache_read: cache_read.unwrap_or(or_zero(TokenCount::CacheRead)),
             cache_write: or_zero(TokenCount::CacheWrite),
+            long_cache_write: or_zero(TokenCount::LongCacheWrite),
         })
     }
 

@@ -17,7 +17,7 @@ fn example_sections_are_all_read() {
     assert_eq!(own.base_url(), Some("http://gpu-7:8000"));
 
     let names: Vec<_> = config.quotas.iter().map(|quota| quota.keys.name()).collect();
-    let order = ["gpt-4o", "claude-*", "gemini-2.5-pro", "tenant:*", "regex:user-[0-9]+"];
+    let order = ["gpt-4o", "claude-*", "gemini-2.5-pro", "tenant:*", "regex:user-[0-9]+", "team:*"];
     assert_eq!(names, order);
     assert_eq!(config.quotas[1].quota.limits().len(), 4);
     assert_eq!(config.unknown_key, UnknownKey::Allow);

@@ -115,6 +115,10 @@ fn numbers_have_bounds() {
         "reduction: {recovery_factor: 1}",
         "1:30: reduction.recovery_factor: must be from 1.01",
     );
+    assert_refused(
+        "reduction: {enabled: false, adaptive: true}",
+        "1:39: reduction.adaptive: limits are measured only with enabled: true",
+    );
     assert_refused("retry: {attempts: 0}", "1:19: retry.attempts: must be from 1 to 100, not 0");
     assert_refused(
         "quotas: {a: {rpm: 1, margin: {percent: 100}}}",
@@ -166,6 +170,31 @@ fn invalid_orders_of_queues_are_refused() {
     assert_refused(
         "waiting: {bands: {'regex:(': batch}}",
         "1:19: waiting.bands.\"regex:(\": invalid regular expression",
+    );
+}
+
+#[test]
+fn invalid_money_is_refused() {
+    for (text, problem) in [
+        (
+            "quotas: {a: {usd_per_day: 0.0000001}}",
+            "1:27: quotas.a.usd_per_day: must be a whole number; dollars may have up to six decimals, not 0.0000001",
+        ),
+        ("quotas: {a: {usd_per_day: -1}}", "1:27: quotas.a.usd_per_day: must be a whole number"),
+        ("quotas: {a: {usd_per_day: much}}", "1:27: quotas.a.usd_per_day: "),
+        ("prices: {file: missing.json}", "1:16: prices.file: cannot read missing.json: "),
+        ("prices: {models: {m: {input: 1}}}", "1:22: prices.models.m: `output` is missing"),
+        (
+            "prices: {models: {'': {input: 1, output: 1}}}",
+            "1:19: prices.models.\"\": the name of a model",
+        ),
+    ] {
+        assert_refused(text, problem);
+    }
+    let text = limit("dimension: tokens, limit: 2.5, window: 60s");
+    assert_refused(
+        &text,
+        "4:34: quotas.a.limits[0].limit: must be a whole number; only `usd` has decimals",
     );
 }
 

@@ -85,6 +85,14 @@ fn reload_applies_order_of_queues() {
     assert_eq!(applied.needs_restart, [""; 0]);
 }
 
+#[test]
+fn reload_applies_prices() {
+    let (limiter, applied) = apply("{}", "prices: {models: {m: {input: 1, output: 2}}}");
+    assert_eq!((applied.changed, applied.needs_restart), (vec!["prices".to_owned()], vec![]));
+    let price = limiter.prices().of(tollgate::provider::OPENAI, "m").unwrap();
+    assert_eq!(price.most(1_000, 1_000), 3_000);
+}
+
 /// Returns the order in which a request of each key is granted, under a full key `m`.
 async fn granted_order(limiter: &Limiter, keys: [&'static str; 3]) -> Vec<&'static str> {
     let open = limiter.acquire("m", &Cost::new()).await.unwrap();

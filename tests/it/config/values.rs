@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use tollgate::config::ClusterConfig;
-use tollgate::limiter::{Priority, UnknownKey, WaitPolicy};
+use tollgate::limiter::{Priority, Reduction, UnknownKey, WaitPolicy};
+use tollgate::provider::OPENAI;
 use tollgate::quota::{
-    Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
+    Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Usage, Window,
 };
 
 use super::parse_valid;
@@ -135,6 +136,42 @@ fn waiting_section_sets_order_of_queues() {
     assert_eq!(waiting.policy(), policy);
     assert_eq!(parse_valid("{}").waiting.policy(), WaitPolicy::new());
     assert_eq!(quota("weight: 2"), Quota::new().with_weight(2));
+}
+
+#[test]
+fn reduction_of_file_may_be_adaptive() {
+    let adaptive = parse_valid("reduction: {adaptive: true, probe_retry_after: false}").reduction;
+    assert_eq!(adaptive, Reduction::ADAPTIVE.probe_retry_after(false));
+    assert_eq!(parse_valid("reduction: {adaptive: true}").reduction, Reduction::ADAPTIVE);
+    assert_eq!(parse_valid("{}").reduction, Reduction::ADAPTIVE);
+    assert_eq!(parse_valid("reduction: {}").reduction, Reduction::new());
+}
+
+#[test]
+fn money_is_in_dollars() {
+    let ten_minutes = Window::new(Duration::from_secs(600)).unwrap();
+    let limit = Limit::new(Dimension::usd(), 2_500_000, ten_minutes).unwrap();
+    assert_eq!(quota("usd_per_day: 0.25"), Quota::new().usd_per_day(250_000));
+    let text = "limits: [{dimension: usd, limit: 2.5, window: 10m, burst: 0.000001}]";
+    assert_eq!(quota(text), Quota::new().limit(limit.with_burst(1)));
+    assert_eq!(quota("usd_per_day: 0"), Quota::new());
+}
+
+#[test]
+fn prices_section_sets_prices() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = r#"{"a": {"input_cost_per_token": 1e-6}, "b": {"input_cost_per_token": 2e-6}}"#;
+    std::fs::write(folder.path().join("prices.json"), row).unwrap();
+    let path = folder.path().join("tollgate.yaml");
+    let text = "prices: {file: prices.json, models: {b: {input: 0.5, output: 2, cache_read: 0.1}}}";
+    std::fs::write(&path, text).unwrap();
+    let prices = tollgate::config::check(&path).unwrap().config.prices;
+    let cost = |model| {
+        let usage = Usage { input: 20, output: 5, cache_read: 10, ..Usage::default() };
+        prices.of(OPENAI, model).map(|price| price.cost(&usage))
+    };
+    assert_eq!((cost("a"), cost("b"), cost("c")), (Some(20), Some(16), None));
+    assert!(cost("gpt-4o").is_some(), "built-in prices remain");
 }
 
 #[test]

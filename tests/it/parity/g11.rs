@@ -33,7 +33,7 @@ async fn g11_provider_added_keeps_existing_quotas() {
     assert!(amounts(&limiter, "gpt-4o").is_empty());
     limiter.quotas().add_provider(OPENAI).unwrap();
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
-    assert_eq!(amounts(&limiter, "gpt-4o-mini"), [500, 200_000]);
+    assert_eq!(amounts(&limiter, "gpt-4o-mini"), [500, 200_000, 10_000]);
     assert_eq!(amounts(&limiter, "gemini-2.5-pro"), [150]);
     assert_eq!(amounts(&limiter, "o1"), [9], "a quota that was set precedes a default");
     limiter.quotas().add_provider(OPENAI).unwrap();

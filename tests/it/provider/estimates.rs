@@ -5,7 +5,8 @@ use tollgate::provider::{
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
-const USAGE: Usage = Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100 };
+const USAGE: Usage =
+    Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100, long_cache_write: 0 };
 
 #[test]
 fn anthropic_charge_excludes_cache_reads() {
@@ -31,7 +32,7 @@ fn gemini_counts_input_only() {
 }
 
 #[test]
-fn bedrock_charges_claude_output_five_times() {
+fn bedrock_charges_output_by_the_burndown_of_the_model() {
     let body = r#"{"messages":[{"role":"user","content":[{"text":"12345678"}]}],
                    "inferenceConfig":{"maxTokens":300}}"#;
     for (model, burn_down) in [
@@ -39,6 +40,13 @@ fn bedrock_charges_claude_output_five_times() {
         ("anthropic.claude-3-7-sonnet-20250219-v1:0", 5),
         ("anthropic.claude-3-5-haiku-20241022-v1:0", 1),
         ("anthropic.claude-v2", 1),
+        ("anthropic.claude-opus-4-7", 5),
+        ("us.anthropic.claude-opus-4-8", 15),
+        ("global.anthropic.claude-sonnet-5", 10),
+        ("anthropic.claude-opus-5", 10),
+        ("anthropic.claude-fable-5-1", 10),
+        ("us.openai.gpt-6-sol", 10),
+        ("openai.gpt-oss-120b-1:0", 1),
         ("amazon.nova-lite-v1:0", 1),
     ] {
         let estimate = read(BEDROCK, &format!("/model/{model}/converse"), body);

@@ -10,6 +10,8 @@ mod custom;
 #[cfg(feature = "requests")]
 mod custom_rules;
 mod delays;
+#[cfg(feature = "requests")]
+mod documented_charges;
 mod errors;
 #[cfg(feature = "requests")]
 mod estimates;
@@ -17,6 +19,8 @@ mod headers;
 mod lookup;
 #[cfg(feature = "requests")]
 mod models;
+#[cfg(feature = "requests")]
+mod prices;
 #[cfg(feature = "requests")]
 mod properties;
 #[cfg(feature = "zones")]

@@ -23,6 +23,7 @@ impl Recorded for Recording {
             output: count("output"),
             cache_read: count("cache_read"),
             cache_write: count("cache_write"),
+            long_cache_write: 0,
         }))
     }
 

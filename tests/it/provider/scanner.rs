@@ -140,7 +140,7 @@ fn whole(content_type: &str, body: &str) -> Scanned {
 }
 
 const fn usage(input: u64, output: u64, cache_read: u64) -> Option<Usage> {
-    Some(Usage { input, output, cache_read, cache_write: 0 })
+    Some(Usage { input, output, cache_read, cache_write: 0, long_cache_write: 0 })
 }
 
 /// The maximum number of bytes that a scanner holds.

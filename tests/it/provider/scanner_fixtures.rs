@@ -41,6 +41,7 @@ impl Fixture {
             output,
             cache_read,
             cache_write,
+            long_cache_write: 0,
         };
         self.usage.map(usage)
     }

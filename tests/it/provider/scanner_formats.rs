@@ -161,7 +161,7 @@ fn scan_in_chunks(fixture: &Fixture, mut piece: impl FnMut() -> usize) -> Scanne
 }
 
 const fn usage(input: u64, output: u64) -> Option<Usage> {
-    Some(Usage { input, output, cache_read: 0, cache_write: 0 })
+    Some(Usage { input, output, cache_read: 0, cache_write: 0, long_cache_write: 0 })
 }
 
 /// The maximum number of bytes that a scanner holds.

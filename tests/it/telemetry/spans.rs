@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::limiter::{Limiter, Reduction, TokioClock};
+use tollgate::limiter::{Limiter, Reduction, TokioClock, UnknownKey};
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::{GEMINI, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Margin, Quota};
@@ -148,6 +148,21 @@ async fn error_in_success_and_own_refusal_are_span_errors() {
         kinds.push(last.field("error.type").unwrap().to_owned());
     }
     assert_eq!(kinds, ["server_error", "deadline_exceeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_tenant_is_no_unknown_model() {
+    for (quota, error) in [("m", "unknown_key"), ("tenant:7", "unknown_model")] {
+        let (log, _guard) = Log::at(Level::INFO);
+        let builder = Limiter::builder().provider(OPENAI).unknown_key(UnknownKey::Refuse);
+        let limiter = builder.quota(quota, Quota::new().rpm(9)).build().unwrap();
+        let answer = service_fn(|_: Request<String>| {
+            ready(Ok::<_, Infallible>(Response::new(Full::from(USAGE))))
+        });
+        let client = RateLimitLayer::new(limiter).scope("tenant:7").layer(answer);
+        assert!(client.oneshot(chat()).await.is_err());
+        assert_eq!(span(&log).field("error.type"), Some(error));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tollgate::Key;
 
-use crate::terminal::{HumanDuration, rfc3339, whole};
+use crate::terminal::{HumanDuration, amount, rfc3339};
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::{KeyStats, Limiter};
@@ -67,7 +67,8 @@ impl LongWaits {
             return Some(format!("{key}: the provider asks to wait; resuming in {span}, at {at}"));
         }
         let limit = &stats.limits[exhausted_limit(stats)?];
-        let (used, most) = (whole(limit.used), whole(limit.limit));
+        let amount = |number: u64| amount(limit.dimension.as_str(), number);
+        let (used, most) = (amount(limit.used), amount(limit.limit));
         let (dimension, hours) =
             (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
         let usage = format!("{key}: {used} of {most} {dimension} in {hours} h used");

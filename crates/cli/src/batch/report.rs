@@ -48,6 +48,9 @@ pub struct Report {
     pub output_tokens: u64,
     /// Tokens charged by the provider's rule.
     pub charged_tokens: u64,
+    /// The price of the reported usage, in dollars. `None` if a model has no known price.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
     /// Reserved minus charged tokens, divided by charged tokens: 0.1 is 10 % too many. `None` if
     /// nothing was charged.
     pub estimate_error: Option<f64>,
@@ -112,7 +115,7 @@ impl Report {
         }
     }
 
-    fn rows(&self) -> [[String; 4]; 15] {
+    fn rows(&self) -> [[String; 4]; 16] {
         [
             row("requests", count(self.requests), ""),
             row("succeeded", count(self.succeeded), ""),
@@ -126,6 +129,7 @@ impl Report {
             row("input tokens", count(self.input_tokens), ""),
             row("output tokens", count(self.output_tokens), ""),
             row("charged tokens", count(self.charged_tokens), "against the token limit"),
+            row("cost", dollars(self.cost_usd), "of the reported usage, at list prices"),
             row("estimate error", percent(self.estimate_error), "reserved minus charged"),
             row("wait p50", seconds(self.wait_p50_s), "queued for the limits"),
             row("wait p99", seconds(self.wait_p99_s), ""),
@@ -180,6 +184,11 @@ fn row(name: &str, measured: Measurement, note: &str) -> [String; 4] {
 
 fn count(number: u64) -> Measurement {
     Measurement { number: whole(number), unit: "" }
+}
+
+fn dollars(dollars: Option<f64>) -> Measurement {
+    let number = dollars.map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.4}"));
+    Measurement { number, unit: "" }
 }
 
 fn seconds(seconds: f64) -> Measurement {

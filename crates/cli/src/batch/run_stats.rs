@@ -28,6 +28,9 @@ pub(super) struct RunStats {
     report: Report,
     failures: Failures,
     reserved: u64,
+    profile: Profile,
+    /// The price of the reported usage, in micro-dollars; `None` once a model has no known price.
+    cost: Option<u64>,
     waits: Latencies,
     ideal: Ideal,
     /// The number of finished lines by model.
@@ -44,6 +47,8 @@ impl RunStats {
             report: Report::default(),
             failures: Failures::default(),
             reserved: 0,
+            profile,
+            cost: Some(0),
             waits: Latencies::default(),
             ideal: Ideal::new(profile),
             models: BTreeMap::new(),
@@ -121,6 +126,8 @@ impl RunStats {
         if let Some(usage) = &facts.usage {
             self.report.input_tokens += usage.input;
             self.report.output_tokens += usage.output;
+            let price = self.limiter.prices().of(self.profile, &facts.key);
+            self.cost = self.cost.zip(price).map(|(cost, price)| cost + price.cost(usage));
         }
         self.ideal.send(&facts.key, || self.limiter.quotas().of(&facts.key), reserved, charged);
     }
@@ -148,6 +155,7 @@ impl RunStats {
             ideal_s: self.ideal.duration().as_secs_f64(),
             failures: self.failures.by_count(),
             learned: self.learned(),
+            cost_usd: self.cost.map(|micro_dollars| micro_dollars as f64 / 1e6),
             ..self.report.clone()
         };
         let last = self.last_send.unwrap_or(self.started) - self.started;

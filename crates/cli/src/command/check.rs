@@ -9,7 +9,7 @@ use super::show::table::KeyTable;
 use super::stdout::Stdout;
 use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
-use crate::terminal::{HumanDuration, printable, whole};
+use crate::terminal::{HumanDuration, amount, printable};
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::Decision;
@@ -158,12 +158,11 @@ fn reason(decision: &Decision, wait: Wait) -> String {
             None => format!("{cause}; retry now"),
         },
         (Wait::Unknown, _) => format!("{cause}; retry when a request in flight finishes"),
-        (Wait::Never, Some(need)) => format!(
-            "the request needs {} {}, the limit allows at most {}",
-            whole(need.amount),
-            dimension.unwrap_or_default(),
-            whole(need.limit),
-        ),
+        (Wait::Never, Some(need)) => {
+            let dimension = dimension.unwrap_or_default();
+            let (needed, most) = (amount(&dimension, need.amount), amount(&dimension, need.limit));
+            format!("the request needs {needed} {dimension}, the limit allows at most {most}")
+        }
         (Wait::Never, None) => "no quota matches the key, and unknown keys are refused".to_owned(),
     }
 }

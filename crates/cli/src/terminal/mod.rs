@@ -9,6 +9,6 @@ mod table;
 
 pub(crate) use human_duration::{HumanDuration, rfc3339};
 pub(crate) use notify::notify;
-pub(crate) use number::{counted, whole};
+pub(crate) use number::{amount, counted, whole};
 pub(crate) use printable::printable;
 pub(crate) use table::plain_table;

@@ -1,3 +1,5 @@
+use tollgate::quota::{Dimension, Usd};
+
 /// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
@@ -9,6 +11,14 @@ pub(crate) fn whole(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Formats an amount of a dimension: `1,234,567`, or `$1.23` for money.
+pub(crate) fn amount(dimension: &str, amount: u64) -> String {
+    match Dimension::custom(dimension).is_usd() {
+        true => Usd(amount).to_string(),
+        false => whole(amount),
+    }
 }
 
 /// Formats a number and its noun, in the plural unless the number is 1: `1 line`, `1,234 lines`.

@@ -5,7 +5,7 @@ use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
 use super::key_usage::{KeyUsage, LearnedUsage, LimitUsage};
-use crate::terminal::{HumanDuration, plain_table, printable, whole};
+use crate::terminal::{HumanDuration, amount, plain_table, printable};
 use tollgate::Timestamp;
 use tollgate::quota::Window;
 
@@ -112,18 +112,19 @@ impl<'a> LimitRow<'a> {
             Some(window) => format!("  {dimension}/{}", unit(window)),
             None => format!("  {dimension}"),
         };
+        let amount = |number: u64| amount(&usage.dimension, number);
         let mut notes = Vec::new();
         if usage.held > 0 {
-            notes.push(format!("{} reserved", whole(usage.held)));
+            notes.push(format!("{} reserved", amount(usage.held)));
         }
         if let Some(original) = usage.original.filter(|original| Some(*original) != usage.limit) {
-            notes.push(format!("reduced from {}", whole(original)));
+            notes.push(format!("reduced from {}", amount(original)));
         }
         if let Some(span) = usage.resets_at.and_then(|at| HumanDuration::between(now, at.0)) {
             notes.push(format!("resets in {span}"));
         }
-        let limit = usage.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
-        Self { usage, label, used: whole(usage.used), limit, note: notes.join(", ") }
+        let limit = usage.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", amount(n)));
+        Self { usage, label, used: amount(usage.used), limit, note: notes.join(", ") }
     }
 
     fn bar(&self, layout: &Layout) -> Option<String> {

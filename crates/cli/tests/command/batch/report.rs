@@ -32,6 +32,7 @@ utilization          97.5 %  ideal / time to the last send
 input tokens        9,999
 output tokens           0
 charged tokens      1,000    against the token limit
+cost                    -    of the reported usage, at list prices
 estimate error       10.0 %  reserved minus charged
 wait p50             0.05 s  queued for the limits
 wait p99             0.10 s";
@@ -43,7 +44,7 @@ fn report_json_has_every_field_and_round_trips() {
     let json = report().to_json();
     let value: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
     let keys = "requests succeeded failed skipped retries rate_limited elapsed_s ideal_s utilization \
-        input_tokens output_tokens charged_tokens estimate_error wait_p50_s wait_p99_s failed_earlier failures learned";
+        input_tokens output_tokens charged_tokens cost_usd estimate_error wait_p50_s wait_p99_s failed_earlier failures learned";
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "{key} is missing");
     }

@@ -85,7 +85,7 @@ async fn only_report_is_printed_without_terminal() {
         let output =
             output_of(folder.batch(&format!("--base-url {} --rpm 9 {quiet}", server.base()))).await;
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
-        assert_eq!(output.stdout.lines().count(), 15, "{}", output.stdout);
+        assert_eq!(output.stdout.lines().count(), 16, "{}", output.stdout);
     }
 }
 

@@ -36,7 +36,9 @@ async fn two_proxies_share_limits_over_redis() {
     let refused = statuses.iter().filter(|&&status| status == 429).count() as u64;
     assert_eq!(passed + refused, 200, "{statuses:?}");
     let counted = provider.stats().total;
-    assert_eq!((counted.admitted, counted.refused), (passed, 0));
+    assert_eq!(counted.admitted, passed);
+    // Without a margin, the shared bucket may refill shortly before the provider's, which starts later.
+    assert!(counted.refused <= 1, "{} refused by the provider", counted.refused);
     // The capacity of the bucket plus the refill during the test.
     assert!(passed >= 40, "{passed}");
     for (half, of) in [(0, "first"), (1, "second")] {

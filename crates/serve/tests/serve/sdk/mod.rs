@@ -90,6 +90,7 @@ fn usage(report: &Value) -> Option<Usage> {
         output: count("output"),
         cache_read: count("cache_read"),
         cache_write: count("cache_write"),
+        long_cache_write: 0,
     })
 }
 

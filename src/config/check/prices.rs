@@ -1,0 +1,45 @@
+use std::path::Path;
+
+use super::Check;
+use crate::config::fields::{PriceFields, PricesFields};
+use crate::config::tree::FieldPath;
+use crate::price::{Price, Prices};
+
+impl Check<'_> {
+    pub(super) fn prices(&mut self, fields: PricesFields) -> Prices {
+        let root = FieldPath::new(["prices"]);
+        let file = fields.file.and_then(|file| {
+            let path = root.key("file");
+            let file = self.path(&path, &file)?;
+            read(&file).map_err(|message| self.report(&path, message)).ok()
+        });
+        let mut prices = file.unwrap_or_else(Prices::built_in);
+        for (model, fields) in &fields.models.0 {
+            if model.is_empty() {
+                self.report_name(
+                    &root.key("models").key(model),
+                    "the name of a model must not be empty",
+                );
+            }
+            prices = prices.with(model, price(fields));
+        }
+        prices
+    }
+}
+
+fn read(file: &Path) -> Result<Prices, String> {
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    Prices::from_litellm(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn price(fields: &PriceFields) -> Price {
+    let mut price = Price::per_million(fields.input.usd().0, fields.output.usd().0);
+    if let Some(rate) = fields.cache_read {
+        price = price.cache_read(rate.usd().0);
+    }
+    if let Some(rate) = fields.cache_write {
+        price = price.cache_write(rate.usd().0);
+    }
+    price
+}

@@ -1,0 +1,74 @@
+use super::rates::Rates;
+use crate::quota::Usage;
+
+/// The price of a model's tokens.
+///
+/// ```
+/// use tollgate::price::Price;
+/// use tollgate::quota::Usage;
+/// // $3 per million input tokens, $15 per million output tokens, $0.30 per million cached tokens.
+/// let price = Price::per_million(3_000_000, 15_000_000).cache_read(300_000);
+/// let usage = Usage { input: 10_000, output: 2_000, cache_read: 9_000, ..Usage::default() };
+/// assert_eq!(price.cost(&usage), 3_000 + 2_700 + 30_000);
+/// assert_eq!(price.most(10_000, 4_096), 30_000 + 61_440);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    pub(super) rates: Rates,
+    /// The rates of prompts above a number of tokens, by that number, ascending.
+    pub(super) long_prompts: Vec<(u64, Rates)>,
+    /// The rate of an input token in a request with audio.
+    pub(super) audio_input: Option<u64>,
+}
+
+impl Price {
+    /// Creates a price of micro-dollars per million input tokens and per million output tokens. Tokens that are
+    /// read from a cache or written to it cost as much as other input tokens.
+    pub fn per_million(input: u64, output: u64) -> Self {
+        Self { rates: Rates::uniform(input, output), long_prompts: Vec::new(), audio_input: None }
+    }
+
+    /// Sets the micro-dollars per million tokens that are read from a cache.
+    #[must_use]
+    pub fn cache_read(mut self, rate: u64) -> Self {
+        self.rates.cache_read = rate;
+        self
+    }
+
+    /// Sets the micro-dollars per million tokens that are written to a cache.
+    #[must_use]
+    pub fn cache_write(mut self, rate: u64) -> Self {
+        (self.rates.cache_write, self.rates.long_cache_write) = (rate, rate);
+        self
+    }
+
+    /// Returns the cost of a usage in micro-dollars, rounded up.
+    pub fn cost(&self, usage: &Usage) -> u64 {
+        let long = self.long_prompts.iter().rev().find(|(tokens, _)| usage.input > *tokens);
+        long.map_or(&self.rates, |(_, rates)| rates).cost(usage)
+    }
+
+    /// Returns the most that a request with at most this many input and output tokens can cost, in
+    /// micro-dollars, rounded up.
+    pub fn most(&self, input: u64, output: u64) -> u64 {
+        let long = self.long_prompts.iter().filter(|(tokens, _)| input > *tokens);
+        let costs = long.map(|(_, rates)| rates.most(input, output));
+        costs.fold(self.rates.most(input, output), u64::max)
+    }
+
+    /// Returns the price of a request with audio in its prompt, all of whose input tokens cost as much as those
+    /// of audio if these cost more.
+    #[must_use]
+    pub fn with_audio(&self) -> Self {
+        let Some(audio) = self.audio_input else { return self.clone() };
+        let dearer = |rates: Rates| {
+            let Rates { input, cache_read, cache_write, long_cache_write, .. } = rates;
+            let [input, cache_read, cache_write, long_cache_write] =
+                [input, cache_read, cache_write, long_cache_write].map(|rate| rate.max(audio));
+            Rates { input, cache_read, cache_write, long_cache_write, ..rates }
+        };
+        let long_prompts =
+            self.long_prompts.iter().map(|(tokens, rates)| (*tokens, dearer(*rates)));
+        Self { rates: dearer(self.rates), long_prompts: long_prompts.collect(), audio_input: None }
+    }
+}

@@ -1,0 +1,168 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use super::model_price::Price;
+use super::row::Row;
+use crate::provider::Profile;
+
+/// The prices of models, by provider.
+///
+/// The [built-in](Self::built_in) ones are an excerpt of LiteLLM's table, `src/price/prices.json`; a file in the
+/// format of that table ([`from_litellm`](Self::from_litellm)) or single prices ([`with`](Self::with)) take
+/// precedence.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Prices {
+    by_name: HashMap<Box<str>, Arc<Price>>,
+    /// The prices of models without one here.
+    fallback: Option<&'static Prices>,
+}
+
+impl Prices {
+    /// The version and the date of the table of the built-in prices.
+    pub const BUILT_IN_SOURCE: &'static str = "LiteLLM 1.109.1 (2026-11)";
+
+    /// Returns the built-in prices.
+    pub fn built_in() -> Self {
+        Self { by_name: HashMap::new(), fallback: Some(&BUILT_IN) }
+    }
+
+    /// Returns prices without any.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Reads prices from the text of a file in LiteLLM's format: a JSON object of models, with
+    /// `input_cost_per_token` and others in dollars. Models that are not priced by token are left out. The
+    /// built-in prices apply to models that the file doesn't name.
+    ///
+    /// ```
+    /// use tollgate::price::Prices;
+    /// use tollgate::provider::OPENAI;
+    /// let file = r#"{"my-model": {"input_cost_per_token": 1e-06, "output_cost_per_token": 4e-06}}"#;
+    /// let prices = Prices::from_litellm(file)?;
+    /// assert_eq!(prices.of(OPENAI, "my-model").map(|price| price.most(1_000, 500)), Some(3_000));
+    /// # Ok::<(), tollgate::price::InvalidPrices>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidPrices`] if the text isn't a JSON object of objects, or prices no model by token.
+    pub fn from_litellm(text: &str) -> Result<Self, InvalidPrices> {
+        let own = read(text)?;
+        Ok(Self { by_name: own, ..Self::built_in() })
+    }
+
+    /// Sets the price of a model: its name as requests state it, or with the provider before it
+    /// (`groq/llama-3.3-70b`).
+    #[must_use]
+    pub fn with(mut self, model: &str, price: Price) -> Self {
+        self.by_name.insert(model.into(), Arc::new(price));
+        self
+    }
+
+    /// Returns the price of a provider's model. A date at the end of the model's name is ignored if the name
+    /// with it has no price.
+    pub fn of(&self, provider: Profile, model: &str) -> Option<Arc<Price>> {
+        let prefix = prefix(provider.built_in().name());
+        let find = |model: &str| {
+            let full = format!("{prefix}/{model}");
+            self.find(&full).or_else(|| self.find(model))
+        };
+        find(model).or_else(|| find(without_date(model)?))
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Price>> {
+        let own = self.by_name.get(name).map(Arc::clone);
+        own.or_else(|| self.fallback?.find(name))
+    }
+}
+
+impl fmt::Debug for Prices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prices").field("models", &self.by_name.len()).finish_non_exhaustive()
+    }
+}
+
+/// The error of a file of prices that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidPrices {
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for InvalidPrices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason } = self;
+        write!(f, "no prices in LiteLLM's format (model_prices_and_context_window.json): {reason}")
+    }
+}
+
+impl std::error::Error for InvalidPrices {}
+
+fn read(text: &str) -> Result<HashMap<Box<str>, Arc<Price>>, InvalidPrices> {
+    let rows: HashMap<Box<str>, Row> =
+        serde_json::from_str(text).map_err(|error| InvalidPrices { reason: error.to_string() })?;
+    let priced = rows.into_iter().filter_map(|(name, row)| Some((name, Arc::new(row.price()?))));
+    let priced: HashMap<_, _> = priced.collect();
+    match priced.is_empty() {
+        true => Err(InvalidPrices { reason: "no model has an `input_cost_per_token`".to_owned() }),
+        false => Ok(priced),
+    }
+}
+
+/// Returns the provider's name in LiteLLM's table, before the slash of a model's name.
+fn prefix(provider: &str) -> &str {
+    match provider {
+        "together" => "together_ai",
+        "vertex" | "vertex-anthropic" => "vertex_ai",
+        "bedrock-mantle" => "bedrock_mantle",
+        other => other,
+    }
+}
+
+/// Returns a model's name without the date at its end: `-2026-04-23`, `-20260423` or `@20260423`.
+fn without_date(model: &str) -> Option<&str> {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_date = |date: &str| match date.len() {
+        9 => digits(&date[1..]),
+        11 => {
+            date.split('-').skip(1).map(str::len).eq([4, 2, 2])
+                && digits(&date[1..].replace('-', ""))
+        }
+        _ => false,
+    };
+    [9, 11].into_iter().find_map(|length| {
+        let (name, date) = model.split_at_checked(model.len().checked_sub(length)?)?;
+        (date.starts_with(['-', '@']) && is_date(date)).then_some(name)
+    })
+}
+
+static BUILT_IN: LazyLock<Prices> = LazyLock::new(|| Prices {
+    by_name: read(include_str!("prices.json")).unwrap_or_default(),
+    fallback: None,
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_table_is_readable() {
+        assert!(read(include_str!("prices.json")).is_ok_and(|prices| prices.len() > 800));
+    }
+
+    #[test]
+    fn date_at_end_of_name_is_found() {
+        for (model, name) in [
+            ("gpt-5.4-2026-03-05", Some("gpt-5.4")),
+            ("claude-opus-5-20260423", Some("claude-opus-5")),
+            ("claude-opus-5@20260423", Some("claude-opus-5")),
+            ("gpt-4o", None),
+            ("-2026-03-05", Some("")),
+            ("model-é2345678", None),
+        ] {
+            assert_eq!(without_date(model), name, "{model}");
+        }
+    }
+}
