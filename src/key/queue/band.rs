@@ -77,12 +77,10 @@ impl Band {
         gate: Option<GateTerms>,
         waker: &Waker,
     ) {
-        let time = self.time;
-        let flow = self.flows.entry(turn.flow).or_insert_with(|| Flow::new(time));
+        let flow = self.flows.entry(turn.flow).or_insert_with(|| Flow::new(self.time));
         let old = flow.rank(turn.flow);
         if old.is_none() {
             self.idle.remove(&(flow.start, turn.flow));
-            flow.start = flow.start.max(time);
         }
         let is_request = gate.is_none();
         let is_new = flow.enter(turn, service, gate, waker);
@@ -133,7 +131,6 @@ impl Band {
         let old = charged.rank(flow);
         if old.is_none() {
             self.idle.remove(&(charged.start, flow));
-            charged.start = charged.start.max(time);
         }
         self.time = time.max(charged.start);
         charged.charge(service);
