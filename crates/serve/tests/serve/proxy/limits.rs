@@ -222,14 +222,16 @@ async fn order_of_waiters<const N: usize>(
     clients: [(&str, Option<&str>); N],
 ) -> Vec<String> {
     let mut up = TestUpstream::start().await;
-    let scopes = format!("scopes: [model, {{header: x-tenant, prefix: 'tenant:'}}]\n{serve}");
+    let scopes = "scopes: [model, api_key, {header: x-tenant, prefix: 'tenant:'}]";
+    let scopes = format!("{scopes}\n{serve}");
     let more = format!("quotas: {{gpt-4o: {{concurrency: 1, rpm: 600}}}}\nwaiting: {waiting}");
     let proxy = Proxy::serving(up.addr, &scopes, &more).await;
     let first = tokio::spawn(proxy.chat("gpt-4o").send());
     let open = up.request().await;
     let mut sent = Vec::new();
     for (at, (tenant, priority)) in clients.into_iter().enumerate() {
-        let chat = proxy.chat("gpt-4o").header("x-tenant", tenant).header("x-n", at);
+        let chat = proxy.chat("gpt-4o").header("x-tenant", tenant).bearer_auth(tenant);
+        let chat = chat.header("x-n", at);
         let chat = priority.into_iter().fold(chat, |chat, name| chat.header("x-priority", name));
         sent.push(tokio::spawn(chat.send()));
         while proxy.limiter.stats("gpt-4o").waiting != at + 1 {
@@ -258,7 +260,10 @@ async fn tenants_get_turns_by_band_and_fair_share() {
     let bands = "{bands: {'tenant:night': batch, 'tenant:chat': interactive}}";
     assert_eq!(order_of_waiters("", bands, night_and_day).await, ["2", "1", "0"]);
     let greedy = [("a", None), ("a", None), ("a", None), ("b", None)];
-    assert_eq!(order_of_waiters("", "{fair_by: tenant}", greedy).await, ["0", "3", "1", "2"]);
+    for kind in ["tenant", "api_key"] {
+        let waiting = format!("{{fair_by: {kind}}}");
+        assert_eq!(order_of_waiters("", &waiting, greedy).await, ["0", "3", "1", "2"], "{kind}");
+    }
 }
 
 #[tokio::test]
