@@ -127,6 +127,73 @@ fn confirmed_key_is_paced_from_half_after_refusal() {
     assert_eq!(controller.learned(START)[0].amount, 10.0);
 }
 
+/// Sends requests at this interval as far as they are admitted; all are accepted after 10 ms.
+fn accept_for(controller: &mut Controller, seconds: u64, interval: Duration) -> Timestamp {
+    let (mut now, end) = (START, START + Duration::from_secs(seconds));
+    while now < end {
+        if controller.check(&Cost::new(), now).is_ok() {
+            controller.sent(&Cost::new(), now);
+            controller.accepted(now, now + MS * 10);
+            controller.ended(now);
+        }
+        now += interval;
+    }
+    now
+}
+
+#[test]
+fn limit_that_accepts_a_slow_start_is_confirmed() {
+    let mut controller = Controller::new([requests(20.0, true)], START);
+    let now = accept_for(&mut controller, 8, MS * 50);
+    assert!(!controller.is_confirmed(now));
+    let mut controller = Controller::new([requests(20.0, true)], START);
+    let now = accept_for(&mut controller, 30, MS * 50);
+    assert!(controller.is_confirmed(now));
+}
+
+#[test]
+fn learned_rate_ends_once_configured_rate_and_burst_are_accepted() {
+    let learned = LearnedLimit::new(Dimension::Requests, 20.0, START, 3);
+    let is_confirmed = |burst: f64| {
+        let limit = ConfiguredRate { burst, ..requests(20.0, true) };
+        let mut controller = Controller::new([limit], START);
+        controller.restore(std::slice::from_ref(&learned), START);
+        let now = accept_for(&mut controller, 90, MS * 10);
+        controller.is_confirmed(now)
+    };
+    assert!(is_confirmed(1.0));
+    assert!(!is_confirmed(1_200.0));
+}
+
+/// Requests that are refused while the provider accepts none have used nothing of its limit.
+#[test]
+fn refusals_of_a_closure_are_not_measured_as_used() {
+    let rate = |refused_in_closure: u32| {
+        let mut controller = Controller::new([], START);
+        let accept = |controller: &mut Controller, from: Duration| {
+            for sent_at in (0..10).map(|i| START + from + MS * 100 * i) {
+                controller.sent(&Cost::new(), sent_at);
+                controller.accepted(sent_at, sent_at + MS * 10);
+                controller.ended(sent_at);
+            }
+        };
+        let event = |controller: &mut Controller, after: Duration| {
+            controller.sent(&Cost::new(), START + after);
+            refuse(controller, START + after, Some(MS * 100), START + after + MS * 10);
+        };
+        accept(&mut controller, Duration::ZERO);
+        event(&mut controller, MS * 1_000);
+        for refusal in 0..refused_in_closure {
+            event(&mut controller, MS * (1_400 + 1_800 * refusal / refused_in_closure));
+        }
+        accept(&mut controller, MS * 3_400);
+        event(&mut controller, MS * 4_400);
+        controller.learned(START)[0].amount
+    };
+    let (few, many) = (rate(1), rate(17));
+    assert!(many <= few, "{many} after many refusals, {few} after few");
+}
+
 /// A call with any amounts and times.
 #[derive(Debug, Clone)]
 enum Call {

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::column::ConfiguredRate;
 use super::columns::{Columns, Measurement};
 use super::in_flight::InFlight;
+use super::last_event::LastEvent;
 use super::pause::{Pause, Probe};
 use super::send_log::{SendLog, SentRequest};
 use super::slow_start::SlowStart;
@@ -34,19 +35,6 @@ pub(crate) struct Controller {
     /// The mean latency of recent refusals in seconds.
     refusal_latency: f64,
     events: u64,
-}
-
-/// The last event: a refusal of a request that was sent after the last reaction, and those that belong to it.
-#[derive(Debug, Default)]
-struct LastEvent {
-    /// The time of the last reaction: refusals of requests sent before belong to the same event.
-    reacted: Option<Timestamp>,
-    /// The number of the request whose refusal was measured last.
-    number: Option<u64>,
-    /// Requests refused or returned since.
-    refusals: u64,
-    /// Refusals of the event.
-    flight: u32,
 }
 
 /// A limit that was reached: the request isn't sent now.
@@ -318,6 +306,15 @@ impl Controller {
         self.events
     }
 
+    /// Returns the charges of a dimension from the start up to the request that was sent at this time; `None` if
+    /// it was answered before.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) fn sent_until(&self, dimension: &Dimension, sent_at: Timestamp) -> Option<u64> {
+        let column = self.columns.iter().position(|column| column.dimension == *dimension)?;
+        let sums = self.columns.sums();
+        self.log.until(sent_at, &sums)?.get(column).map(|sum| sum.ceil() as u64)
+    }
+
     pub(super) fn columns(&self) -> &Columns {
         &self.columns
     }
@@ -376,15 +373,6 @@ impl Controller {
         if self.last.number.is_none_or(|last| sent.number > last) {
             self.last.refusals = self.last.refusals.saturating_add(1);
         }
-    }
-}
-
-impl LastEvent {
-    /// Returns whether every request between the last event and this one was refused: the provider has been
-    /// closed all the time.
-    fn accepted_nothing_before(&self, sent: &SentRequest) -> bool {
-        self.number
-            .is_some_and(|last| sent.number.saturating_sub(1).saturating_sub(last) <= self.refusals)
     }
 }
 

@@ -11,12 +11,14 @@
 //! - `column`, `columns`: the sums of each dimension, from which its rate is measured.
 //! - `send_log`: requests by the time at which they were sent.
 //! - `pause`: pauses after refusals, and confidence in `Retry-After`.
+//! - `last_event`: the refusals that belong to one event.
 //! - `in_flight`: requests in flight, and a learned cap on them.
 
 mod column;
 mod columns;
 mod controller;
 mod in_flight;
+mod last_event;
 mod learned;
 mod pace;
 mod pause;

@@ -74,7 +74,7 @@ impl SendLog {
         now: &Sums,
     ) -> Option<SentRequest> {
         let index = self.index(sent_at)?;
-        let next = self.entries.get(index + 1).map_or(now, |next| &next.first.before).clone();
+        let next = self.until(sent_at, now)?.clone();
         let entry = &mut self.entries[index];
         let last = entry.requests - 1;
         let position = if is_refused {
@@ -98,6 +98,13 @@ impl SendLog {
         };
         self.prune();
         Some(sent)
+    }
+
+    /// Returns the charges up to a request, by column; `None` if the log doesn't know it. `now` are the charges
+    /// sent so far.
+    pub(super) fn until<'a>(&'a self, sent_at: Timestamp, now: &'a Sums) -> Option<&'a Sums> {
+        let index = self.index(sent_at)?;
+        Some(self.entries.get(index + 1).map_or(now, |next| &next.first.before))
     }
 
     /// Marks a request as ended. Returns `true` if the log knows the request and no answer to it was seen.
