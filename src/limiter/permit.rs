@@ -165,7 +165,7 @@ impl Permit {
     /// that may be in flight or rounded. The comparison doesn't depend on when the provider wrote the
     /// header, how long the response took, or what was sent in the meantime.
     ///
-    /// - Remaining amounts are never raised.
+    /// - Remaining amounts are raised only by what was withheld of a burst.
     /// - The comparison allows for half of the safety margin of a token bucket, since requests may
     ///   overtake each other; for the rounding of a reading ([`LimitReading::granularity`]); and, if
     ///   reservations are charged when requests end, for the same amount again as is in flight, since
@@ -178,6 +178,8 @@ impl Permit {
     /// - Learned limits whose algorithm is unknown are counted as token buckets once the headers show that they
     ///   refill all the time: the remaining requests rise although none has left a window, or resets are in
     ///   proportion to what is used.
+    /// - A token bucket has no larger burst than the headers have shown to be there at once, as where a limit per
+    ///   minute is enforced per second. If a later response shows more, the burst grows at once.
     ///
     /// Once a key's readings are compared, each reservation of the key also notes the remaining amounts.
     pub fn observe(&self, readings: &[LimitReading]) {

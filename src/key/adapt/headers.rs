@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use super::{Adapt, Trace};
+use crate::engine::Rule;
 use crate::key::limits::Limits;
 use crate::provider::LimitReading;
 use crate::quota::{Dimension, Limit};
@@ -45,7 +48,44 @@ impl Adapt {
                 }
             }
         }
+        for reading in readings {
+            self.see_burst(limits, reading, granted_at, now);
+        }
         (by_others, self.lower_limits(limits, readings))
+    }
+
+    /// Notes the burst that the headers of a response show, and returns to its bucket what was withheld of it.
+    fn see_burst(
+        &mut self,
+        limits: &mut Limits,
+        reading: &LimitReading,
+        granted_at: Timestamp,
+        now: Timestamp,
+    ) {
+        let Some((index, left)) = rule_of(limits, reading).zip(remaining(reading)) else { return };
+        let Some(trace) = self.trace.as_deref_mut() else { return };
+        let (rule, bucket) = (&limits.plan.rules[index], &mut limits.buckets[index]);
+        let lowest = trace.lowest_since(index, granted_at);
+        let Some(burst) = trace.burst_mut(index) else { return };
+        let used = || {
+            let own = self.controller.as_deref();
+            let own = own.and_then(|own| own.sent_until(rule.dimension(), granted_at));
+            let used = rule.capacity().saturating_sub(bucket.left(rule, now));
+            own.unwrap_or_else(|| used.saturating_add(refill(rule, now - granted_at)))
+        };
+        burst.see(rule, left.saturating_add(reading.granularity), used);
+        if let Some(lowest) = lowest {
+            let shown = burst.take_shown(left, lowest, granted_at);
+            bucket.apply(rule, now, i64::try_from(shown).map_or(i64::MIN, |shown| -shown), now);
+        }
+    }
+
+    /// Withholds what buckets hold beyond the bursts that headers have shown.
+    #[inline]
+    pub(crate) fn withhold_unseen(&mut self, limits: &mut Limits, now: Timestamp) {
+        if let Some(trace) = self.trace.as_deref_mut() {
+            trace.withhold(limits, now);
+        }
     }
 
     /// Returns the amount of a reading's limit that others must have used, with the limit's rule.
@@ -56,7 +96,7 @@ impl Adapt {
         granted_at: Timestamp,
         now: Timestamp,
     ) -> Option<(usize, u64)> {
-        let index = limits.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))?;
+        let index = rule_of(limits, reading)?;
         let left = remaining(reading)?;
         let lowest = self.trace.as_deref()?.lowest_since(index, granted_at)?;
         let (rule, bucket) = (&limits.plan.rules[index], &limits.buckets[index]);
@@ -105,6 +145,19 @@ impl Adapt {
             trace.note(limits, now);
         }
     }
+}
+
+/// Returns the index of the rule whose limit a reading states.
+fn rule_of(limits: &Limits, reading: &LimitReading) -> Option<usize> {
+    limits.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))
+}
+
+/// Returns the amount by which a limit refills in this time.
+fn refill(rule: &Rule, elapsed: Duration) -> u64 {
+    let limit = rule.limit();
+    let window = u128::from(limit.window().as_nanos()).max(1);
+    let amount = u128::from(limit.amount()) * elapsed.as_nanos() / window;
+    u64::try_from(amount).unwrap_or(u64::MAX)
 }
 
 fn is_of(limit: &Limit, reading: &LimitReading) -> bool {

@@ -20,6 +20,7 @@ mod rates;
 mod reduced;
 mod reduction;
 mod refill;
+mod shown_burst;
 mod trace;
 
 use std::sync::Arc;

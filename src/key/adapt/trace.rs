@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::shown_burst::ShownBurst;
 use crate::key::limits::Limits;
 use crate::timestamp::Timestamp;
 
@@ -14,6 +15,8 @@ pub(super) struct Trace {
     /// For each rule, times and amounts, ascending in both. After each time, at least its amount
     /// remained.
     lows: SmallVec<[VecDeque<(Timestamp, u64)>; 3]>,
+    /// For each rule, what headers have shown of its burst.
+    bursts: SmallVec<[ShownBurst; 3]>,
     /// A lower limit of the provider was reported.
     pub(super) is_lower_reported: bool,
 }
@@ -22,7 +25,8 @@ impl Trace {
     /// Creates a trace that starts now.
     pub(super) fn new(rules: usize, now: Timestamp) -> Self {
         let lows = std::iter::repeat_with(VecDeque::new).take(rules).collect();
-        Self { since: now, lows, is_lower_reported: false }
+        let bursts = std::iter::repeat_with(ShownBurst::default).take(rules).collect();
+        Self { since: now, lows, bursts, is_lower_reported: false }
     }
 
     /// Restarts the trace because the limits have changed.
@@ -44,8 +48,21 @@ impl Trace {
         lows.get(lows.partition_point(|(at, _)| *at < time)).map(|(_, left)| *left)
     }
 
+    /// Returns what headers have shown of a rule's burst.
+    pub(super) fn burst_mut(&mut self, rule: usize) -> Option<&mut ShownBurst> {
+        self.bursts.get_mut(rule)
+    }
+
+    /// Takes from the buckets what they hold beyond the bursts that headers have shown.
+    pub(super) fn withhold(&mut self, limits: &mut Limits, now: Timestamp) {
+        for ((rule, bucket), burst) in limits.iter_mut().zip(&mut self.bursts) {
+            burst.withhold(rule, bucket, now);
+        }
+    }
+
     pub(super) fn rebase(&mut self, back: Duration) {
         self.since = self.since.saturating_sub(back);
+        self.bursts.iter_mut().for_each(|burst| burst.rebase(back));
         for (at, _) in self.lows.iter_mut().flatten() {
             *at = at.saturating_sub(back);
         }

@@ -20,9 +20,17 @@ impl KeyState {
             return false;
         }
         if self.extra.is_some() {
-            self.record(|journal, limits, now| journal.reserved(limits, cost, now));
+            self.record_reserved(cost, now);
         }
         true
+    }
+
+    /// Records a reservation, and withholds what headers have never shown to be there at once.
+    fn record_reserved(&mut self, cost: &Cost, now: Timestamp) {
+        if let Some(extra) = &mut self.extra {
+            extra.adapt.withhold_unseen(&mut self.limits, now);
+        }
+        self.record(|journal, limits, now| journal.reserved(limits, cost, now));
     }
 
     /// Reserves for a new request if the cost fits and no request waits.
@@ -96,7 +104,7 @@ impl KeyState {
         if let Some(extra) = &mut self.extra {
             extra.adapt.on_sent(&mut self.limits, cost, now);
         }
-        self.record(|journal, limits, now| journal.reserved(limits, cost, now));
+        self.record_reserved(cost, now);
     }
 
     /// Charges a cost without a reservation, even if it doesn't fit.

@@ -316,3 +316,31 @@ fn key_with_observed_readings_can_be_pruned() {
     clock.advance(120 * S);
     assert_eq!(limiter.state().prune(), 1);
 }
+
+/// A limit per minute that is enforced per second: at no time is more there than the provider's small bucket.
+#[test]
+fn burst_is_at_most_what_headers_have_shown() {
+    let (limiter, clock) = limiter();
+    answered(&limiter, 900);
+    for _ in 0..3 {
+        clock.advance(180 * S);
+        limiter.try_acquire("k", &tokens(COST)).unwrap().settle(&tokens(COST));
+        // The reading may be rounded.
+        assert_eq!(limiter.stats("k").limits[0].available, 900 + COST + 1);
+    }
+}
+
+/// Others used most of the account at the first response: the burst is whole again once headers show it.
+#[test]
+fn withheld_burst_is_returned_when_headers_show_it() {
+    let (limiter, clock) = limiter();
+    answered(&limiter, 900);
+    clock.advance(180 * S);
+    let early = limiter.try_acquire("k", &tokens(COST)).unwrap();
+    early.observe(&[reading(LIMIT - COST)]);
+    assert_eq!(used(&limiter), COST);
+    early.settle(&tokens(COST));
+    clock.advance(180 * S);
+    answered(&limiter, LIMIT - COST);
+    assert_eq!(used(&limiter), COST);
+}

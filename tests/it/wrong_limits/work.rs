@@ -78,6 +78,8 @@ async fn limit_of_bursty_work_is_used() {
     let told = Some(Quota::new().rpm(1_200));
     assert_work("told", Settings { burst: 60.0, ..plain }, told.clone(), job()).await;
     assert_work("told, burst of 1 s", plain, told.clone(), job()).await;
+    let headers = Settings { headers: Headers::PerMinute, ..plain };
+    assert_work("told, burst of 1 s, headers", headers, told.clone(), job()).await;
     let silent = Settings { retry_after: RetryAfter::None, ..plain };
     assert_work("told, burst of 1 s, no Retry-After", silent, told, job()).await;
     let long = Settings { burst: 10.0, ..plain };
