@@ -8,9 +8,10 @@ use super::shared::Shared;
 use super::wait_policy::WaitPolicy;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
-use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
+use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, QuotaRegistry, UnknownKey};
 use crate::price::Prices;
 use crate::provider::Profile;
+use crate::provider::account_limits::ModelLimits;
 use crate::quota::{Key, Quota, UnknownZone};
 use crate::sync::atomic::Ordering;
 
@@ -71,6 +72,37 @@ impl Quotas<'_> {
             self.0.replan(name, &self.of(name));
         }
         removed
+    }
+
+    /// Sets the limits that a provider states for models of an account, instead of its default quotas and of
+    /// learned ones. Models that share limits share their buckets. Models that a quota of yours covers keep it,
+    /// and models whose limits an earlier call set and this one doesn't name lose theirs. Returns the number of
+    /// models whose limits changed.
+    ///
+    /// ```
+    /// use tollgate::provider::ANTHROPIC;
+    /// use tollgate::provider::account_limits::ModelLimits;
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::builder().provider(ANTHROPIC).build()?;
+    /// let models = ["claude-opus-4-6", "claude-opus-4-7"];
+    /// let limits = [ModelLimits::new(models, Quota::new().rpm(4_000))];
+    /// assert_eq!(limiter.quotas().follow_provider(ANTHROPIC, &limits), 2);
+    /// assert_eq!(limiter.quotas().follow_provider(ANTHROPIC, &limits), 0);
+    /// limiter.try_acquire("claude-opus-4-6", &Default::default())?;
+    /// assert_eq!(limiter.stats("claude-opus-4-7").limits[0].used, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn follow_provider(&self, profile: Profile, limits: &[ModelLimits]) -> usize {
+        let core = &self.0.core;
+        let follow = |quotas: &mut QuotaRegistry| {
+            quotas.follow_provider(profile, limits, core.next_version())
+        };
+        let changed = core.change_quotas(follow);
+        if changed > 0 {
+            self.0.replan_all();
+        }
+        changed
     }
 
     /// Adds a provider's profile after those already loaded: keys that its default quotas cover and

@@ -150,12 +150,16 @@ pub mod retry;
 pub mod respond;
 
 #[cfg(feature = "reqwest")]
+mod account_limits;
+#[cfg(feature = "reqwest")]
 mod count_tokens;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 #[cfg(feature = "reqwest-middleware")]
 mod reqwest_middleware;
 
+#[cfg(feature = "reqwest")]
+pub use account_limits::{AccountLimitsError, fetch_account_limits, follow_account_limits};
 pub use actual_cost::ActualCost;
 pub use ask::Ask;
 pub use body::ResponseBody;

@@ -21,6 +21,8 @@ pub enum QuotaOrigin {
     Set,
     /// The headers of a response.
     Learned,
+    /// The provider's API for the limits of an account ([`Quotas::follow_provider`](crate::limiter::Quotas::follow_provider)).
+    Provider,
 }
 
 impl NamedQuota {

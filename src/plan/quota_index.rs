@@ -41,6 +41,11 @@ impl<T> QuotaIndex<T> {
         }
     }
 
+    /// Removes and returns the entries with an exact name that fulfil a condition.
+    pub(crate) fn take_exact(&mut self, is_taken: impl Fn(&T) -> bool) -> HashMap<Key, T> {
+        self.exact.extract_if(|_, entry| is_taken(entry)).collect()
+    }
+
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.globs.len() + self.regexes.len();
         match Pattern::of(name) {

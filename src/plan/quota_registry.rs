@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::quota_index::QuotaIndex;
 use super::unknown_key::UnknownKey;
 use crate::provider::Profile;
+use crate::provider::account_limits::ModelLimits;
 use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, UnknownZone, Window};
 
 /// The quotas of a limiter. A key has its own quota, else that of the most specific glob, else of the
@@ -136,6 +137,47 @@ impl QuotaRegistry {
             self.set(&stored.name, &stored.quota, stored.origin, version);
         }
         is_new
+    }
+
+    /// Sets the limits that a provider states for models, and removes those that it doesn't state any more.
+    /// Models that a quota of the user covers are left out. Returns the number of models whose limits changed.
+    pub(crate) fn follow_provider(
+        &mut self,
+        profile: Profile,
+        limits: &[ModelLimits],
+        version: u32,
+    ) -> usize {
+        let is_stated = |entry: &RegisteredQuota| {
+            entry.origin == QuotaOrigin::Provider && entry.profile == Some(profile)
+        };
+        let mut old = self.own.take_exact(is_stated);
+        let mut changed = 0;
+        for ModelLimits { models, quota } in limits {
+            let is_users = |model: &str| {
+                let covering = self.own.find(model);
+                covering.is_some_and(|entry| entry.origin != QuotaOrigin::Learned)
+            };
+            let models = models.iter().filter(|model| !Pattern::is_one(model) && !is_users(model));
+            let models: Vec<Key> = models.map(|model| model.as_str().into()).collect();
+            for model in &models {
+                let shared = models.first().filter(|_| models.len() > 1);
+                let is_same =
+                    |old: &RegisteredQuota| old.quota == *quota && old.shared.as_ref() == shared;
+                let entry = match old.remove(model) {
+                    Some(old) if is_same(&old) => old,
+                    _ => {
+                        changed += 1;
+                        let origin = QuotaOrigin::Provider;
+                        let entry = self.entry(model, quota, Some(profile), origin, version);
+                        RegisteredQuota { shared: shared.cloned(), ..entry }
+                    }
+                };
+                self.own.insert(model, entry);
+            }
+        }
+        changed += old.len();
+        self.changes += u64::from(changed > 0);
+        changed
     }
 
     /// Removes a quota by name. Returns `true` if it existed.

@@ -45,6 +45,7 @@
 #![doc = include_str!("mistral.rs")]
 //! ```
 
+pub mod account_limits;
 mod admission;
 mod alias;
 mod answer;

@@ -68,7 +68,8 @@ impl StoredQuota {
 impl From<&NamedQuota> for StoredQuota {
     fn from(named: &NamedQuota) -> Self {
         let origin = match named.origin {
-            QuotaOrigin::Configured => StoredOrigin::Configured,
+            // Read again at the next start.
+            QuotaOrigin::Configured | QuotaOrigin::Provider => StoredOrigin::Configured,
             QuotaOrigin::Set => StoredOrigin::Set,
             QuotaOrigin::Learned => StoredOrigin::Learned,
         };

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use tollgate::limiter::{Code, ManualClock, UnknownKey};
+use tollgate::limiter::{Code, ManualClock, QuotaOrigin, UnknownKey};
+use tollgate::provider::account_limits::ModelLimits;
 use tollgate::provider::{COMPATIBLE, OPENAI};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Share, Window};
 
@@ -192,4 +193,27 @@ fn learned_limit_gains_no_second_window() {
     readings[0].window = Window::DAY;
     limiter.feedback().learn("k", &readings);
     assert_eq!(limiter.quotas().of("k").limits().len(), 1);
+}
+
+/// Limits that a provider states replace its default quotas and learned ones, and not the user's.
+#[test]
+fn limits_from_provider_keep_quotas_of_the_user() {
+    let limiter = builder().provider(OPENAI).quota("gpt-4o*", Quota::new().rpm(7)).build().unwrap();
+    let follow = |models: &[&str], rpm| {
+        let limits = [ModelLimits::new(models.iter().copied(), Quota::new().rpm(rpm))];
+        limiter.quotas().follow_provider(OPENAI, &limits)
+    };
+    let rpm = |key| limiter.decide(key, &Cost::new()).stats.limits[0].limit;
+    assert_eq!(follow(&["gpt-4o", "gpt-4.1", "o9", "*"], 60), 2);
+    assert_eq!((rpm("gpt-4o"), rpm("gpt-4.1"), rpm("o9")), (7, 60, 60));
+    limiter.try_acquire("o9", &Cost::new()).unwrap();
+    assert_eq!(limiter.stats("gpt-4.1").limits[0].used, 1);
+    let origin = limiter.quotas().get("o9").map(|quota| quota.origin);
+    assert_eq!(origin, Some(QuotaOrigin::Provider));
+    // Usage is kept when the amount changes.
+    assert_eq!((follow(&["gpt-4.1", "o9"], 90), follow(&["gpt-4.1", "o9"], 90)), (2, 0));
+    assert_eq!((rpm("o9"), limiter.stats("o9").limits[0].used), (90, 1));
+    // A model that is no longer stated has the default quota again.
+    assert_eq!(follow(&["o9"], 90), 2);
+    assert!(rpm("gpt-4.1") != 90 && rpm("o9") == 90);
 }

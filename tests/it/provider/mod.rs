@@ -1,5 +1,6 @@
 //! Interpretation of providers' requests, responses and headers.
 
+mod account_limits;
 #[cfg(feature = "requests")]
 mod charges;
 #[cfg(feature = "requests")]

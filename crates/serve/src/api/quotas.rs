@@ -42,6 +42,8 @@ enum Origin {
     Set,
     /// The headers of a provider's response.
     Learned,
+    /// The provider's API for the limits of an account.
+    Provider,
 }
 
 /// A page of quotas.
@@ -115,6 +117,7 @@ impl From<NamedQuota> for QuotaResponse {
                 QuotaOrigin::Configured => Origin::Configured,
                 QuotaOrigin::Set => Origin::Set,
                 QuotaOrigin::Learned => Origin::Learned,
+                QuotaOrigin::Provider => Origin::Provider,
             },
             quota: ConfiguredQuota::new(keys, quota).to_json(),
         }
