@@ -44,6 +44,7 @@ impl Config {
     fn needs_restart(&self, in_effect: &Self) -> Vec<String> {
         let sections = [
             ("providers", self.providers != in_effect.providers),
+            ("providers (limits_from)", self.account_limits != in_effect.account_limits),
             ("quotas (the order of regular expressions)", self.regexes() != in_effect.regexes()),
             ("waiting.max_wait", self.waiting.max_wait != in_effect.waiting.max_wait),
             ("retry", self.retry != in_effect.retry),

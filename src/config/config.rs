@@ -10,6 +10,7 @@ use super::value::{
 use crate::limiter::{Reduction, UnknownKey};
 use crate::price::Prices;
 use crate::provider::Profile;
+use crate::provider::account_limits::AccountLimits;
 use crate::quota::{Margin, Share};
 
 /// A valid configuration. The [module](super) documents the file format.
@@ -36,6 +37,9 @@ use crate::quota::{Margin, Share};
 pub struct Config {
     /// The providers. The first one applies to keys that don't name a provider.
     pub providers: Vec<Profile>,
+    /// The accounts whose limits are read from their providers. `tollgate serve` and `tollgate batch` do so; a
+    /// program spawns [`follow_account_limits`](crate::middleware) for each.
+    pub account_limits: Vec<AccountLimits>,
     /// The quotas, in file order.
     pub quotas: Vec<ConfiguredQuota>,
     /// The policy for keys without a quota.

@@ -63,6 +63,7 @@ impl<'a> Check<'a> {
             store: fields.store.and_then(|store| self.store(store)),
             bus: fields.bus.and_then(|bus| self.bus(bus)),
             cluster: fields.cluster.and_then(|cluster| self.cluster(cluster)),
+            account_limits: self.account_limits(fields.providers.as_deref().unwrap_or_default()),
             providers: self.providers.clone(),
             quotas,
             sections: Default::default(),

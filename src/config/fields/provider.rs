@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::human_duration::HumanDuration;
 use super::secret_url::SecretUrl;
 use crate::provider::Profile;
 
@@ -11,7 +12,7 @@ use crate::provider::Profile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) struct ProviderName(pub(in crate::config) Profile);
 
-/// A custom provider.
+/// A custom provider, or settings of a built-in one.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Provider")]
@@ -26,6 +27,30 @@ pub(in crate::config) struct ProviderFields {
     #[schemars(extend("examples" = ["http://gpu-7:8000"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) base_url: Option<SecretUrl>,
+    /// The source of its limits: `provider` reads them from the provider's API for them, at the start and every
+    /// `refresh`, with the admin key in the environment variable `OPENAI_ADMIN_KEY` or `ANTHROPIC_ADMIN_KEY`.
+    /// Quotas of this configuration take precedence. Default: the built-in quotas, and response headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) limits_from: Option<LimitsSource>,
+    /// The OpenAI project whose limits are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), example = &"proj_abc")]
+    pub(in crate::config) project: Option<String>,
+    /// The Anthropic workspace whose limits are read. Default: those of the organization.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), example = &"wrkspc_abc")]
+    pub(in crate::config) workspace: Option<String>,
+    /// The time between two readings of the limits: from 10s to 1d. Default: 10m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) refresh: Option<HumanDuration>,
+}
+
+/// The source of a provider's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum LimitsSource {
+    /// The provider's API for the limits of an account.
+    Provider,
 }
 
 impl<'de> Deserialize<'de> for ProviderName {

@@ -264,6 +264,32 @@ fn invalid_names_are_refused() {
 }
 
 #[test]
+fn account_limits_need_a_provider_that_states_them() {
+    for (fields, problem) in [
+        (
+            "name: groq, limits_from: provider",
+            "limits_from: provider groq: no API states the limits",
+        ),
+        ("name: openai, limits_from: provider", "project: OpenAI states the limits of a project"),
+        ("name: openai, limits_from: file", "limits_from: unknown value \"file\""),
+        ("name: openai, project: proj_a", "project: needs `limits_from: provider`"),
+        (
+            "name: anthropic, limits_from: provider, project: a",
+            "project: provider anthropic has no",
+        ),
+        (
+            "name: anthropic, limits_from: provider, workspace: 'a b'",
+            "workspace: must be an identifier",
+        ),
+        ("name: anthropic, limits_from: provider, refresh: 1s", "refresh: must be from 10s to 1d"),
+    ] {
+        let text = format!("providers: [{{{fields}}}]");
+        let error = tollgate::config::Config::parse(&text).unwrap_err().to_string();
+        assert!(error.contains(&format!("providers[0].{problem}")), "{fields}: {error}");
+    }
+}
+
+#[test]
 fn store_and_bus_accept_exactly_one_backend() {
     assert_refused(
         "store: {sqlite: a, yaml: b}",

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use tollgate::config::ClusterConfig;
 use tollgate::limiter::{Priority, Reduction, UnknownKey, WaitPolicy};
-use tollgate::provider::OPENAI;
+use tollgate::provider::account_limits::AccountLimits;
+use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Usage, Window,
 };
@@ -186,4 +187,16 @@ fn bounds_of_file_are_within_bounds_of_limiter() {
     ] {
         parse_valid(text).builder().build().unwrap_or_else(|error| panic!("{text}: {error}"));
     }
+}
+
+#[test]
+fn limits_from_provider_name_the_accounts_to_read() {
+    let text = "providers: [{name: anthropic, limits_from: provider, refresh: 1m}, \
+                {name: openai, limits_from: provider, project: proj_abc}]";
+    let config = parse_valid(text);
+    assert_eq!(config.providers, [ANTHROPIC, OPENAI]);
+    let mut anthropic = AccountLimits::new(ANTHROPIC, None).unwrap();
+    anthropic.refresh = Duration::from_secs(60);
+    let openai = AccountLimits::new(OPENAI, Some("proj_abc")).unwrap();
+    assert_eq!(config.account_limits, [anthropic, openai]);
 }

@@ -12,7 +12,7 @@ use super::run_services::RunServices;
 use super::signal::StopRequests;
 use super::simulate::limit_settings;
 use super::stdout::Stdout;
-use super::{BatchArgs, Exit, LimitArgs};
+use super::{BatchArgs, Exit, LimitArgs, account_limits};
 use crate::batch::target::Base;
 use crate::batch::{Halt, Job, RunResult, Stop, configured};
 use crate::terminal::notify;
@@ -53,6 +53,9 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Stdout<'_>) -> Result<Exit
         None => builder.build(),
     };
     let limiter = limiter.map_err(text)?;
+    if let Some(config) = job.config.as_ref().filter(|_| !args.simulate) {
+        account_limits::follow(config, &limiter)?;
+    }
     let services = RunServices::start(args, &loaded, &job, &limiter, shared)?;
     let ended = job.run_with(limiter.clone(), &stop).await.map_err(text)?;
     limiter.close().await;

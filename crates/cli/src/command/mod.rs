@@ -12,6 +12,7 @@
 //! assert_eq!(batch.limits.rpm, Some(500));
 //! ```
 
+mod account_limits;
 mod batch;
 mod batch_run;
 mod bench;

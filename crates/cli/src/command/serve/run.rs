@@ -1,8 +1,8 @@
 use tokio::sync::oneshot;
 
-use super::super::Exit;
 use super::super::run::text;
 use super::super::stdout::Stdout;
+use super::super::{Exit, account_limits};
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, log, open_files};
 use crate::terminal::notify;
@@ -23,6 +23,7 @@ pub(in crate::command) async fn serve(
     log::start(settings.log);
     open_files::raise_limit(settings);
     let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
+    account_limits::follow(&loaded.config, &limiter)?;
     let tokens = Tokens::from_environment();
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;
     server.follow(&loaded).map_err(text)?;

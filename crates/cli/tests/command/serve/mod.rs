@@ -1,5 +1,6 @@
 //! Tests of `tollgate serve` as a process.
 
+mod account_limits;
 #[cfg(unix)]
 mod command;
 mod http2;
