@@ -68,10 +68,15 @@ impl Shared {
         if Pattern::is_one(name) {
             self.replan_all();
         } else {
-            let key_ref = self.key_ref(name, None);
+            let of_modes = self.core.quotas.read().modes_of(name);
             let mut successors = Successors::new(&self.core);
-            if let Some(entry) = key_ref.find() {
-                replan(&key_ref.shard, &entry, true, &mut successors);
+            for (key, is_exact) in
+                std::iter::once((name, true)).chain(of_modes.iter().map(|key| (&**key, false)))
+            {
+                let key_ref = self.key_ref(key, None);
+                if let Some(entry) = key_ref.find() {
+                    replan(&key_ref.shard, &entry, is_exact, &mut successors);
+                }
             }
         }
         let event = || Event::QuotaChanged { key: name.into(), quota: quota.clone() };

@@ -25,6 +25,8 @@ pub struct Classified {
     pub deadline: Option<Timestamp>,
     /// The handle through which the caller observes the request.
     pub journey: Option<Journey>,
+    /// The mode that the provider counts apart.
+    pub(super) mode: Option<&'static str>,
     /// The provider call, for spans and events; `None` for other requests.
     pub(super) call: Option<Call>,
     ask: Option<Box<Ask>>,
@@ -49,6 +51,7 @@ impl Classified {
             terms: Terms::default(),
             deadline: None,
             journey: None,
+            mode: None,
             call: None,
             ask: None,
             standing: None,
@@ -62,7 +65,8 @@ impl Classified {
     pub(super) fn estimated(key: impl Into<ScopeKey>, estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
         let most = MostTokens::of(&estimate);
-        Self { terms, guess, most, ..Self::new(key, estimate.cost) }
+        let mode = estimate.mode;
+        Self { terms, guess, most, mode, ..Self::new(key, estimate.cost) }
     }
 
     /// Sets the provider call.

@@ -88,10 +88,12 @@ impl Http {
     fn classified(&self, mut estimate: Estimate, key: Option<&str>) -> Classified {
         let operation = estimate.operation;
         let is_priced = estimate.model.is_some() && operation != Operation::Other;
+        let of_mode = estimate.mode.and_then(|_| estimate.key());
         let model = estimate.model.take().unwrap_or(Key::from_static(NO_MODEL));
-        let (key, model) = match key {
-            Some(key) => (key.into(), Some(model)),
-            None => (model, None),
+        let (key, model) = match (key, of_mode) {
+            (Some(key), _) => (key.into(), Some(model)),
+            (None, Some(own)) => (own, Some(model)),
+            (None, None) => (model, None),
         };
         let call = Call { profile: self.profile, operation, model, is_priced };
         Classified::estimated(key, estimate).with_call(call)

@@ -27,6 +27,8 @@ pub struct ResponseGuard {
     journey: Option<Journey>,
     record: Option<Box<Record>>,
     terms: Terms,
+    /// The mode that the provider counts apart.
+    mode: Option<&'static str>,
     /// The price of the request, if its spending is limited.
     price: Option<Arc<Price>>,
     /// `true` if the output of the response is used to predict that of later requests.
@@ -65,6 +67,7 @@ impl ResponseGuard {
             journey,
             record,
             terms: classified.terms,
+            mode: classified.mode,
             price: classified.price.take(),
             learns_output: classified.guess.is_some(),
             sent: false,
@@ -142,7 +145,7 @@ impl ResponseGuard {
         if let Some(record) = &mut self.record {
             record.on_head(status);
         }
-        let limits = profile.limits(headers);
+        let limits = profile.limits_in_mode(self.mode, headers);
         // Learn the limits before the remaining quota is observed. Other errors may name any model.
         let has_limits = || is_refusal(status) && limits.iter().any(|limit| limit.limit.is_some());
         if status.is_success() || has_limits() {

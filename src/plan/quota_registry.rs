@@ -10,8 +10,8 @@ use crate::provider::account_limits::ModelLimits;
 use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, UnknownZone, Window};
 
 /// The quotas of a limiter. A key has its own quota, else that of the most specific glob, else of the
-/// first regular expression, else a provider's built-in quota, else that of the policy for unknown
-/// keys.
+/// first regular expression, else for a mode that of its model, else a provider's built-in quota, else that of the
+/// policy for unknown keys.
 #[derive(Debug)]
 pub(crate) struct QuotaRegistry {
     own: QuotaIndex<RegisteredQuota>,
@@ -249,7 +249,8 @@ impl QuotaRegistry {
         let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
         let learned = |entry: &&RegisteredQuota| entry.origin == QuotaOrigin::Learned;
         let Some(RegisteredQuota { quota: old, .. }) = self.own.named(key).filter(learned) else {
-            let teaches = match (self.own.find(key), self.built_in.find(key)) {
+            let start = self.of_mode(key).or_else(|| self.built_in.find(key));
+            let teaches = match (self.own.find(key), start) {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
                 (None, None) if limits.is_empty() => self.learns_missing_limits(),
@@ -283,6 +284,10 @@ impl QuotaRegistry {
         if let (None, Some(plan)) = (self.find(key), default) {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
+        if let (None, Some(model)) = (self.own.find(key), self.of_mode(key)) {
+            let plan = Arc::new(Plan::clone(&model.plan).built_in());
+            return Some(ResolvedQuota { key: key.into(), plan });
+        }
         let entry = self.find(key).or(self.fallback.as_ref())?;
         let key = entry.shared.clone().unwrap_or_else(|| key.into());
         Some(ResolvedQuota { key, plan: Arc::clone(&entry.plan) })
@@ -306,12 +311,29 @@ impl QuotaRegistry {
 
     /// Returns the profile of a key: the first whose built-in quotas cover it, else the first.
     pub(crate) fn profile(&self, key: &str) -> Option<Profile> {
-        let named = self.built_in.find(key).and_then(|entry| entry.profile);
+        let named = self.of_mode(key).or_else(|| self.built_in.find(key));
+        let named = named.and_then(|entry| entry.profile);
         named.or_else(|| self.profiles.first().copied())
     }
 
+    /// Returns the keys of a model's requests in the modes of the providers.
+    pub(crate) fn modes_of(&self, model: &str) -> Vec<String> {
+        let modes = self.profiles.iter().flat_map(Profile::modes);
+        modes.map(|mode| format!("{model}:{mode}")).collect()
+    }
+
     fn find(&self, key: &str) -> Option<&RegisteredQuota> {
-        self.own.find(key).or_else(|| self.built_in.find(key))
+        let own = self.own.find(key).or_else(|| self.of_mode(key));
+        own.or_else(|| self.built_in.find(key))
+    }
+
+    /// Returns the quota of the model whose requests in a mode have this key, `MODEL:MODE`: a starting point for
+    /// the limits of the mode.
+    fn of_mode(&self, key: &str) -> Option<&RegisteredQuota> {
+        let (model, mode) = key.rsplit_once(':')?;
+        let is_known = self.profiles.iter().flat_map(Profile::modes).any(|known| known == mode);
+        let find = || self.own.find(model).or_else(|| self.built_in.find(model));
+        if is_known { find() } else { None }
     }
 
     fn entry(

@@ -7,6 +7,7 @@ use super::count_tokens::CountTokensFormat;
 use super::error::ErrorRules;
 use super::gemini;
 use super::limits::LimitHeaders;
+use super::mode::{Mode, ModeField};
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
 use crate::quota::Algorithm;
@@ -18,6 +19,8 @@ use crate::quota::Algorithm;
 ///   settled at the end; `max_tokens` bounds them and is not charged. `Tokens`, a combined limit, is
 ///   both. Source: Anthropic's page on rate limits.
 /// - **Limits**: token buckets; the remaining tokens are rounded to thousands.
+/// - **Modes**: fast mode (`speed: "fast"`) has limits of its own, in headers of its own; source:
+///   platform.claude.com/docs/en/build-with-claude/fast-mode, November 2026.
 /// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
 /// - **Quotas**: of the Start tier, with separate limits of input and output; the models of a family that
 ///   Anthropic counts together share them. New organizations may start below.
@@ -25,6 +28,7 @@ pub const ANTHROPIC: Profile = Profile::new(
     &RULES
         .urls(&["api.anthropic.com", "*/v1/messages", "*/v1/messages/count_tokens"])
         .limits(LimitHeaders::ANTHROPIC)
+        .modes(&[Mode::new("fast", ModeField::Speed, "fast").limits(LimitHeaders::ANTHROPIC_FAST)])
         .errors(ErrorRules::new().terminal_without_retry_after())
         .count_tokens(CountTokensFormat::Anthropic)
         .api(

@@ -23,6 +23,8 @@ pub struct Estimate {
     pub has_audio: bool,
     /// True if the body could be read; otherwise `cost` is estimated from its size.
     pub exact: bool,
+    /// The name of the [`Mode`](super::Mode) that the provider counts apart from the model's other requests.
+    pub mode: Option<&'static str>,
     pub(super) guess: Option<Guess>,
 }
 
@@ -65,8 +67,16 @@ impl Estimate {
             max_input: bytes,
             has_audio: false,
             exact: false,
+            mode: None,
             guess: None,
         }
+    }
+
+    /// Returns the key of the limits that the request counts to: its model or, in a [`Mode`](super::Mode) with
+    /// limits of its own, `MODEL:MODE`.
+    pub fn key(&self) -> Option<Key> {
+        let model = self.model.as_ref()?;
+        Some(self.mode.map_or_else(|| model.clone(), |mode| format!("{model}:{mode}").into()))
     }
 
     /// Returns true if the actual output is charged, so that the output in `cost` is a guess.

@@ -5,6 +5,7 @@ use super::admission::AdmissionCharge;
 use super::api::Api;
 use super::charge::Charge;
 use super::limits::LimitHeaders;
+use super::mode::{Mode, ModeField};
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
 use crate::quota::Algorithm;
@@ -16,6 +17,8 @@ use crate::quota::Algorithm;
 ///   prompt, five of which confirm it to the token. Cached tokens are free (Groq's page on rate
 ///   limits), but can't be predicted.
 /// - **Limits**: token buckets; requests per day, tokens per minute.
+/// - **Modes**: flex (`service_tier: "flex"`) has ten times the limits; source:
+///   console.groq.com/docs/flex-processing, November 2026.
 /// - **Quotas**: none; they differ by model and tier.
 pub const GROQ: Profile = Profile::new(
     &Rules::built_in("groq")
@@ -24,6 +27,7 @@ pub const GROQ: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(AdmissionCharge::new().per_message(4)))
         .limits(LimitHeaders::GROQ)
+        .modes(&[Mode::new("flex", ModeField::ServiceTier, "flex")])
         .api(
             Api::bearer(&["GROQ_API_KEY"]).origin("https://api.groq.com").openai_path("/openai/v1"),
         ),

@@ -77,6 +77,8 @@ mod location;
 mod lookup;
 mod media;
 mod mistral;
+#[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` reads them"))]
+mod mode;
 mod openai;
 mod operation;
 mod profile;
@@ -119,6 +121,7 @@ pub use limits::{
 pub use local::{LLAMA_CPP, OLLAMA, VLLM};
 pub use media::{ImageTokens, MediaTokens};
 pub use mistral::MISTRAL;
+pub use mode::{Mode, ModeField};
 pub use openai::OPENAI;
 pub use operation::Operation;
 pub use profile::Profile;

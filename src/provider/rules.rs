@@ -4,6 +4,7 @@ use super::count_tokens::CountTokensFormat;
 use super::default_quota::DefaultQuota;
 use super::error::ErrorRules;
 use super::limits::LimitHeaders;
+use super::mode::Mode;
 use super::prompt_weights::PromptWeights;
 use super::scanner::{ResponseField, TokenCount};
 use crate::quota::Algorithm;
@@ -45,6 +46,7 @@ pub struct Rules {
     pub(super) weights: PromptWeights,
     pub(super) charge: Charge,
     pub(super) limits: LimitHeaders,
+    pub(super) modes: &'static [Mode],
     /// `None` for the fields of all known formats.
     pub(super) usage: Option<&'static [ResponseField]>,
     pub(super) usage_headers: &'static [(&'static str, TokenCount)],
@@ -99,6 +101,12 @@ impl Rules {
     #[must_use]
     pub const fn limits(self, limits: LimitHeaders) -> Self {
         Self { limits, ..self }
+    }
+
+    /// Sets the modes whose requests count to limits of their own. Default: none.
+    #[must_use]
+    pub const fn modes(self, modes: &'static [Mode]) -> Self {
+        Self { modes, ..self }
     }
 
     /// Sets which fields of a response state its usage, in a JSON body as in the events of a stream.
@@ -157,6 +165,7 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     weights: PromptWeights::GENEROUS,
     charge: Charge::by_usage(),
     limits: LimitHeaders::COMPATIBLE,
+    modes: &[],
     usage: None,
     usage_headers: &[],
     charge_header: None,

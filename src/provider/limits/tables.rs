@@ -67,6 +67,17 @@ impl LimitHeaders {
         ],
     );
 
+    /// Anthropic's fast mode, whose limits are counted apart: tokens per minute
+    /// (platform.claude.com/docs/en/build-with-claude/fast-mode, November 2026).
+    pub const ANTHROPIC_FAST: Self = Self::new(
+        &["anthropic-fast-"],
+        &[
+            LimitHeader::new("input-tokens", "input_tokens", LimitWindow::MINUTE).rounded_to(1_000),
+            LimitHeader::new("output-tokens", "output_tokens", LimitWindow::MINUTE)
+                .rounded_to(1_000),
+        ],
+    );
+
     /// Groq: requests per day, tokens per minute.
     pub const GROQ: Self = Self::new(
         PREFIX,

@@ -169,6 +169,11 @@ impl Profile {
         self.alias?.base_url.as_deref()
     }
 
+    /// Returns the names of the modes whose requests count to limits of their own.
+    pub(crate) fn modes(&self) -> impl Iterator<Item = &'static str> {
+        self.rules.modes.iter().map(|mode| mode.name)
+    }
+
     /// Returns how the API is called. For a profile made by [`like`](Self::like) the address is its
     /// [`base_url`](Self::base_url).
     pub fn api(&self) -> &'static Api {

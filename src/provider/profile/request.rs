@@ -69,6 +69,8 @@ impl Profile {
             None => request,
         };
         let reserved = self.rules.charge.reserve(&request, &self.rules.weights);
-        request.into_estimate(reserved, &self.rules.weights)
+        let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));
+        let mode = mode.map(|mode| mode.name);
+        Estimate { mode, ..request.into_estimate(reserved, &self.rules.weights) }
     }
 }

@@ -31,6 +31,12 @@ impl Profile {
         self.rules.limits.read(headers)
     }
 
+    /// Returns the limits and remainders that the headers of a response in a [`Mode`](crate::provider::Mode) state.
+    pub fn limits_in_mode(&self, mode: Option<&str>, headers: &HeaderMap) -> LimitReadings {
+        let mode = mode.and_then(|name| self.rules.modes.iter().find(|mode| mode.name == name));
+        mode.and_then(|mode| mode.limits).unwrap_or(self.rules.limits).read(headers)
+    }
+
     /// Returns the delay before a retry that the provider asks for, at most
     /// [`LONGEST_DELAY`](crate::provider::LONGEST_DELAY).
     ///

@@ -41,6 +41,8 @@ impl<'de> Walk<'de> for Root<'_> {
                     body.next_value_seed(Walker(&mut mention))?;
                     self.0.named.add(mention);
                 }
+                Key::Speed => body.next_value_seed(Walker(&mut self.0.modes.speed))?,
+                Key::ServiceTier => body.next_value_seed(Walker(&mut self.0.modes.service_tier))?,
                 _ => read_field(self.0, key, &mut body)?,
             }
         }

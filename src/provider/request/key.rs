@@ -14,6 +14,9 @@ pub(super) enum Key {
     #[serde(alias = "model_id")]
     Model,
     Stream,
+    Speed,
+    #[serde(alias = "serviceTier")]
+    ServiceTier,
     #[serde(rename = "n", alias = "best_of", alias = "candidateCount", alias = "num_generations")]
     Choices,
     #[serde(

@@ -31,6 +31,7 @@ pub use unreadable::UnreadableRequest;
 
 use super::charge::Reserved;
 use super::media::MediaTokens;
+use super::mode::NamedModes;
 use super::prompt_weights::PromptWeights;
 use super::{Estimate, Operation};
 use crate::quota::Key;
@@ -47,6 +48,7 @@ pub(super) struct Request {
     /// The models that the body names.
     named: Named,
     pub(super) stream: bool,
+    pub(super) modes: NamedModes,
     /// The bytes of UTF-8 in the contents of messages, the prompt, the input and the instructions.
     pub(super) text: u64,
     /// Messages, and the other items of a conversation.
@@ -138,8 +140,8 @@ impl Request {
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, &mut request) {
             Ok(()) => {
-                let Self { model, endpoint, operation, .. } = self;
-                Self { model, endpoint, operation, ..request }
+                let Self { model, endpoint, operation, modes, .. } = self;
+                Self { model, endpoint, operation, modes, ..request }
             }
             Err(_) => self,
         }
@@ -214,6 +216,7 @@ impl Request {
             max_input,
             has_audio,
             exact,
+            mode: None,
             guess,
         }
     }

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
+use compact_str::CompactString;
 use serde::Deserialize;
 use serde::de::value::CowStrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -31,6 +32,13 @@ pub(super) trait Walk<'de>: Sized {
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(())
+    }
+}
+
+/// Keeps a text.
+impl Walk<'_> for &mut Option<CompactString> {
+    fn text(self, text: &str) {
+        *self = Some(text.into());
     }
 }
 

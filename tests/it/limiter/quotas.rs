@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tollgate::limiter::{Code, ManualClock, QuotaOrigin, UnknownKey};
 use tollgate::provider::account_limits::ModelLimits;
-use tollgate::provider::{COMPATIBLE, OPENAI};
+use tollgate::provider::{ANTHROPIC, COMPATIBLE, OPENAI};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Share, Window};
 
 use super::{builder, tokens};
@@ -216,4 +216,35 @@ fn limits_from_provider_keep_quotas_of_the_user() {
     // A model that is no longer stated has the default quota again.
     assert_eq!(follow(&["o9"], 90), 2);
     assert!(rpm("gpt-4.1") != 90 && rpm("o9") == 90);
+}
+
+/// The quota of a model is the starting point of its modes, in buckets of their own.
+#[test]
+fn mode_has_the_quota_of_its_model_in_buckets_of_its_own() {
+    let limiter = builder()
+        .provider(ANTHROPIC)
+        .quota("claude-a", Quota::new().rpm(5))
+        .quota("claude-b:fast", Quota::new().rpm(3))
+        .unknown_key(UnknownKey::Refuse)
+        .build()
+        .unwrap();
+    let rpm = |key| limiter.decide(key, &Cost::new()).stats.limits[0].limit;
+    assert_eq!((rpm("claude-a:fast"), rpm("claude-b:fast")), (5, 3));
+    limiter.try_acquire("claude-a:fast", &Cost::new()).unwrap();
+    assert_eq!(limiter.stats("claude-a").limits[0].used, 0);
+    // It follows changes of the model's quota.
+    limiter.quotas().set("claude-a", &Quota::new().rpm(9));
+    assert_eq!((rpm("claude-a:fast"), limiter.stats("claude-a:fast").limits[0].used), (9, 1));
+    // A family of the built-in quotas shares its limits, a mode has its own.
+    limiter.try_acquire("claude-opus-4-6:fast", &Cost::new()).unwrap();
+    assert_eq!(limiter.stats("claude-opus-4-6").limits[0].used, 0);
+    let unknown = limiter.decide("claude-a:other", &Cost::new());
+    assert_eq!(unknown.code, Code::UnknownModel);
+    // Headers of a response in the mode replace the starting point.
+    let mut headers = http::HeaderMap::new();
+    headers.insert("anthropic-fast-input-tokens-limit", "7000".parse().unwrap());
+    let readings = ANTHROPIC.limits_in_mode(Some("fast"), &headers);
+    limiter.feedback().learn("claude-a:fast", &readings);
+    let limits = limiter.stats("claude-a:fast").limits;
+    assert_eq!((limits.len(), limits[0].limit, rpm("claude-a")), (1, 7_000, 9));
 }

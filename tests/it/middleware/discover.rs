@@ -135,3 +135,24 @@ async fn refusal_without_limit_header_keeps_key_limited() {
 }
 
 const NONE: [u64; 0] = [];
+
+/// Requests in Anthropic's fast mode are charged to its own limits, which its own headers state.
+#[tokio::test(start_paused = true)]
+async fn limits_of_a_mode_are_learned_beside_those_of_the_model() {
+    let limiter =
+        builder().provider(ANTHROPIC).quota("claude-x", Quota::new().rpm(9)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let answer = || {
+        let usage = r#"{"type": "message", "usage": {"input_tokens": 12, "output_tokens": 9}}"#;
+        let mut response = Frames::from(usage).into_response();
+        response.headers_mut().insert("anthropic-fast-output-tokens-limit", 700.into());
+        response.headers_mut().insert("anthropic-ratelimit-requests-limit", 50.into());
+        response
+    };
+    let body = r#"{"model": "claude-x", "speed": "fast", "max_tokens": 50, "messages": []}"#;
+    let request = http::Request::post("/v1/messages").body(body.to_owned()).unwrap();
+    drop(send(&mut client_returning(&layer, answer), request).await);
+    let limits = limiter.stats("claude-x:fast").limits;
+    assert_eq!((limits.len(), limits[0].limit), (1, 700));
+    assert_eq!(available(&limiter, "claude-x"), [9]);
+}

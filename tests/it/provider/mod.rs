@@ -21,6 +21,8 @@ mod lookup;
 #[cfg(feature = "requests")]
 mod models;
 #[cfg(feature = "requests")]
+mod modes;
+#[cfg(feature = "requests")]
 mod prices;
 #[cfg(feature = "requests")]
 mod properties;

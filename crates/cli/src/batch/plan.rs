@@ -52,7 +52,7 @@ impl Plan {
                 continue;
             }
             let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
-            let (model, cost) = (estimate.model.unwrap_or_default(), estimate.cost);
+            let (model, cost) = (estimate.key().unwrap_or_default(), estimate.cost);
             if limiter.decide(&model, &cost).code == Code::ExceedsCapacity {
                 plan.never_fit += 1;
                 continue;
