@@ -40,6 +40,9 @@ pub(super) trait Format: Debug + Sync {
     /// Parses a POST of `body` to `path`, which includes the query.
     fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError>;
 
+    /// Returns the models, or the model, of a GET of `path`, which has no query; `None` for other paths.
+    fn models(&self, path: &str) -> Option<Value>;
+
     /// Returns the rate-limit headers of a response.
     fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers;
 
@@ -87,6 +90,11 @@ pub(super) trait ParsedRequest: Debug {
         None
     }
 
+    /// Returns the answer as JSON, if the request asks for a structured one.
+    fn structured(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns the output tokens of each choice, if the model would generate `desired`.
     fn output(&self, desired: u64) -> u64;
 
@@ -102,7 +110,7 @@ pub(super) trait ParsedRequest: Debug {
     fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody);
 }
 
-/// The generated response; its text is meaningless.
+/// The generated response; a text is meaningless, unless it is structured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Generated<'a> {
     /// The id of the response, 32 hexadecimal digits.
@@ -111,6 +119,8 @@ pub(super) struct Generated<'a> {
     pub(super) at: Duration,
     /// The output tokens of each choice.
     pub(super) output: u64,
+    /// The text of each choice.
+    pub(super) text: &'a str,
     /// True if the maximum output tokens truncated the response.
     pub(super) truncated: bool,
     pub(super) usage: SimulatedUsage,
@@ -125,6 +135,16 @@ pub(super) fn for_path(path: &str) -> &'static dyn Format {
         &Anthropic
     } else {
         &OpenAi
+    }
+}
+
+/// Returns the format of a GET. The lists of models have one path, and headers that tell them apart.
+pub(super) fn for_get(path: &str, has_header: impl Fn(&str) -> bool) -> &'static dyn Format {
+    match for_path(path) {
+        format if format.name() != OpenAi.name() => format,
+        _ if has_header("anthropic-version") => &Anthropic,
+        _ if has_header("x-goog-api-key") => &Gemini,
+        openai => openai,
     }
 }
 

@@ -18,7 +18,9 @@
 //! The simulation is the reference for testing the limiter, so it shares no code with it: its
 //! meters, charge rules and parsing are independent, exact, and simple rather than fast. It does
 //! not interpret prompts, and accepts any API key. It calls a tool only if the request forces one
-//! (`tool_choice`, Gemini's mode `ANY`), with the smallest arguments that the tool's schema allows;
+//! (`tool_choice`, Gemini's mode `ANY`), with the smallest arguments that the tool's schema allows. A request
+//! for structured output (`response_format`, `text.format`, `output_config.format`, `responseSchema`) is
+//! answered with the smallest JSON that its schema allows;
 //! if the maximum output tokens are too few for the call, it answers with truncated text.
 //!
 //! ```
@@ -42,6 +44,7 @@ mod api_error;
 mod cache;
 mod clock;
 mod clock_window;
+mod embedding;
 mod fault;
 mod fixed_window;
 mod format;
@@ -50,7 +53,9 @@ mod in_flight;
 mod limit_change;
 mod limit_terms;
 mod meter;
+mod minimal_value;
 mod model_limits;
+mod models;
 mod openai;
 mod other_use;
 mod paced_body;

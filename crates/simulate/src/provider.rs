@@ -14,6 +14,7 @@ use super::reply::{Headers, SimulatedReply};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
 use super::stats::{Counters, Stats};
+use crate::text;
 use crate::usage::SimulatedUsage;
 
 /// A provider that enforces limits in virtual time.
@@ -146,7 +147,9 @@ impl Provider {
     ) -> Result<SimulatedReply, ApiError> {
         let now = self.now;
         let random_output = rng.output(self.settings.output);
-        let desired = request.requested_output().unwrap_or(random_output);
+        let structured = request.structured();
+        let desired = structured.map(text::tokens).or_else(|| request.requested_output());
+        let desired = desired.unwrap_or(random_output);
         let output = request.output(desired);
         let latency = rng.latency(self.settings.latency);
         let model = self.model(format, request.model());
@@ -171,7 +174,9 @@ impl Provider {
         self.model(format, request.model()).cache.insert(now, request.prefixes());
         self.count(format, request.model(), |counters| counters.add(usage));
         let at = Duration::from_nanos(now);
-        let generated = Generated { id, at, output, truncated: output < desired, usage };
+        let text = structured.map_or_else(|| text::text(output), |whole| text::cut(whole, output));
+        let truncated = output < desired;
+        let generated = Generated { id, at, output, text: &text, truncated, usage };
         let (content_type, body) = request.write(&generated);
         headers.insert(0, ("content-type", content_type.to_owned()));
         Ok(SimulatedReply {

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{Method, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::serve::ListenerExt;
+use axum::{Json, Router};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -137,10 +137,16 @@ async fn receive(
     State(shared): State<Arc<Shared>>,
     method: Method,
     uri: Uri,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
     if method != Method::POST {
-        let format = format::for_path(uri.path());
+        let format = format::for_get(uri.path(), |name| headers.contains_key(name));
+        let is_get = method == Method::GET;
+        if let Some(models) = is_get.then(|| format.models(format::path_only(uri.path()))).flatten()
+        {
+            return Json(models).into_response();
+        }
         let not_found = format.not_found(method.as_str(), uri.path());
         return respond(SimulatedReply::from_error(format, uri.path(), &not_found, "")).await;
     }

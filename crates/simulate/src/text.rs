@@ -6,9 +6,15 @@ pub(super) fn text(tokens: u64) -> String {
     WORDS.iter().cycle().take(tokens).copied().collect()
 }
 
-/// Returns a text of `tokens` tokens, in the chunks of a stream.
-pub(super) fn deltas(tokens: u64) -> impl Iterator<Item = String> {
-    split(&text(tokens))
+/// Returns the tokens of a text that [`split`] makes chunks of.
+pub(super) fn tokens(text: &str) -> u64 {
+    text.chars().count().div_ceil(CHARS_PER_TOKEN) as u64
+}
+
+/// Returns the first `tokens` tokens of a text.
+pub(super) fn cut(text: &str, tokens: u64) -> String {
+    let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+    text.chars().take(tokens.saturating_mul(CHARS_PER_TOKEN)).collect()
 }
 
 /// Splits a text into one chunk per token, up to a maximum.
@@ -21,10 +27,6 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = String> + use<> {
         text[at(step)..at(step + 1)].iter().collect()
     })
 }
-
-/// A short vector of length 1, and the same as little-endian `f32` in Base64.
-pub(super) const VECTOR: [f32; 4] = [0.5; 4];
-pub(super) const VECTOR_BASE64: &str = "AAAAPwAAAD8AAAA/AAAAPw==";
 
 /// Characters per token.
 const CHARS_PER_TOKEN: usize = 4;

@@ -15,6 +15,7 @@ use super::api_error::ApiError;
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::model_limits::ModelLimits;
+use super::models;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
@@ -48,6 +49,10 @@ impl Format for Anthropic {
 
     fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
         Ok(Box::new(Request::parse(path, body)?))
+    }
+
+    fn models(&self, path: &str) -> Option<Value> {
+        models::anthropic(path)
     }
 
     fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers {

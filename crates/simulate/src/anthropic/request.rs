@@ -10,10 +10,11 @@ use crate::cache::Prefix;
 use crate::format::{
     Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output,
 };
+use crate::minimal_value::{elements, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
 use crate::settings::ChargeRule;
-use crate::tool_call::{ToolCall, elements};
+use crate::tool_call::ToolCall;
 use crate::usage::SimulatedUsage;
 
 /// A request in Anthropic's format.
@@ -26,6 +27,8 @@ pub(super) struct Request {
     max_output: u64,
     requested_output: Option<u64>,
     stream: bool,
+    /// The structured answer, as JSON.
+    structured: Option<String>,
     /// The tool call that `tool_choice` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
@@ -41,6 +44,9 @@ impl Request {
             .map_err(|_| invalid("The request body is not valid JSON"))?;
         let model = body["model"].as_str().filter(|model| !model.is_empty());
         let messages = body["messages"].as_array().ok_or_else(|| required("messages"))?;
+        if messages.is_empty() {
+            return Err(invalid("messages: at least one message is required"));
+        }
         let max_output = match body["max_tokens"].as_u64() {
             Some(0) => Err(invalid("max_tokens: Input should be greater than or equal to 1")),
             Some(max) => Ok(max),
@@ -55,6 +61,7 @@ impl Request {
             requested_output: requested_output(&body)
                 .map_err(|name| invalid(format!("{name}: {NON_NEGATIVE}")))?,
             stream: body["stream"].as_bool().unwrap_or(false) && !is_token_count,
+            structured: structured(&body),
             forced_call: forced_call(&body),
         })
     }
@@ -71,6 +78,10 @@ impl ParsedRequest for Request {
 
     fn requested_output(&self) -> Option<u64> {
         self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn structured(&self) -> Option<&str> {
+        self.structured.as_deref().filter(|_| self.forced_call.is_none())
     }
 
     fn output(&self, desired: u64) -> u64 {
@@ -102,6 +113,12 @@ impl ParsedRequest for Request {
             false => ("application/json", ReplyBody::Json(responder.json().to_string().into())),
         }
     }
+}
+
+/// Returns the answer of the schema in `output_config.format`, which was `output_format` in the beta.
+fn structured(body: &Value) -> Option<String> {
+    let format = body["output_config"].get("format").unwrap_or(&body["output_format"]);
+    (format["type"] == "json_schema").then(|| minimal_value(&format["schema"]).to_string())
 }
 
 /// Returns the forced call of any tool, or of a named one.

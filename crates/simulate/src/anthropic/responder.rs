@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::request::Request;
 use crate::format::Generated;
-use crate::text::text;
 use crate::tool_call::ToolCall;
 use crate::usage::SimulatedUsage;
 
@@ -24,7 +23,7 @@ impl Responder<'_> {
         let mut message = self.message(self.generated.usage.output);
         message["content"] = json!([match self.tool() {
             Some(tool) => self.tool_use(tool, &tool.arguments),
-            None => json!({"type": "text", "text": text(self.generated.output)}),
+            None => json!({"type": "text", "text": self.generated.text}),
         }]);
         message["stop_reason"] = json!(self.stop_reason());
         message

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::responder::Responder;
-use crate::text::deltas;
+use crate::text::split;
 use crate::tool_call::ToolCall;
 
 impl Responder<'_> {
@@ -35,8 +35,8 @@ impl Responder<'_> {
 
     /// Returns the initial empty content block, and its deltas.
     fn text_deltas(&self) -> (Value, Vec<Value>) {
-        let deltas = deltas(self.generated.output);
-        let deltas = deltas.map(|text| json!({"type": "text_delta", "text": text}));
+        let deltas =
+            split(self.generated.text).map(|text| json!({"type": "text_delta", "text": text}));
         (json!({"type": "text", "text": ""}), deltas.collect())
     }
 

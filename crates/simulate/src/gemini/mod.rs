@@ -19,6 +19,7 @@ use super::format::{Format, ParsedRequest};
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
 use super::model_limits::ModelLimits;
+use super::models;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 use super::settings::Settings;
@@ -53,6 +54,10 @@ impl Format for Gemini {
 
     fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
         Ok(Box::new(Request::parse(path, body)?))
+    }
+
+    fn models(&self, path: &str) -> Option<Value> {
+        models::gemini(path)
     }
 
     fn limits(&self, _account: &mut ModelLimits, _now: u64) -> Headers {

@@ -1,6 +1,6 @@
 //! Requests in Gemini's format.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::invalid;
 use super::responder::Responder;
@@ -9,11 +9,12 @@ use crate::api_error::ApiError;
 use crate::format::{
     Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output,
 };
+use crate::minimal_value::{elements, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
 use crate::settings::ChargeRule;
 use crate::token_count::count_tokens;
-use crate::tool_call::{ToolCall, elements};
+use crate::tool_call::ToolCall;
 use crate::usage::SimulatedUsage;
 
 /// A request in Gemini's format.
@@ -23,13 +24,15 @@ pub(super) struct Request {
     pub(super) method: Method,
     /// Tokens of the prompt, or of all texts to embed.
     pub(super) tokens: u64,
-    /// The number of texts to embed.
-    pub(super) inputs: usize,
+    /// The components of the embedding of each text; one element for other methods.
+    pub(super) dimensions: Vec<u64>,
     candidates: u64,
     max_output: u64,
     requested_output: Option<u64>,
     /// True if the response is streamed as one JSON array.
     array: bool,
+    /// The structured answer, as JSON.
+    structured: Option<String>,
     /// The tool call that `functionCallingConfig` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
@@ -53,12 +56,13 @@ impl Request {
             model: target.model.to_owned(),
             method: target.method,
             tokens: prompt(request),
-            inputs: request["requests"].as_array().map_or(1, Vec::len),
+            dimensions: dimensions(request),
             candidates: config["candidateCount"].as_u64().unwrap_or(1).clamp(1, MAX_CANDIDATES),
             max_output: config["maxOutputTokens"].as_u64().unwrap_or(MAX_OUTPUT_TOKENS),
             requested_output: requested_output(&body)
                 .map_err(|name| invalid(format!("Invalid value at '{name}' (TYPE_INT64)")))?,
             array: is_array(path),
+            structured: structured(config),
             forced_call: forced_call(request),
         })
     }
@@ -79,6 +83,10 @@ impl ParsedRequest for Request {
 
     fn requested_output(&self) -> Option<u64> {
         self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn structured(&self) -> Option<&str> {
+        self.structured.as_deref().filter(|_| self.forced_call.is_none())
     }
 
     fn output(&self, desired: u64) -> u64 {
@@ -115,6 +123,34 @@ impl Method {
             Self::EmbedBatch => body["requests"].is_array(),
             _ => body["contents"].as_array().is_some_and(|contents| !contents.is_empty()),
         }
+    }
+}
+
+/// Returns the answer of the media type and the schema in `generationConfig`.
+fn structured(config: &Value) -> Option<String> {
+    let of_json = match config["responseMimeType"].as_str()? {
+        "application/json" => true,
+        "text/x.enum" => false,
+        _ => return None,
+    };
+    let schemas = ["responseJsonSchema", "responseSchema"];
+    let schema = schemas.iter().find_map(|name| config.get(name));
+    let value = schema.map_or_else(|| json!({}), minimal_value);
+    Some(if of_json { value.to_string() } else { value.as_str()?.to_owned() })
+}
+
+/// Returns the components of the embedding of each text: those that the request sets, else those of
+/// `gemini-embedding-001` (ai.google.dev/gemini-api/docs/embeddings).
+fn dimensions(request: &Value) -> Vec<u64> {
+    let of = |one: &Value| {
+        let set = one
+            .get("outputDimensionality")
+            .or_else(|| one["embedContentConfig"].get("outputDimensionality"));
+        set.and_then(Value::as_u64).unwrap_or(3_072)
+    };
+    match request["requests"].as_array() {
+        Some(requests) => requests.iter().map(of).collect(),
+        None => vec![of(request)],
     }
 }
 

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::request::Request;
 use super::target::Method;
+use crate::embedding;
 use crate::format::Generated;
-use crate::text::{VECTOR, deltas, text};
+use crate::text::split;
 use crate::tool_call::ToolCall;
 
 /// A writer of the response to a request.
@@ -20,14 +21,17 @@ pub(super) struct Responder<'a> {
 impl Responder<'_> {
     /// Returns the body of a response that is not streamed.
     pub(super) fn json(&self) -> Value {
-        let (tokens, vector) = (self.request.tokens, json!({"values": VECTOR}));
+        let tokens = self.request.tokens;
+        let vector = |dimensions: &u64| json!({"values": embedding::vector(*dimensions)});
         match self.request.method {
             Method::CountTokens => {
                 json!({"totalTokens": tokens, "promptTokensDetails": details(tokens)})
             }
-            Method::Embed => json!({"embedding": vector}),
-            Method::EmbedBatch => json!({"embeddings": vec![vector; self.request.inputs]}),
-            Method::Generate | Method::Stream => self.last(&text(self.generated.output)),
+            Method::Embed => json!({"embedding": vector(&self.request.dimensions[0])}),
+            Method::EmbedBatch => {
+                json!({"embeddings": self.request.dimensions.iter().map(vector).collect::<Vec<_>>()})
+            }
+            Method::Generate | Method::Stream => self.last(self.generated.text),
         }
     }
 
@@ -47,9 +51,9 @@ impl Responder<'_> {
     /// Returns the chunks of a stream. Each reports the usage so far.
     fn chunks(&self) -> impl Iterator<Item = Value> {
         // A tool call is sent in one piece, at the end.
-        let text_tokens = if self.tool().is_some() { 0 } else { self.generated.output };
+        let text = if self.tool().is_some() { "" } else { self.generated.text };
         let texts = (0..self.candidates).flat_map(move |index| {
-            deltas(text_tokens).map(move |text| candidate(index, &json!({"text": text})))
+            split(text).map(move |text| candidate(index, &json!({"text": text})))
         });
         texts.map(|candidate| self.response(&[candidate], None)).chain([self.last("")])
     }

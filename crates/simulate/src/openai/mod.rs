@@ -20,6 +20,7 @@ use super::api_error::ApiError;
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::model_limits::ModelLimits;
+use super::models;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
@@ -38,6 +39,10 @@ impl Format for OpenAi {
 
     fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
         Ok(Box::new(Request::parse(path, body)?))
+    }
+
+    fn models(&self, path: &str) -> Option<Value> {
+        models::openai(path)
     }
 
     fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers {
@@ -100,6 +105,14 @@ fn invalid(status: u16, message: impl Into<Box<str>>) -> ApiError {
 fn missing_parameter(param: &'static str) -> ApiError {
     let message = format!("Missing required parameter: '{param}'.");
     invalid(400, message).with_code("missing_required_parameter").with_param(param)
+}
+
+/// Returns a 400 error for an array without elements.
+fn empty_array(param: &'static str) -> ApiError {
+    let message = format!(
+        "Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty array instead."
+    );
+    invalid(400, message).with_code("empty_array").with_param(param)
 }
 
 /// Returns a 400 error for a field that is not of the `expected` type.

@@ -6,9 +6,10 @@ use super::charge::input_tokens;
 use super::prompt::Prompt;
 use super::responder::Responder;
 use super::tools::forced_call;
-use super::{OpenAi, invalid, invalid_type, missing_parameter};
+use super::{OpenAi, empty_array, invalid, invalid_type, missing_parameter};
 use crate::api_error::ApiError;
 use crate::format::{self, Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
+use crate::minimal_value::{minimal_object, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
 use crate::settings::ChargeRule;
@@ -23,6 +24,8 @@ pub(super) struct Request {
     pub(super) prompt: Prompt,
     /// The number of texts to embed.
     pub(super) inputs: usize,
+    /// The components of an embedding.
+    pub(super) dimensions: u64,
     pub(super) choices: u64,
     /// The maximum output tokens of each choice.
     pub(super) max_output: Option<u64>,
@@ -35,6 +38,10 @@ pub(super) struct Request {
     pub(super) tools: Vec<Value>,
     /// The tool choice, which the response repeats.
     pub(super) tool_choice: Value,
+    /// The format of the answer, which the response repeats.
+    pub(super) format: Value,
+    /// The structured answer, as JSON.
+    structured: Option<String>,
     /// The tool call that `tool_choice` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
@@ -57,13 +64,14 @@ impl Request {
         let (deployment, endpoint) = Endpoint::at(path)?;
         let body: Value = serde_json::from_slice(body).map_err(|_| invalid_json())?;
         let named = || body["model"].as_str().filter(|model| !model.is_empty());
-        let model = deployment.or_else(named);
+        let model = deployment.or_else(named).ok_or_else(missing_model)?;
         let flag = |value: &Value| value.as_bool().unwrap_or(false);
         Ok(Self {
             endpoint,
-            model: model.ok_or_else(missing_model)?.to_owned(),
+            model: model.to_owned(),
             prompt: endpoint.prompt(&body)?,
             inputs: inputs(&body["input"]),
+            dimensions: dimensions(&body, model)?,
             choices: choices(&body)?,
             max_output: endpoint.max_output(&body)?,
             requested_output: format::requested_output(&body)
@@ -73,6 +81,8 @@ impl Request {
             base64: body["encoding_format"] == "base64",
             tools: body["tools"].as_array().cloned().unwrap_or_default(),
             tool_choice: body.get("tool_choice").cloned().unwrap_or_else(|| "auto".into()),
+            format: endpoint.answer_format(&body).clone(),
+            structured: structured(endpoint.answer_format(&body)),
             forced_call: endpoint.supports_tools().then(|| forced_call(&body)).flatten(),
         })
     }
@@ -93,6 +103,10 @@ impl ParsedRequest for Request {
 
     fn requested_output(&self) -> Option<u64> {
         self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn structured(&self) -> Option<&str> {
+        self.structured.as_deref().filter(|_| self.forced_call.is_none())
     }
 
     fn output(&self, desired: u64) -> u64 {
@@ -146,6 +160,15 @@ impl Endpoint {
         Ok((deployment, endpoint))
     }
 
+    /// Returns the format of the answer: `response_format` of a chat, `text.format` of a response.
+    fn answer_format(self, body: &Value) -> &Value {
+        match self {
+            Self::Chat => &body["response_format"],
+            Self::Responses => &body["text"]["format"],
+            Self::Completions | Self::Embeddings | Self::InputTokens => &Value::Null,
+        }
+    }
+
     fn supports_streaming(self) -> bool {
         !matches!(self, Self::Embeddings | Self::InputTokens)
     }
@@ -157,6 +180,7 @@ impl Endpoint {
     fn prompt(self, body: &Value) -> Result<Prompt, ApiError> {
         match self {
             Self::Chat => match &body["messages"] {
+                Value::Array(messages) if messages.is_empty() => Err(empty_array("messages")),
                 Value::Array(messages) => Ok(Prompt::from_chat(messages)),
                 Value::Null => Err(missing_parameter("messages")),
                 _ => Err(invalid_type("messages", "an array of objects")),
@@ -227,3 +251,29 @@ const NON_NEGATIVE: &str = "a non-negative integer";
 const MAX_CHOICES: u64 = 128;
 
 const EVENTS: &str = "text/event-stream; charset=utf-8";
+
+/// Returns the answer in a format: an empty object, or the smallest value of a schema.
+fn structured(format: &Value) -> Option<String> {
+    match format["type"].as_str()? {
+        "json_object" => Some(minimal_object(&Value::Null).to_string()),
+        // Chat completions nest the schema in an object; Responses don't.
+        "json_schema" => {
+            let format = format.get("json_schema").unwrap_or(format);
+            Some(minimal_value(&format["schema"]).to_string())
+        }
+        _ => None,
+    }
+}
+
+/// Returns the components of an embedding: those that the request sets, else those of the model
+/// (developers.openai.com/api/docs/guides/embeddings).
+fn dimensions(body: &Value, model: &str) -> Result<u64, ApiError> {
+    match &body["dimensions"] {
+        Value::Null if model.contains("3-large") => Ok(3_072),
+        Value::Null => Ok(1_536),
+        dimensions => {
+            let dimensions = dimensions.as_u64().filter(|dimensions| *dimensions > 0);
+            dimensions.ok_or_else(|| invalid_type("dimensions", "a positive integer"))
+        }
+    }
+}

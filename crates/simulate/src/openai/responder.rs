@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::charge::input_tokens;
 use super::request::{Endpoint, Request};
+use crate::embedding;
 use crate::format::Generated;
-use crate::text::{VECTOR, VECTOR_BASE64, text};
 use crate::usage::SimulatedUsage;
 
 /// A writer of the response to a request.
@@ -57,7 +57,7 @@ impl Responder<'_> {
                 message["content"] = Value::Null;
                 message["tool_calls"] = json!([self.chat_call(tool, index)]);
             }
-            None => message["content"] = json!(text(self.generated.output)),
+            None => message["content"] = json!(self.generated.text),
         }
         message
     }
@@ -65,7 +65,7 @@ impl Responder<'_> {
     fn completion(&self) -> Value {
         let choice = |index| {
             json!({
-                "text": text(self.generated.output),
+                "text": self.generated.text,
                 "index": index,
                 "logprobs": null,
                 "finish_reason": self.finish_reason(),
@@ -82,7 +82,11 @@ impl Responder<'_> {
     }
 
     fn embeddings(&self) -> Value {
-        let vector = if self.request.base64 { json!(VECTOR_BASE64) } else { json!(VECTOR) };
+        let vector = embedding::vector(self.request.dimensions);
+        let vector = match self.request.base64 {
+            true => json!(embedding::base64(&vector)),
+            false => json!(vector),
+        };
         let embedding = |index| json!({"object": "embedding", "index": index, "embedding": vector});
         json!({
             "object": "list",

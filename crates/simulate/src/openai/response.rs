@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::responder::Responder;
-use crate::text::text;
 
 impl Responder<'_> {
     /// Returns the `response` object, complete or as at the start of a stream.
@@ -33,7 +32,7 @@ impl Responder<'_> {
             "service_tier": "default",
             "store": true,
             "temperature": 1.0,
-            "text": {"format": {"type": "text"}, "verbosity": "medium"},
+            "text": {"format": self.format(), "verbosity": "medium"},
             "tool_choice": self.request.tool_choice,
             "tools": self.request.tools,
             "top_p": 1.0,
@@ -43,11 +42,19 @@ impl Responder<'_> {
         })
     }
 
+    /// Returns the format of the answer.
+    fn format(&self) -> Value {
+        match &self.request.format {
+            Value::Null => json!({"type": "text"}),
+            format => format.clone(),
+        }
+    }
+
     /// Returns the output item of a `response`.
     fn item(&self, status: &str) -> Value {
         match self.tool() {
             Some(tool) => self.function_call(tool, &tool.arguments.to_string(), status),
-            None => self.message(&text(self.generated.output), status),
+            None => self.message(self.generated.text, status),
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::request::Endpoint;
 use super::responder::{FINGERPRINT, Responder};
 use super::response::part;
-use crate::text::{deltas, text};
+use crate::text::split;
 
 /// The name and data of an event in a Responses stream.
 pub(super) type Event = (&'static str, Value);
@@ -34,7 +34,7 @@ impl Responder<'_> {
         let end = Some(self.finish_reason());
         if self.request.endpoint == Endpoint::Completions {
             let piece = |text: String, end: Option<&str>| json!([{"text": text, "index": index, "logprobs": null, "finish_reason": end}]);
-            let texts = deltas(self.generated.output).map(|text| self.chunk(&piece(text, None)));
+            let texts = split(self.generated.text).map(|text| self.chunk(&piece(text, None)));
             return texts.chain([self.chunk(&piece(String::new(), end))]).collect();
         }
         let piece = |delta: Value, end: Option<&str>| json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": end}]);
@@ -49,7 +49,7 @@ impl Responder<'_> {
     /// Returns the deltas of a chat: the role, then the text.
     fn chat_deltas(&self) -> Vec<Value> {
         let role = json!({"role": "assistant", "content": "", "refusal": null});
-        let texts = deltas(self.generated.output).map(|text| json!({"content": text}));
+        let texts = split(self.generated.text).map(|text| json!({"content": text}));
         [role].into_iter().chain(texts).collect()
     }
 
@@ -89,19 +89,19 @@ impl Responder<'_> {
     }
 
     fn message_events(&self) -> Vec<Event> {
-        let whole = text(self.generated.output);
+        let whole = self.generated.text;
         let end = if self.generated.truncated { "incomplete" } else { "completed" };
         let mut events = vec![
             ("response.output_item.added", json!({"item": self.message("", "in_progress")})),
             ("response.content_part.added", self.with_part(json!({"part": part("")}))),
         ];
-        events.extend(deltas(self.generated.output).map(|text| {
+        events.extend(split(self.generated.text).map(|text| {
             ("response.output_text.delta", self.with_part(json!({"delta": text, "logprobs": []})))
         }));
         events.extend([
             ("response.output_text.done", self.with_part(json!({"text": whole, "logprobs": []}))),
-            ("response.content_part.done", self.with_part(json!({"part": part(&whole)}))),
-            ("response.output_item.done", json!({"item": self.message(&whole, end)})),
+            ("response.content_part.done", self.with_part(json!({"part": part(whole)}))),
+            ("response.output_item.done", json!({"item": self.message(whole, end)})),
         ]);
         events
     }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::responder::Responder;
 use super::stream::Event;
-use crate::tool_call::{ToolCall, elements};
+use crate::minimal_value::elements;
+use crate::tool_call::ToolCall;
 
 /// Returns the tool call that `tool_choice` forces: of any function, of a named one, or of one of
 /// those allowed.

@@ -209,10 +209,11 @@ fn tools_images_and_documents_are_counted_and_never_fail() {
 fn malformed_requests_and_faults_use_anthropic_errors() {
     for (body, message) in [
         ("{", "not valid JSON"),
-        (r#"{"model": "m", "messages": []}"#, "max_tokens: Field required"),
+        (r#"{"model": "m", "messages": [1]}"#, "max_tokens: Field required"),
+        (r#"{"model": "m", "messages": [], "max_tokens": 1}"#, "at least one message is required"),
         (r#"{"model": "m", "max_tokens": 1}"#, "messages: Field required"),
-        (r#"{"messages": [], "max_tokens": 1}"#, "model: Field required"),
-        (r#"{"model": "m", "messages": [], "max_tokens": 0}"#, "greater than or equal to 1"),
+        (r#"{"messages": [1], "max_tokens": 1}"#, "model: Field required"),
+        (r#"{"model": "m", "messages": [1], "max_tokens": 0}"#, "greater than or equal to 1"),
     ] {
         let reply = Provider::new(Settings::default()).receive(0, "/v1/messages", body.as_bytes());
         let error = &object(&reply)["error"];

@@ -145,12 +145,16 @@ fn token_count_is_free_and_matches_usage() {
 #[test]
 fn single_and_batch_texts_are_embedded() {
     let content = json!({"parts": [{"text": "one"}]});
-    let one = post(output(5), "/v1beta/models/m:embedContent", &json!({"content": content}));
-    assert_eq!((&object(&one)["embedding"]["values"][0], one.usage.output), (&json!(0.5), 0));
+    let one = json!({"content": content, "outputDimensionality": 4});
+    let one = post(output(5), "/v1beta/models/m:embedContent", &one);
+    assert_eq!(object(&one)["embedding"]["values"], json!([0.5, 0.5, 0.5, 0.5]));
+    assert_eq!(one.usage.output, 0);
     let requests = vec![json!({"content": content}); 3];
     let many =
         post(output(5), "/v1beta/models/m:batchEmbedContents", &json!({"requests": requests}));
-    assert_eq!(object(&many)["embeddings"].as_array().map(Vec::len), Some(3));
+    let vectors = &object(&many)["embeddings"];
+    assert_eq!(vectors.as_array().map(Vec::len), Some(3));
+    assert_eq!(vectors[2]["values"].as_array().map(Vec::len), Some(3_072));
     assert_eq!(many.usage.input, 3 * one.usage.input);
 }
 

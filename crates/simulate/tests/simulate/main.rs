@@ -9,6 +9,7 @@ mod limits;
 mod refusals;
 mod replies;
 mod streams;
+mod structured;
 mod tools;
 
 use serde_json::{Value, json};

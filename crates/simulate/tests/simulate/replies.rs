@@ -33,12 +33,15 @@ fn endpoints_have_distinct_response_shapes() {
     assert_eq!(object(&completion)["object"], "text_completion");
     assert_eq!(object(&completion)["usage"]["completion_tokens"], 5);
 
-    let body = json!({"model": "m", "input": ["one", "two"]});
+    let body = json!({"model": "m", "input": ["one", "two"], "dimensions": 4});
     let embeddings = object(&post(settings(), "/v1/embeddings", &body));
     assert_eq!(embeddings["data"].as_array().map(Vec::len), Some(2));
-    assert_eq!(embeddings["data"][1]["embedding"][0], 0.5);
+    assert_eq!(embeddings["data"][1]["embedding"], json!([0.5, 0.5, 0.5, 0.5]));
     assert_eq!(embeddings["usage"], json!({"prompt_tokens": 1, "total_tokens": 1}));
-    let body = json!({"model": "m", "input": "one", "encoding_format": "base64"});
+    let large = json!({"model": "text-embedding-3-large", "input": "one"});
+    let vector = &object(&post(settings(), "/v1/embeddings", &large))["data"][0]["embedding"];
+    assert_eq!(vector.as_array().map(Vec::len), Some(3_072));
+    let body = json!({"model": "m", "input": "one", "dimensions": 4, "encoding_format": "base64"});
     let embeddings = object(&post(settings(), "/v1/embeddings", &body));
     assert_eq!(embeddings["data"][0]["embedding"], "AAAAPwAAAD8AAAA/AAAAPw==");
 
@@ -68,7 +71,7 @@ fn input_token_count_is_free_and_matches_usage() {
 fn same_model_name_has_separate_limits_per_format() {
     let mut provider = Provider::new(Settings::default().with_rpm(1));
     let openai = chat("Hello").to_string();
-    let anthropic = json!({"model": "gpt-4o", "max_tokens": 5, "messages": []}).to_string();
+    let anthropic = json!({"model": "gpt-4o", "max_tokens": 5, "messages": ["Hi"]}).to_string();
     let gemini = json!({"contents": [{"parts": [{"text": "Hello"}]}]}).to_string();
     for status in [200, 429] {
         for (path, body) in [

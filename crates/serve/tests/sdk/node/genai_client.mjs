@@ -44,7 +44,7 @@ for (const response of [plain, ...calls]) {
 }
 report("tools", usages);
 
-const vectors = await client.models.embedContent({ model: "gemini-embedding-001", contents: ["one", "two"] });
+const vectors = await client.models.embedContent({ model: "gemini-embedding-001", contents: ["one", "two"], config: { outputDimensionality: 4 } });
 assert.deepEqual(vectors.embeddings.map((item) => item.values), [[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]]);
 report("embeddings");
 

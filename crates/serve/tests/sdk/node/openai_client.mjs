@@ -74,7 +74,7 @@ const usages = [];
 }
 report("tools", usages);
 
-const vectors = await client.embeddings.create({ model: "text-embedding-3-small", input: ["one", "two"] });
+const vectors = await client.embeddings.create({ model: "text-embedding-3-small", input: ["one", "two"], dimensions: 4 });
 assert.deepEqual(vectors.data.map((item) => item.embedding), [[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]]);
 report("embeddings");
 

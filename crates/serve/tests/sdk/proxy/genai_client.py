@@ -48,7 +48,8 @@ for response in [plain, streamed]:
         usages.append((usage.prompt_token_count, usage.candidates_token_count))
 report("tools", usages)
 
-response = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"])
+small = {"output_dimensionality": 4}
+response = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"], config=small)
 assert [item.values for item in response.embeddings] == [[0.5] * 4] * 2, response
 report("embeddings")
 

@@ -77,7 +77,7 @@ for response in [plain, streamed]:
     usages += [(usage.input_tokens, usage.output_tokens) for usage in [response.usage, last.usage]]
 report("tools", usages)
 
-response = client.embeddings.create(model="text-embedding-3-small", input=["one", "two"])
+response = client.embeddings.create(model="text-embedding-3-small", input=["one", "two"], dimensions=4)
 assert [list(item.embedding) for item in response.data] == [[0.5] * 4] * 2, response
 report("embeddings")
 

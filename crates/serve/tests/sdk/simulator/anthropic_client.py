@@ -3,6 +3,8 @@
 import datetime
 
 import anthropic
+from pydantic import BaseModel
+
 from common import FULL, OPEN, PACED, PROMPT, expect_refusal, report, usage, validated
 
 client = anthropic.Anthropic(base_url=OPEN, api_key="any", max_retries=0)
@@ -53,6 +55,36 @@ def stream():
     report("stream helper", read_usage(response.usage), text="".join(pieces), pieces=len(pieces))
 
 
+class Trip(BaseModel):
+    city: str
+    days: int
+
+
+def structured():
+    response = client.messages.parse(output_format=Trip, **request)
+    assert isinstance(response.parsed_output, Trip), response
+    report("parsed message", read_usage(response.usage))
+
+    with client.messages.stream(output_format=Trip, **request) as stream:
+        response = stream.get_final_message()
+    assert Trip.model_validate_json(response.content[0].text), response
+    report("parsed stream", read_usage(response.usage))
+
+
+def tool_calls():
+    response = validated(client.messages.create(tools=tools, tool_choice={"type": "any"}, **request))
+    assert response.content[0].name == "look_up" and response.content[0].input == {}
+    report("tool call", read_usage(response.usage))
+
+
+def models():
+    listed = [model.id for model in client.models.list()]
+    report("models")
+    assert request["model"] in listed, listed
+    assert validated(client.models.retrieve("claude-opus-5")).id == "claude-opus-5"
+    report("model")
+
+
 def cache():
     long = [{"type": "text", "text": "word " * 2_000, "cache_control": {"type": "ephemeral"}}]
     for case in ["cache written", "cache read"]:
@@ -71,6 +103,11 @@ def errors():
     except anthropic.BadRequestError as error:
         assert error.body["error"]["type"] == "invalid_request_error", error.body
         report("malformed")
+    try:
+        client.messages.create(**{**request, "messages": []})
+    except anthropic.BadRequestError as error:
+        assert "at least one message" in error.message, error.body
+        report("malformed")
 
     full = anthropic.Anthropic(base_url=FULL, api_key="any", max_retries=0)
     refusal = expect_refusal(anthropic.RateLimitError, lambda: full.messages.create(**request))
@@ -87,6 +124,9 @@ def errors():
 
 plain()
 stream()
+structured()
+tool_calls()
+models()
 cache()
 count()
 errors()

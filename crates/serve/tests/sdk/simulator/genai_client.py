@@ -2,6 +2,8 @@
 
 from google import genai
 from google.genai import errors, types
+from pydantic import BaseModel
+
 from common import FULL, OPEN, PACED, PROMPT, expect_refusal, report, usage
 
 MODEL = "gemini-2.5-flash"
@@ -43,8 +45,45 @@ def stream():
     report("stream", read_usage(chunks[-1].usage_metadata), text="".join(pieces), pieces=len(pieces))
 
 
+class Trip(BaseModel):
+    city: str
+    days: int
+
+
+def structured():
+    for schema in [{"response_schema": Trip}, {"response_json_schema": Trip.model_json_schema()}]:
+        response = ask(client, response_mime_type="application/json", **schema)
+        assert Trip.model_validate_json(response.text), response
+        report("structured", read_usage(response.usage_metadata))
+    config = types.GenerateContentConfig(response_mime_type="application/json", response_schema=Trip)
+    chunks = list(client.models.generate_content_stream(model=MODEL, contents=PROMPT, config=config))
+    assert Trip.model_validate_json("".join(chunk.text or "" for chunk in chunks)), chunks
+    report("structured stream", read_usage(chunks[-1].usage_metadata))
+
+
+def tool_calls():
+    look_up = types.FunctionDeclaration(name="look_up", description="Looks it up.")
+    forced = types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
+    response = ask(
+        client,
+        tools=[types.Tool(function_declarations=[look_up])],
+        tool_config=types.ToolConfig(function_calling_config=forced),
+    )
+    assert [call.name for call in response.function_calls] == ["look_up"], response
+    report("tool call", read_usage(response.usage_metadata))
+
+
+def models():
+    listed = [model.name for model in client.models.list()]
+    report("models")
+    assert f"models/{MODEL}" in listed, listed
+    assert client.models.get(model=MODEL).name == f"models/{MODEL}"
+    report("model")
+
+
 def embeddings():
-    response = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"])
+    config = types.EmbedContentConfig(output_dimensionality=4)
+    response = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"], config=config)
     assert [item.values for item in response.embeddings] == [[0.5] * 4] * 2, response
     report("embeddings")
 
@@ -72,6 +111,9 @@ def refusals():
 
 plain()
 stream()
+structured()
+tool_calls()
+models()
 embeddings()
 count()
 refusals()

@@ -1,6 +1,10 @@
 """The official `openai` package against the simulated provider."""
 
+import json
+
 import openai
+from pydantic import BaseModel
+
 from common import FULL, OPEN, PACED, PROMPT, expect_refusal, report, usage, validated
 
 client = openai.OpenAI(base_url=f"{OPEN}/v1", api_key="any", max_retries=0)
@@ -78,10 +82,54 @@ def response_stream():
     report("response helper", read_response_usage(ended.usage), text=ended.output_text)
 
 
+class Trip(BaseModel):
+    city: str
+    days: int
+
+
+def structured():
+    response = validated(chat(client, response_format={"type": "json_object"}))
+    assert json.loads(response.choices[0].message.content) == {}
+    report("json object", read_chat_usage(response.usage))
+
+    response = client.chat.completions.parse(model="gpt-4o", messages=messages, response_format=Trip)
+    assert isinstance(response.choices[0].message.parsed, Trip), response
+    report("parsed chat", read_chat_usage(response.usage))
+
+    with client.chat.completions.stream(model="gpt-4o", messages=messages, response_format=Trip) as stream:
+        response = stream.get_final_completion()
+    assert isinstance(response.choices[0].message.parsed, Trip), response
+    report("parsed chat stream")
+
+    response = client.responses.parse(model="gpt-4o", input=PROMPT, text_format=Trip)
+    assert isinstance(response.output_parsed, Trip), response
+    report("parsed response", read_response_usage(response.usage))
+
+    with client.responses.stream(model="gpt-4o", input=PROMPT, text_format=Trip) as stream:
+        response = stream.get_final_response()
+    assert isinstance(response.output_parsed, Trip), response
+    report("parsed response stream", read_response_usage(response.usage))
+
+
+def tool_calls():
+    response = validated(chat(client, tools=tools, tool_choice="required"))
+    call = response.choices[0].message.tool_calls[0]
+    assert call.function.name == "look_up" and json.loads(call.function.arguments) == {}
+    report("tool call", read_chat_usage(response.usage))
+
+
+def models():
+    listed = [validated(model).id for model in client.models.list()]
+    report("models")
+    assert "gpt-4o" in listed, listed
+    assert validated(client.models.retrieve("gpt-4o")).id == "gpt-4o"
+    report("model")
+
+
 def embeddings():
     for encoding in ["float", "base64", openai.NOT_GIVEN]:
         response = client.embeddings.create(
-            model="text-embedding-3-small", input=["one", "two"], encoding_format=encoding
+            model="text-embedding-3-small", input=["one", "two"], dimensions=4, encoding_format=encoding
         )
         vectors = [item.embedding for item in response.data]
         if encoding == "base64":
@@ -89,6 +137,9 @@ def embeddings():
         else:
             assert [list(vector) for vector in vectors] == [[0.5] * 4] * 2, vectors
         report("embeddings", usage(response.usage.prompt_tokens, 0))
+    response = client.embeddings.create(model="text-embedding-3-small", input="one")
+    assert len(response.data[0].embedding) == 1_536
+    report("embedding", usage(response.usage.prompt_tokens, 0))
 
 
 def count():
@@ -101,6 +152,11 @@ def errors():
         client.chat.completions.create(model="", messages=messages)
     except openai.BadRequestError as error:
         assert error.param == "model" and error.type == "invalid_request_error", error.body
+        report("malformed")
+    try:
+        client.chat.completions.create(model="gpt-4o", messages=[])
+    except openai.BadRequestError as error:
+        assert error.param == "messages" and error.code == "empty_array", error.body
         report("malformed")
 
     full = openai.OpenAI(base_url=f"{FULL}/v1", api_key="any", max_retries=0)
@@ -118,6 +174,9 @@ def errors():
 plain()
 chat_stream()
 response_stream()
+structured()
+tool_calls()
+models()
 embeddings()
 count()
 errors()

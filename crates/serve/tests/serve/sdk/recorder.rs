@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::Response;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -63,7 +63,11 @@ async fn forward(State(shared): State<Shared>, request: Request) -> Response<Bod
     let body = to_bytes(body, usize::MAX).await.expect("a request");
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
     let request = shared.client.request(head.method, format!("http://{}{path}", shared.to));
-    let received = request.body(body).send().await.expect("a response");
+    let mut headers = head.headers;
+    [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, ACCEPT_ENCODING]
+        .iter()
+        .for_each(|name| drop(headers.remove(name)));
+    let received = request.headers(headers).body(body).send().await.expect("a response");
 
     let content_type = received.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let (status, content_type) = (received.status().as_u16(), content_type.map(str::to_owned));
