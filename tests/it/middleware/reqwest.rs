@@ -28,7 +28,8 @@ fn post(url: &str, body: impl Into<Body>) -> Request {
     request
 }
 
-pub(super) const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
+pub(super) const CHAT: &str =
+    r#"{"model": "gpt-4o", "max_tokens": 500, "messages": [{"role": "user", "content": "hi"}]}"#;
 
 /// Starts a server that sends these bytes to one request. Returns its base URL.
 pub(super) async fn respond_once(answer: String) -> String {

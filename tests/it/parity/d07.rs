@@ -61,7 +61,8 @@ async fn d07_each_attempt_is_charged_and_a_429_is_retried() {
     // The provider admits one request per two seconds; another client takes the first.
     let settings = Settings::default().with_rpm(30).with_burst(Duration::from_secs(2));
     let (server, url) = bind(settings).await;
-    let body = r#"{"model": "gpt-4o", "max_tokens": 9, "messages": []}"#;
+    let body =
+        r#"{"model": "gpt-4o", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}"#;
     let http = super::reqwest_client();
     assert_eq!(http.post(&url).body(body).send().await.unwrap().status(), 200);
 

@@ -135,7 +135,11 @@ fn simulated_run_leaves_shared_limits_unused() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("t.yaml"), config(&redis.url(), "mode: exact")).unwrap();
-    std::fs::write(path("in.jsonl"), r#"{"model":"gpt-4o","messages":[]}"#).unwrap();
+    std::fs::write(
+        path("in.jsonl"),
+        r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}"#,
+    )
+    .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.current_dir(folder.path()).args(["batch", "in.jsonl", "-o", "out.jsonl"]);
     let output = command.args(["--config", "t.yaml", "--simulate"]).output().unwrap();
