@@ -373,6 +373,20 @@ fn head_older_than_max_starvation_is_not_displaced() {
 }
 
 #[test]
+fn arrival_does_not_pass_a_starved_priority() {
+    let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
+    let mut queue = WaitQueue::default();
+    queue.enter(turn(1, Priority::BATCH), service(1, 1), None, &waker(), at(0));
+    queue.enter(turn(2, Priority::NORMAL), service(1, 1), None, &waker(), at(9));
+    assert!(queue.is_head(turn(2, Priority::NORMAL)));
+    let arrival = turn(u64::MAX, Priority::INTERACTIVE);
+    assert!(!queue.is_behind(arrival, at(9)), "it takes the place of the head");
+    assert!(queue.is_behind(arrival, at(10)), "the lowest has had no turn for 10 s");
+    queue.enter(turn(3, Priority::INTERACTIVE), service(1, 1), None, &waker(), at(10));
+    assert!(queue.is_head(turn(1, Priority::BATCH)));
+}
+
+#[test]
 fn starved_priority_has_turn_after_clock_was_set_back() {
     let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
     let (low, high) = (turn(1, Priority::BATCH), turn(2, Priority::INTERACTIVE));

@@ -212,16 +212,16 @@ impl WaitQueue {
     /// at another key goes behind a head that is before it in the order of turns in other queues, and behind
     /// an older one whose place it wouldn't take.
     pub(crate) fn is_behind(&self, turn: Turn, now: Timestamp) -> bool {
-        match (self.head, self.head()) {
-            (Some(head), Some(_)) if turn.arrival == u64::MAX => {
-                !self.is_displaced(head, turn.priority, now)
-            }
-            (Some(head), Some(first)) if first != turn => {
-                let stays = !self.is_displaced(head, turn.priority, now);
-                first.is_before(turn) || stays && first.arrival < turn.arrival
-            }
-            _ => false,
+        let Some(head) = self.head.filter(|head| head.turn != turn) else { return false };
+        // A starved priority has its turn before the one that would take the place of the head.
+        let is_starved =
+            |band: &Box<Band>| band.priority < turn.priority && self.is_starved(band, now);
+        let takes_place =
+            self.is_displaced(head, turn.priority, now) && !self.bands.iter().any(is_starved);
+        if turn.arrival == u64::MAX {
+            return !takes_place;
         }
+        head.turn.is_before(turn) || !takes_place && head.turn.arrival < turn.arrival
     }
 
     /// Returns the first request, if only gates go before it.
@@ -281,7 +281,7 @@ impl WaitQueue {
 
     /// Chooses the head.
     fn choose(&mut self, now: Timestamp) {
-        let is_starved = |band: &&Band| band.served_at + self.max_starvation <= now;
+        let is_starved = |band: &&Band| self.is_starved(band, now);
         let mut bands = self.bands.iter().map(|band| &**band);
         let highest = bands.next();
         let starved = bands.filter(is_starved).min_by_key(|band| band.served_at);
@@ -289,6 +289,11 @@ impl WaitQueue {
         self.head = chosen.and_then(|band| {
             Some(Head { turn: band.first()?, since: now, is_starved: starved.is_some() })
         });
+    }
+
+    /// Returns whether a priority has had no turn for `max_starvation`.
+    fn is_starved(&self, band: &Band, now: Timestamp) -> bool {
+        band.served_at + self.max_starvation <= now
     }
 
     /// Returns whether a waiter of this priority takes the place of the head.

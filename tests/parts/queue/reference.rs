@@ -63,6 +63,13 @@ impl Reference {
         by > priority && !is_starved && self.now < since + 10
     }
 
+    /// Returns whether a new waiter of this priority is the head, and not one of a starved priority.
+    fn takes_place(&self, by: Priority) -> bool {
+        let is_starved =
+            |(p, since): (&Priority, &u64)| *p < by && self.has(*p) && *since + 10 <= self.now;
+        self.can_displace(by) && !self.served_at.iter().any(is_starved)
+    }
+
     pub(super) fn enter(&mut self, turn: Turn, waker: usize) {
         if self.waiters.iter().any(|waiter| waiter.0 == turn) {
             return;
@@ -175,12 +182,12 @@ impl Reference {
         for turn in turns() {
             assert_eq!(queue.contains(turn), self.waiters.iter().any(|w| w.0 == turn), "{turn:?}");
             let is_behind = self.head().is_some_and(|head| {
-                let is_older = head.arrival < turn.arrival && !self.can_displace(turn.priority);
+                let is_older = head.arrival < turn.arrival && !self.takes_place(turn.priority);
                 head != turn && (head.priority > turn.priority || is_older)
             });
             assert_eq!(queue.is_behind(turn, at(self.now)), is_behind, "{turn:?}");
             let new = Turn { arrival: u64::MAX, ..turn };
-            let is_behind = self.head.is_some() && !self.can_displace(turn.priority);
+            let is_behind = self.head.is_some() && !self.takes_place(turn.priority);
             assert_eq!(queue.is_behind(new, at(self.now)), is_behind, "{turn:?}");
         }
     }
