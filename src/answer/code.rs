@@ -94,7 +94,9 @@ impl Code {
             Self::MissingLimit => "no limit counts a dimension of the cost",
             Self::UnknownPrice => "the price of the model is unknown; add it to the prices",
             Self::LearnedLimit => "the rate learned from the provider's answers is used up",
-            Self::CoolingDown => "cooling down after the provider refused a request",
+            Self::CoolingDown => {
+                "cooling down after the provider refused a request, or stated that a window is used"
+            }
             Self::OthersWaiting => "earlier requests are waiting",
             Self::TooManyKeys => "the limiter holds the largest number of keys allowed",
             Self::Unavailable => "the shared store is unavailable",

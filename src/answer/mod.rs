@@ -5,3 +5,4 @@ pub(crate) mod decision;
 pub(crate) mod error;
 pub(crate) mod learned;
 pub(crate) mod stats;
+pub(crate) mod utilization;

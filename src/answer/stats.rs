@@ -4,6 +4,7 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::learned::LearnedLimit;
+use super::utilization::Utilization;
 use crate::engine::{Bucket, Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Dimension, Limit, Window};
 use crate::timestamp::Timestamp;
@@ -34,6 +35,8 @@ pub struct KeyStats {
     pub cooling_until: Option<Timestamp>,
     /// The limits that were measured by the provider's answers, and hold beside those of the quota.
     pub learned: Vec<LearnedLimit>,
+    /// The used parts of the account's windows, as the provider states them for subscriptions.
+    pub utilization: Vec<Utilization>,
 }
 
 /// The statistics of one limit.

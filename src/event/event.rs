@@ -60,7 +60,8 @@ pub enum Event {
         /// charged.
         kept: bool,
     },
-    /// The provider refused a request: no request is sent until a time.
+    /// The provider refused a request, or stated that the part of a window to which the key is held is used: no
+    /// request is sent until a time.
     CoolingDown {
         /// The key.
         key: Key,

@@ -100,6 +100,7 @@ pub use crate::answer::learned::{LearnedFrom, LearnedLimit};
 #[cfg(feature = "axum")]
 pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};
+pub use crate::answer::utilization::Utilization;
 pub use crate::backend::{
     Backend, BackendStatus, Closing, Ending, Reservation, ReserveError, Reserved, Reserving,
 };

@@ -8,7 +8,7 @@ use super::key_reservation::{GrantedKey, KeyReservation, KeyReservations};
 use super::shared::count_as_buckets;
 use crate::backend::{Ending, Reservation};
 use crate::event::Event;
-use crate::provider::LimitReading;
+use crate::provider::{LimitReading, UtilizationReading};
 use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
@@ -200,6 +200,20 @@ impl Permit {
                 theirs = limit.theirs,
                 "the provider's limit is below the quota's"
             );
+        }
+    }
+
+    /// Records the used parts of the account's windows that the headers of a response state, under each key.
+    /// A key whose quota holds it to a part cools down until the window of which that part is used starts again.
+    pub fn observe_utilization(&self, readings: &[UtilizationReading]) {
+        if readings.is_empty() {
+            return;
+        }
+        for (GrantedKey { entry, .. }, _) in self.keys() {
+            let until = entry.lock().see_utilization(readings);
+            let Some(until) = until else { continue };
+            let key = entry.key.clone();
+            entry.core.events.announce(|| Event::CoolingDown { key, until, agent: None });
         }
     }
 

@@ -153,6 +153,7 @@ impl ResponseGuard {
         }
         if let Some(permit) = &self.permit {
             permit.observe(&limits);
+            permit.observe_utilization(&profile.utilization(headers, self.now()));
         }
         self.charged_tokens = profile.charged_in_head(headers);
         if status.is_client_error() || status.is_server_error() {

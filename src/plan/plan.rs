@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, UNKNOWN_PRICE, USD,
-    UncountedKinds,
+    Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, Share, TokenKinds, UNKNOWN_PRICE,
+    USD, UncountedKinds,
 };
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     margin: Margin,
     /// The weight of the key's requests as a flow.
     pub(crate) weight: u32,
+    /// The part of the account's windows to which the key is held.
+    pub(crate) utilization: Option<Share>,
 }
 
 /// The amounts that the limits of a key can hold in dimensions that may be estimated.
@@ -99,6 +101,7 @@ impl Plan {
             profile,
             margin,
             weight: quota.weight(),
+            utilization: quota.utilization(),
         }
     }
 

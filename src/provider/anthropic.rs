@@ -10,6 +10,7 @@ use super::limits::LimitHeaders;
 use super::mode::{Mode, ModeField};
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
+use super::utilization::UtilizationHeaders;
 use crate::quota::Algorithm;
 
 /// Anthropic, `api.anthropic.com`, and any host with the path `/v1/messages`.
@@ -21,6 +22,8 @@ use crate::quota::Algorithm;
 /// - **Limits**: token buckets; the remaining tokens are rounded to thousands.
 /// - **Modes**: fast mode (`speed: "fast"`) has limits of its own, in headers of its own; source:
 ///   platform.claude.com/docs/en/build-with-claude/fast-mode, November 2026.
+/// - **Subscriptions**: headers state the used part of windows of 5 hours and 7 days:
+///   [`UtilizationHeaders::AnthropicUnified`].
 /// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
 /// - **Quotas**: of the Start tier, with separate limits of input and output; the models of a family that
 ///   Anthropic counts together share them. New organizations may start below.
@@ -28,6 +31,7 @@ pub const ANTHROPIC: Profile = Profile::new(
     &RULES
         .urls(&["api.anthropic.com", "*/v1/messages", "*/v1/messages/count_tokens"])
         .limits(LimitHeaders::ANTHROPIC)
+        .utilization(UtilizationHeaders::AnthropicUnified)
         .modes(&[Mode::new("fast", ModeField::Speed, "fast").limits(LimitHeaders::ANTHROPIC_FAST)])
         .errors(ErrorRules::new().terminal_without_retry_after())
         .count_tokens(CountTokensFormat::Anthropic)

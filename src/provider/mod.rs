@@ -93,6 +93,7 @@ mod terms;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
 mod unknown_provider;
+mod utilization;
 
 pub use admission::AdmissionCharge;
 pub use answer::InvalidAnswer;
@@ -133,3 +134,4 @@ pub use rules::Rules;
 pub use scanner::{ResponseField, Scanned, Scanner, TokenCount};
 pub use terms::Terms;
 pub use unknown_provider::UnknownProvider;
+pub use utilization::{UtilizationHeaders, UtilizationReading};

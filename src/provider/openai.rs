@@ -8,6 +8,7 @@ use super::count_tokens::CountTokensFormat;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
+use super::utilization::UtilizationHeaders;
 use crate::quota::Algorithm;
 
 /// OpenAI, `api.openai.com`.
@@ -22,6 +23,7 @@ use crate::quota::Algorithm;
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
+/// - **Subscriptions**: Codex' headers state the used part of two windows: [`UtilizationHeaders::Codex`].
 /// - **Quotas**: tier 1, from the page of each model. Prompts above 128,000 or 272,000 tokens have limits of
 ///   their own with some models, which are not built in.
 pub const OPENAI: Profile = Profile::new(
@@ -31,6 +33,7 @@ pub const OPENAI: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(ADMISSION))
         .limits(LimitHeaders::OPENAI)
+        .utilization(UtilizationHeaders::Codex)
         .count_tokens(CountTokensFormat::OpenAi)
         .api(Api::bearer(&["OPENAI_API_KEY"]).origin("https://api.openai.com")),
 );

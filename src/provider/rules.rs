@@ -7,6 +7,7 @@ use super::limits::LimitHeaders;
 use super::mode::Mode;
 use super::prompt_weights::PromptWeights;
 use super::scanner::{ResponseField, TokenCount};
+use super::utilization::UtilizationHeaders;
 use crate::quota::Algorithm;
 
 /// The rules of one provider, from which [`Profile::custom`](super::Profile::custom) makes a profile.
@@ -47,6 +48,7 @@ pub struct Rules {
     pub(super) charge: Charge,
     pub(super) limits: LimitHeaders,
     pub(super) modes: &'static [Mode],
+    pub(super) utilization: Option<UtilizationHeaders>,
     /// `None` for the fields of all known formats.
     pub(super) usage: Option<&'static [ResponseField]>,
     pub(super) usage_headers: &'static [(&'static str, TokenCount)],
@@ -109,6 +111,12 @@ impl Rules {
         Self { modes, ..self }
     }
 
+    /// Sets which response headers state the used part of an account's windows. Default: none.
+    #[must_use]
+    pub const fn utilization(self, headers: UtilizationHeaders) -> Self {
+        Self { utilization: Some(headers), ..self }
+    }
+
     /// Sets which fields of a response state its usage, in a JSON body as in the events of a stream.
     /// No others are read. Default: the fields of all known formats.
     #[must_use]
@@ -166,6 +174,7 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     charge: Charge::by_usage(),
     limits: LimitHeaders::COMPATIBLE,
     modes: &[],
+    utilization: None,
     usage: None,
     usage_headers: &[],
     charge_header: None,

@@ -20,6 +20,7 @@ pub struct Quota {
     shared: bool,
     margin: Option<Margin>,
     weight: Option<u32>,
+    utilization: Option<Share>,
 }
 
 impl Quota {
@@ -165,6 +166,25 @@ impl Quota {
         self
     }
 
+    /// Holds the key to a part of the account's windows whose use the provider states, as it does for
+    /// subscriptions (Anthropic's 5 hours and 7 days, Codex' windows): once a response says that this part of one
+    /// is used, no request of the key is sent until that window starts again.
+    ///
+    /// The windows are those of the account, but each key learns from its own responses: give the quota to a key
+    /// that all requests count under, such as a [shared](Self::shared) glob.
+    ///
+    /// ```
+    /// use tollgate::quota::{Quota, Share};
+    /// let subscription = Quota::new().concurrency(4).with_utilization(Share::percent(90)?);
+    /// assert_eq!(subscription.utilization(), Some(Share::percent(90)?));
+    /// # Ok::<(), tollgate::quota::InvalidShare>(())
+    /// ```
+    #[must_use]
+    pub fn with_utilization(mut self, part: Share) -> Self {
+        self.utilization = Some(part);
+        self
+    }
+
     /// Shares one set of buckets among all keys that match a glob, such as the models of a family with a
     /// common limit. By default each key has separate buckets.
     #[must_use]
@@ -186,6 +206,11 @@ impl Quota {
     /// Returns the weight of the key's requests where flows share the limits of another key.
     pub fn weight(&self) -> u32 {
         self.weight.unwrap_or(1)
+    }
+
+    /// Returns the part of the account's windows to which the key is held.
+    pub fn utilization(&self) -> Option<Share> {
+        self.utilization
     }
 
     /// Returns the limits, in the order in which they were given.

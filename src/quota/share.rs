@@ -33,6 +33,11 @@ impl Share {
         let part = u128::from(amount.get()) * u128::from(self.0) / u128::from(WHOLE);
         u64::try_from(part).ok().and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MIN)
     }
+
+    /// Returns the share as a part of 1.
+    pub fn as_part(self) -> f64 {
+        f64::from(self.0) / f64::from(WHOLE)
+    }
 }
 
 impl Default for Share {

@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 use super::listener::Listener;
 use super::metric_spec::{
-    CAPACITY, HELD, LEARNED, MetricSpec, STORE_FAILURES, STORE_FLUSHES, USED, WAITING,
+    CAPACITY, HELD, LEARNED, MetricSpec, STORE_FAILURES, STORE_FLUSHES, USED, UTILIZATION, WAITING,
 };
-use crate::limiter::{KeyStats, LearnedLimit, LimitStats, WeakLimiter};
+use crate::limiter::{KeyStats, LearnedLimit, LimitStats, Utilization, WeakLimiter};
 use crate::quota::{Dimension, Window};
 
 /// The gauges of a limiter, which are updated on demand. Counters and histograms don't need a meter.
@@ -80,6 +80,12 @@ impl Meter {
             let values = vec![key.clone(), self.listener.dimensions.of(dimension.as_str())];
             *current.entry((LEARNED.name, values)).or_default() += amount;
         }
+        for Utilization { window, used, .. } in &stats.utilization {
+            let series = (UTILIZATION.name, vec![key.clone(), self.listener.dimensions.of(window)]);
+            // Keys with the same label belong to the same account.
+            let largest = current.entry(series).or_default();
+            *largest = largest.max(*used);
+        }
         *current.entry((WAITING.name, vec![key])).or_default() += stats.waiting as f64;
     }
 }
@@ -95,4 +101,4 @@ fn seconds(dimension: &Dimension, window: Window) -> SharedString {
 /// The micro-dollars in a dollar, in which metrics state money.
 const MICRO_DOLLARS: f64 = 1e6;
 
-const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &LEARNED, &WAITING];
+const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &LEARNED, &UTILIZATION, &WAITING];

@@ -86,7 +86,7 @@ pub(super) const COOLING_DOWN: MetricSpec = MetricSpec {
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    description: "Cool-downs of a key after a refusal by the provider (429, 503, 529), including those that others announced",
+    description: "Cool-downs of a key after a refusal by the provider (429, 503, 529) or at the utilization that its quota allows, including those that others announced",
 };
 
 pub(super) const REDUCED: MetricSpec = MetricSpec {
@@ -135,6 +135,14 @@ pub(super) const LEARNED: MetricSpec = MetricSpec {
     unit: Unit::Count,
     labels: &["key", "dimension"],
     description: "Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight",
+};
+
+pub(super) const UTILIZATION: MetricSpec = MetricSpec {
+    name: "tollgate_utilization_ratio",
+    kind: Kind::Gauge,
+    unit: Unit::Count,
+    labels: &["key", "window"],
+    description: "Used part of the account's windows, as the provider states it for subscriptions; 1 is used up",
 };
 
 pub(super) const WAITING: MetricSpec = MetricSpec {
@@ -204,6 +212,7 @@ pub(super) const ALL: &[&MetricSpec] = &[
     &USED,
     &HELD,
     &LEARNED,
+    &UTILIZATION,
     &WAITING,
     &STORE_FLUSHES,
     &STORE_FAILURES,

@@ -36,13 +36,14 @@
 //! | `tollgate_reserved_tokens_total` | counter |  | `key`, `dimension` | Tokens that settled reservations had reserved |
 //! | `tollgate_charged_tokens_total` | counter |  | `key`, `dimension` | Tokens that settled reservations were charged |
 //! | `tollgate_estimate_ratio` | histogram |  | `key` | Ratio of reserved to charged tokens per request; 1 is an exact estimate |
-//! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs of a key after a refusal by the provider (429, 503, 529), including those that others announced |
+//! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs of a key after a refusal by the provider (429, 503, 529) or at the utilization that its quota allows, including those that others announced |
 //! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after a refusal or on request |
 //! | `tollgate_recovered_total` | counter |  | `key` | Recoveries of a key to its full quota |
 //! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit; dollars for `usd` |
 //! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit; dollars for `usd` |
 //! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight |
 //! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
+//! | `tollgate_utilization_ratio` | gauge |  | `key`, `window` | Used part of the account's windows, as the provider states it for subscriptions; 1 is used up |
 //! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
 //! | `tollgate_store_flushes_total` | counter |  |  | Successful writes of a store |
 //! | `tollgate_store_failures_total` | counter |  |  | Failed writes of a store |
@@ -56,6 +57,7 @@
 //!   applies, or if the key was dropped before its request ended. A key that is derived from a request, and
 //!   may be a secret, is therefore never exported, unless [`with_names`](Metrics::with_names) returns it.
 //!   [`with_max_keys`](Metrics::with_max_keys) bounds the number of labels; further keys are `other`.
+//! - `window` is the provider's name of a window: `5h`, `7d`; it counts among the values of `dimension`.
 //! - `dimension` is `requests`, `tokens`, `input_tokens`, `output_tokens`, `concurrency` or the name
 //!   of a custom dimension; further values after 32 are `other`. It is `none` if other requests wait or the
 //!   key cools down.

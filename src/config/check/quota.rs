@@ -84,6 +84,9 @@ impl Check<'_> {
             self.weight(&path.key("weight"), weight);
             quota = quota.with_weight(weight);
         }
+        if let Some(part) = fields.utilization {
+            quota = quota.with_utilization(self.share(&path.key("utilization"), part));
+        }
         match fields.share {
             Some(share) => quota.with_share(self.share(&path.key("share"), share)),
             None => quota,

@@ -56,6 +56,12 @@ pub(in crate::config) struct QuotaFields {
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) weight: Option<u32>,
+    /// The part of the account's windows, such as 5 hours and 7 days of a subscription, to which requests are held:
+    /// once the provider states that this part of one is used, requests wait until it starts again. Above 0, at
+    /// most 1. Default: windows are shown, and nothing waits for them.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) utilization: Option<f64>,
     /// Shares one set of buckets among all matching keys, such as a family of models with one pool.
     /// Default: false: each key has its own buckets.
     #[serde(skip_serializing_if = "is_false")]

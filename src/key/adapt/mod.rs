@@ -22,6 +22,7 @@ mod reduction;
 mod refill;
 mod shown_burst;
 mod trace;
+mod utilization;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub use reduction::Reduction;
 pub(crate) use reduction::{KeyPace, Pace, millionths};
 use refill::Refill;
 use trace::Trace;
+use utilization::Windows;
 
 use super::limits::Limits;
 use crate::answer::learned::LearnedLimit;
@@ -67,6 +69,8 @@ pub(crate) struct Adapt {
     trace: Option<Box<Trace>>,
     /// Evidence about limits of an unknown algorithm.
     refill: Option<Box<Refill>>,
+    /// The used parts of the account's windows.
+    utilization: Windows,
 }
 
 /// The reaction to a refusal.
@@ -92,7 +96,7 @@ impl Adapt {
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let is_whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
         let is_unused = self.controller.is_none() || now - self.sent_at > LEARNED_FOR;
-        self.cooling_until <= now && is_whole && is_unused
+        self.cooling_until <= now && is_whole && is_unused && self.utilization.is_idle(now)
     }
 
     /// Returns whether requests are admitted as if there were no evidence.
@@ -145,6 +149,7 @@ impl Adapt {
         if let Some(controller) = &mut self.controller {
             controller.rebase(back);
         }
+        self.utilization.rebase(back);
         self.started_at = self.started_at.saturating_sub(back);
         for limit in &mut self.initial {
             limit.measured_at = limit.measured_at.saturating_sub(back);

@@ -2,10 +2,11 @@ use std::sync::Arc;
 
 use super::KeyState;
 use crate::answer::learned::{LearnedFrom, LearnedLimit};
+use crate::answer::utilization::Utilization;
 use crate::engine::Rule;
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
-use crate::provider::LimitReading;
+use crate::provider::{LimitReading, UtilizationReading};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
@@ -157,6 +158,27 @@ impl KeyState {
                 learned.iter().filter(|limit| !is_measured(limit)).cloned().collect();
             adapt.start_with(limits, &unknown, now)
         })
+    }
+
+    /// Returns the used parts of the account's windows.
+    pub(in crate::limiter) fn utilization(&self) -> Vec<Utilization> {
+        let held_to = self.full_plan().utilization;
+        let of = |adapt: &Adapt| adapt.utilization(held_to, self.now());
+        self.evidence().map(of).unwrap_or_default()
+    }
+
+    /// Records the used parts of the account's windows. Returns the end of the cool-down that they start.
+    pub(in crate::limiter) fn see_utilization(
+        &mut self,
+        readings: &[UtilizationReading],
+    ) -> Option<Timestamp> {
+        let held_to = self.full_plan().utilization;
+        if held_to.is_none() {
+            let now = self.now();
+            let extra = self.extra.get_or_insert_default();
+            return extra.adapt.see_utilization(readings, held_to, now);
+        }
+        self.adapt_and_record(|adapt, _, now| adapt.see_utilization(readings, held_to, now))
     }
 
     /// Returns the evidence, if the key may have some.

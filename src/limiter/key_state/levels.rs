@@ -46,6 +46,7 @@ impl KeyState {
             waiting: self.waiting(),
             cooling_until: Some(self.cooling_until()).filter(|&until| until > self.now()),
             learned: self.learned(),
+            utilization: self.utilization(),
         }
     }
 

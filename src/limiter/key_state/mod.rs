@@ -80,7 +80,8 @@ impl ExtraState {
 
     /// Returns whether the extra state holds nothing and can be dropped.
     fn is_needless(&self, now: Timestamp) -> bool {
-        self.allows_fast_path(now) && self.journal.is_none() && !self.adapt.has_trace()
+        let is_observed = self.adapt.has_trace() || self.adapt.has_utilization(now);
+        self.allows_fast_path(now) && self.journal.is_none() && !is_observed
     }
 }
 

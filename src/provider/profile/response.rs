@@ -6,6 +6,7 @@ use super::Profile;
 use crate::provider::error::{ApiError, codes};
 use crate::provider::limits::LimitReadings;
 use crate::provider::scanner::TokenCounts;
+use crate::provider::utilization::UtilizationReading;
 use crate::provider::{Class, class, retry};
 use crate::quota::{Cost, Usage};
 use crate::timestamp::Timestamp;
@@ -35,6 +36,12 @@ impl Profile {
     pub fn limits_in_mode(&self, mode: Option<&str>, headers: &HeaderMap) -> LimitReadings {
         let mode = mode.and_then(|name| self.rules.modes.iter().find(|mode| mode.name == name));
         mode.and_then(|mode| mode.limits).unwrap_or(self.rules.limits).read(headers)
+    }
+
+    /// Returns the used part of each of the account's windows that the headers of a response state. Resets that
+    /// are times are measured from the response's `date`; without one from `now`.
+    pub fn utilization(&self, headers: &HeaderMap, now: Timestamp) -> Vec<UtilizationReading> {
+        self.rules.utilization.map_or_else(Vec::new, |form| form.read(headers, now))
     }
 
     /// Returns the delay before a retry that the provider asks for, at most

@@ -93,6 +93,10 @@ fn durations_need_a_unit_and_have_bounds() {
 
 #[test]
 fn numbers_have_bounds() {
+    assert_refused(
+        "quotas: {a: {utilization: 90}}",
+        "1:27: quotas.a.utilization: must be above 0 and at most 1, not 90",
+    );
     for share in ["0", "-0.5", "1.01", ".nan", ".inf", "1e-400"] {
         assert_refused(
             &format!("share: {share}"),

@@ -35,6 +35,7 @@ mod reqwest_middleware;
 mod respond;
 #[cfg(feature = "reqwest-middleware")]
 mod unsent;
+mod utilization;
 
 use std::future::poll_fn;
 use std::time::Duration;

@@ -43,3 +43,4 @@ mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
 mod usages;
+mod utilization;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use tollgate::limiter::{KeySnapshot, LearnedLimit, Limiter, ManualClock, RateLimited};
+use tollgate::provider::UtilizationReading;
 use tollgate::quota::{Cost, Dimension, Margin, Quota};
 use tollgate::telemetry::Metrics;
 
@@ -66,6 +67,15 @@ fn learned_limits_are_gauges() {
     assert_eq!(exporter.page().sum("tollgate_learned_limit", &of), 0.5);
     limiter.reset("k");
     assert_eq!(exporter.page().sum("tollgate_learned_limit", &of), 0.0);
+}
+
+#[test]
+fn utilization_of_windows_is_a_gauge() {
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(600));
+    let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
+    permit.observe_utilization(&[UtilizationReading::new("5h", 0.42)]);
+    let of = [("key", "k"), ("window", "5h")];
+    assert_eq!(exporter.page().sum("tollgate_utilization_ratio", &of), 0.42);
 }
 
 #[test]

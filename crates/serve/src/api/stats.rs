@@ -12,7 +12,7 @@ use super::keys::check_key;
 use super::page_request::PageRequest;
 use super::time::{Time, millis};
 use tollgate::Timestamp;
-use tollgate::limiter::{KeyStats, LearnedLimit, LimitStats};
+use tollgate::limiter::{KeyStats, LearnedLimit, LimitStats, Utilization};
 use tollgate::quota::Dimension;
 
 /// The state of one key at one moment.
@@ -30,6 +30,26 @@ pub(super) struct KeyStatsResponse {
     cooling_until: Option<Time>,
     /// The limits measured by the provider's answers, which requests are held to.
     learned: Vec<LearnedLimitResponse>,
+    /// The used parts of the account's windows, as the provider states them for subscriptions; absent if it
+    /// states none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    utilization: Vec<UtilizationResponse>,
+}
+
+/// The used part of a window of the account.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Utilization")]
+pub(super) struct UtilizationResponse {
+    /// The provider's name of the window: `5h`, `7d`.
+    window: String,
+    /// The used part: 1 if the window is used up.
+    used: f64,
+    /// The time at which the window starts again; absent if the provider doesn't state it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resets_at: Option<Time>,
+    /// The part to which the key's quota holds its requests; absent if it doesn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_to: Option<f64>,
 }
 
 /// The state of one limit.
@@ -122,7 +142,15 @@ impl KeyStatsResponse {
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
             learned: stats.learned.iter().map(LearnedLimitResponse::new).collect(),
+            utilization: stats.utilization.iter().map(UtilizationResponse::new).collect(),
         }
+    }
+}
+
+impl UtilizationResponse {
+    fn new(utilization: &Utilization) -> Self {
+        let Utilization { window, used, resets_at, held_to, .. } = utilization.clone();
+        Self { window, used, resets_at: resets_at.map(Time), held_to }
     }
 }
 

@@ -7,7 +7,9 @@ use super::provider_traffic::Provider;
 use super::recent_events::RecentEvent;
 use crate::app::App;
 use tollgate::Timestamp;
-use tollgate::limiter::{Busiest, KeyStats, LearnedLimit, LimitStats, Limiter, Totals};
+use tollgate::limiter::{
+    Busiest, KeyStats, LearnedLimit, LimitStats, Limiter, Totals, Utilization,
+};
 use tollgate::quota::Dimension;
 
 /// A snapshot of the limiter for the page. All times are milliseconds since the Unix epoch.
@@ -54,6 +56,9 @@ struct KeySnapshot {
     /// The limits measured by the provider's answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     learned: Vec<Learned>,
+    /// The used parts of the account's windows, as texts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    utilization: Vec<String>,
 }
 
 /// The texts of a [`LearnedLimit`].
@@ -123,11 +128,12 @@ impl From<Totals> for Counts {
 
 impl KeySnapshot {
     fn new(key: Key, stats: KeyStats, now: Timestamp) -> Self {
-        let KeyStats { limits, waiting, cooling_until, learned, .. } = stats;
+        let KeyStats { limits, waiting, cooling_until, learned, utilization, .. } = stats;
         let limits = limits.into_iter().map(|limit| Limit::new(limit, now)).collect();
         let learned = learned.iter().map(|limit| Learned::new(limit, now)).collect();
         let cooling_until = cooling_until.map(millis_up);
-        Self { key: key.into(), waiting, cooling_until, limits, learned }
+        let utilization = utilization.iter().map(Utilization::to_string).collect();
+        Self { key: key.into(), waiting, cooling_until, limits, learned, utilization }
     }
 }
 

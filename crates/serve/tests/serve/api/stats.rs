@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 use tollgate::limiter::{KeySnapshot, LearnedLimit};
+use tollgate::provider::UtilizationReading;
 use tollgate::quota::Dimension;
 
 use super::Rig;
@@ -64,6 +65,22 @@ async fn stats_include_learned_limits() {
             "measured_at": "2026-01-01T00:00:00.000000000Z", "source": "store",
         }])
     );
+}
+
+#[tokio::test]
+async fn stats_include_utilization_of_windows() {
+    let rig = Rig::start("quotas: {a: {concurrency: 4, utilization: 0.9}}").await;
+    let permit = rig.limiter.try_acquire("a", &tollgate::Cost::new()).unwrap();
+    let mut reading = UtilizationReading::new("5h", 0.95);
+    reading.reset = Some(std::time::Duration::from_secs(60));
+    permit.observe_utilization(&[reading]);
+    let response = rig.get("/v1/stats/a").await;
+    let resets_at = "2026-01-01T00:01:00.000000000Z";
+    assert_eq!(
+        response.assert_status(200).body["utilization"],
+        json!([{"window": "5h", "used": 0.95, "resets_at": resets_at, "held_to": 0.9}])
+    );
+    assert_eq!(response.body["cooling_until"], resets_at);
 }
 
 #[tokio::test]

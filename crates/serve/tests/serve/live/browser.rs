@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tollgate::limiter::{KeySnapshot, LearnedLimit};
+use tollgate::provider::UtilizationReading;
 use tollgate::quota::{Cost, Dimension};
 use tollgate_serve::Tokens;
 
@@ -144,10 +145,12 @@ async fn learned_limits_are_below_the_name_of_the_key() {
     let mut key = KeySnapshot::new("gpt-4o", Vec::new());
     key.learned = vec![LearnedLimit::new(Dimension::Concurrency, 8.0, rig.limiter.now(), 1)];
     rig.limiter.state().absorb(&[key]);
+    let permit = rig.limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).unwrap();
+    permit.observe_utilization(&[UtilizationReading::new("5h", 0.42)]);
     browser.open(&rig.url("/")).await;
     browser.until("document.getElementById('state').dataset.state === 'live'").await;
     let shown = "return [...document.querySelectorAll('.learned')].map(text => text.innerText)";
-    let text = "learned 8 requests in flight, a first estimate, 0s ago, by an earlier run";
+    let text = "learned 8 requests in flight, a first estimate, 0s ago, by an earlier run; 5h window 42 % used";
     let mut shown: Vec<String> = serde_json::from_value(browser.run(shown).await).unwrap();
     shown.retain(|text| !text.is_empty());
     assert_eq!(shown, [text]);

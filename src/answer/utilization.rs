@@ -1,0 +1,42 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::timestamp::Timestamp;
+
+/// The used part of a window of the account, as the provider has last stated it.
+///
+/// It displays as `5h window 92 % used`, with `, held to 90 %` where a quota does that.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Utilization {
+    /// The name of the window: `5h`, `7d`.
+    pub window: String,
+    /// The used part: 1 if the window is used up. A finite number, at least 0.
+    pub used: f64,
+    /// The time at which the window starts again.
+    pub resets_at: Option<Timestamp>,
+    /// The part to which the quota of the key holds its requests.
+    pub held_to: Option<f64>,
+}
+
+impl Eq for Utilization {}
+
+impl Utilization {
+    /// Creates the used part of a window, which nothing is held to.
+    pub fn new(window: impl Into<String>, used: f64) -> Self {
+        Self { window: window.into(), used, resets_at: None, held_to: None }
+    }
+}
+
+impl fmt::Display for Utilization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} window {} % used", self.window, percent(self.used))?;
+        self.held_to.map_or(Ok(()), |part| write!(f, ", held to {} %", percent(part)))
+    }
+}
+
+/// Returns a part in percent, with at most one decimal.
+fn percent(part: f64) -> f64 {
+    (part * 1_000.0).round() / 10.0
+}

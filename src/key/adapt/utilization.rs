@@ -1,0 +1,92 @@
+use std::time::Duration;
+
+use super::{Adapt, LEARNED_FOR};
+use crate::answer::utilization::Utilization;
+use crate::provider::UtilizationReading;
+use crate::quota::Share;
+use crate::timestamp::Timestamp;
+
+/// The used parts of the account's windows, as the provider has last stated them.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    latest: Vec<Utilization>,
+    /// The time of the last statement.
+    seen_at: Timestamp,
+    /// The end of the cool-down for a window whose part is used.
+    held_until: Option<Timestamp>,
+}
+
+impl Windows {
+    /// Returns whether no window has been stated for a while.
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        self.latest.is_empty() || now - self.seen_at > LEARNED_FOR
+    }
+
+    /// Moves all times back by the amount by which the clock was set back.
+    pub(super) fn rebase(&mut self, back: Duration) {
+        let resets = self.latest.iter_mut().filter_map(|window| window.resets_at.as_mut());
+        for at in resets.chain(&mut self.held_until).chain([&mut self.seen_at]) {
+            *at = at.saturating_sub(back);
+        }
+    }
+}
+
+/// Utilization of the account's windows.
+impl Adapt {
+    /// Records the used parts of windows, and starts a cool-down until the reset of each window of which the part
+    /// `held_to` is used. Returns the end of the cool-down if it is later than before.
+    pub(crate) fn see_utilization(
+        &mut self,
+        readings: &[UtilizationReading],
+        held_to: Option<Share>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        for UtilizationReading { window, used, reset } in readings {
+            let resets_at = reset.map(|reset| now + reset);
+            let known = self.utilization.latest.iter_mut().find(|known| known.window == *window);
+            match known {
+                Some(known) => (known.used, known.resets_at) = (*used, resets_at),
+                None => self
+                    .utilization
+                    .latest
+                    .push(Utilization { resets_at, ..Utilization::new(window.clone(), *used) }),
+            }
+        }
+        self.utilization.seen_at = now;
+        self.hold_utilization(held_to, now)
+    }
+
+    /// Applies the part to which the quota holds the windows, after the quota has changed.
+    pub(crate) fn hold_utilization(
+        &mut self,
+        held_to: Option<Share>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let part = held_to.map_or(f64::INFINITY, Share::as_part);
+        let full = self.utilization.latest.iter().filter(|window| window.used >= part);
+        let until = full.filter_map(|window| window.resets_at).max().filter(|until| *until > now);
+        // A cool-down for another reason has replaced the hold if it ends at another time.
+        let held = self.utilization.held_until.take();
+        if held.is_some_and(|held| held == self.cooling_until && until < Some(held)) {
+            self.cooling_until = Timestamp::UNIX_EPOCH;
+        }
+        self.utilization.held_until = until;
+        let until = until.filter(|until| *until > self.cooling_until)?;
+        self.cooling_until = until;
+        Some(until).filter(|until| held != Some(*until))
+    }
+
+    /// Returns whether the provider has stated windows a while ago at most.
+    pub(crate) fn has_utilization(&self, now: Timestamp) -> bool {
+        !self.utilization.is_idle(now)
+    }
+
+    /// Returns the used parts of the windows that haven't started again.
+    pub(crate) fn utilization(&self, held_to: Option<Share>, now: Timestamp) -> Vec<Utilization> {
+        let held_to = held_to.map(Share::as_part);
+        let is_current =
+            |window: &&Utilization| window.resets_at.is_none_or(|resets_at| resets_at > now);
+        let current = self.utilization.latest.iter().filter(is_current).cloned();
+        current.map(|window| Utilization { held_to, ..window }).collect()
+    }
+}
