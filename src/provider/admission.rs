@@ -33,6 +33,7 @@ pub struct AdmissionCharge {
 struct ResponsesCharge {
     per_request: u64,
     functions: u64,
+    per_function: u64,
 }
 
 impl AdmissionCharge {
@@ -73,10 +74,16 @@ impl AdmissionCharge {
     }
 
     /// Charges a request to OpenAI's Responses its estimated prompt and `per_request` tokens, and
-    /// `functions` more if it defines functions. `max_output_tokens` then has no effect.
+    /// `functions` more if it defines functions, each of which has `per_function` tokens beside its names and
+    /// descriptions. `max_output_tokens` then has no effect.
     #[must_use]
-    pub const fn responses_by_prompt(self, per_request: u64, functions: u64) -> Self {
-        Self { responses: Some(ResponsesCharge { per_request, functions }), ..self }
+    pub const fn responses_by_prompt(
+        self,
+        per_request: u64,
+        functions: u64,
+        per_function: u64,
+    ) -> Self {
+        Self { responses: Some(ResponsesCharge { per_request, functions, per_function }), ..self }
     }
 
     /// Returns the charge for a request, in tokens.
@@ -84,7 +91,7 @@ impl AdmissionCharge {
         if let (Endpoint::Responses, Some(responses)) = (request.endpoint, self.responses) {
             let functions = if request.functions > 0 { responses.functions } else { 0 };
             return request
-                .prompt_tokens(weights)
+                .responses_tokens(weights, responses.per_function)
                 .saturating_add(responses.per_request)
                 .saturating_add(functions);
         }

@@ -85,10 +85,22 @@ fn read_field<'de, A: MapAccess<'de>>(
         }
         Key::Tools => body.next_value_seed(Walker(Tools(r))),
         Key::Functions => body.next_value_seed(Walker(Functions(r))),
-        Key::ResponseFormat | Key::Text => body.next_value_seed(Walker(JsonSize(&mut r.schema))),
+        Key::ResponseFormat | Key::Text => read_format(r, body),
         Key::Images => body.next_value_seed(Walker(Media::new(r, MediumKind::Image))),
         _ => body.next_value::<IgnoredAny>().map(drop),
     }
+}
+
+/// Reads the format of the answer.
+fn read_format<'de, A: MapAccess<'de>>(r: &mut Request, body: &mut A) -> Result<(), A::Error> {
+    let mut size = 0;
+    body.next_value_seed(Walker(JsonSize(&mut size)))?;
+    r.schema = r.schema.saturating_add(size);
+    // A shorter one has no schema: `{"format": {"type": "text"}, "verbosity": "medium"}`.
+    if r.words.is_some() && size >= SHORTEST_SCHEMA {
+        r.definitions = r.definitions.saturating_add(size * 3 / 16);
+    }
+    Ok(())
 }
 
 /// A prompt outside a conversation: one text, several texts, or token ids.
@@ -120,6 +132,9 @@ fn keep_larger<'de, A: MapAccess<'de>>(
     *largest = (*largest).max(number);
     Ok(())
 }
+
+/// The bytes of the shortest format with a schema. A token of it has 5.3 bytes: 4.2 to 6.3 in five recorded prompts.
+const SHORTEST_SCHEMA: u64 = 80;
 
 /// The byte order mark in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -3,6 +3,7 @@
 mod ambiguity;
 mod body;
 mod counter;
+mod definition;
 mod endpoint;
 mod form;
 mod key;
@@ -19,6 +20,7 @@ mod tools;
 mod unreadable;
 mod walk;
 mod without_model;
+mod words;
 
 use compact_str::CompactString;
 
@@ -28,6 +30,7 @@ pub(super) use endpoint::Endpoint;
 pub(super) use medium::{Medium, MediumKind};
 use named::Named;
 pub use unreadable::UnreadableRequest;
+use words::Words;
 
 use super::charge::Reserved;
 use super::media::MediaTokens;
@@ -78,6 +81,10 @@ pub(super) struct Request {
     has_messages: bool,
     /// Counts the texts, if the model's vocabulary is known.
     counter: Option<Counter>,
+    /// Counts the texts of a request to OpenAI's Responses by their words.
+    words: Option<Counter>,
+    /// The estimated tokens of the definitions of functions in a request to Responses.
+    definitions: u64,
     pub(super) endpoint: Endpoint,
     operation: Operation,
 }
@@ -88,11 +95,11 @@ impl Request {
     /// # Errors
     /// [`UnreadableRequest`] if the body is not a JSON object.
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, UnreadableRequest> {
-        let mut request = Self::default();
+        let mut request = Self::on_path(path);
         if let Err(error) = body::read(body, &mut request) {
             // JSON allows unpaired surrogates, for example where a text was cut within an emoji.
             let Some(body) = surrogates::replace_unpaired(body) else { return Err(error) };
-            request = Self::default();
+            request = Self::on_path(path);
             body::read(&body, &mut request)?;
         }
         let of_path = endpoint::model_of(path);
@@ -102,6 +109,12 @@ impl Request {
         request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
         request.operation = Operation::of(request.endpoint, path);
         Ok(request)
+    }
+
+    /// Returns a request of which only the path is known.
+    fn on_path(path: &str) -> Self {
+        let is_counted = Endpoint::of(path) == Some(Endpoint::Responses);
+        Self { words: is_counted.then(|| Counter::new(&Words)), ..Self::default() }
     }
 
     /// Returns the estimate of a request whose body can't be read to its end, by its path, its size, and
@@ -140,8 +153,8 @@ impl Request {
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, &mut request) {
             Ok(()) => {
-                let Self { model, endpoint, operation, modes, .. } = self;
-                Self { model, endpoint, operation, modes, ..request }
+                let Self { model, endpoint, operation, modes, words, definitions, .. } = self;
+                Self { model, endpoint, operation, modes, words, definitions, ..request }
             }
             Err(_) => self,
         }
@@ -168,6 +181,21 @@ impl Request {
         self.text_tokens(weights)
             .saturating_add(self.schema / weights.schema)
             .saturating_add(self.other_tokens(weights))
+    }
+
+    /// Returns the estimated tokens of a prompt to Responses: its texts by their words, unless the model's vocabulary
+    /// is known, and its functions by their definitions, of which each has `per_function` tokens beside.
+    pub(super) fn responses_tokens(&self, weights: &PromptWeights, per_function: u64) -> u64 {
+        let texts = self.text.saturating_add(self.call_text);
+        let text = match (&self.counter, &self.words) {
+            (None, Some(words)) => {
+                texts.saturating_sub(words.bytes()).div_ceil(weights.text) + words.tokens()
+            }
+            _ => self.text_tokens(weights),
+        };
+        text.saturating_add(self.definitions)
+            .saturating_add(self.functions.saturating_mul(per_function))
+            .saturating_add(self.other_tokens(&weights.functions(0)))
     }
 
     /// Returns the estimated tokens of all parts of the prompt that aren't text.
@@ -234,7 +262,7 @@ impl Request {
     }
 
     fn count(&mut self, text: &str) {
-        if let Some(counter) = &mut self.counter {
+        for counter in self.counter.iter_mut().chain(&mut self.words) {
             counter.add(text);
         }
     }

@@ -190,3 +190,26 @@ fn summary<'a>(charges: impl Iterator<Item = &'a RecordedCharge>) -> ErrorSummar
 /// Texts in the body of a request that contains more than text.
 const EXTRAS: &[&str] =
     &["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];
+
+/// The providers whose recordings state charges, with the charges that were near before November 2026.
+const NEAR_BEFORE: [(&str, usize); 3] = [("groq.har", 5), ("mistral.har", 5), ("openai.har", 154)];
+
+#[test]
+fn charges_of_each_provider_are_no_worse_than_before() {
+    let Some(entries) = super::recordings::all() else { return };
+    println!("provider        charges  near  median error");
+    for (file, before) in NEAR_BEFORE {
+        let recorded = entries.iter().filter(|entry| entry.file == file);
+        let recorded = recorded.filter(|entry| entry.expected["charged_tokens"].is_u64());
+        let errors = recorded.map(|entry| {
+            let charge = entry.expected["charged_tokens"].as_u64().unwrap_or(0);
+            (final_error(entry), charge)
+        });
+        let mut errors: Vec<_> = errors.collect();
+        errors.sort_unstable();
+        let near = errors.iter().filter(|(error, of)| *error <= 2 || error * 50 <= *of).count();
+        let median = errors[errors.len() / 2].0;
+        println!("{file:<15} {:>7}  {near:>4}  {median:>12}", errors.len());
+        assert!(near >= before, "{file}: {near} near, {before} before");
+    }
+}

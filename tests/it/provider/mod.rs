@@ -36,6 +36,8 @@ mod requests;
 #[cfg(feature = "requests")]
 mod reservations;
 #[cfg(feature = "requests")]
+mod responses;
+#[cfg(feature = "requests")]
 mod scanner;
 #[cfg(feature = "requests")]
 mod scanner_corpus;

@@ -48,8 +48,9 @@ fn max_output_tokens_of_responses_api_is_not_charged() {
     let body = |bound: &str| format!(r#"{{"input":"What is AI?","model":"gpt-4.1"{bound}}}"#);
     let read = |body: String| OPENAI.read_request("/v1/responses", body.as_bytes());
     let (free, bounded) = (read(body("")), read(body(r#","max_output_tokens":1024"#)));
-    assert_eq!(free.cost.amount(&Dimension::Tokens), 3 + 4 + 3 + 19);
-    assert_eq!(bounded.cost.amount(&Dimension::Tokens), 3 + 4 + 3 + 19);
+    // Three words and a question mark.
+    assert_eq!(free.cost.amount(&Dimension::Tokens), 4 + 4 + 3 + 19);
+    assert_eq!(bounded.cost.amount(&Dimension::Tokens), 4 + 4 + 3 + 19);
     assert_eq!((free.max_output, bounded.max_output), (None, Some(1_024)));
 }
 
