@@ -43,6 +43,20 @@ fn prompts_and_embeddings_are_charged_by_bytes_or_token_ids() {
     }
 }
 
+/// A recorded request, which was charged 289 tokens.
+#[test]
+fn function_in_responses_has_about_its_recorded_charge() {
+    let body = r#"{"input": "What's the weather in Seattle right now?", "model": "gpt-4o-mini",
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "tools": [{"type": "function", "name": "get_current_weather",
+            "description": "Get the current weather in a given location", "strict": true,
+            "parameters": {"type": "object", "required": ["location"], "additionalProperties": false,
+                "properties": {"location": {"type": "string",
+                    "description": "The city and state, e.g. Boston, MA"}}}}]}"#;
+    let charge = OPENAI.read_request("/v1/responses", body.as_bytes()).cost;
+    assert!(charge.amount(&Dimension::Tokens).abs_diff(289) <= 5, "{charge:?}");
+}
+
 #[test]
 fn max_output_tokens_of_responses_api_is_not_charged() {
     let body = |bound: &str| format!(r#"{{"input":"What is AI?","model":"gpt-4.1"{bound}}}"#);
