@@ -16,8 +16,8 @@ pub type Closing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A store outside of this process that keeps the buckets, so that several processes share them.
 ///
-/// The queue stays in the process: only the first request of a key's queue asks the backend. A limiter
-/// without a backend keeps its buckets itself.
+/// The queue stays in the process: its first request asks the backend, and others ask ahead of their turns
+/// as far as [`max_ahead`](Self::max_ahead) allows. A limiter without a backend keeps its buckets itself.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Reserves in all buckets of all keys or in none.
     ///
@@ -28,6 +28,18 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// The operation of a dropped future may have been carried out. The limiter then calls [`end`](Self::end) with
     /// [`Ending::Released`], which must undo the reservation if there is one.
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving;
+
+    /// Reserves as [`reserve`](Self::reserve) does, for a request that the backend needn't keep a place for
+    /// if it refuses: it doesn't wait, or it asks ahead of its turn and is repeated when that comes.
+    fn reserve_once(&self, reservation: &Arc<Reservation>) -> Reserving {
+        self.reserve(reservation)
+    }
+
+    /// Returns the number of requests that may ask at the same time beside the first ones of their queues,
+    /// over all keys. A backend that allows any has to decide in the order of the calls.
+    fn max_ahead(&self, _reservation: &Reservation) -> usize {
+        0
+    }
 
     /// Reserves from capacity that was fetched in advance. `None` means that [`reserve`](Self::reserve)
     /// has to be called. Must not block.
@@ -138,6 +150,14 @@ impl ReserveError {
             Self::Short { shortfall, .. } => shortfall.wait,
             Self::Full(wait) => wait,
             Self::Away { until } => Wait::At(until),
+        }
+    }
+
+    /// Returns the time at which to ask again, if it is known.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        match self.wait() {
+            Wait::At(time) => Some(time),
+            Wait::Unknown | Wait::Never => None,
         }
     }
 }

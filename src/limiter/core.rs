@@ -34,6 +34,8 @@ pub(super) struct Core {
     /// `None` if a refusal reduces no limit.
     pub(super) reduction: RwLock<Option<Pace>>,
     pub(super) backend: Option<Arc<dyn Backend>>,
+    /// The number of requests that ask the backend beside the first ones of their queues.
+    pub(super) asking: AtomicUsize,
     /// The keys with changes that a store hasn't collected yet.
     pub(super) dirty: Dirty,
     /// The number of keys in the table.
@@ -118,6 +120,7 @@ impl Core {
             reduction: RwLock::new(settings.reduction),
             is_fast: AtomicBool::new(backend.is_none()),
             backend,
+            asking: AtomicUsize::new(0),
             dirty: Dirty::default(),
             keys: AtomicUsize::new(0),
             budgets: RwLock::default(),

@@ -12,7 +12,10 @@ impl Decision {
     /// Decides about a cost by the state of a key.
     pub(super) fn of(key: &Key, state: &KeyState, cost: &Cost, core: &Core) -> Self {
         let (stats, plan) = (state.stats(key, core.backend.as_ref()), state.plan());
-        let check = if core.is_closed() { Err(Denial::Closed) } else { state.check(cost) };
+        let check = match core.is_closed() {
+            true => Err(Denial::Closed),
+            false => state.check(cost, core.is_local()),
+        };
         let short_elsewhere = match core.is_local() {
             true => None,
             false => stats.short(&plan.rules, &plan.clip_guesses(cost)),

@@ -224,7 +224,7 @@ impl KeyGate {
             (Ok(()), GateState::Idle) => {
                 // A gate that waits at another key has a number, and may go before those that wait here.
                 let turn = turn.unwrap_or_else(|| query.standing.gate_turn(u64::MAX));
-                key.check_turn(turn, false, &typical).map(Denial::wait)
+                key.check_turn(turn, false, false, &typical).map(Denial::wait)
             }
             (Ok(()), _) => Some(Wait::Unknown),
             (Err(denial), _) => within(denial.wait(), query.patience, since),

@@ -69,7 +69,7 @@ impl KeyHandle {
     /// Returns the refusal of a request that isn't admitted now.
     pub(super) fn refusal(&self, cost: &Cost) -> Option<Refused> {
         self.read(|key| {
-            let denial = key.check(cost).err()?;
+            let denial = key.check(cost, key.entry().core.is_local()).err()?;
             Some(key.refused(key.key(), denial, cost))
         })
     }

@@ -34,6 +34,8 @@
 
 mod acquire;
 mod admission;
+mod ask_slot;
+mod asked;
 mod attached;
 mod builder;
 mod busiest;

@@ -1,12 +1,14 @@
 use std::task::Waker;
 
+use super::ask_slot::AskSlot;
 use super::core::is_new_arrival;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocker, Scopes};
 use crate::answer::error::AcquireError;
+use crate::backend::Reservation;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::{NO_AMOUNTS, Turn};
+use crate::key::queue::{Attempt, NO_AMOUNTS, Standing, Turn, WaitQueue};
 use crate::timestamp::Timestamp;
 
 /// The place of a request in the queue of the key that blocks it.
@@ -41,9 +43,9 @@ impl QueuePlace {
     ) -> Result<Self, AcquireError> {
         let arrival = request.arrival.take();
         let (core, locked) = (request.core(), scopes.get(scope));
-        let waiting = locked.waiting();
+        let waiting = locked.queue().map_or(0, WaitQueue::requests);
         let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
-        // While a request asks a backend, it is the first in the queue.
+        // A request is in the queue for a moment before it asks a backend.
         let is_new = arrival.is_none_or(is_new_arrival);
         if is_new && waiting >= most.max(usize::from(!core.is_local())) {
             return Err(AcquireError::QueueFull { key: locked.key().clone(), waiting });
@@ -130,6 +132,50 @@ impl QueuePlace {
         scopes
             .denial(self.scope, cost, scopes.now(), request.core().is_local())
             .or_else(|| locked.check_claims(self.turn, cost))
+    }
+
+    /// Moves the request from its queue to those that ask the backend, if it may ask now. Returns the slot
+    /// that it needs, if it isn't the first to ask, and whether it keeps its turn if it is refused.
+    pub(super) fn ask(
+        &self,
+        request: &Request,
+        scopes: &mut Scopes<'_>,
+        reservation: &Reservation,
+        is_first_attempt: bool,
+        waker: &Waker,
+    ) -> Option<(Option<AskSlot>, bool)> {
+        let (core, can_wait) = (request.core(), request.can_wait(scopes.now()));
+        let (is_head, locked) = (self.is_head(scopes), scopes.get_mut(self.scope));
+        let asking = locked.asking()?;
+        let (is_in_turn, is_idle) = (is_head && asking.admits(), asking.is_idle());
+        let slot = match can_wait && is_in_turn && is_idle {
+            true => None,
+            false => AskSlot::take(core, reservation),
+        };
+        let is_out_of_turn = !can_wait && slot.is_some();
+        if !is_out_of_turn && !(is_in_turn && (is_idle || slot.is_some())) {
+            return None;
+        }
+        let attempt = Attempt { is_in_turn: !is_out_of_turn, is_first: is_first_attempt };
+        locked.ask(self.turn, request.cost.main_amounts(), attempt, waker);
+        Some((slot, can_wait && is_idle))
+    }
+
+    /// Notes that the backend was called, so that the next request may ask.
+    pub(super) fn on_asked(&self, scopes: &mut Scopes<'_>) {
+        scopes.get_mut(self.scope).on_asked(self.turn);
+    }
+
+    /// Returns whether the request may use the grant of the backend.
+    pub(super) fn standing(&self, scopes: &mut Scopes<'_>, waker: &Waker) -> Standing {
+        scopes.get_mut(self.scope).standing(self.turn, waker)
+    }
+
+    /// Returns to the queue after a refusal of the backend.
+    pub(super) fn on_refused(&self, request: &Request, scopes: &mut Scopes<'_>) {
+        let locked = scopes.get_mut(self.scope);
+        let service = request.service(locked);
+        locked.on_refused(self.turn, service);
     }
 
     /// Listens to its other keys, since a backend doesn't report which key is short.

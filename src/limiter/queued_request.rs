@@ -1,14 +1,15 @@
-use std::sync::Arc;
 use std::task::Waker;
 
+use super::asked::{Asked, Attempted, Question};
 use super::permit::Permit;
 use super::queue_place::QueuePlace;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocker, Entries, Scopes};
 use crate::answer::error::AcquireError;
-use crate::backend::{Ending, Reservation, ReserveError};
+use crate::backend::ReserveError;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
+use crate::key::queue::Standing;
 use crate::timestamp::Timestamp;
 
 /// A request that waits in a queue.
@@ -16,9 +17,7 @@ pub(super) struct QueuedRequest {
     entries: Entries,
     place: QueuePlace,
     arrived_at: Timestamp,
-    reservation: Option<Arc<Reservation>>,
-    /// The number of changes of its keys when it last asked a backend.
-    changes: u64,
+    asked: Asked,
 }
 
 /// The result of an arrival.
@@ -33,7 +32,7 @@ pub(super) enum Progress {
     /// The request has to check its keys again when it is woken, or at this time.
     Wait(Option<Timestamp>),
     /// The request has to ask the backend.
-    Ask(Arc<Reservation>),
+    Ask(Question),
     /// A key is retired, so the request has to arrive again with its number.
     Retired,
 }
@@ -71,7 +70,6 @@ impl QueuedRequest {
                             request.grant(remote, Some(reservation), arrived_at, arrived_at);
                         return Arrival::Ended(Ok(permit));
                     }
-                    // Only the first request of a queue may await the backend.
                     asked = Some(reservation);
                     scopes = Scopes::lock(&entries);
                     0
@@ -82,25 +80,19 @@ impl QueuedRequest {
                 Err(error) => return Arrival::Ended(Err(error)),
             };
             drop(scopes);
-            return Arrival::Queued(Self {
-                entries,
-                place,
-                arrived_at,
-                reservation: asked,
-                changes: 0,
-            });
+            return Arrival::Queued(Self { entries, place, arrived_at, asked: Asked::new(asked) });
         }
     }
 
     /// Admits the request if its turn has come and its cost fits. Ends it if waiting cannot succeed.
     pub(super) fn check(&mut self, request: &mut Request, waker: &Waker) -> Progress {
-        let Self { entries, place, arrived_at, reservation, changes } = self;
-        let Some(mut scopes) = request.lock(entries) else {
-            place.leave(request, &mut Scopes::lock(entries));
-            request.arrival = Some(place.turn.arrival());
+        let Some(mut scopes) = request.lock(&self.entries) else {
+            self.place.leave(request, &mut Scopes::lock(&self.entries));
+            request.arrival = Some(self.place.turn.arrival());
             return Progress::Retired;
         };
         let (now, mut reservations) = (scopes.now(), None);
+        let Self { place, asked, .. } = self;
         let progress = match place.judge(request, &mut scopes, waker) {
             Verdict::Admit => {
                 reservations = Some(scopes.commit(&request.cost));
@@ -108,13 +100,11 @@ impl QueuedRequest {
             }
             Verdict::Fail(error) => Some(Progress::Ended(Err(error))),
             Verdict::Wait(_) => Some(Progress::Wait(place.due(request, &scopes))),
-            Verdict::Ask => {
-                place.listen(&mut scopes, waker);
-                *changes = scopes.changes();
-                let asked = request.reservation(&scopes, reservation.take());
-                *reservation = Some(Arc::clone(&asked));
-                Some(Progress::Ask(asked))
-            }
+            Verdict::Ask => Some(match asked.ask(place, request, &mut scopes, waker) {
+                Attempted::Asks(question) => Progress::Ask(question),
+                Attempted::Waits(until) => Progress::Wait(until),
+                Attempted::Failed(error) => Progress::Ended(Err(error)),
+            }),
         };
         match &progress {
             None => place.leave_granted(request, &mut scopes),
@@ -122,51 +112,72 @@ impl QueuedRequest {
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
         drop(scopes);
-        let grant =
-            |reservations| Progress::Ended(Ok(request.grant(reservations, None, *arrived_at, now)));
+        let grant = |reservations| {
+            Progress::Ended(Ok(request.grant(reservations, None, self.arrived_at, now)))
+        };
         reservations
             .map(grant)
             .or(progress)
             .expect("the request is admitted, or has other progress")
     }
 
-    /// Continues with the answer of a backend.
+    /// Notes that the backend was called, so that the next request may ask.
+    pub(super) fn on_asked(&self) {
+        self.place.on_asked(&mut Scopes::lock(&self.entries));
+    }
+
+    /// Continues with the answer of a backend. Returns `None` if it is a grant that has to wait, until
+    /// `until` at the latest, for the answers to requests that asked before.
     pub(super) fn handle_answer(
         &mut self,
         request: &mut Request,
-        asked: Arc<Reservation>,
         answer: Result<(), ReserveError>,
-    ) -> Progress {
-        let Err(error) = answer else { return self.grant_remote(request, asked) };
-        let Self { entries, place, .. } = &*self;
-        let scopes = Scopes::lock(entries);
-        let is_outdated = scopes.changes() != self.changes;
-        let error = if is_outdated { ReserveError::Full(Wait::Unknown) } else { error };
-        let wait_error = request.wait_error(&scopes, Blocker::at_backend(place.scope, error));
-        drop(scopes);
-        match wait_error {
-            Some(error) => {
-                self.leave(request);
-                // The request isn't repeated, so that other processes needn't wait behind it.
-                if let Some(backend) = &request.core().backend {
-                    backend.end(&asked, Ending::Released);
+        until: Timestamp,
+        waker: &Waker,
+    ) -> Option<Progress> {
+        let mut scopes = Scopes::lock(&self.entries);
+        let error = match answer {
+            Err(error) => error,
+            Ok(()) => match self.place.standing(&mut scopes, waker) {
+                Standing::Early if scopes.now() < until => return None,
+                Standing::Passing => {
+                    self.place.on_refused(request, &mut scopes);
+                    drop(scopes);
+                    self.asked.release(request);
+                    return Some(CHECK_AGAIN);
                 }
-                Progress::Ended(Err(error))
-            }
-            None if is_outdated => Progress::Wait(Some(Timestamp::UNIX_EPOCH)),
-            None => Progress::Wait(match error.wait() {
-                Wait::At(time) => Some(time),
-                Wait::Unknown | Wait::Never => None,
-            }),
+                Standing::Next | Standing::Early => {
+                    drop(scopes);
+                    return Some(self.grant_remote(request));
+                }
+            },
+        };
+        let error = self.asked.on_refused(error, &scopes);
+        if let Some(error) =
+            request.wait_error(&scopes, Blocker::at_backend(self.place.scope, error))
+        {
+            self.place.leave(request, &mut scopes);
+            drop(scopes);
+            // The request isn't repeated, so that other processes needn't wait behind it.
+            self.asked.release(request);
+            return Some(Progress::Ended(Err(error)));
         }
+        self.place.on_refused(request, &mut scopes);
+        drop(scopes);
+        Some(self.asked.refusal.map_or(CHECK_AGAIN, |refusal| Progress::Wait(refusal.time())))
     }
 
-    fn grant_remote(&mut self, request: &mut Request, asked: Arc<Reservation>) -> Progress {
+    fn grant_remote(&mut self, request: &mut Request) -> Progress {
         let mut scopes = Scopes::lock(&self.entries);
         let (reservations, now) = (scopes.remote_reservations(), scopes.now());
         self.place.leave_granted(request, &mut scopes);
         drop(scopes);
-        Progress::Ended(Ok(request.grant(reservations, Some(asked), self.arrived_at, now)))
+        Progress::Ended(Ok(request.grant(
+            reservations,
+            self.asked.reservation.take(),
+            self.arrived_at,
+            now,
+        )))
     }
 
     /// Returns whether one of its keys is retired.
@@ -200,3 +211,6 @@ impl QueuedRequest {
 
 /// The arrival number of a new request, which goes behind every request that waits.
 const NEW: u64 = u64::MAX;
+
+/// The progress of a request that has to check its keys again immediately.
+const CHECK_AGAIN: Progress = Progress::Wait(Some(Timestamp::UNIX_EPOCH));

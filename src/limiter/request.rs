@@ -48,6 +48,8 @@ pub(super) struct Request {
     /// The time until which the request waits behind others that ask a backend, even if its deadline is
     /// earlier.
     patience: Option<Timestamp>,
+    /// `true` if the request is decided now or not at all.
+    pub(super) is_immediate: bool,
 }
 
 /// The decision about a request under its keys at one point in time.
@@ -75,6 +77,7 @@ impl Request {
             own_standing: None,
             standing: Standing::default(),
             patience: None,
+            is_immediate: false,
         }
     }
 
@@ -206,9 +209,21 @@ impl Request {
         self.patience = backend.map(|backend| now + backend.patience());
     }
 
-    /// Returns the latest time at which a request with a deadline has to be checked again.
-    pub(super) fn latest(&self) -> Option<Timestamp> {
+    /// Returns the time until which a request with a deadline waits behind others that ask a backend.
+    fn latest(&self) -> Option<Timestamp> {
         self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(Timestamp::UNIX_EPOCH)))
+    }
+
+    /// Returns the time at which a request with a deadline has to be checked again.
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        let is_ahead =
+            |deadline: &Timestamp| self.patience.is_some() && *deadline > self.core().clock.now();
+        self.deadline.filter(is_ahead).or_else(|| self.latest())
+    }
+
+    /// Returns whether the request may wait for quota.
+    pub(super) fn can_wait(&self, now: Timestamp) -> bool {
+        !self.is_immediate && self.deadline.is_none_or(|deadline| deadline > now)
     }
 
     /// Determines its place in the order of the queues.
@@ -250,7 +265,8 @@ impl Request {
         if let Some(refused) = self.missing_limit_refusal(scopes) {
             return Verdict::Fail(AcquireError::Refused(self.with_levels_of(scopes, refused)));
         }
-        match scopes.blocker(&self.cost, turn, queue, core.is_local()) {
+        let passes_askers = !core.is_local() && !self.can_wait(scopes.now());
+        match scopes.blocker(&self.cost, turn, queue, core.is_local(), passes_askers) {
             None if core.is_local() => Verdict::Admit,
             None => Verdict::Ask,
             Some(blocker) => {
@@ -281,7 +297,7 @@ impl Request {
         };
         let is_missed = |&deadline: &Timestamp| deadline <= scopes.now() || deadline < earliest;
         let deadline = match blocker.denial {
-            Denial::OthersWaiting(_) => self.latest(),
+            Denial::OthersWaiting(_) if !scopes.get(blocker.scope).is_short() => self.latest(),
             _ => self.deadline,
         };
         let deadline = deadline.filter(is_missed)?;

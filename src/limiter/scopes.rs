@@ -133,17 +133,19 @@ impl<'a> Scopes<'a> {
 
     /// Returns the key that blocks a request with this turn: of the keys that are short the one that is
     /// short for longest, or else a key with an earlier request in its queue. `is_local` is `true` if the
-    /// buckets are in this process.
+    /// buckets are in this process. A request that `passes_askers` doesn't wait behind requests that only
+    /// wait for a backend's answers to others.
     pub(super) fn blocker(
         &self,
         cost: &Cost,
         turn: Turn,
         queue: Option<usize>,
         is_local: bool,
+        passes_askers: bool,
     ) -> Option<Blocker> {
         let Some(mut blocker) = self.short_key(cost, self.now(), is_local) else {
             let denied = |(at, scope): (usize, &Locked<'_>)| {
-                Some((at, scope.check_turn(turn, queue == Some(at), cost)?))
+                Some((at, scope.check_turn(turn, queue == Some(at), passes_askers, cost)?))
             };
             let (scope, denial) = self.iter().enumerate().find_map(denied)?;
             return Some(Blocker::at(scope, denial));

@@ -8,6 +8,7 @@ use super::builder::{Settings, SharedBuilder};
 use super::connection_monitor::ConnectionMonitor;
 use super::coordinator::Coordinator;
 use super::error::SharedError;
+use super::lease::Leases;
 use super::piece::Group;
 use super::redis_keys::RedisKeys;
 use super::reservations::ReservationState;
@@ -166,15 +167,14 @@ impl Shared {
             self.spawn_delivery(Operation::Charge, store.id(), groups);
         }
     }
-}
 
-impl Backend for Shared {
-    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+    /// Starts a call. Calls reach the store in the order in which they are started.
+    fn start_reserving(&self, reservation: &Arc<Reservation>, waits: bool) -> Reserving {
         let coordinator = Arc::clone(&self.coordinator);
         if coordinator.store.connection.is_unavailable() {
-            return Box::pin(std::future::ready(coordinator.decide_locally(reservation, true)));
+            return Box::pin(std::future::ready(coordinator.decide_locally(reservation, waits)));
         }
-        let request = coordinator.begin_request(reservation, true);
+        let request = coordinator.begin_request(reservation, waits);
         let (decision, decided) = oneshot::channel();
         self.worker.handle().spawn(async move {
             // The receiver is dropped if the caller has cancelled.
@@ -182,9 +182,25 @@ impl Backend for Shared {
         });
         let (coordinator, reservation) = (Arc::clone(&self.coordinator), Arc::clone(reservation));
         Box::pin(async move {
-            let decide_locally = |_| coordinator.decide_locally(&reservation, true);
+            let decide_locally = |_| coordinator.decide_locally(&reservation, waits);
             decided.await.unwrap_or_else(decide_locally)
         })
+    }
+}
+
+impl Backend for Shared {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        self.start_reserving(reservation, true)
+    }
+
+    fn reserve_once(&self, reservation: &Arc<Reservation>) -> Reserving {
+        self.start_reserving(reservation, false)
+    }
+
+    fn max_ahead(&self, reservation: &Reservation) -> usize {
+        // The first request of a queue leases for those that follow.
+        let leases = self.coordinator.store.settings.mode == SharingMode::Lease;
+        if leases && Leases::supports(reservation) { 0 } else { MAX_AHEAD }
     }
 
     fn reserve_here(&self, reservation: &Arc<Reservation>) -> Option<Result<(), ReserveError>> {
@@ -328,5 +344,8 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// The number of calls for requests that aren't the first of their queues. The store takes some 20 us for
+/// each, so that even all of them are far from the timeout.
+const MAX_AHEAD: usize = 128;
 /// The extra time beyond the timeout that a blocked caller allows the worker thread.
 const WORKER_GRACE: Duration = Duration::from_millis(5);

@@ -11,10 +11,12 @@
 //!
 //! Pure: `now` is an argument, and wakers are stored and returned, never called here.
 
+mod asking;
 mod band;
 mod claims;
 mod flow;
 mod flow_order;
+mod head;
 mod priority;
 mod turn;
 mod wakers;
@@ -24,8 +26,10 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+pub(crate) use self::asking::{Answered, Asking, Attempt, Standing};
 use self::band::Band;
 pub(crate) use self::claims::{Claimed, Claims};
+use self::head::Head;
 pub use self::priority::{Priority, PriorityError};
 use self::turn::Kind;
 pub(crate) use self::turn::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn};
@@ -40,19 +44,13 @@ pub(crate) struct WaitQueue {
     bands: SmallVec<[Box<Band>; 1]>,
     /// Set as long as there are waiters.
     head: Option<Head>,
+    /// The number of flows that were the head.
+    heads: u64,
+    /// Requests that have left the queue to ask a backend.
+    asking: Asking,
     max_starvation: Duration,
     /// Requests in the queue of another of their keys that ask a backend for this key too.
     listeners: Vec<(u64, Waker)>,
-}
-
-/// The flow whose turn it is.
-#[derive(Debug, Clone, Copy)]
-struct Head {
-    /// The first waiter of the flow.
-    turn: Turn,
-    since: Timestamp,
-    /// Its priority was starved: it has this turn, whatever arrives.
-    is_starved: bool,
 }
 
 /// A waiter that has left a queue.
@@ -65,12 +63,12 @@ pub(crate) struct Left {
 }
 
 impl WaitQueue {
-    /// Returns whether the queue holds no waiter and no listener.
+    /// Returns whether the queue holds no waiter and no listener, and no request asks.
     pub(crate) fn is_empty(&self) -> bool {
-        self.bands.is_empty() && self.listeners.is_empty()
+        self.bands.is_empty() && self.listeners.is_empty() && self.asking.is_empty()
     }
 
-    /// Returns the number of requests that wait.
+    /// Returns the number of requests that wait in the queue.
     pub(crate) fn requests(&self) -> usize {
         self.bands.iter().map(|band| band.requests()).sum()
     }
@@ -165,6 +163,66 @@ impl WaitQueue {
         !self.head.is_some_and(is_of_head)
     }
 
+    /// Moves a request from the queue to those that ask a backend. With `is_in_turn`, it is the head, and its
+    /// grant is used in the order of the queue. The next one may ask after [`on_asked`](Self::on_asked).
+    pub(crate) fn ask(
+        &mut self,
+        turn: Turn,
+        amounts: Amounts<u64>,
+        attempt: Attempt,
+        now: Timestamp,
+    ) {
+        let head = self.head.filter(|head| attempt.is_in_turn && head.turn == turn);
+        let Some(Left { waker, .. }) = self.remove(turn, amounts, now) else { return };
+        if attempt.is_first && self.is_empty() {
+            self.asking = Asking::default();
+        }
+        self.asking.begin(turn, head, attempt.is_first, waker);
+    }
+
+    /// Notes that the backend was called for a request.
+    pub(crate) fn on_asked(&mut self, turn: Turn) {
+        self.asking.mark_sent(turn);
+    }
+
+    /// Removes a request that asks: it is admitted or gives up.
+    #[must_use = "the wakers are to be called or dropped without a lock"]
+    pub(crate) fn end_asking(&mut self, turn: Turn, is_granted: bool) -> Option<Answered> {
+        if is_granted { self.asking.grant(turn) } else { self.asking.cancel(turn) }
+    }
+
+    /// Returns a request to the queue that was refused: to its turn, unless another waiter may take that.
+    #[must_use = "the wakers are to be called or dropped without a lock"]
+    pub(crate) fn on_refused(
+        &mut self,
+        turn: Turn,
+        service: Service,
+        now: Timestamp,
+    ) -> Option<Answered> {
+        let (head, answered) = self.asking.refuse(turn)?;
+        self.enter(turn, service, None, &answered.waker, now);
+        if let (Some(head), Some(next)) = (head, self.head)
+            && head.number <= next.number
+        {
+            // The buckets go on filling for the flow that was chosen before.
+            if next.turn.is_of_flow(head.turn) {
+                self.head = Some(Head { turn: next.turn, ..head });
+            } else if !self.is_displaced(head, next.turn.priority, now) {
+                self.head = Some(head);
+            }
+        }
+        Some(answered)
+    }
+
+    /// Returns the requests that ask.
+    pub(crate) fn asking(&self) -> &Asking {
+        &self.asking
+    }
+
+    pub(crate) fn asking_mut(&mut self) -> &mut Asking {
+        &mut self.asking
+    }
+
     /// Moves all times back, after the clock was set back by this much.
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
@@ -247,10 +305,11 @@ impl WaitQueue {
         requests.map(|(_, waker)| waker.clone())
     }
 
-    /// Returns the wakers of all waiters and listeners.
+    /// Returns the wakers of all waiters and listeners, and of the requests that ask.
     pub(crate) fn all_wakers(&self) -> impl Iterator<Item = Waker> {
         let listeners = self.listeners.iter().map(|(_, waker)| waker.clone());
-        self.in_order().map(|(_, waker)| waker.clone()).chain(listeners)
+        let waiters = self.in_order().map(|(_, waker)| waker.clone());
+        waiters.chain(self.asking.wakers()).chain(listeners)
     }
 
     /// Returns the wakers of all listeners.
@@ -286,8 +345,10 @@ impl WaitQueue {
         let highest = bands.next();
         let starved = bands.filter(is_starved).min_by_key(|band| band.served_at);
         let chosen = starved.or(highest);
+        self.heads += 1;
+        let number = self.heads;
         self.head = chosen.and_then(|band| {
-            Some(Head { turn: band.first()?, since: now, is_starved: starved.is_some() })
+            Some(Head { turn: band.first()?, since: now, is_starved: starved.is_some(), number })
         });
     }
 

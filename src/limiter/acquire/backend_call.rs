@@ -2,16 +2,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::{Acquire, HAS_BACKEND, Stage};
-use crate::backend::{Ending, Reservation, Reserving};
+use crate::backend::{Ending, Reservation, ReserveError, Reserving};
+use crate::limiter::ask_slot::AskSlot;
+use crate::limiter::asked::Question;
 use crate::limiter::queued_request::{Progress, QueuedRequest};
 use crate::limiter::request::Request;
 use crate::timestamp::Timestamp;
 
-/// A queued request whose reservation a backend decides about.
+/// A request that has left its queue, whose reservation a backend decides about.
 pub(super) struct BackendCall {
     queued: Box<QueuedRequest>,
     reservation: Arc<Reservation>,
     reserving: Reserving,
+    answer: Option<Result<(), ReserveError>>,
+    /// Held until there is an answer.
+    slot: Option<AskSlot>,
     /// The time at which the answer is due.
     until: Timestamp,
 }
@@ -29,26 +34,24 @@ impl BackendCall {
 }
 
 impl Acquire {
-    /// Asks the backend. Returns the progress if the answer is known without a wait.
-    pub(super) fn ask(&mut self, reservation: Arc<Reservation>) -> Option<Progress> {
+    /// Asks the backend.
+    pub(super) fn ask(&mut self, question: Question) {
         let core = self.request.core();
-        let Some(answer) = core.reserve_here(&reservation) else {
-            let backend = core.backend.as_ref().expect(HAS_BACKEND);
-            let reserving = backend.reserve(&reservation);
-            let until = core.clock.now() + backend.patience();
-            // The stage changes last: if the backend panics, dropping the future still gives up the place
-            // in the queue.
-            if let Stage::Queued(queued) = std::mem::replace(&mut self.stage, Stage::Done) {
-                let call = BackendCall { queued, reservation, reserving, until };
-                self.stage = Stage::Asking(Box::new(call));
-            }
-            return None;
+        let backend = core.backend.as_ref().expect(HAS_BACKEND);
+        let Question { reservation, keeps_place, slot } = question;
+        let reserving = match core.reserve_here(&reservation) {
+            Some(answer) => Box::pin(std::future::ready(answer)),
+            None if keeps_place => backend.reserve(&reservation),
+            None => backend.reserve_once(&reservation),
         };
-        match &mut self.stage {
-            Stage::Queued(queued) => {
-                Some(queued.handle_answer(&mut self.request, reservation, answer))
-            }
-            _ => None,
+        let until = core.clock.now() + backend.patience();
+        // The stage changes last: if the backend panics, dropping the future still gives up the place
+        // in the queue.
+        if let Stage::Queued(queued) = std::mem::replace(&mut self.stage, Stage::Done) {
+            queued.on_asked();
+            let answer = None;
+            let call = BackendCall { queued, reservation, reserving, answer, slot, until };
+            self.stage = Stage::Asking(Box::new(call));
         }
     }
 
@@ -57,9 +60,17 @@ impl Acquire {
         let Stage::Asking(call) = &mut self.stage else {
             unreachable!("polled only in the stage `Asking`");
         };
-        let BackendCall { queued, reservation, reserving, until } = &mut **call;
-        if let Poll::Ready(answer) = reserving.as_mut().poll(cx) {
-            let progress = queued.handle_answer(&mut self.request, Arc::clone(reservation), answer);
+        let BackendCall { queued, reserving, answer, slot, until, .. } = &mut **call;
+        let until = *until;
+        if answer.is_none()
+            && let Poll::Ready(given) = reserving.as_mut().poll(cx)
+        {
+            (*answer, *slot) = (Some(given), None);
+        }
+        if let Some(given) = *answer
+            && let Some(progress) =
+                queued.handle_answer(&mut self.request, given, until, cx.waker())
+        {
             self.finish_call();
             return Poll::Ready(progress);
         }
@@ -69,10 +80,11 @@ impl Acquire {
             self.give_up();
             return Poll::Ready(Progress::Retired);
         }
-        let until = *until;
+        let is_granted = answer.is_some();
         let Some(error) = queued.overdue(&self.request, until) else {
             let deadline = self.request.deadline.map(|deadline| deadline.max(until));
-            std::task::ready!(self.poll_timer(deadline, cx));
+            let due = if is_granted { Some(until) } else { deadline };
+            std::task::ready!(self.poll_timer(due, cx));
             return self.poll_asking(cx);
         };
         self.give_up();

@@ -53,7 +53,7 @@ enum Stage {
     New,
     /// The request waits in the queue of one of its keys.
     Queued(Box<QueuedRequest>),
-    /// The request is the first of its queue and waits for the backend's answer.
+    /// The request has left its queue and waits for the backend's answer.
     Asking(Box<BackendCall>),
     /// The request was granted or has failed.
     Done,
@@ -269,6 +269,7 @@ impl Acquire {
             return Ok(permit);
         }
         self.request.resolve_standing();
+        self.request.is_immediate = true;
         loop {
             let request = &mut self.request;
             let entries = request.entries()?;
@@ -347,13 +348,6 @@ impl Future for Acquire {
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
                 Stage::Done => panic!("`Acquire` polled after completion"),
             };
-            let progress = match progress {
-                Progress::Ask(reservation) => match this.ask(reservation) {
-                    Some(progress) => progress,
-                    None => continue,
-                },
-                progress => progress,
-            };
             match progress {
                 Progress::Ended(result) => {
                     this.stage = Stage::Done;
@@ -361,10 +355,10 @@ impl Future for Acquire {
                     budget.made_progress();
                     return Poll::Ready(result);
                 }
-                Progress::Ask(_) => unreachable!("the backend was called above"),
+                Progress::Ask(question) => this.ask(question),
                 Progress::Retired => this.stage = Stage::New,
                 Progress::Wait(until) => {
-                    let until = until.into_iter().chain(this.request.latest()).min();
+                    let until = until.into_iter().chain(this.request.next_deadline()).min();
                     std::task::ready!(this.poll_timer(until, cx));
                 }
             }

@@ -4,11 +4,13 @@
 //!
 //! - [`reservations`]: admission, reservation and settlement.
 //! - [`queueing`]: waiting requests and gates.
+//! - [`asking`]: requests that ask a backend.
 //! - [`plan_changes`]: another plan, a reset, retirement.
 //! - [`evidence`]: cool-downs, reductions and response headers.
 //! - [`exchange`]: stores and other processes.
 //! - [`levels`]: the levels of the limits, and statistics.
 
+mod asking;
 mod evidence;
 mod exchange;
 mod levels;

@@ -10,9 +10,10 @@ use crate::timestamp::Timestamp;
 
 /// Waiting requests and gates.
 impl KeyState {
-    /// Returns the number of requests that wait.
+    /// Returns the number of requests that wait, in the queue or for the answer of a backend.
     pub(in crate::limiter) fn waiting(&self) -> usize {
-        self.extra.as_ref().map_or(0, |extra| extra.queue.requests())
+        let waiting = |queue: &WaitQueue| queue.requests() + queue.asking().len();
+        self.extra.as_ref().map_or(0, |extra| waiting(&extra.queue))
     }
 
     /// Returns the queue, if there is one.
@@ -20,17 +21,22 @@ impl KeyState {
         self.extra.as_ref().map(|extra| &extra.queue)
     }
 
-    /// Removes a waiter, and a listener with its arrival number. Wakes the next waiters if the removed one
-    /// came before them.
+    /// Removes a waiter or a request that asks, and a listener with its arrival number. Wakes the next
+    /// waiters if the removed one came before them.
     pub(in crate::limiter) fn leave(&mut self, turn: Turn, amounts: Amounts<u64>) {
         let now = self.now();
+        self.end_asking(turn, false);
         self.finish(turn, |queue| queue.remove(turn, amounts, now));
     }
 
-    /// Removes a waiter that is admitted, and charges its flow. Wakes the next waiters if the removed one
-    /// came before them, or if it is another flow's turn now.
+    /// Removes a waiter or a request that asks and is admitted, and charges its flow. Wakes the next waiters
+    /// if the removed one came before them, or if it is another flow's turn now.
     pub(in crate::limiter) fn leave_granted(&mut self, turn: Turn, service: Service) {
         let now = self.now();
+        if self.asking().is_some_and(|asking| asking.contains(turn)) {
+            self.charge_turn(turn, service);
+            self.end_asking(turn, true);
+        }
         self.finish(turn, |queue| queue.grant(turn, service, now));
     }
 
@@ -188,16 +194,19 @@ impl KeyState {
     }
 
     /// Returns why a request whose cost fits has to wait for others: for those whose turn comes before, or
-    /// for a claim.
+    /// for a claim. A request that asks a backend and doesn't wait passes those that only wait for the
+    /// answers to others.
     pub(in crate::limiter) fn check_turn(
         &self,
         turn: Turn,
         is_queued_here: bool,
+        passes_askers: bool,
         cost: &Cost,
     ) -> Option<Denial> {
         let extra = self.extra.as_ref()?;
         // The turn of a request with a claim has come at its gate.
         let is_behind = match is_queued_here {
+            _ if passes_askers && !self.is_short() => false,
             true => !extra.queue.is_head(turn),
             false => extra.queue.is_behind(turn, self.now()),
         };

@@ -35,19 +35,20 @@ impl KeyState {
 
     /// Reserves for a new request if the cost fits and no request waits.
     pub(in crate::limiter) fn reserve(&mut self, cost: &Cost) -> Result<(), Denial> {
-        self.check(cost)?;
+        self.check(cost, true)?;
         self.commit(cost);
         Ok(())
     }
 
-    /// Checks whether a new request is admitted, behind all requests that wait.
-    pub(in crate::limiter) fn check(&self, cost: &Cost) -> Result<(), Denial> {
+    /// Checks whether a new request is admitted, behind all requests that wait. `is_local` is `true` if the
+    /// buckets are in this process.
+    pub(in crate::limiter) fn check(&self, cost: &Cost, is_local: bool) -> Result<(), Denial> {
         if self.limits.plan.refused_dimension(cost, |_| false).is_some() {
             return Err(Denial::Uncounted);
         }
         match self.check_limits(cost, self.now()) {
             Err(denial) if denial.wait() == Wait::Never => Err(denial),
-            result => self.check_turn(Turn::LAST, false, cost).map_or(result, Err),
+            result => self.check_turn(Turn::LAST, false, !is_local, cost).map_or(result, Err),
         }
     }
 

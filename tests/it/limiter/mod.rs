@@ -1,5 +1,6 @@
 //! The limiter through its public API.
 
+mod asking;
 mod attached;
 mod backend;
 mod busiest;

@@ -4,8 +4,10 @@
 mod bus_local;
 mod bus_servers;
 mod config;
+mod distance;
 mod failure;
 mod fleet;
+mod held_proxy;
 mod lease;
 mod lease_processes;
 mod network_namespaces;

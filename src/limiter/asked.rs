@@ -1,0 +1,96 @@
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::ask_slot::AskSlot;
+use super::queue_place::QueuePlace;
+use super::request::Request;
+use super::scopes::{Blocker, Scopes};
+use crate::answer::error::AcquireError;
+use crate::backend::{Ending, Reservation, ReserveError};
+use crate::engine::Wait;
+use crate::key::denial::Denial;
+use crate::timestamp::Timestamp;
+
+/// What a waiting request has asked a backend.
+pub(super) struct Asked {
+    /// The reservation, which stays the same for all attempts.
+    pub(super) reservation: Option<Arc<Reservation>>,
+    /// The number of changes of its keys when it last asked.
+    changes: u64,
+    /// The last attempt kept a place in the backend.
+    keeps_place: bool,
+    /// The last refusal, until which the request doesn't ask again unless its keys change.
+    pub(super) refusal: Option<ReserveError>,
+    was_refused: bool,
+}
+
+/// A question to the backend.
+pub(super) struct Question {
+    pub(super) reservation: Arc<Reservation>,
+    /// The backend keeps a place for the request if it refuses.
+    pub(super) keeps_place: bool,
+    pub(super) slot: Option<AskSlot>,
+}
+
+/// The result of an attempt to ask.
+pub(super) enum Attempted {
+    Asks(Question),
+    /// The request has to wait, until this time at the latest.
+    Waits(Option<Timestamp>),
+    Failed(AcquireError),
+}
+
+impl Asked {
+    pub(super) fn new(reservation: Option<Arc<Reservation>>) -> Self {
+        Self { reservation, changes: 0, keeps_place: false, refusal: None, was_refused: false }
+    }
+
+    /// Lets the request ask, if it may now.
+    pub(super) fn ask(
+        &mut self,
+        place: &QueuePlace,
+        request: &Request,
+        scopes: &mut Scopes<'_>,
+        waker: &Waker,
+    ) -> Attempted {
+        let changes = scopes.changes();
+        if let Some(refusal) = self.refusal
+            && self.changes == changes
+            && request.can_wait(scopes.now())
+            && refusal.wait() > Wait::At(scopes.now())
+        {
+            return Attempted::Waits(refusal.time());
+        }
+        let reservation = request.reservation(scopes, self.reservation.take());
+        self.reservation = Some(Arc::clone(&reservation));
+        let Some((slot, keeps_place)) =
+            place.ask(request, scopes, &reservation, !self.was_refused, waker)
+        else {
+            let blocker = Blocker::at(place.scope, Denial::OthersWaiting(Wait::Unknown));
+            let error = request.wait_error(scopes, blocker);
+            return error
+                .map_or_else(|| Attempted::Waits(place.due(request, scopes)), Attempted::Failed);
+        };
+        place.listen(scopes, waker);
+        (self.changes, self.keeps_place, self.refusal) = (changes, keeps_place, None);
+        Attempted::Asks(Question { reservation, keeps_place, slot })
+    }
+
+    /// Notes a refusal. Returns the error, without a wait if the answer is out of date.
+    pub(super) fn on_refused(&mut self, error: ReserveError, scopes: &Scopes<'_>) -> ReserveError {
+        self.was_refused = true;
+        if self.changes != scopes.changes() {
+            return ReserveError::Full(Wait::Unknown);
+        }
+        // Without a place in the backend, the request asks again as soon as its turn has come.
+        self.refusal = self.keeps_place.then_some(error);
+        error
+    }
+
+    /// Releases the reservation in the backend.
+    pub(super) fn release(&self, request: &Request) {
+        if let (Some(backend), Some(reservation)) = (&request.core().backend, &self.reservation) {
+            backend.end(reservation, Ending::Released);
+        }
+    }
+}
