@@ -98,6 +98,8 @@ pub struct BackendStatus {
     pub members: u64,
     /// The number of decisions made without the backend while it was unreachable.
     pub degraded: u64,
+    /// `true` if requests can be admitted while the backend is unreachable.
+    pub admits_alone: bool,
 }
 
 /// A reservation that a [`Backend`] decides about. All calls for one request get the same value, unless

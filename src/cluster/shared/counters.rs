@@ -8,6 +8,8 @@ pub(super) struct Counters {
     pub(super) closed: Count,
     pub(super) open: Count,
     pub(super) local: Count,
+    pub(super) uncharged_requests: Count,
+    pub(super) uncharged_tokens: Count,
     pub(super) retries: Count,
     pub(super) timeouts: Count,
     /// The current number, not a total.

@@ -9,11 +9,22 @@ use super::coordinator::Coordinator;
 use super::failure::Failure;
 use super::piece::{Group, Piece};
 use super::script::{Id, Operation, Response};
+use crate::cluster::OnFailure;
 use crate::limiter::Clock;
+use crate::quota::Dimension;
 
 /// Amounts admitted without the store, to be charged before the store decides again.
 #[derive(Debug, Default)]
-pub(super) struct Outbox(Vec<(Id, Piece)>);
+pub(super) struct Outbox(Vec<Debt>);
+
+/// The amounts of one key.
+#[derive(Debug, Clone)]
+struct Debt {
+    id: Id,
+    piece: Piece,
+    /// The amounts may exceed what the limits have left.
+    is_final: bool,
+}
 
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
@@ -38,13 +49,9 @@ impl Coordinator {
             if batch.is_empty() {
                 return Ok(());
             }
-            let calls = batch.iter().map(|(id, piece)| {
-                let pieces = std::slice::from_ref(piece);
-                self.store.call_while_unavailable(Operation::Charge, *id, pieces)
-            });
-            let responses = join_all(calls).await;
+            let responses = join_all(batch.iter().map(|debt| self.charge_debt(debt))).await;
             let mut first_failure = None;
-            for ((id, piece), response) in batch.into_iter().zip(responses) {
+            for (Debt { id, piece, .. }, response) in batch.into_iter().zip(responses) {
                 match response {
                     Ok(_) => {}
                     Err(failure) if failure.is_call_specific() || is_spread => {
@@ -59,7 +66,7 @@ impl Coordinator {
                         continue;
                     }
                 }
-                self.outbox.lock().0.retain(|(other, _)| *other != id);
+                self.outbox.lock().0.retain(|debt| debt.id != id);
             }
             if let Some(failure) = first_failure {
                 return Err(failure);
@@ -70,7 +77,53 @@ impl Coordinator {
     fn collect_debts(&self) {
         let mut outbox = self.outbox.lock();
         let debts = self.fallback.lock().take_debts();
-        outbox.0.extend(debts.into_iter().map(|piece| (self.store.id(), piece)));
+        let is_final = self.store.settings.on_failure != OnFailure::Open;
+        let debt = |piece| Debt { id: self.store.id(), piece, is_final };
+        outbox.0.extend(debts.into_iter().map(debt));
+    }
+
+    async fn charge_debt(&self, debt: &Debt) -> Result<(), Failure> {
+        let Debt { id, piece, is_final } = debt;
+        let mut piece = piece.clone();
+        if !is_final {
+            self.cap_debt(&mut piece).await?;
+            // A repeated call charges the same amounts.
+            let mut outbox = self.outbox.lock();
+            if let Some(debt) = outbox.0.iter_mut().find(|debt| debt.id == *id) {
+                (debt.piece, debt.is_final) = (piece.clone(), true);
+            }
+        }
+        let pieces = std::slice::from_ref(&piece);
+        self.store.call_while_unavailable(Operation::Charge, *id, pieces).await.map(drop)
+    }
+
+    /// Caps amounts that were admitted without a limit at what the store has left, so that requests don't
+    /// wait for the others. Counts the rest.
+    async fn cap_debt(&self, piece: &mut Piece) -> Result<(), Failure> {
+        let (store, unknown) = (&self.store, Operation::Release { unsure: false });
+        // The end of an unknown reservation changes nothing, and answers with the state.
+        store.call_while_unavailable(unknown, store.id(), std::slice::from_ref(piece)).await?;
+        let (now, ticks) = (store.clock.now(), store.ticks.now());
+        let slot = store.slot(&piece.key);
+        let buckets = store.views.lock().buckets(&piece.key, slot, &piece.rules, ticks, now);
+        let Some(buckets) = buckets else { return Ok(()) };
+        let (mut requests, mut tokens) = (0, 0);
+        for ((rule, bucket), amount) in piece.rules.iter().zip(&buckets).zip(&mut piece.amounts) {
+            let left = bucket.level(rule, now).available;
+            let rest = amount.saturating_sub(left);
+            match rule.dimension() {
+                Dimension::Concurrency => continue,
+                Dimension::Requests => requests = rest.max(requests),
+                Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens => {
+                    tokens = rest.max(tokens);
+                }
+                _ => {}
+            }
+            *amount -= rest;
+        }
+        store.counters.uncharged_requests.add(requests);
+        store.counters.uncharged_tokens.add(tokens);
+        Ok(())
     }
 
     /// Returns a future that delivers the end of a request, or a charge, with retries until the

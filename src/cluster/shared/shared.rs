@@ -16,8 +16,8 @@ use super::script::{Id, Operation};
 use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
-use crate::cluster::SharingMode;
 use crate::cluster::worker::Worker;
+use crate::cluster::{OnFailure, SharingMode};
 use crate::engine::{Level, Rule};
 use crate::limiter::{
     Backend, BackendStatus, Clock, Closing, Ending, Reservation, ReserveError, Reserving,
@@ -102,6 +102,8 @@ impl Shared {
             degraded_closed: counters.closed.get(),
             degraded_open: counters.open.get(),
             degraded_local: counters.local.get(),
+            uncharged_requests: counters.uncharged_requests.get(),
+            uncharged_tokens: counters.uncharged_tokens.get(),
             retries: counters.retries.get(),
             timeouts: counters.timeouts.get(),
             unacknowledged: counters.unacknowledged.get(),
@@ -317,7 +319,8 @@ impl Backend for Shared {
         let counters = &self.coordinator.store.counters;
         let degraded = [&counters.closed, &counters.open, &counters.local];
         let degraded = degraded.into_iter().map(|counter| counter.get()).sum();
-        Some(BackendStatus { connected, members, degraded })
+        let admits_alone = self.coordinator.store.settings.on_failure != OnFailure::Closed;
+        Some(BackendStatus { connected, members, degraded, admits_alone })
     }
 
     fn close(&self) -> Closing {

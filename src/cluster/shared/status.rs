@@ -16,6 +16,12 @@ pub struct SharedStatus {
     pub degraded_closed: u64,
     /// Requests admitted because the store was unavailable.
     pub degraded_open: u64,
+    /// Requests admitted by `open` beyond what the limits had left when the store returned: they were not
+    /// charged, so that later requests don't wait for them. For each key, those of the limit that they
+    /// exceed most.
+    pub uncharged_requests: u64,
+    /// The same for tokens.
+    pub uncharged_tokens: u64,
     /// Requests decided by the local share because the store was unavailable.
     pub degraded_local: u64,
     /// Calls that were repeated.

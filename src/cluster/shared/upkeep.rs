@@ -129,7 +129,14 @@ impl Coordinator {
             let millis = (self.store.clock.now() - outage.since).as_millis();
             let degraded = self.store.counters.degraded();
             let reason = &*outage.reason;
-            tracing::info!(millis, reason, degraded, "the shared store is available again");
+            let uncharged = self.store.counters.uncharged_requests.get();
+            tracing::info!(
+                millis,
+                reason,
+                degraded,
+                uncharged,
+                "the shared store is available again"
+            );
         }
         Ok(())
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tollgate::cluster::OnFailure;
+use tollgate::engine::Wait;
 use tollgate::limiter::Backend;
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::failure::{connect_with_default_timeout, wait_until_connected};
 use super::proxy::Proxy;
@@ -32,6 +33,36 @@ fn requests_admitted_in_outage_are_charged_afterwards() {
     assert!(limiter.try_acquire("k", &tokens(5_501)).is_err());
     assert!(limiter.try_acquire("k", &tokens(5_500)).is_ok());
     assert_eq!(admitted(&limiter, 20).len(), 16, "one before, two during, one after the outage");
+}
+
+#[test]
+fn open_charges_what_limits_have_left_and_counts_the_rest() {
+    let mut redis = Redis::start();
+    let connect = || connect_with_default_timeout(&redis.url(), OnFailure::Open);
+    let two = [connect(), connect()];
+    let quota = || Quota::new().rpm(600).rpd(10_000).with_algorithm(Algorithm::TokenBucket);
+    let limiters = two.each_ref().map(|shared| limiter(shared, quota()));
+    two.iter().for_each(|shared| wait_until_connected(shared));
+    redis.server().kill();
+    for limiter in &limiters {
+        assert_eq!(admitted(limiter, 2_000).len(), 2_000);
+    }
+    redis.restart();
+    two.iter().for_each(|shared| wait_until_connected(shared));
+    let uncharged: u64 = two.iter().map(|shared| shared.status().uncharged_requests).sum();
+    // A minute's burst is charged, and what refilled between the two charges.
+    assert!((3_000..=3_400).contains(&uncharged), "{uncharged}");
+    for (limiter, shared) in limiters.iter().zip(&two) {
+        let decided = shared.status().decided;
+        if let Err(refused) = limiter.try_acquire("k", &Cost::new()) {
+            let Wait::At(time) = refused.wait else { panic!("{refused}") };
+            assert!(time - refused.asked_at <= Duration::from_millis(200), "{refused}");
+        }
+        assert!(shared.status().decided > decided, "the store decides");
+    }
+    // The day's limit had enough left: it is charged in full.
+    let limits = limiters[0].stats("k").limits;
+    assert!(limits[1].used >= 4_000, "{limits:?}");
 }
 
 #[test]
