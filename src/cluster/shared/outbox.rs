@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::coordinator::Coordinator;
+use super::coordinator::{Coordinator, micros};
 use super::failure::Failure;
 use super::piece::{Group, Piece};
-use super::script::{Id, Operation, Response};
+use super::script::{Id, Operation, Outcome, Response};
 use crate::cluster::OnFailure;
 use crate::limiter::Clock;
 use crate::quota::Dimension;
@@ -22,13 +22,24 @@ pub(super) struct Outbox(Vec<Debt>);
 struct Debt {
     id: Id,
     piece: Piece,
-    /// The amounts may exceed what the limits have left.
+    /// The amounts are charged even if the limits have less left.
     is_final: bool,
 }
 
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    fn piece(&self, id: Id) -> Option<Piece> {
+        self.0.iter().find(|debt| debt.id == id).map(|debt| debt.piece.clone())
+    }
+
+    /// Sets the amounts to charge.
+    fn set_final(&mut self, id: Id, piece: &Piece) {
+        if let Some(debt) = self.0.iter_mut().find(|debt| debt.id == id) {
+            (debt.piece, debt.is_final) = (piece.clone(), true);
+        }
     }
 }
 
@@ -84,46 +95,67 @@ impl Coordinator {
 
     async fn charge_debt(&self, debt: &Debt) -> Result<(), Failure> {
         let Debt { id, piece, is_final } = debt;
-        let mut piece = piece.clone();
-        if !is_final {
-            self.cap_debt(&mut piece).await?;
-            // A repeated call charges the same amounts.
-            let mut outbox = self.outbox.lock();
-            if let Some(debt) = outbox.0.iter_mut().find(|debt| debt.id == *id) {
-                (debt.piece, debt.is_final) = (piece.clone(), true);
-            }
+        if !is_final && self.charge_what_fits(*id, piece).await? {
+            return Ok(());
         }
-        let pieces = std::slice::from_ref(&piece);
+        let final_piece = self.outbox.lock().piece(*id).unwrap_or_else(|| piece.clone());
+        let pieces = std::slice::from_ref(&final_piece);
         self.store.call_while_unavailable(Operation::Charge, *id, pieces).await.map(drop)
     }
 
-    /// Caps amounts that were admitted without a limit at what the store has left, so that requests don't
-    /// wait for the others. Counts the rest.
-    async fn cap_debt(&self, piece: &mut Piece) -> Result<(), Failure> {
-        let (store, unknown) = (&self.store, Operation::Release { unsure: false });
-        // The end of an unknown reservation changes nothing, and answers with the state.
-        store.call_while_unavailable(unknown, store.id(), std::slice::from_ref(piece)).await?;
-        let (now, ticks) = (store.clock.now(), store.ticks.now());
-        let slot = store.slot(&piece.key);
-        let buckets = store.views.lock().buckets(&piece.key, slot, &piece.rules, ticks, now);
-        let Some(buckets) = buckets else { return Ok(()) };
-        let (mut requests, mut tokens) = (0, 0);
-        for ((rule, bucket), amount) in piece.rules.iter().zip(&buckets).zip(&mut piece.amounts) {
-            let left = bucket.level(rule, now).available;
-            let rest = amount.saturating_sub(left);
-            match rule.dimension() {
-                Dimension::Concurrency => continue,
-                Dimension::Requests => requests = rest.max(requests),
-                Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens => {
-                    tokens = rest.max(tokens);
-                }
-                _ => {}
+    /// Charges amounts that were admitted without a limit as far as the limits have them left, so that
+    /// requests don't wait for the rest, which is counted. Returns whether that is done: other processes may
+    /// charge theirs at the same time, so the amounts are reserved first.
+    async fn charge_what_fits(&self, id: Id, owed: &Piece) -> Result<bool, Failure> {
+        let reserve = Operation::Reserve { ttl: micros(self.store.settings.ttl), waits: false };
+        let mut piece = owed.clone();
+        for amount in piece.rules.iter().zip(&mut piece.amounts) {
+            if *amount.0.dimension() == Dimension::Concurrency {
+                *amount.1 = 0;
             }
-            *amount -= rest;
         }
-        store.counters.uncharged_requests.add(requests);
-        store.counters.uncharged_tokens.add(tokens);
-        Ok(())
+        for _ in 0..MAX_REFUSALS {
+            // If there is no answer, the next attempt charges these amounts, unless this one has.
+            self.outbox.lock().set_final(id, &piece);
+            let pieces = std::slice::from_ref(&piece);
+            let response = self.store.call_while_unavailable(reserve, id, pieces).await?;
+            if response.outcome == Outcome::Done {
+                self.count_uncharged(owed, &piece);
+                let settle = Operation::Settle { unsure: false };
+                return self.store.call_while_unavailable(settle, id, pieces).await.map(|_| true);
+            }
+            self.store.call_while_unavailable(READ, self.store.id(), pieces).await?;
+            self.cap(&mut piece);
+        }
+        self.count_uncharged(owed, &piece);
+        self.outbox.lock().set_final(id, &piece);
+        Ok(false)
+    }
+
+    /// Caps amounts at what the limits have left, as far as is known.
+    fn cap(&self, piece: &mut Piece) {
+        let (store, now) = (&self.store, self.store.clock.now());
+        let (slot, ticks) = (store.slot(&piece.key), store.ticks.now());
+        let buckets = store.views.lock().buckets(&piece.key, slot, &piece.rules, ticks, now);
+        let levels = piece.rules.iter().zip(buckets.into_iter().flatten());
+        for ((rule, bucket), amount) in levels.zip(&mut piece.amounts) {
+            *amount = (*amount).min(bucket.level(rule, now).available);
+        }
+    }
+
+    fn count_uncharged(&self, owed: &Piece, charged: &Piece) {
+        let (mut requests, mut tokens) = (0, 0);
+        let amounts = owed.amounts.iter().zip(&charged.amounts);
+        for (rule, (owed, charged)) in owed.rules.iter().zip(amounts) {
+            let most = match rule.dimension() {
+                Dimension::Requests => &mut requests,
+                Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens => &mut tokens,
+                _ => continue,
+            };
+            *most = owed.saturating_sub(*charged).max(*most);
+        }
+        self.store.counters.uncharged_requests.add(requests);
+        self.store.counters.uncharged_tokens.add(tokens);
     }
 
     /// Returns a future that delivers the end of a request, or a charge, with retries until the
@@ -157,6 +189,12 @@ impl Coordinator {
         self.store.call(operation, id, pieces, self.store.ticks.now()).await
     }
 
+    /// Reads the state of keys of one slot, which is remembered.
+    pub(super) async fn read(&self, pieces: &[Piece]) -> Result<(), Failure> {
+        let started_at = self.store.ticks.now();
+        self.store.call(READ, self.store.id(), pieces, started_at).await.map(drop)
+    }
+
     async fn deliver_group(&self, operation: Operation, id: Id, group: &Group) {
         for attempt in 0..MAX_REJECTIONS {
             loop {
@@ -176,6 +214,10 @@ impl Coordinator {
     }
 }
 
+/// The number of attempts to charge what fits, while other processes do the same.
+const MAX_REFUSALS: usize = 8;
+/// The end of an unknown reservation: changes nothing, and answers with the state.
+const READ: Operation = Operation::Release { unsure: false };
 /// The maximum number of concurrent background calls.
 pub(super) const MAX_BACKGROUND_CALLS: usize = 64;
 /// The number of attempts with a store that rejects the call: about a minute and a half.
