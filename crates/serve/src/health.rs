@@ -24,10 +24,17 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
         problem.retry_after(1).into_response()
     };
     if app.stopping.is_cancelled() {
-        unready("stopping", "the server is stopping")
-    } else if app.limiter.state().backend_status().is_some_and(|status| !status.connected) {
-        unready("away", "the store of the shared limits is unreachable")
-    } else {
-        "OK".into_response()
+        return unready("stopping", "the server is stopping");
+    }
+    match app.limiter.state().backend_status() {
+        Some(status) if !status.connected && !status.admits_alone => {
+            unready("away", "the store of the shared limits is unreachable")
+        }
+        Some(status) if !status.connected => WITHOUT_STORE.into_response(),
+        _ => "OK".into_response(),
     }
 }
+
+/// The body while the store is unreachable in a mode that admits requests without it.
+const WITHOUT_STORE: &str = "OK, without the store of the shared limits, which is unreachable: requests \
+                             are decided by on_failure";

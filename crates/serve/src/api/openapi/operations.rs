@@ -10,8 +10,18 @@ pub(super) fn health() -> Value {
 
 pub(super) fn ready() -> Value {
     Operation::new("operations", "readyz", "Check whether the server accepts requests")
-        .response(200, "Ready.", &text(), &[])
-        .problem(503, "The server is stopping, or the store of its shared limits is unreachable.")
+        .response(
+            200,
+            "Ready. The text says whether the store of the shared limits is unreachable, and requests are \
+             decided without it.",
+            &text(),
+            &[],
+        )
+        .problem(
+            503,
+            "The server is stopping, or the store of its shared limits is unreachable and `on_failure` is \
+             `closed`.",
+        )
         .into()
 }
 

@@ -11,17 +11,24 @@ async fn c06_server_is_healthy_and_ready() {
 }
 
 #[tokio::test]
-async fn c06_server_without_store_is_not_ready() {
-    let text = "cluster: {redis: 'redis://127.0.0.1:1', account: a, timeout: 20ms}\n\
-        serve: {listen: '127.0.0.1:0'}";
-    let config = tollgate_serve::parse(text).unwrap();
-    let limiter = tollgate_serve::limiter(&config).unwrap();
-    let server = tollgate_serve::Server::bind(config, limiter, Default::default()).await.unwrap();
-    for (path, status) in [("healthz", 200), ("readyz", 503)] {
-        let url = format!("http://{}/{path}", server.addr());
-        assert_eq!(
-            tollgate_testing::http::client().get(url).send().await.unwrap().status(),
-            status
+async fn c06_server_without_store_is_ready_if_it_serves() {
+    for (mode, ready) in [("closed", false), ("open", true), ("local_share", true)] {
+        let text = format!(
+            "cluster: {{redis: 'redis://127.0.0.1:1', account: a, timeout: 20ms, on_failure: {mode}}}\n\
+             serve: {{listen: '127.0.0.1:0'}}"
         );
+        let config = tollgate_serve::parse(&text).unwrap();
+        let limiter = tollgate_serve::limiter(&config).unwrap();
+        let server = tollgate_serve::Server::bind(config, limiter, Default::default());
+        let address = server.await.unwrap().addr();
+        let get = async |path: &str| {
+            let url = format!("http://{address}/{path}");
+            let reply = tollgate_testing::http::client().get(url).send().await.unwrap();
+            (reply.status().as_u16(), reply.text().await.unwrap())
+        };
+        assert_eq!(get("healthz").await.0, 200, "{mode}");
+        let (status, text) = get("readyz").await;
+        assert_eq!(status, if ready { 200 } else { 503 }, "{mode}");
+        assert!(text.contains("unreachable"), "{mode}: {text}");
     }
 }
