@@ -11,6 +11,12 @@ use crate::timestamp::Timestamp;
 /// The future of [`Backend::reserve`].
 pub type Reserving = Pin<Box<dyn Future<Output = Result<(), ReserveError>> + Send>>;
 
+/// The future of [`Backend::refresh`].
+pub type Refreshing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The future of [`Backend::reset`]: `true` if the backend has confirmed it.
+pub type Resetting = Pin<Box<dyn Future<Output = bool> + Send>>;
+
 /// The future of [`Backend::close`].
 pub type Closing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -70,6 +76,25 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Resets the usage of a key. Must not block.
     fn reset(&self, key: &str);
+
+    /// Resets the usage of a key as [`reset`](Self::reset) does, and waits for up to
+    /// [`patience`](Self::patience) until that is confirmed. Dropping the future doesn't undo it.
+    fn reset_confirmed(&self, key: &str) -> Resetting {
+        self.reset(key);
+        Box::pin(std::future::ready(false))
+    }
+
+    /// Asks for the current state of the keys of a reservation, for up to [`patience`](Self::patience), so
+    /// that [`levels`](Self::levels) returns it.
+    fn refresh(&self, _reservation: &Arc<Reservation>) -> Refreshing {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Returns the time, by the limiter's clock, of the state from which [`levels`](Self::levels) are
+    /// computed. Must not block, and must not call the limiter, which holds a lock.
+    fn known_at(&self, _key: &str) -> Option<Timestamp> {
+        None
+    }
 
     /// Returns the last known levels of the buckets of a key, one for each of its rules; `None` if none
     /// are known. Must not block, and must not call the limiter, which holds a lock.

@@ -29,6 +29,10 @@ use crate::timestamp::Timestamp;
 pub struct KeyStats {
     /// The limits of the key, in the order of its quota.
     pub limits: Vec<LimitStats>,
+    /// The time of the state from which the limits are computed: the time of the call or, if a
+    /// [`Backend`](crate::limiter::Backend) keeps the buckets, that of its last answer about the key. `None` if
+    /// it has not answered about the key: the usage is unknown then, and shown as none.
+    pub as_of: Option<Timestamp>,
     /// The number of requests in the key's queue.
     pub waiting: usize,
     /// The end of the cool-down after a refusal by the provider.

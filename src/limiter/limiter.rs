@@ -226,29 +226,15 @@ impl Limiter {
     }
 
     /// Resets the usage of a key and ends its cool-down. Requests in flight keep their reservations.
+    /// Doesn't wait for a backend; [`LimiterState::reset`](super::LimiterState::reset) does.
     pub fn reset(&self, key: &str) {
-        let core = &self.shared.core;
-        // Other processes may have used a key that has no entry here, so the reset is recorded.
-        let entry = match core.dirty.is_tracked() {
-            true => self.key_ref(key).entry().ok(),
-            false => self.shared.table.find(key),
-        };
-        if let Some(entry) = &entry {
-            self.shared.reset(Some(entry));
-        }
-        if let Some(backend) = &core.backend {
-            let resolved = self.shared.table.peek(key, |key, _| key.clone());
-            backend.reset(resolved.as_deref().unwrap_or(key));
-        }
+        self.state().reset_by(Some(key), |backend, key| backend.reset(key));
     }
 
     /// Resets the usage of all keys and ends their cool-downs. Of the keys that a
     /// [`Backend`](super::Backend) keeps, only those that have an entry here are reset.
     pub fn reset_all(&self) {
-        if let Some(backend) = &self.shared.core.backend {
-            self.state().keys().iter().for_each(|key| backend.reset(key));
-        }
-        self.shared.reset(None);
+        self.state().reset_by(None, |backend, key| backend.reset(key));
     }
 
     /// Charges the usage of one request that bypassed the limiter, even if it doesn't fit.

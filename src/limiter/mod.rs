@@ -59,6 +59,7 @@ mod permit;
 mod queue_place;
 mod queued_request;
 mod quotas_handle;
+mod remote_state;
 mod request;
 mod request_reports;
 mod scopes;
@@ -104,7 +105,8 @@ pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};
 pub use crate::answer::utilization::Utilization;
 pub use crate::backend::{
-    Backend, BackendStatus, Closing, Ending, Reservation, ReserveError, Reserved, Reserving,
+    Backend, BackendStatus, Closing, Ending, Refreshing, Reservation, ReserveError, Reserved,
+    Reserving, Resetting,
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use crate::event::{

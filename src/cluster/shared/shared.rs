@@ -20,8 +20,10 @@ use crate::cluster::worker::Worker;
 use crate::cluster::{OnFailure, SharingMode};
 use crate::engine::{Level, Rule};
 use crate::limiter::{
-    Backend, BackendStatus, Clock, Closing, Ending, Reservation, ReserveError, Reserving,
+    Backend, BackendStatus, Clock, Closing, Ending, Refreshing, Reservation, ReserveError,
+    Reserving, Resetting,
 };
+use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
 /// Limits shared by many processes, kept in Redis or Valkey: a [`Backend`] of the limiter.
@@ -170,6 +172,22 @@ impl Shared {
         }
     }
 
+    /// Starts a reset. The receiver gets a message when the store has confirmed it.
+    fn start_reset(&self, key: &str) -> oneshot::Receiver<()> {
+        self.coordinator.fallback.lock().reset(key);
+        self.coordinator.leases.reset(key);
+        let rules = self.coordinator.store.views.lock().rules(key);
+        let groups = vec![Group::without_amounts(key, rules)];
+        let id = self.coordinator.store.id();
+        let delivery = self.coordinator.deliver(Operation::Reset, id, groups);
+        let (done, confirmed) = oneshot::channel();
+        self.worker.handle().spawn(async move {
+            delivery.await;
+            let _ = done.send(());
+        });
+        confirmed
+    }
+
     /// Starts a call. Calls reach the store in the order in which they are started.
     fn start_reserving(&self, reservation: &Arc<Reservation>, waits: bool) -> Reserving {
         let coordinator = Arc::clone(&self.coordinator);
@@ -294,11 +312,35 @@ impl Backend for Shared {
     }
 
     fn reset(&self, key: &str) {
-        self.coordinator.fallback.lock().reset(key);
-        self.coordinator.leases.reset(key);
-        let rules = self.coordinator.store.views.lock().rules(key);
-        let group = Group::without_amounts(key, rules);
-        self.spawn_delivery(Operation::Reset, self.coordinator.store.id(), vec![group]);
+        drop(self.start_reset(key));
+    }
+
+    fn reset_confirmed(&self, key: &str) -> Resetting {
+        let (confirmed, patience) = (self.start_reset(key), self.patience());
+        let in_time = async move { tokio::time::timeout(patience, confirmed).await };
+        let confirmed = self.worker.handle().spawn(in_time);
+        Box::pin(async move { matches!(confirmed.await, Ok(Ok(Ok(())))) })
+    }
+
+    fn refresh(&self, reservation: &Arc<Reservation>) -> Refreshing {
+        let (coordinator, reservation) = (Arc::clone(&self.coordinator), Arc::clone(reservation));
+        let refresh = async move {
+            for group in coordinator.groups(&reservation, &Cost::new().requests(0)) {
+                if let Err(failure) = coordinator.read(&group.pieces).await {
+                    coordinator.on_background_failure(&failure);
+                }
+            }
+        };
+        let refreshed = self.worker.handle().spawn(refresh);
+        Box::pin(async move {
+            let _ = refreshed.await;
+        })
+    }
+
+    fn known_at(&self, key: &str) -> Option<Timestamp> {
+        let store = &self.coordinator.store;
+        let age = store.views.lock().age(key, store.slot(key), store.ticks.now())?;
+        Some(store.clock.now() - age)
     }
 
     fn levels(&self, key: &str, rules: &[Rule]) -> Option<Vec<Level>> {

@@ -95,6 +95,12 @@ impl Views {
         self.clocks.get(slot).map_or(0, |clock| clock.at(own))
     }
 
+    /// Returns the time that has passed since the last known state of a key.
+    pub(super) fn age(&self, key: &str, slot: &str, own: Timestamp) -> Option<Duration> {
+        let view = &self.keys.get(key)?.view;
+        Some(Duration::from_micros(self.expected(slot, own).saturating_sub(view.at)))
+    }
+
     /// Returns the last known buckets of a key, at time `now` of the limiter's clock, under the
     /// assumption that held amounts are still held.
     pub(super) fn buckets(

@@ -41,8 +41,10 @@ impl KeyState {
             levels.limits().zip(&*self.full_plan().rules).map(|((rule, level), original)| {
                 LimitStats::new(rule.limit(), original.limit().amount(), level)
             });
+        let as_of = backend.map_or(Some(self.now()), |backend| backend.known_at(key));
         KeyStats {
             limits: limits.collect(),
+            as_of,
             waiting: self.waiting(),
             cooling_until: Some(self.cooling_until()).filter(|&until| until > self.now()),
             learned: self.learned(),

@@ -8,6 +8,7 @@ mod distance;
 mod failure;
 mod fleet;
 mod held_proxy;
+mod knowledge;
 mod lease;
 mod lease_processes;
 mod network_namespaces;

@@ -83,12 +83,14 @@ struct Reason {
     never: bool,
 }
 
-/// Handles `POST /v1/decide`.
+/// Handles `POST /v1/decide`. Asks the shared store for the usage, if there is one.
 pub(super) async fn decide(
     State(api): State<Arc<Api>>,
     JsonBody(fields): JsonBody<DecideRequest>,
 ) -> Result<(HeaderMap, Json<DecisionResponse>), ApiError> {
     let (keys, cost) = (fields.keys.validate(api.max_key_length())?, fields.cost.cost()?);
+    let names: Vec<&str> = keys.iter().map(|key| &**key).collect();
+    api.limiter().state().refresh(&names).await;
     let decisions: Vec<Decision> = api.limiter().acquire_all(&keys, &cost).decisions().collect();
     // The first key wins a tie.
     let longest = decisions.iter().reduce(|a, b| if b.wait > a.wait { b } else { a });

@@ -26,13 +26,14 @@ pub(super) async fn reset(
     State(api): State<Arc<Api>>,
     JsonBody(fields): JsonBody<ResetRequest>,
 ) -> Result<StatusCode, ApiError> {
-    match fields {
-        ResetRequest::Key(key) => {
-            let key = key.validate("key", api.max_key_length())?;
-            api.limiter().reset(key);
-        }
-        ResetRequest::All(true) => api.limiter().reset_all(),
+    let key = match &fields {
+        ResetRequest::Key(key) => Some(key.validate("key", api.max_key_length())?),
+        ResetRequest::All(true) => None,
         ResetRequest::All(false) => return Err(invalid("all: must be true")),
+    };
+    match api.limiter().state().reset(key).await {
+        true => Ok(StatusCode::NO_CONTENT),
+        // The shared store is unreachable. The reset is repeated until it has confirmed it.
+        false => Ok(StatusCode::ACCEPTED),
     }
-    Ok(StatusCode::NO_CONTENT)
 }

@@ -23,6 +23,10 @@ pub(super) struct KeyStatsResponse {
     key: String,
     /// The limits, in the order of the quota.
     limits: Vec<LimitStatsResponse>,
+    /// The age of the usage in milliseconds: 0 unless a shared store keeps it, and absent if that has not
+    /// answered about the key, so that its usage is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_ms: Option<u64>,
     /// The number of waiting requests.
     waiting: usize,
     /// The end of the cool-down after the provider rate limited a request; absent if there is none.
@@ -108,7 +112,7 @@ pub(super) struct StatsResponse {
 }
 
 /// Handles `GET /v1/stats`: every key that has its own quota or was used recently, sorted by name. The
-/// state of each key is read at its own time.
+/// state of each key is read at its own time; a shared store is not asked for all of them.
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     QueryParameters(page): QueryParameters<PageRequest>,
@@ -123,12 +127,13 @@ pub(super) async fn list(
     Ok(Json(api.app.scan(scan).await?))
 }
 
-/// Handles `GET /v1/stats/{key}`.
+/// Handles `GET /v1/stats/{key}`. Asks the shared store, if there is one.
 pub(super) async fn one(
     State(api): State<Arc<Api>>,
     PathParameter(key): PathParameter,
 ) -> Result<Json<KeyStatsResponse>, ApiError> {
     check_key("the key in the path", &key, api.max_key_length())?;
+    api.limiter().state().refresh(&[&key]).await;
     let (stats, now) = (api.limiter().stats(&key), api.limiter().now());
     Ok(Json(KeyStatsResponse::new(&key, &stats, now)))
 }
@@ -139,6 +144,7 @@ impl KeyStatsResponse {
         Self {
             key: key.to_owned(),
             limits: stats.limits.iter().map(|limit| LimitStatsResponse::new(limit, now)).collect(),
+            age_ms: stats.as_of.map(|as_of| millis(now.saturating_duration_since(as_of))),
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
             learned: stats.learned.iter().map(LearnedLimitResponse::new).collect(),

@@ -16,3 +16,4 @@ mod proxy;
 pub(crate) mod rig;
 mod sdk;
 mod server;
+mod shared_knowledge;

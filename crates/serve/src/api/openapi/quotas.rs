@@ -62,6 +62,12 @@ pub(super) fn reset(schemas: &mut Schemas) -> Value {
         .description("Also ends cool-downs. Quota held by requests in flight stays held.")
         .body(&schemas.of::<ResetRequest>(), true)
         .response(204, "The usage was reset.", &[], &["Idempotency-Replayed"])
+        .response(
+            202,
+            "The store of the shared limits has not confirmed the reset yet.",
+            &[],
+            &["Idempotency-Replayed"],
+        )
         .idempotent(true)
         .for_admins()
         .into()
