@@ -35,6 +35,7 @@ impl ResetArgs {
     /// # Errors
     /// Returns an error of the state, or if no key is given.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
+        self.state.warn_if_not_reset()?;
         let stored = StoredState::read(&self.state)?;
         let kept = stored.stored_keys();
         if let Some(key) = self.key.as_deref().filter(|key| !kept.contains(key)) {

@@ -66,6 +66,21 @@ impl StateArgs {
         Ok(())
     }
 
+    /// Prints a notice if the limits are shared with other machines, since their usage is not reset.
+    ///
+    /// # Errors
+    /// As [`ConfigArgs::load`].
+    pub(super) fn warn_if_not_reset(&self) -> Result<(), String> {
+        if let Some(cluster) = self.config.load()?.config.cluster {
+            let (account, url) = (&cluster.account, &cluster.redis);
+            notify(&format_args!(
+                "usage of these limits is shared at {url} for the account {account} and not reset: resetting \
+                 only the state of the store; `POST /v1/reset` of a server resets shared usage"
+            ));
+        }
+        Ok(())
+    }
+
     /// Returns the state file.
     ///
     /// # Errors
