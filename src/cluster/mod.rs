@@ -9,6 +9,8 @@
 //! This module does not read configuration files; the `config` module creates both from one.
 
 mod bus;
+#[cfg(any(feature = "redis", feature = "nats"))]
+mod cause;
 #[cfg(feature = "redis")]
 mod dial;
 #[cfg(any(feature = "redis", feature = "yaml"))]

@@ -100,8 +100,10 @@ pub use crate::answer::learned::{LearnedFrom, LearnedLimit};
 #[cfg(feature = "axum")]
 pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};
+pub(crate) use crate::backend::LatencyRecorder;
 pub use crate::backend::{
-    Backend, BackendStatus, Closing, Ending, Reservation, ReserveError, Reserved, Reserving,
+    Backend, BackendStatus, Closing, Ending, Latency, Measured, Measurement, Reservation,
+    ReserveError, Reserved, Reserving,
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use crate::event::{

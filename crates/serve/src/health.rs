@@ -27,6 +27,8 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
         unready("stopping", "the server is stopping")
     } else if app.limiter.state().backend_status().is_some_and(|status| !status.connected) {
         unready("away", "the store of the shared limits is unreachable")
+    } else if app.limiter.state().is_store_lost() {
+        unready("lost", "the file of the store was deleted or replaced while in use")
     } else {
         "OK".into_response()
     }

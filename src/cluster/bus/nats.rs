@@ -11,6 +11,7 @@ use super::bus::{Bus, MessageHandler};
 use super::error::BusError;
 use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
+use crate::cluster::cause::Cause;
 use crate::cluster::tls;
 
 /// A bus over NATS, driven by a dedicated thread.
@@ -68,7 +69,7 @@ fn split_credentials(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)
 }
 
 /// Sets options by which the client reconnects indefinitely and reports its connection state.
-fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
+fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>, server: String) -> ConnectOptions {
     let shared = Arc::clone(shared);
     options
         .name("tollgate")
@@ -78,7 +79,7 @@ fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions
         .ping_interval(PING_INTERVAL)
         .reconnect_delay_callback(backoff)
         .event_callback(move |event| {
-            record_event(&shared, &event);
+            record_event(&shared, &event, &server);
             ready(())
         })
 }
@@ -86,7 +87,9 @@ fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions
 async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriver) {
     let shared = Arc::clone(&driver.shared);
     let options = options.tls_client_config(tls::config());
-    let Ok(client) = reconnecting(options, &shared).connect(address).await else { return };
+    let server = format!("{}:{}", address.host(), address.port());
+    let options = reconnecting(options, &shared, server);
+    let Ok(client) = options.connect(address).await else { return };
     let mut incoming = SelectAll::<Subscriber>::new();
     let mut subscribed = 0;
     loop {
@@ -96,9 +99,8 @@ async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriv
             }
             message = driver.queue.recv() => {
                 let Some(message) = message else { return };
-                let sent = timeout(TIMEOUT, send(&client, &shared, message)).await;
-                shared.count(sent == Ok(true));
-                if sent != Ok(true) {
+                let sending = async { timeout(TIMEOUT, send(&client, &shared, message)).await.ok() };
+                if !matches!(shared.count_sending(sending).await, Some(Ok(()))) {
                     driver.discard_queued();
                 }
             }
@@ -122,18 +124,25 @@ async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut Select
     }
 }
 
-fn record_event(shared: &Shared, event: &Event) {
+fn record_event(shared: &Shared, event: &Event, server: &str) {
     match event {
-        Event::Connected => shared.set_connected(true),
-        // `ClientError` also reports a failed attempt to connect.
-        Event::Disconnected | Event::Closed | Event::ClientError(_) => shared.set_connected(false),
+        Event::Connected => shared.on_connected(),
+        // Reports a failed attempt to connect too.
+        Event::ClientError(error) => {
+            shared.on_unavailable(Some(&Cause::of_text(&error.to_string())), server);
+        }
+        Event::Disconnected | Event::Closed => shared.on_unavailable(None, server),
         _ => {}
     }
 }
 
-/// Sends a message once connected, and returns whether it was sent. Without a connection the client
+/// Sends a message once connected. Without a connection the client
 /// would buffer the message for an unlimited time.
-async fn send(client: &Client, shared: &Shared, message: Message) -> bool {
+async fn send(client: &Client, shared: &Shared, message: Message) -> Result<(), NotSent> {
     shared.connected().await;
-    client.publish(message.subject, message.body).await.is_ok() && client.flush().await.is_ok()
+    client.publish(message.subject, message.body).await.map_err(|_| NotSent)?;
+    client.flush().await.map_err(|_| NotSent)
 }
+
+/// The error for a message that the client did not accept.
+struct NotSent;

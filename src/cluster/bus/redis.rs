@@ -7,6 +7,7 @@ use super::bus::{Bus, MessageHandler};
 use super::error::BusError;
 use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
+use crate::cluster::cause::Cause;
 use crate::cluster::dial;
 
 /// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), driven by a dedicated
@@ -48,18 +49,23 @@ impl Bus for RedisBus {
 
 async fn drive(server: ConnectionInfo, mut driver: BusDriver) {
     let mut attempt = 0;
+    let address = server.addr().to_string();
     loop {
-        match timeout(TIMEOUT, Session::open(&server, &driver.shared)).await {
-            Ok(Ok(mut session)) => {
+        let opening = timeout(TIMEOUT, Session::open(&server, &driver.shared)).await;
+        match opening
+            .map_or_else(|_| Err(Cause::of_text("timed out")), |o| o.map_err(|e| Cause::of(&e)))
+        {
+            Ok(mut session) => {
                 attempt = 0;
-                driver.shared.set_connected(true);
+                driver.shared.on_connected();
                 if session.run(&mut driver).await.is_ok() {
                     return;
                 }
-                driver.shared.set_connected(false);
+                // The next attempt to connect finds the cause.
+                driver.shared.on_unavailable(None, &address);
             }
-            _ => {
-                driver.shared.set_connected(false);
+            Err(cause) => {
+                driver.shared.on_unavailable(Some(&cause), &address);
                 // Queued messages have already waited for this attempt and the pause before it.
                 driver.discard_queued();
             }
@@ -119,11 +125,14 @@ impl Session {
     async fn publish(&mut self, shared: &Shared, message: Message) -> Result<(), ConnectionLost> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(message.subject).arg(&message.body[..]);
-        let reply = command.query_async::<u64>(&mut self.publisher).await;
-        shared.count(reply.is_ok());
+        let reply = shared.count_sending(async {
+            let reply = command.query_async::<u64>(&mut self.publisher).await;
+            if reply.as_ref().is_err_and(RedisError::is_timeout) { None } else { Some(reply) }
+        });
         // An error reply of the server, such as a missing permission, affects this message alone.
-        match reply {
-            Err(error) if error.is_io_error() || error.is_unrecoverable_error() => {
+        match reply.await {
+            None => Err(ConnectionLost),
+            Some(Err(error)) if error.is_io_error() || error.is_unrecoverable_error() => {
                 Err(ConnectionLost)
             }
             _ => Ok(()),

@@ -16,8 +16,8 @@ use crate::limiter::Clock;
 pub(super) struct Outbox(Vec<(Id, Piece)>);
 
 impl Outbox {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -19,7 +19,8 @@ use crate::cluster::SharingMode;
 use crate::cluster::worker::Worker;
 use crate::engine::{Level, Rule};
 use crate::limiter::{
-    Backend, BackendStatus, Clock, Closing, Ending, Reservation, ReserveError, Reserving,
+    Backend, BackendStatus, Clock, Closing, Ending, Measurement, Reservation, ReserveError,
+    Reserving,
 };
 use crate::timestamp::Timestamp;
 
@@ -98,16 +99,27 @@ impl Shared {
             away_since: connection.outage().map(|outage| outage.since),
             outages: counters.outages.get(),
             decided: counters.decided.get(),
+            decided_by_lease: counters.leased.get(),
             degraded_closed: counters.closed.get(),
             degraded_open: counters.open.get(),
             degraded_local: counters.local.get(),
             retries: counters.retries.get(),
             timeouts: counters.timeouts.get(),
             unacknowledged: counters.unacknowledged.get(),
+            uncharged: self.coordinator.count_uncharged(),
+            connects: counters.connects.get(),
+            latency: counters.latency.get(),
             members: counters.members.get(),
             opened: u64::try_from(self.coordinator.reservations.lock().count_open())
                 .unwrap_or(u64::MAX),
         }
+    }
+
+    /// Returns the cause of the current outage and what to do about it; `None` while the store is
+    /// available.
+    pub fn outage_cause(&self) -> Option<String> {
+        let outage = self.coordinator.store.connection.outage()?;
+        Some(outage.cause.to_string())
     }
 
     pub(super) fn start(
@@ -193,6 +205,7 @@ impl Backend for Shared {
         if !has_leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
             return None;
         }
+        coordinator.store.counters.leased.add(1);
         // Removes the request from the store's queue.
         let refused = coordinator.reservations.lock().remove(reservation);
         if let Some((id, _)) = refused {
@@ -302,6 +315,10 @@ impl Backend for Shared {
         let degraded = [&counters.closed, &counters.open, &counters.local];
         let degraded = degraded.into_iter().map(|counter| counter.get()).sum();
         Some(BackendStatus { connected, members, degraded })
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        self.status().measurements()
     }
 
     fn close(&self) -> Closing {

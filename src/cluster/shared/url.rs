@@ -55,6 +55,17 @@ impl Server {
         }
     }
 
+    /// Returns the address of a host, without credentials.
+    pub(super) fn address(&self, host: usize) -> String {
+        match self {
+            Self::Single(info) => info.addr().to_string(),
+            Self::Cluster(hosts) | Self::Sentinel { sentinels: hosts, .. } => {
+                let host = hosts.get(host % hosts.len().max(1));
+                host.map(|host| host.addr().to_string()).unwrap_or_default()
+            }
+        }
+    }
+
     /// Returns the maximum number of connections that are opened in sequence before the first call.
     pub(super) fn hops(&self) -> u32 {
         match self {

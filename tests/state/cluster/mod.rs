@@ -3,11 +3,13 @@
 
 mod bus_local;
 mod bus_servers;
+mod causes;
 mod config;
 mod failure;
 mod fleet;
 mod lease;
 mod lease_processes;
+mod logs;
 mod network_namespaces;
 mod outage;
 mod proxy;
@@ -19,6 +21,7 @@ mod tls;
 
 use std::net::TcpStream;
 
+pub(crate) use shared::until;
 use tollgate_testing::servers::{Nats, Redis};
 
 #[test]

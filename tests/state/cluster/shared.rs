@@ -24,7 +24,7 @@ pub(super) fn limiter(shared: &Arc<Shared>, quota: Quota) -> Limiter {
 }
 
 /// Waits until a condition holds.
-pub(super) fn until(event: &str, condition: impl Fn() -> bool) {
+pub(crate) fn until(event: &str, condition: impl Fn() -> bool) {
     let begin = Instant::now();
     while !condition() {
         assert!(begin.elapsed() < Duration::from_secs(20), "{event}: not within 20 s");

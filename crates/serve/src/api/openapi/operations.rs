@@ -11,7 +11,7 @@ pub(super) fn health() -> Value {
 pub(super) fn ready() -> Value {
     Operation::new("operations", "readyz", "Check whether the server accepts requests")
         .response(200, "Ready.", &text(), &[])
-        .problem(503, "The server is stopping, or the store of its shared limits is unreachable.")
+        .problem(503, "The server is stopping, the store of its shared limits is unreachable, or the file of its store is gone.")
         .into()
 }
 
