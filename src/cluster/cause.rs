@@ -21,6 +21,10 @@ impl Cause {
             (ErrorKind::Server(_) | ErrorKind::Extension, Some(code)) if is_known(code) => {
                 Self::of_code(code)
             }
+            (ErrorKind::InvalidClientConfig, _) => Self {
+                problem: error.detail().unwrap_or_else(|| error.category()).to_owned().into(),
+                remedy: "correct the configuration",
+            },
             (ErrorKind::AuthenticationFailed, _) => Self::of_code("WRONGPASS"),
             (ErrorKind::MasterNameNotFoundBySentinel, _) => Self::of_text(NO_MASTER),
             _ => Self::of_text(&error.to_string()),
@@ -68,9 +72,9 @@ pub(super) const NO_MASTER: &str = NO_MASTER_TEXT;
 
 /// Parts of error messages of the operating system, of rustls and of the clients, the problem, and the
 /// remedy.
-const TEXTS: [(&[&str], &str, &str); 18] = [
+const TEXTS: [(&[&str], &str, &str); 19] = [
     (
-        &["failed to lookup address", "resolves to no address", "No address found"],
+        &["failed to lookup address", "DNS error", "resolves to no address", "No address found"],
         "the host name can't be resolved",
         "correct the host in the URL, or check the DNS server",
     ),
@@ -124,6 +128,11 @@ const TEXTS: [(&[&str], &str, &str); 18] = [
         &["corrupt message", "InvalidContentType", "InvalidMessage"],
         "TLS: the server doesn't use TLS on this port",
         "use its TLS port, or a URL without TLS, such as redis:// or nats://",
+    ),
+    (
+        &["TLS error"],
+        "TLS: no secure connection can be established",
+        "check the server's certificate, and `tls.ca`, `tls.cert` and `tls.key`",
     ),
     (
         &["refused to switch database"],

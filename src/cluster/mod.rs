@@ -37,3 +37,5 @@ pub use on_failure::OnFailure;
 pub use shared::{Shared, SharedBuilder, SharedError, SharedStatus};
 #[cfg(any(feature = "redis", feature = "yaml"))]
 pub use sharing_mode::SharingMode;
+#[cfg(any(feature = "redis", feature = "nats"))]
+pub use tls::{Tls, TlsError};

@@ -5,6 +5,7 @@ use async_nats::{Client, ConnectOptions, Event, ServerAddr, Subscriber};
 use futures_util::StreamExt;
 use futures_util::stream::SelectAll;
 use percent_encoding::percent_decode_str;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::bus::{Bus, MessageHandler};
@@ -12,7 +13,7 @@ use super::error::BusError;
 use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
 use crate::cluster::cause::Cause;
-use crate::cluster::tls;
+use crate::cluster::tls::Tls;
 
 /// A bus over NATS, driven by a dedicated thread.
 ///
@@ -30,12 +31,21 @@ impl NatsBus {
     /// # Errors
     /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
+        Self::connect_with_tls(url, &Tls::default())
+    }
+
+    /// Creates a bus as [`connect`](Self::connect) does, with these certificates for TLS connections.
+    ///
+    /// # Errors
+    /// Returns [`BusError`] in the cases of [`connect`](Self::connect), and for unusable files.
+    pub fn connect_with_tls(url: &str, tls: &Tls) -> Result<Self, BusError> {
         let unsupported = || BusError::Url { expected: "nats://, tls://, ws:// or wss://" };
         let address: ServerAddr = url.parse().map_err(|_| unsupported())?;
         if address.host().is_empty() {
             return Err(unsupported());
         }
         let (address, options) = split_credentials(address).ok_or_else(unsupported)?;
+        let options = options.tls_client_config(tls.config().map_err(BusError::Tls)?);
         RemoteBus::start("tollgate-nats", |driver| drive(address, options, driver)).map(Self)
     }
 }
@@ -86,7 +96,6 @@ fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>, server: String) -
 
 async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriver) {
     let shared = Arc::clone(&driver.shared);
-    let options = options.tls_client_config(tls::config());
     let server = format!("{}:{}", address.host(), address.port());
     let options = reconnecting(options, &shared, server);
     let Ok(client) = options.connect(address).await else { return };
@@ -124,17 +133,35 @@ async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut Select
     }
 }
 
-fn record_event(shared: &Shared, event: &Event, server: &str) {
+fn record_event(shared: &Arc<Shared>, event: &Event, server: &str) {
     match event {
         Event::Connected => shared.on_connected(),
         // Reports a failed attempt to connect too.
         Event::ClientError(error) => {
-            shared.on_unavailable(Some(&Cause::of_text(&error.to_string())), server);
+            let text = error.to_string();
+            if text.contains(IO_ERROR) {
+                tokio::spawn(probe(Arc::clone(shared), server.to_owned()));
+            } else {
+                shared.on_unavailable(Some(&Cause::of_text(&text)), server);
+            }
         }
         Event::Disconnected | Event::Closed => shared.on_unavailable(None, server),
         _ => {}
     }
 }
+
+/// Connects to a server to find out why the client can't, since the client hides the cause.
+async fn probe(shared: Arc<Shared>, server: String) {
+    let cause = match timeout(TIMEOUT, TcpStream::connect(&server)).await {
+        Ok(Ok(_)) => Cause::of_text("connection lost"),
+        Ok(Err(error)) => Cause::of_text(&error.to_string()),
+        Err(_) => Cause::of_text("timed out"),
+    };
+    shared.on_unavailable(Some(&cause), &server);
+}
+
+/// The client's text for a failed connection.
+const IO_ERROR: &str = "IO error";
 
 /// Sends a message once connected. Without a connection the client
 /// would buffer the message for an unlimited time.

@@ -9,6 +9,7 @@ use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOU
 use super::status::BusStatus;
 use crate::cluster::cause::Cause;
 use crate::cluster::dial;
+use crate::cluster::tls::Tls;
 
 /// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), driven by a dedicated
 /// thread.
@@ -21,15 +22,24 @@ use crate::cluster::dial;
 pub struct RedisBus(RemoteBus);
 
 impl RedisBus {
-    /// Creates a bus for the server at a URL (`redis`, `rediss`), which may contain a user and
-    /// password. Returns without waiting for the connection.
+    /// Creates a bus for the server at a URL (`redis`, `rediss`, `valkey`, `valkeys`, `unix`), which may
+    /// contain a user and password. Returns without waiting for the connection.
     ///
     /// # Errors
     /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
-        let unsupported = |_| BusError::Url { expected: "redis:// or rediss://" };
-        let server = url.into_connection_info().map_err(unsupported)?;
-        RemoteBus::start("tollgate-redis-bus", |driver| drive(server, driver)).map(Self)
+        Self::connect_with_tls(url, Tls::default())
+    }
+
+    /// Creates a bus as [`connect`](Self::connect) does, with these certificates for TLS connections.
+    ///
+    /// # Errors
+    /// Returns [`BusError`] in the cases of [`connect`](Self::connect), and for unusable files.
+    pub fn connect_with_tls(url: &str, tls: Tls) -> Result<Self, BusError> {
+        let expected = "redis://, valkey:// or unix://, or rediss:// or valkeys:// with TLS";
+        let server = url.into_connection_info().map_err(|_| BusError::Url { expected })?;
+        tls.config().map_err(BusError::Tls)?;
+        RemoteBus::start("tollgate-redis-bus", |driver| drive(server, tls, driver)).map(Self)
     }
 }
 
@@ -47,11 +57,11 @@ impl Bus for RedisBus {
     }
 }
 
-async fn drive(server: ConnectionInfo, mut driver: BusDriver) {
+async fn drive(server: ConnectionInfo, tls: Tls, mut driver: BusDriver) {
     let mut attempt = 0;
     let address = server.addr().to_string();
     loop {
-        let opening = timeout(TIMEOUT, Session::open(&server, &driver.shared)).await;
+        let opening = timeout(TIMEOUT, Session::open(&server, &tls, &driver.shared)).await;
         match opening
             .map_or_else(|_| Err(Cause::of_text("timed out")), |o| o.map_err(|e| Cause::of(&e)))
         {
@@ -87,12 +97,12 @@ struct Session {
 struct ConnectionLost;
 
 impl Session {
-    async fn open(server: &ConnectionInfo, shared: &Shared) -> RedisResult<Self> {
+    async fn open(server: &ConnectionInfo, tls: &Tls, shared: &Shared) -> RedisResult<Self> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(TIMEOUT))
             .set_response_timeout(Some(TIMEOUT));
-        let publisher = dial::multiplexed(server.clone(), config, TIMEOUT).await?;
-        let (sink, incoming) = dial::pubsub(server.clone()).await?.split();
+        let publisher = dial::multiplexed(server.clone(), config, TIMEOUT, tls).await?;
+        let (sink, incoming) = dial::pubsub(server.clone(), tls).await?.split();
         let mut session = Self { sink, incoming, publisher, subscribed: 0 };
         session.subscribe(shared).await?;
         Ok(session)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::coordinator::Coordinator;
+use super::eviction::warn_if_evicting;
 use super::failure::Failure;
 use super::link::Link;
 use super::members;
@@ -20,11 +21,12 @@ pub(super) struct ConnectionMonitor {
     server: Server,
     /// The index of the host to connect through, if there are several.
     host: usize,
+    checked_eviction: bool,
 }
 
 impl ConnectionMonitor {
     pub(super) fn new(coordinator: Arc<Coordinator>, server: Server) -> Self {
-        Self { coordinator, server, host: 0 }
+        Self { coordinator, server, host: 0, checked_eviction: false }
     }
 
     pub(super) async fn run(mut self) {
@@ -58,7 +60,9 @@ impl ConnectionMonitor {
         let connection = &coordinator.store.connection;
         for _ in 0..MAX_ATTEMPTS {
             if !connection.has_link() {
-                connection.set_link(self.open().await?);
+                let link = self.open().await?;
+                self.check_eviction(&link);
+                connection.set_link(link);
             }
             let (link, number) = connection.link(true).await?;
             let checked = match self.heartbeat(link).await {
@@ -100,11 +104,19 @@ impl ConnectionMonitor {
         let (server, timeout) =
             (self.server.via_host(self.host), self.coordinator.store.settings.timeout);
         self.coordinator.store.counters.connects.add(1);
-        let opening = Link::open(&server, timeout);
+        let opening = Link::open(&server, timeout, &self.coordinator.store.settings.tls);
         match tokio::time::timeout(CONNECT_TIMEOUT * server.hops(), opening).await {
             Ok(Ok(link)) => Ok(link),
             Ok(Err(error)) => Err(Failure::NotConnected(Cause::of(&error))),
             Err(_) => Err(Failure::TimedOut),
+        }
+    }
+
+    /// Checks in the background whether the server may evict keys, after the first connection.
+    fn check_eviction(&mut self, link: &Link) {
+        if !std::mem::replace(&mut self.checked_eviction, true) {
+            let server = self.server.address(self.host);
+            tokio::spawn(warn_if_evicting(link.clone(), server));
         }
     }
 

@@ -16,6 +16,7 @@ mod connection_monitor;
 mod coordinator;
 mod counters;
 mod error;
+mod eviction;
 mod failure;
 mod fallback;
 mod lease;
@@ -27,6 +28,7 @@ mod piece;
 mod redis_keys;
 mod reservations;
 mod script;
+mod sentinel;
 mod server_clock;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod shared;

@@ -16,6 +16,7 @@ use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
 use crate::cluster::SharingMode;
+use crate::cluster::dial;
 use crate::cluster::worker::Worker;
 use crate::engine::{Level, Rule};
 use crate::limiter::{
@@ -133,7 +134,9 @@ impl Shared {
         let monitor = ConnectionMonitor::new(Arc::clone(&coordinator), server);
         let (upkeep, leases) =
             (Arc::clone(&coordinator).upkeep(), Arc::clone(&coordinator).maintain_leases());
+        let tls = coordinator.store.settings.tls.clone();
         let task = async {
+            dial::set_node_tls(tls);
             tokio::join!(monitor.run(), upkeep, leases);
         };
         let worker = Worker::start("tollgate-shared", task).map_err(SharedError::Thread)?;

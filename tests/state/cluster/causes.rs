@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Bus, NatsBus, OnFailure, RedisBus, Shared};
+use tollgate::cluster::{Bus, NatsBus, OnFailure, RedisBus, Shared, SharingMode};
 use tollgate::quota::{Cost, Quota};
 
 use super::failure::send_command;
@@ -71,10 +71,11 @@ fn missing_password_is_named() {
 
 #[test]
 fn wrong_password_is_named() {
-    let redis = Redis::with(&["--requirepass", "another", "--protected-mode", "no"]);
-    let address = redis.url().replace("redis://", "");
+    let mut redis = Redis::start();
+    let address = redis.server().address;
+    assert!(send_command(address, "CONFIG SET requirepass another").starts_with("+OK"));
     let url = format!("redis://:secret@{address}");
-    assert_connect_cause(&url, &address, "the server rejects the user or password; ");
+    assert_connect_cause(&url, &address.to_string(), "the server rejects the user or password; ");
 }
 
 #[test]
@@ -205,4 +206,52 @@ fn outages_of_nats_bus_are_logged_with_cause() {
     let stop = || nats.borrow_mut().server().kill();
     assert_bus_outages(&bus, &address, stop, || nats.borrow_mut().restart());
     assert!(TcpStream::connect(&address).is_ok());
+}
+
+#[test]
+fn eviction_policy_that_loses_usage_is_logged() {
+    record();
+    for (policy, warned) in [("allkeys-lru", true), ("volatile-ttl", true), ("noeviction", false)] {
+        let redis = Redis::with(&["--maxmemory", "100mb", "--maxmemory-policy", policy]);
+        let address = redis.url().replace("redis://", "");
+        let shared = Shared::builder(redis.url(), "account").connect().unwrap();
+        let limiter = limiter(&shared, Quota::new().rpd(10));
+        until("the store is available", || shared.status().connected);
+        if warned {
+            until("the policy is logged", || !lines(&address).is_empty());
+        }
+        drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+        let logged = lines(&address);
+        assert_eq!(logged.len(), usize::from(warned), "{policy}: {logged:#?}");
+        assert!(logged.iter().all(|line| line.contains(policy) && line.contains("noeviction")));
+    }
+}
+
+/// The rules of docs/cluster.md.
+#[test]
+fn user_with_documented_permissions_can_share_limits() {
+    record();
+    let page = include_str!("../../../docs/cluster.md");
+    let rule = page.lines().find(|line| line.starts_with("ACL SETUSER tollgate ")).unwrap();
+    let mut redis = Redis::start();
+    let address = redis.server().address;
+    assert!(send_command(address, rule).starts_with("+OK"), "{rule}");
+    for mode in [SharingMode::Exact, SharingMode::Lease] {
+        let url = format!("redis://tollgate:PASSWORD@{address}");
+        let shared = Shared::builder(&url, "account").on_failure(OnFailure::Closed).mode(mode);
+        let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
+        let limiter = limiter(&shared, Quota::new().rpd(10).concurrency(5));
+        until("the store is available", || shared.status().connected);
+        limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
+        limiter.reset("k");
+        until("the end is acknowledged", || shared.status().unacknowledged == 0);
+        assert_eq!(shared.status().outages, 0);
+    }
+    let bus = RedisBus::connect(&format!("redis://tollgate:PASSWORD@{address}")).unwrap();
+    let subscriber = std::sync::Arc::new(|_: &[u8]| std::ops::ControlFlow::Continue(()));
+    bus.subscribe("ratelimit.capacity", subscriber);
+    until("the bus is connected", || bus.status().connected);
+    bus.publish("ratelimit.capacity", b"{}");
+    until("the message is received", || bus.status().received == 1);
+    assert_eq!(lines(&address.to_string()), [String::new(); 0]);
 }

@@ -18,6 +18,7 @@ mod redis_cluster_server;
 mod shared;
 mod swarm;
 mod tls;
+mod tls_servers;
 
 use std::net::TcpStream;
 

@@ -220,6 +220,8 @@ fn invalid_url_is_an_error_without_password() {
         "redis://u:secret@h:port",
         "redis-sentinel://u:secret@h:1",
         "redis-cluster://u:secret@h:1,h:port",
+        "redis-another://u:secret@h:1",
+        "unix-cluster://u:secret@h:1",
         "",
     ] {
         let error = Shared::builder(url, "a").connect().unwrap_err();
