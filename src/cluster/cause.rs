@@ -72,7 +72,7 @@ pub(super) const NO_MASTER: &str = NO_MASTER_TEXT;
 
 /// Parts of error messages of the operating system, of rustls and of the clients, the problem, and the
 /// remedy.
-const TEXTS: [(&[&str], &str, &str); 19] = [
+const TEXTS: [(&[&str], &str, &str); 20] = [
     (
         &["failed to lookup address", "DNS error", "resolves to no address", "No address found"],
         "the host name can't be resolved",
@@ -155,6 +155,11 @@ const TEXTS: [(&[&str], &str, &str); 19] = [
         "correct the name at the end of the URL",
     ),
     (
+        &["handshake timed out"],
+        "TLS: the server doesn't answer the handshake",
+        "use its TLS port, or a URL without TLS; otherwise check its load",
+    ),
+    (
         &["timed out", "deadline has elapsed"],
         "the server doesn't respond in time",
         "check its load and the network, or raise the timeout",
@@ -165,6 +170,11 @@ const TEXTS: [(&[&str], &str, &str); 19] = [
         "check its log; if its port requires TLS, use a URL with TLS, such as rediss://",
     ),
 ];
+
+/// The error text of a TLS handshake that the server doesn't answer: a server without TLS waits for the end
+/// of a line.
+#[cfg(feature = "redis")]
+pub(super) const HANDSHAKE_TIMED_OUT: &str = "TLS handshake timed out";
 
 const NO_MASTER_TEXT: &str = "unknown master";
 

@@ -19,11 +19,13 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::cause::HANDSHAKE_TIMED_OUT;
 use super::tls::Tls;
 
 /// Opens a multiplexed connection for commands; clones share the connection.
 ///
-/// A TLS connection must be established within `connect_timeout`; for others, `options` sets the timeout.
+/// A TLS connection must be established within `connect_timeout` and the time for its handshake; for others,
+/// `options` sets the timeout.
 pub(super) async fn multiplexed(
     info: ConnectionInfo,
     options: AsyncConnectionConfig,
@@ -38,7 +40,8 @@ pub(super) async fn multiplexed(
         MultiplexedConnection::new_with_config(settings, stream, options).await
     };
     let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let (connection, driver) = timeout(connect_timeout, open).await.map_err(timed_out)??;
+    let (connection, driver) =
+        timeout(connect_timeout + CONNECT_TIMEOUT, open).await.map_err(timed_out)??;
     // The driver ends when the last clone of the connection is dropped.
     tokio::spawn(driver);
     Ok(connection)
@@ -77,7 +80,8 @@ async fn connect_tls(info: &ConnectionInfo, tls: &Tls) -> RedisResult<TlsStream<
     // Uses the first address that accepts, as the redis crate does for plain connections.
     let (stream, _) = select_ok(attempts).await?;
     stream.set_nodelay(true)?;
-    Ok(connector.connect(name, stream).await?)
+    let handshake = timeout(CONNECT_TIMEOUT, connector.connect(name, stream)).await;
+    Ok(handshake.map_err(|_| io::Error::other(HANDSHAKE_TIMED_OUT))??)
 }
 
 /// A connection to one node of a Redis Cluster.

@@ -105,7 +105,7 @@ impl ConnectionMonitor {
             (self.server.via_host(self.host), self.coordinator.store.settings.timeout);
         self.coordinator.store.counters.connects.add(1);
         let opening = Link::open(&server, timeout, &self.coordinator.store.settings.tls);
-        match tokio::time::timeout(CONNECT_TIMEOUT * server.hops(), opening).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT * (server.hops() + 1), opening).await {
             Ok(Ok(link)) => Ok(link),
             Ok(Err(error)) => Err(Failure::NotConnected(Cause::of(&error))),
             Err(_) => Err(Failure::TimedOut),

@@ -129,9 +129,15 @@ fn nodes_of_cluster_get_certificates_of_their_own_store() {
     authority.issue("client", "client", 2200);
     let cluster = ["--cluster-enabled", "yes", "--tls-cluster", "yes"];
     let redis = TlsRedis::start(&authority, "server", "yes", &cluster);
-    let mut connection = redis::Client::open(redis.plain.url()).unwrap().get_connection().unwrap();
+    let connection = redis::Client::open(redis.plain.url()).unwrap().get_connection().unwrap();
+    let connection = std::cell::RefCell::new(connection);
     let mut command = redis::cmd("CLUSTER");
-    command.arg("ADDSLOTSRANGE").arg(0).arg(16_383).exec(&mut connection).unwrap();
+    command.arg("ADDSLOTSRANGE").arg(0).arg(16_383).exec(&mut connection.borrow_mut()).unwrap();
+    until("the cluster is up", || {
+        let mut info = redis::cmd("CLUSTER");
+        let info = info.arg("INFO").query::<String>(&mut connection.borrow_mut());
+        info.unwrap().contains("cluster_state:ok")
+    });
     let url = format!("rediss-cluster://{}", redis.address());
     // Another store on another thread, with other certificates.
     let other = Shared::builder(&url, "account").tls(authority.trusted()).connect().unwrap();
@@ -180,7 +186,7 @@ fn causes_of_failed_handshakes_are_named() {
         assert_cause(&format!("rediss://{}", redis.address()), &authority.trusted(), cause);
     }
     let plain = redis.plain.url().replace("redis://", "rediss://");
-    assert_cause(&plain, &authority.trusted(), "the server doesn't use TLS on this port; ");
+    assert_cause(&plain, &authority.trusted(), "TLS: the server doesn't answer the handshake; ");
     assert_cause(
         &url.replace("rediss", "redis"),
         &Tls::new(),

@@ -4,7 +4,9 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use tempfile::TempDir;
 use tollgate::cluster::Tls;
 use tollgate_testing::servers::Redis;
@@ -18,6 +20,7 @@ pub(super) struct Authority {
 impl Authority {
     pub(super) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -32,6 +35,7 @@ impl Authority {
     /// Issues the certificate `file.pem` and its key, for a host name and until a year.
     pub(super) fn issue(&self, file: &str, host: &str, until: i32) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, file);
         (params.not_before, params.not_after) =
             (date_time_ymd(2020, 1, 1), date_time_ymd(until, 1, 1));
         let key = KeyPair::generate().unwrap();
