@@ -36,6 +36,10 @@ impl BusConfig {
 }
 
 impl BusServer {
+    #[cfg_attr(
+        not(any(feature = "nats", feature = "redis")),
+        expect(unused_variables, reason = "no bus of this build uses TLS")
+    )]
     fn connect(&self, tls: &TlsConfig) -> Result<Arc<dyn cluster::Bus>, OpenError> {
         match self {
             #[cfg(feature = "nats")]
