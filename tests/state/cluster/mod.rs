@@ -6,6 +6,7 @@ mod bus_servers;
 mod causes;
 mod config;
 mod failure;
+mod faults;
 mod fleet;
 mod lease;
 mod lease_processes;
