@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     if !has("--bench") {
         return ExitCode::SUCCESS;
     }
+    ledger::check_judge();
     let (begin, mut failures, mut seed) = (Instant::now(), 0, 1);
     loop {
         for case in Case::all() {

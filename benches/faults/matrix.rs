@@ -58,6 +58,7 @@ struct Member {
 }
 
 impl Case {
+    #[allow(dead_code, reason = "for the bench")]
     pub(crate) fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for fault in FAULTS {
