@@ -15,6 +15,7 @@ pub struct Measurement {
 /// The value of a [`Measurement`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "the values of one scrape are few and short-lived")]
 pub enum Measured {
     /// A total since the start.
     Total(u64),
