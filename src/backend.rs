@@ -1,8 +1,15 @@
+mod latency;
+mod measurement;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+pub use latency::Latency;
+pub(crate) use latency::LatencyRecorder;
+pub use measurement::{Measured, Measurement};
 
 use crate::engine::{Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Key};
@@ -105,6 +112,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the status for operators. Must not block.
     fn status(&self) -> Option<BackendStatus> {
         None
+    }
+
+    /// Returns values for the metrics. Must not block.
+    fn measurements(&self) -> Vec<Measurement> {
+        Vec::new()
     }
 
     /// Shuts down when the limiter is closed: returns capacity that was fetched in advance, and flushes

@@ -1,6 +1,7 @@
 //! Connections to Redis and Valkey. The redis crate opens plain connections; TLS connections use
 //! [our own configuration](super::tls).
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,47 +19,55 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::tls;
+use super::cause::HANDSHAKE_TIMED_OUT;
+use super::tls::Tls;
 
 /// Opens a multiplexed connection for commands; clones share the connection.
 ///
-/// A TLS connection must be established within `connect_timeout`; for others, `options` sets the timeout.
+/// A TLS connection must be established within `connect_timeout` and the time for its handshake; for others,
+/// `options` sets the timeout.
 pub(super) async fn multiplexed(
     info: ConnectionInfo,
     options: AsyncConnectionConfig,
     connect_timeout: Duration,
+    tls: &Tls,
 ) -> RedisResult<MultiplexedConnection> {
     let ConnectionAddr::TcpTls { .. } = info.addr() else {
         return Client::open(info)?.get_multiplexed_async_connection_with_config(&options).await;
     };
     let open = async {
-        let (stream, settings) = (connect_tls(&info).await?, info.redis_settings());
+        let (stream, settings) = (connect_tls(&info, tls).await?, info.redis_settings());
         MultiplexedConnection::new_with_config(settings, stream, options).await
     };
     let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let (connection, driver) = timeout(connect_timeout, open).await.map_err(timed_out)??;
+    let (connection, driver) =
+        timeout(connect_timeout + CONNECT_TIMEOUT, open).await.map_err(timed_out)??;
     // The driver ends when the last clone of the connection is dropped.
     tokio::spawn(driver);
     Ok(connection)
 }
 
 /// Opens a connection for subscriptions.
-pub(super) async fn pubsub(info: ConnectionInfo) -> RedisResult<PubSub> {
+pub(super) async fn pubsub(info: ConnectionInfo, tls: &Tls) -> RedisResult<PubSub> {
     match info.addr() {
         ConnectionAddr::TcpTls { .. } => {
-            PubSub::new(info.redis_settings(), connect_tls(&info).await?).await
+            PubSub::new(info.redis_settings(), connect_tls(&info, tls).await?).await
         }
         _ => Client::open(info)?.get_async_pubsub().await,
     }
 }
 
-async fn connect_tls(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
+async fn connect_tls(info: &ConnectionInfo, tls: &Tls) -> RedisResult<TlsStream<TcpStream>> {
     let ConnectionAddr::TcpTls { host, port, insecure: false, .. } = info.addr() else {
         let message = "insecure TLS is not supported; the server certificate is always verified";
         return Err(RedisError::from((ErrorKind::InvalidClientConfig, message)));
     };
     let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-    let connector = TlsConnector::from(Arc::new(tls::config()));
+    let config = tls.config().map_err(|error| {
+        let message = "unusable certificate file";
+        RedisError::from((ErrorKind::InvalidClientConfig, message, error.to_string()))
+    })?;
+    let connector = TlsConnector::from(Arc::new(config));
     let addresses = lookup_host((host.as_str(), *port)).await?;
     let attempts: Vec<_> = addresses.map(|address| Box::pin(TcpStream::connect(address))).collect();
     if attempts.is_empty() {
@@ -71,7 +80,8 @@ async fn connect_tls(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>>
     // Uses the first address that accepts, as the redis crate does for plain connections.
     let (stream, _) = select_ok(attempts).await?;
     stream.set_nodelay(true)?;
-    Ok(connector.connect(name, stream).await?)
+    let handshake = timeout(CONNECT_TIMEOUT, connector.connect(name, stream)).await;
+    Ok(handshake.map_err(|_| io::Error::other(HANDSHAKE_TIMED_OUT))??)
 }
 
 /// A connection to one node of a Redis Cluster.
@@ -85,9 +95,22 @@ impl Connect for Node {
     {
         Box::pin(async move {
             let info = info.into_connection_info()?;
-            multiplexed(info, options, CONNECT_TIMEOUT).await.map(Self)
+            let tls = NODE_TLS.with_borrow(Clone::clone);
+            multiplexed(info, options, CONNECT_TIMEOUT, &tls).await.map(Self)
         })
     }
+}
+
+/// Sets the certificates of connections to the nodes of a Redis Cluster that this thread opens.
+///
+/// The redis crate opens these connections in a task of its own, and passes nothing of ours to them. The
+/// task runs on the thread of the runtime, which serves one store only.
+pub(super) fn set_node_tls(tls: Tls) {
+    NODE_TLS.set(tls);
+}
+
+thread_local! {
+    static NODE_TLS: RefCell<Tls> = RefCell::default();
 }
 
 impl ConnectionLike for Node {

@@ -9,6 +9,8 @@
 //! This module does not read configuration files; the `config` module creates both from one.
 
 mod bus;
+#[cfg(any(feature = "redis", feature = "nats"))]
+mod cause;
 #[cfg(feature = "redis")]
 mod dial;
 #[cfg(any(feature = "redis", feature = "yaml"))]
@@ -35,3 +37,5 @@ pub use on_failure::OnFailure;
 pub use shared::{Shared, SharedBuilder, SharedError, SharedStatus};
 #[cfg(any(feature = "redis", feature = "yaml"))]
 pub use sharing_mode::SharingMode;
+#[cfg(any(feature = "redis", feature = "nats"))]
+pub use tls::{Tls, TlsError};

@@ -53,7 +53,7 @@ impl ClusterConfig {
     /// Connects to the shared limits, for a [builder](Config::builder).
     ///
     /// # Errors
-    /// Returns [`SharedError`] if the system can't start a thread.
+    /// Returns [`SharedError`] if the system can't start a thread, or for unusable certificate files.
     #[cfg(feature = "redis")]
     pub fn connect(&self) -> Result<Arc<Shared>, SharedError> {
         let builder = Shared::builder(self.redis.expose(), &self.account)
@@ -61,7 +61,8 @@ impl ClusterConfig {
             .on_failure(self.on_failure)
             .timeout(self.timeout)
             .lease(self.lease)
-            .reservation_ttl(self.reservation_ttl);
+            .reservation_ttl(self.reservation_ttl)
+            .tls(self.tls.certificates());
         let builder = if self.spread { builder.spread() } else { builder };
         builder.connect()
     }

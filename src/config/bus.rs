@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::open::OpenError;
-use super::value::{BusConfig, BusServer};
+use super::value::{BusConfig, BusServer, TlsConfig};
 use crate::cluster::{self, Agent};
 use crate::limiter::Limiter;
 
@@ -30,20 +30,28 @@ impl BusConfig {
     /// Returns [`OpenError`] in the cases of [`Config::join`].
     pub fn join(&self, limiter: &Limiter) -> Result<Agent, OpenError> {
         let id = self.agent_id.clone().unwrap_or_else(unique_name);
-        let bus = self.server.connect()?;
+        let bus = self.server.connect(&self.tls)?;
         Ok(Agent::join(limiter, bus, id)?)
     }
 }
 
 impl BusServer {
-    fn connect(&self) -> Result<Arc<dyn cluster::Bus>, OpenError> {
+    #[cfg_attr(
+        not(any(feature = "nats", feature = "redis")),
+        expect(unused_variables, reason = "no bus of this build uses TLS")
+    )]
+    fn connect(&self, tls: &TlsConfig) -> Result<Arc<dyn cluster::Bus>, OpenError> {
         match self {
             #[cfg(feature = "nats")]
-            Self::Nats(url) => Ok(Arc::new(cluster::NatsBus::connect(url.expose())?)),
+            Self::Nats(url) => {
+                Ok(Arc::new(cluster::NatsBus::connect_with_tls(url.expose(), &tls.certificates())?))
+            }
             #[cfg(not(feature = "nats"))]
             Self::Nats(_) => Err(OpenError::NoFeature { path: "bus.nats", feature: "nats" }),
             #[cfg(feature = "redis")]
-            Self::Redis(url) => Ok(Arc::new(cluster::RedisBus::connect(url.expose())?)),
+            Self::Redis(url) => {
+                Ok(Arc::new(cluster::RedisBus::connect_with_tls(url.expose(), tls.certificates())?))
+            }
             #[cfg(not(feature = "redis"))]
             Self::Redis(_) => Err(OpenError::NoFeature { path: "bus.redis", feature: "redis" }),
         }

@@ -86,6 +86,6 @@ pub use schema::{schema, schema_with};
 pub use tree::{Origin, Position};
 pub use value::{
     BusConfig, BusServer, ClusterConfig, ConfiguredQuota, Keys, RetryConfig, StoreConfig,
-    StoreFile, WaitingConfig,
+    StoreFile, TlsConfig, WaitingConfig,
 };
 pub use watched_file::WatchedFile;

@@ -1,4 +1,4 @@
-use crate::backend::Closing;
+use crate::backend::{Closing, Measurement};
 use crate::key::changes::KeyChanges;
 
 /// A component attached to a limiter, such as a store, that receives the limiter's last changes.
@@ -10,6 +10,16 @@ pub trait Attached: Send + Sync + 'static {
     /// Returns the reason for which the last changes could not be saved; `None`, the default, if they were.
     fn unsaved(&self) -> Option<String> {
         None
+    }
+
+    /// Returns whether a store has lost its file, which was deleted or replaced.
+    fn is_store_lost(&self) -> bool {
+        false
+    }
+
+    /// Returns values for the metrics. Must not block.
+    fn measurements(&self) -> Vec<Measurement> {
+        Vec::new()
     }
 
     /// Handles the end of the limiter, closed or not: `last` holds the changes that were not collected.

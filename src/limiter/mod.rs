@@ -104,9 +104,10 @@ pub use crate::answer::learned::{LearnedFrom, LearnedLimit};
 pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};
 pub use crate::answer::utilization::Utilization;
+pub(crate) use crate::backend::LatencyRecorder;
 pub use crate::backend::{
-    Backend, BackendStatus, Closing, Ending, Refreshing, Reservation, ReserveError, Reserved,
-    Reserving, Resetting,
+    Backend, BackendStatus, Closing, Ending, Latency, Measured, Measurement, Refreshing,
+    Reservation, ReserveError, Reserved, Reserving, Resetting,
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use crate::event::{

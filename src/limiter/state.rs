@@ -8,7 +8,7 @@ use super::shared::Shared;
 use super::ticket::Ticket;
 use crate::answer::learned::LearnedFrom;
 use crate::answer::stats::KeyStats;
-use crate::backend::BackendStatus;
+use crate::backend::{BackendStatus, Measurement};
 use crate::clock::Boot;
 use crate::event::{Event, Totals};
 use crate::key::changes::KeyChanges;
@@ -133,11 +133,26 @@ impl LimiterState<'_> {
         self.shared.core.backend.as_ref()?.status()
     }
 
+    /// Returns the values that the [`Backend`](super::Backend), the stores and the buses report to the
+    /// metrics.
+    #[doc(hidden)]
+    pub fn measurements(&self) -> Vec<Measurement> {
+        let backend = self.shared.core.backend.as_ref().map(|backend| backend.measurements());
+        let attached = self.shared.attached();
+        let attached = attached.iter().flat_map(|attached| attached.measurements());
+        backend.into_iter().flatten().chain(attached).collect()
+    }
+
     /// Returns the reason for which the state is not saved, if the last write to a
     /// [store](crate::store) failed. After [`close`](super::Limiter::close), `None` means that the state
     /// outlasts this process.
     pub fn unsaved(&self) -> Option<String> {
         self.shared.attached().iter().find_map(|attached| attached.unsaved())
+    }
+
+    /// Returns whether the file of a [store](crate::store) was deleted or replaced while in use.
+    pub fn is_store_lost(&self) -> bool {
+        self.shared.attached().iter().any(|attached| attached.is_store_lost())
     }
 
     /// Records changes from now on, until they are collected: for each bucket the usage with its

@@ -9,11 +9,13 @@ pub struct StoreError {
     pub path: PathBuf,
     /// The cause, and what to do about it.
     pub reason: String,
+    /// True if the file was deleted or replaced while it was in use.
+    pub lost: bool,
 }
 
 impl StoreError {
     pub(super) fn new(path: &Path, reason: impl Into<String>) -> Self {
-        Self { path: path.to_path_buf(), reason: reason.into() }
+        Self { path: path.to_path_buf(), reason: reason.into(), lost: false }
     }
 }
 

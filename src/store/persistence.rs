@@ -12,7 +12,8 @@ use super::pending_changes::PendingChanges;
 use super::status::StoreStatus;
 use super::store::Store;
 use crate::limiter::{
-    Attached, Closing, KeyChanges, Limiter, MissingFeature, QuotaOrigin, WeakLimiter,
+    Attached, Clock, Closing, KeyChanges, LatencyRecorder, Limiter, Measurement, MissingFeature,
+    QuotaOrigin, SystemClock, WeakLimiter,
 };
 use crate::timestamp::Timestamp;
 
@@ -70,6 +71,8 @@ impl Persistence {
             status: Mutex::default(),
             calls: Mutex::default(),
             wake: Condvar::new(),
+            latency: LatencyRecorder::default(),
+            ticks: SystemClock::new(),
         });
         let persistence = Self(Arc::clone(&worker));
         let thread = thread::Builder::new().name("tollgate-store".into());
@@ -93,7 +96,7 @@ impl Persistence {
 
     /// Returns the time of the last flush, the number of flushes and failures, and the last error.
     pub fn status(&self) -> StoreStatus {
-        self.0.status.lock().clone()
+        self.0.status()
     }
 }
 
@@ -103,6 +106,9 @@ struct PersistenceWorker {
     status: Mutex<StoreStatus>,
     calls: Mutex<PendingCalls>,
     wake: Condvar,
+    /// The durations of flushes, by the system's clock.
+    latency: LatencyRecorder,
+    ticks: SystemClock,
 }
 
 /// Requests to the thread between two flushes.
@@ -125,16 +131,7 @@ struct PersistedState {
 impl PersistenceWorker {
     fn run(&self, flush: Duration) {
         let mut pause = flush;
-        loop {
-            let mut calls = self.calls.lock();
-            if calls.waiting.is_empty() && !calls.ended {
-                self.wake.wait_for(&mut calls, pause);
-            }
-            if calls.ended {
-                return;
-            }
-            let waiting = std::mem::take(&mut calls.waiting);
-            drop(calls);
+        while let Some(waiting) = self.wait(pause) {
             let started_at = self.limiter.now();
             let _ = self.flush();
             // The interval is measured from start to start, with a minimum pause for slow disks.
@@ -147,13 +144,48 @@ impl PersistenceWorker {
         }
     }
 
+    /// Waits until the next flush is due, and checks the store meanwhile. Returns the callers that wait
+    /// for the flush, or `None` at the end.
+    fn wait(&self, mut pause: Duration) -> Option<Vec<oneshot::Sender<()>>> {
+        loop {
+            let mut calls = self.calls.lock();
+            let part = pause.min(CHECK_INTERVAL);
+            if calls.waiting.is_empty() && !calls.ended {
+                self.wake.wait_for(&mut calls, part);
+            }
+            if calls.ended {
+                return None;
+            }
+            pause -= part;
+            if pause.is_zero() || !calls.waiting.is_empty() {
+                return Some(std::mem::take(&mut calls.waiting));
+            }
+            drop(calls);
+            self.check();
+        }
+    }
+
+    fn check(&self) {
+        let mut persisted = self.persisted.lock();
+        if !persisted.ended
+            && let Err(error) = persisted.store.check()
+        {
+            self.status.lock().record_trouble(&error);
+        }
+    }
+
+    fn status(&self) -> StoreStatus {
+        StoreStatus { latency: self.latency.get(), ..self.status.lock().clone() }
+    }
+
     fn flush(&self) -> Result<(), StoreError> {
         let mut persisted = self.persisted.lock();
         let Some(limiter) = self.limiter.upgrade_detached().filter(|_| !persisted.ended) else {
             return Ok(());
         };
-        let now = limiter.now();
+        let (now, begin) = (limiter.now(), self.ticks.now());
         let result = persisted.flush(&limiter, now);
+        self.latency.record(self.ticks.now() - begin);
         self.status.lock().record(&result, now, persisted.pending.keys());
         drop(persisted);
         result
@@ -192,6 +224,14 @@ impl Attached for PersistenceWorker {
         self.status.lock().trouble.as_ref().map(ToString::to_string)
     }
 
+    fn is_store_lost(&self) -> bool {
+        self.status.lock().trouble.as_ref().is_some_and(|trouble| trouble.lost)
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        self.status().measurements()
+    }
+
     fn end(&self, last: Vec<KeyChanges>) {
         let now = self.limiter.now();
         let mut persisted = self.persisted.lock();
@@ -223,6 +263,9 @@ impl fmt::Debug for PersistenceWorker {
         f.debug_struct("PersistenceWorker").finish_non_exhaustive()
     }
 }
+
+/// The maximum time between two checks of the store.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The minimum flush interval, which avoids constant writes.
 const MIN_FLUSH_INTERVAL: Duration = Duration::from_millis(1);

@@ -1,4 +1,5 @@
 use super::error::StoreError;
+use crate::limiter::{Latency, Measured, Measurement};
 use crate::timestamp::Timestamp;
 
 /// The state of a [`Persistence`](super::Persistence).
@@ -15,9 +16,23 @@ pub struct StoreStatus {
     pub pending_keys: usize,
     /// The error of the last flush, if it failed; the limiter continues in memory.
     pub trouble: Option<StoreError>,
+    /// The durations of all flushes.
+    pub latency: Latency,
 }
 
 impl StoreStatus {
+    /// Returns the values for the metrics.
+    pub(super) fn measurements(&self) -> Vec<Measurement> {
+        let total = |name, value| Measurement::new(name, Measured::Total(value));
+        let pending = u64::try_from(self.pending_keys).unwrap_or(u64::MAX);
+        vec![
+            Measurement::new("tollgate_store_pending_keys", Measured::Amount(pending)),
+            total("tollgate_store_flushes_total", self.flushes),
+            total("tollgate_store_failures_total", self.failures),
+            Measurement::new("tollgate_store_flush_seconds", Measured::Latency(self.latency)),
+        ]
+    }
+
     /// Records the result of a flush, and logs changes.
     pub(super) fn record(
         &mut self,
@@ -36,11 +51,16 @@ impl StoreStatus {
             }
             Err(error) => {
                 self.failures += 1;
-                if self.trouble.as_ref().is_none_or(|known| known.reason != error.reason) {
-                    tracing::warn!(%error, "failed to save state; the limiter continues in memory");
-                }
-                self.trouble = Some(error.clone());
+                self.record_trouble(error);
             }
         }
+    }
+
+    /// Records an error of the store, and logs it if it is new.
+    pub(super) fn record_trouble(&mut self, error: &StoreError) {
+        if self.trouble.as_ref().is_none_or(|known| known.reason != error.reason) {
+            tracing::warn!(%error, "failed to save state; the limiter continues in memory");
+        }
+        self.trouble = Some(error.clone());
     }
 }

@@ -36,6 +36,14 @@ pub trait Store: Debug + Send + 'static {
         now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError>;
 
+    /// Checks whether the file is still in place. Called at least twice a second.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] with the path.
+    fn check(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Closes the store: amounts that this limiter still holds count as used.
     ///
     /// # Errors

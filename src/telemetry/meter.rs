@@ -5,19 +5,23 @@ use ::metrics::SharedString;
 use parking_lot::Mutex;
 
 use super::listener::Listener;
-use super::metric_spec::{
-    CAPACITY, HELD, LEARNED, MetricSpec, STORE_FAILURES, STORE_FLUSHES, USED, UTILIZATION, WAITING,
+use super::metric_list::ALL;
+use super::metric_spec::{CAPACITY, HELD, LEARNED, USED, UTILIZATION, WAITING};
+use crate::limiter::{
+    KeyStats, Latency, LearnedLimit, LimitStats, Measured, Measurement, Utilization, WeakLimiter,
 };
-use crate::limiter::{KeyStats, LearnedLimit, LimitStats, Utilization, WeakLimiter};
 use crate::quota::{Dimension, Window};
 
-/// The gauges of a limiter, which are updated on demand. Counters and histograms don't need a meter.
+/// The gauges of a limiter, and the metrics of its stores and buses, which are updated on demand. Other
+/// counters and histograms don't need a meter.
 #[derive(Debug)]
 pub struct Meter {
     limiter: WeakLimiter,
     listener: Arc<Listener>,
     /// The values at the last update. A gauge that has no keys any more is set to 0.
     last: Mutex<GaugeValues>,
+    /// The recorded part of each latency.
+    recorded: Mutex<BTreeMap<&'static str, Latency>>,
 }
 
 /// The values of gauges, by the name of the metric and its labels.
@@ -25,10 +29,10 @@ type GaugeValues = BTreeMap<(&'static str, Vec<SharedString>), f64>;
 
 impl Meter {
     pub(super) fn new(limiter: WeakLimiter, listener: Arc<Listener>) -> Self {
-        Self { limiter, listener, last: Mutex::default() }
+        Self { limiter, listener, last: Mutex::default(), recorded: Mutex::default() }
     }
 
-    /// Updates the gauges. Call it before each scrape, or every few seconds.
+    /// Updates the gauges, and the metrics of stores and buses. Call it before each scrape, or every few seconds.
     ///
     /// Keys with the same label are added up. An update takes as long as [`LimiterState::stats`]: less than a
     /// microsecond per key.
@@ -40,26 +44,38 @@ impl Meter {
         for (key, stats) in limiter.state().stats() {
             self.add(&mut current, self.listener.names.of(&key), &stats);
         }
+        for measurement in limiter.state().measurements() {
+            self.record(&mut current, measurement);
+        }
         let mut last = self.last.lock();
         let gone = last.keys().filter(|series| !current.contains_key(*series));
         let gone: Vec<_> = gone.map(|series| (series.clone(), 0.0)).collect();
         for ((name, values), amount) in current.iter().chain(gone.iter().map(|(s, a)| (s, a))) {
-            let metric = GAUGES.iter().find(|metric| metric.name == *name);
+            let metric = ALL.iter().find(|metric| metric.name == *name);
             metric.into_iter().for_each(|metric| self.listener.sink.set(metric, values, *amount));
         }
         *last = current;
     }
 
-    /// Sets the totals of successful and failed writes of a store. Call it before
-    /// [`sample`](Self::sample).
-    ///
-    /// ```text
-    /// let status = keeping.status();
-    /// meter.store(status.flushes, status.failures);
-    /// ```
-    pub fn store(&self, flushes: u64, failures: u64) {
-        self.listener.sink.count_to(&STORE_FLUSHES, flushes);
-        self.listener.sink.count_to(&STORE_FAILURES, failures);
+    /// Records the values that the backend, the stores and the buses of the limiter report.
+    fn record(&self, current: &mut GaugeValues, measurement: Measurement) {
+        let Measurement { name, label, value } = measurement;
+        let labels = [SharedString::const_str(label)];
+        let Some(metric) = ALL.iter().find(|metric| metric.name == name) else { return };
+        match value {
+            Measured::Total(total) => self.listener.sink.count_to(metric, &labels, total),
+            Measured::Amount(amount) => {
+                let labels = if metric.labels.is_empty() { Vec::new() } else { labels.into() };
+                *current.entry((name, labels)).or_default() += amount as f64;
+            }
+            Measured::Latency(latency) => {
+                let earlier = self.recorded.lock().insert(name, latency).unwrap_or_default();
+                // The mean of a range is within the range, and all means have the right sum.
+                for (count, mean) in latency.means_since(&earlier) {
+                    self.listener.sink.record_many(metric, mean, count);
+                }
+            }
+        }
     }
 
     fn add(&self, current: &mut GaugeValues, key: SharedString, stats: &KeyStats) {
@@ -100,5 +116,3 @@ fn seconds(dimension: &Dimension, window: Window) -> SharedString {
 
 /// The micro-dollars in a dollar, in which metrics state money.
 const MICRO_DOLLARS: f64 = 1e6;
-
-const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &LEARNED, &UTILIZATION, &WAITING];

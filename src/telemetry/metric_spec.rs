@@ -153,22 +153,6 @@ pub(super) const WAITING: MetricSpec = MetricSpec {
     description: "Requests that wait in the queue of a key",
 };
 
-pub(super) const STORE_FLUSHES: MetricSpec = MetricSpec {
-    name: "tollgate_store_flushes_total",
-    kind: Kind::Counter,
-    unit: Unit::Count,
-    labels: &[],
-    description: "Successful writes of a store",
-};
-
-pub(super) const STORE_FAILURES: MetricSpec = MetricSpec {
-    name: "tollgate_store_failures_total",
-    kind: Kind::Counter,
-    unit: Unit::Count,
-    labels: &[],
-    description: "Failed writes of a store",
-};
-
 pub(super) const TOKEN_USAGE: MetricSpec = MetricSpec {
     name: "gen_ai.client.token.usage",
     kind: Kind::Histogram,
@@ -194,64 +178,3 @@ pub(super) const OPERATION_DURATION: MetricSpec = MetricSpec {
     ],
     description: "Time from the call to the end of the response, including the time in the queue, in seconds",
 };
-
-/// All metrics.
-pub(super) const ALL: &[&MetricSpec] = &[
-    &GRANTED,
-    &DENIED,
-    &WAIT,
-    &SETTLED,
-    &RELEASED,
-    &RESERVED_TOKENS,
-    &CHARGED_TOKENS,
-    &ESTIMATE,
-    &COOLING_DOWN,
-    &REDUCED,
-    &RECOVERED,
-    &CAPACITY,
-    &USED,
-    &HELD,
-    &LEARNED,
-    &UTILIZATION,
-    &WAITING,
-    &STORE_FLUSHES,
-    &STORE_FAILURES,
-    &TOKEN_USAGE,
-    &OPERATION_DURATION,
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the row of a metric in the documentation of the module.
-    fn row(metric: &MetricSpec) -> String {
-        let MetricSpec { name, kind, unit, labels, description } = metric;
-        let kind = format!("{kind:?}").to_lowercase();
-        let unit = match unit {
-            Unit::Seconds => "seconds",
-            _ => "",
-        };
-        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        format!("//! | `{name}` | {kind} | {unit} | {} | {description} |", labels.join(", "))
-    }
-
-    #[test]
-    fn documentation_lists_exactly_all_metrics() {
-        let source = include_str!("mod.rs");
-        let rows = |line: &&str| line.starts_with("//! | `");
-        let documented: Vec<_> = source.lines().filter(rows).collect();
-        let expected: Vec<_> = ALL.iter().map(|metric| row(metric)).collect();
-        assert_eq!(documented, expected, "\n{}\n", expected.join("\n"));
-    }
-
-    #[test]
-    fn metric_names_have_prometheus_suffixes() {
-        for metric in ALL.iter().filter(|metric| metric.name.starts_with("tollgate_")) {
-            let total = metric.name.ends_with("_total");
-            assert_eq!(total, metric.kind == Kind::Counter, "{}", metric.name);
-            let seconds = metric.name.ends_with("_seconds");
-            assert_eq!(seconds, metric.unit == Unit::Seconds, "{}", metric.name);
-        }
-    }
-}

@@ -47,6 +47,29 @@
 //! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
 //! | `tollgate_store_flushes_total` | counter |  |  | Successful writes of a store |
 //! | `tollgate_store_failures_total` | counter |  |  | Failed writes of a store |
+//! | `tollgate_store_pending_keys` | gauge |  |  | Keys with changes that could not be written to a store yet |
+//! | `tollgate_store_flush_seconds` | histogram | seconds |  | Duration of writes of a store, failures included, in seconds |
+//! | `tollgate_cluster_connected` | gauge |  |  | 1 while the shared store is reachable, else 0 |
+//! | `tollgate_cluster_members` | gauge |  |  | Live processes that share the limits, including this one |
+//! | `tollgate_cluster_undelivered_keys` | gauge |  |  | Keys with usage of an outage that the shared store has not been charged yet |
+//! | `tollgate_cluster_unacknowledged` | gauge |  |  | Ends of requests that the shared store has not acknowledged yet |
+//! | `tollgate_cluster_decisions_total` | counter |  | `by` | Decisions of the shared store (`store`), and requests that leases admitted (`lease`) |
+//! | `tollgate_cluster_degraded_total` | counter |  | `policy` | Decisions made without the shared store, by policy: `closed`, `open` or `local_share` |
+//! | `tollgate_cluster_outages_total` | counter |  |  | Outages of the shared store |
+//! | `tollgate_cluster_timeouts_total` | counter |  |  | Calls to which the shared store did not respond in time |
+//! | `tollgate_cluster_retries_total` | counter |  |  | Calls to the shared store that were repeated after a lost connection |
+//! | `tollgate_cluster_connects_total` | counter |  |  | Attempts to connect to the shared store |
+//! | `tollgate_cluster_call_seconds` | histogram | seconds |  | Duration of calls to the shared store, timeouts included, in seconds |
+//! | `tollgate_bus_connected` | gauge |  |  | 1 while the bus is connected, else 0 |
+//! | `tollgate_bus_queued` | gauge |  |  | Messages that wait to be sent to the bus |
+//! | `tollgate_bus_published_total` | counter |  |  | Messages sent to the bus |
+//! | `tollgate_bus_failed_total` | counter |  |  | Messages that could not be sent to the bus in time |
+//! | `tollgate_bus_dropped_total` | counter |  |  | Messages dropped because the queue to the bus was full |
+//! | `tollgate_bus_received_total` | counter |  |  | Messages received from the bus, own ones included |
+//! | `tollgate_bus_outages_total` | counter |  |  | Outages of the bus |
+//! | `tollgate_bus_retries_total` | counter |  |  | Failed attempts to connect to the bus |
+//! | `tollgate_bus_timeouts_total` | counter |  |  | Messages to which the bus did not respond in time |
+//! | `tollgate_bus_publish_seconds` | histogram | seconds |  | Duration of sending a message to the bus, failures included, in seconds |
 //! | `gen_ai.client.token.usage` | histogram |  | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.token.type` | Tokens per request, as the response reports them, by type (`input` or `output`) |
 //! | `gen_ai.client.operation.duration` | histogram | seconds | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `error.type` | Time from the call to the end of the response, including the time in the queue, in seconds |
 //!
@@ -62,6 +85,7 @@
 //!   of a custom dimension; further values after 32 are `other`. It is `none` if other requests wait or the
 //!   key cools down.
 //! - `window_seconds` is the length of the limit's window; absent for requests in flight.
+//! - `by` and `policy` have the values in the table.
 //! - `error.type` is absent after a success. Otherwise it is the status (`429`), the code in the body, the
 //!   limiter's code (`rpm_exceeded`, ...), `deadline_exceeded`, `queue_full`, `quota_removed`,
 //!   `closed`, `not_sent`, `cancelled`, or `_OTHER`; further values after 32 are `other`.
@@ -100,9 +124,11 @@ mod key_names;
 mod label_set;
 mod listener;
 mod meter;
+mod metric_list;
 mod metric_spec;
 mod metrics;
 mod sink;
+mod state_metrics;
 
 pub use self::metrics::Metrics;
 pub use meter::Meter;
@@ -129,3 +155,8 @@ pub const TOKEN_BUCKETS: [f64; 14] = [
 /// `tollgate_wait_seconds` too.
 pub const DURATION_BUCKETS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+/// The recommended bucket boundaries of `tollgate_cluster_call_seconds`, `tollgate_bus_publish_seconds` and
+/// `tollgate_store_flush_seconds`, in seconds. Their histograms are exact at these boundaries only.
+pub const CALL_BUCKETS: [f64; 13] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];

@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, with_recorder};
 
-use super::metric_spec::{ALL, Kind, MetricSpec};
+use super::metric_list::ALL;
+use super::metric_spec::{Kind, MetricSpec};
 
 /// The recorder of the metrics: the given one, or the global one.
 #[derive(Clone, Default)]
@@ -39,8 +40,8 @@ impl Sink {
     }
 
     /// Sets the total of a counter.
-    pub(super) fn count_to(&self, metric: &MetricSpec, total: u64) {
-        let key = key(metric, &[]);
+    pub(super) fn count_to(&self, metric: &MetricSpec, values: Values<'_>, total: u64) {
+        let key = key(metric, values);
         self.with(|recorder| recorder.register_counter(&key, &METADATA).absolute(total));
     }
 
@@ -52,6 +53,14 @@ impl Sink {
     pub(super) fn record(&self, metric: &MetricSpec, values: Values<'_>, value: f64) {
         let key = key(metric, values);
         self.with(|recorder| recorder.register_histogram(&key, &METADATA).record(value));
+    }
+
+    /// Records a value of a metric without labels `count` times.
+    pub(super) fn record_many(&self, metric: &MetricSpec, value: f64, count: u64) {
+        let (key, count) = (key(metric, &[]), usize::try_from(count).unwrap_or(usize::MAX));
+        self.with(|recorder| {
+            recorder.register_histogram(&key, &METADATA).record_many(value, count);
+        });
     }
 
     fn with<T>(&self, record: impl FnOnce(&dyn Recorder) -> T) -> T {

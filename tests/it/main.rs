@@ -15,6 +15,7 @@ mod parity;
 mod provider;
 
 mod replay;
+mod shared_protocol;
 #[cfg(all(feature = "metrics", feature = "tower"))]
 mod telemetry;
 #[cfg(feature = "tower")]

@@ -26,7 +26,11 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     if app.stopping.is_cancelled() {
         return unready("stopping", "the server is stopping");
     }
-    match app.limiter.state().backend_status() {
+    let state = app.limiter.state();
+    if state.is_store_lost() {
+        return unready("lost", "the file of the store was deleted or replaced while in use");
+    }
+    match state.backend_status() {
         Some(status) if !status.connected && !status.admits_alone => {
             unready("away", "the store of the shared limits is unreachable")
         }

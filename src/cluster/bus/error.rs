@@ -1,5 +1,8 @@
 use std::{fmt, io};
 
+#[cfg(any(feature = "redis", feature = "nats"))]
+use crate::cluster::TlsError;
+
 /// An error that prevents the creation of a bus.
 ///
 /// An unreachable server is not an error: the bus keeps trying to connect.
@@ -11,6 +14,9 @@ pub enum BusError {
         /// The supported URL schemes.
         expected: &'static str,
     },
+    /// A file with certificates or a key can't be used.
+    #[cfg(any(feature = "redis", feature = "nats"))]
+    Tls(TlsError),
     /// The operating system could not start a thread.
     Thread(io::Error),
 }
@@ -19,6 +25,8 @@ impl fmt::Display for BusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url { expected } => write!(f, "bus URL: not supported; expected {expected}"),
+            #[cfg(any(feature = "redis", feature = "nats"))]
+            Self::Tls(error) => write!(f, "bus: TLS: {error}"),
             Self::Thread(error) => write!(f, "bus: failed to start its thread: {error}"),
         }
     }
@@ -28,6 +36,8 @@ impl std::error::Error for BusError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Url { .. } => None,
+            #[cfg(any(feature = "redis", feature = "nats"))]
+            Self::Tls(error) => Some(error),
             Self::Thread(error) => Some(error),
         }
     }

@@ -11,7 +11,7 @@ use super::bus::Bus;
 use super::message;
 use crate::limiter::{
     Attached, CapacityUpdate, Closing, CoolDown, Event, Ignored, KeyChanges, LearnedUpdate,
-    Limiter, WeakLimiter,
+    Limiter, Measurement, WeakLimiter,
 };
 use crate::timestamp::Timestamp;
 
@@ -170,6 +170,10 @@ impl Attached for Member {
         // Closing stops new requests. Requests in flight may still be refused, which the member
         // publishes.
         Box::pin(std::future::ready(()))
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        self.bus.status().measurements()
     }
 
     fn end(&self, _: Vec<KeyChanges>) {

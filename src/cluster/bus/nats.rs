@@ -5,13 +5,15 @@ use async_nats::{Client, ConnectOptions, Event, ServerAddr, Subscriber};
 use futures_util::StreamExt;
 use futures_util::stream::SelectAll;
 use percent_encoding::percent_decode_str;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::bus::{Bus, MessageHandler};
 use super::error::BusError;
 use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
-use crate::cluster::tls;
+use crate::cluster::cause::Cause;
+use crate::cluster::tls::Tls;
 
 /// A bus over NATS, driven by a dedicated thread.
 ///
@@ -29,12 +31,21 @@ impl NatsBus {
     /// # Errors
     /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
+        Self::connect_with_tls(url, &Tls::default())
+    }
+
+    /// Creates a bus as [`connect`](Self::connect) does, with these certificates for TLS connections.
+    ///
+    /// # Errors
+    /// Returns [`BusError`] in the cases of [`connect`](Self::connect), and for unusable files.
+    pub fn connect_with_tls(url: &str, tls: &Tls) -> Result<Self, BusError> {
         let unsupported = || BusError::Url { expected: "nats://, tls://, ws:// or wss://" };
         let address: ServerAddr = url.parse().map_err(|_| unsupported())?;
         if address.host().is_empty() {
             return Err(unsupported());
         }
         let (address, options) = split_credentials(address).ok_or_else(unsupported)?;
+        let options = options.tls_client_config(tls.config().map_err(BusError::Tls)?);
         RemoteBus::start("tollgate-nats", |driver| drive(address, options, driver)).map(Self)
     }
 }
@@ -68,7 +79,7 @@ fn split_credentials(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)
 }
 
 /// Sets options by which the client reconnects indefinitely and reports its connection state.
-fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
+fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>, server: String) -> ConnectOptions {
     let shared = Arc::clone(shared);
     options
         .name("tollgate")
@@ -78,15 +89,16 @@ fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions
         .ping_interval(PING_INTERVAL)
         .reconnect_delay_callback(backoff)
         .event_callback(move |event| {
-            record_event(&shared, &event);
+            record_event(&shared, &event, &server);
             ready(())
         })
 }
 
 async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriver) {
     let shared = Arc::clone(&driver.shared);
-    let options = options.tls_client_config(tls::config());
-    let Ok(client) = reconnecting(options, &shared).connect(address).await else { return };
+    let server = format!("{}:{}", address.host(), address.port());
+    let options = reconnecting(options, &shared, server);
+    let Ok(client) = options.connect(address).await else { return };
     let mut incoming = SelectAll::<Subscriber>::new();
     let mut subscribed = 0;
     loop {
@@ -96,9 +108,8 @@ async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriv
             }
             message = driver.queue.recv() => {
                 let Some(message) = message else { return };
-                let sent = timeout(TIMEOUT, send(&client, &shared, message)).await;
-                shared.count(sent == Ok(true));
-                if sent != Ok(true) {
+                let sending = async { timeout(TIMEOUT, send(&client, &shared, message)).await.ok() };
+                if !matches!(shared.count_sending(sending).await, Some(Ok(()))) {
                     driver.discard_queued();
                 }
             }
@@ -122,18 +133,43 @@ async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut Select
     }
 }
 
-fn record_event(shared: &Shared, event: &Event) {
+fn record_event(shared: &Arc<Shared>, event: &Event, server: &str) {
     match event {
-        Event::Connected => shared.set_connected(true),
-        // `ClientError` also reports a failed attempt to connect.
-        Event::Disconnected | Event::Closed | Event::ClientError(_) => shared.set_connected(false),
+        Event::Connected => shared.on_connected(),
+        // Reports a failed attempt to connect too.
+        Event::ClientError(error) => {
+            let text = error.to_string();
+            if text.contains(IO_ERROR) {
+                tokio::spawn(probe(Arc::clone(shared), server.to_owned()));
+            } else {
+                shared.on_unavailable(Some(&Cause::of_text(&text)), server);
+            }
+        }
+        Event::Disconnected | Event::Closed => shared.on_unavailable(None, server),
         _ => {}
     }
 }
 
-/// Sends a message once connected, and returns whether it was sent. Without a connection the client
-/// would buffer the message for an unlimited time.
-async fn send(client: &Client, shared: &Shared, message: Message) -> bool {
-    shared.connected().await;
-    client.publish(message.subject, message.body).await.is_ok() && client.flush().await.is_ok()
+/// Connects to a server to find out why the client can't, since the client hides the cause.
+async fn probe(shared: Arc<Shared>, server: String) {
+    let cause = match timeout(TIMEOUT, TcpStream::connect(&server)).await {
+        Ok(Ok(_)) => Cause::of_text("connection lost"),
+        Ok(Err(error)) => Cause::of_text(&error.to_string()),
+        Err(_) => Cause::of_text("timed out"),
+    };
+    shared.on_unavailable(Some(&cause), &server);
 }
+
+/// The client's text for a failed connection.
+const IO_ERROR: &str = "IO error";
+
+/// Sends a message once connected. Without a connection the client
+/// would buffer the message for an unlimited time.
+async fn send(client: &Client, shared: &Shared, message: Message) -> Result<(), NotSent> {
+    shared.connected().await;
+    client.publish(message.subject, message.body).await.map_err(|_| NotSent)?;
+    client.flush().await.map_err(|_| NotSent)
+}
+
+/// The error for a message that the client did not accept.
+struct NotSent;

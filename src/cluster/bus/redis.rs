@@ -7,7 +7,9 @@ use super::bus::{Bus, MessageHandler};
 use super::error::BusError;
 use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
+use crate::cluster::cause::Cause;
 use crate::cluster::dial;
+use crate::cluster::tls::Tls;
 
 /// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), driven by a dedicated
 /// thread.
@@ -20,15 +22,24 @@ use crate::cluster::dial;
 pub struct RedisBus(RemoteBus);
 
 impl RedisBus {
-    /// Creates a bus for the server at a URL (`redis`, `rediss`), which may contain a user and
-    /// password. Returns without waiting for the connection.
+    /// Creates a bus for the server at a URL (`redis`, `rediss`, `valkey`, `valkeys`, `unix`), which may
+    /// contain a user and password. Returns without waiting for the connection.
     ///
     /// # Errors
     /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
-        let unsupported = |_| BusError::Url { expected: "redis:// or rediss://" };
-        let server = url.into_connection_info().map_err(unsupported)?;
-        RemoteBus::start("tollgate-redis-bus", |driver| drive(server, driver)).map(Self)
+        Self::connect_with_tls(url, Tls::default())
+    }
+
+    /// Creates a bus as [`connect`](Self::connect) does, with these certificates for TLS connections.
+    ///
+    /// # Errors
+    /// Returns [`BusError`] in the cases of [`connect`](Self::connect), and for unusable files.
+    pub fn connect_with_tls(url: &str, tls: Tls) -> Result<Self, BusError> {
+        let expected = "redis://, valkey:// or unix://, or rediss:// or valkeys:// with TLS";
+        let server = url.into_connection_info().map_err(|_| BusError::Url { expected })?;
+        tls.config().map_err(BusError::Tls)?;
+        RemoteBus::start("tollgate-redis-bus", |driver| drive(server, tls, driver)).map(Self)
     }
 }
 
@@ -46,20 +57,25 @@ impl Bus for RedisBus {
     }
 }
 
-async fn drive(server: ConnectionInfo, mut driver: BusDriver) {
+async fn drive(server: ConnectionInfo, tls: Tls, mut driver: BusDriver) {
     let mut attempt = 0;
+    let address = server.addr().to_string();
     loop {
-        match timeout(TIMEOUT, Session::open(&server, &driver.shared)).await {
-            Ok(Ok(mut session)) => {
+        let opening = timeout(TIMEOUT, Session::open(&server, &tls, &driver.shared)).await;
+        match opening
+            .map_or_else(|_| Err(Cause::of_text("timed out")), |o| o.map_err(|e| Cause::of(&e)))
+        {
+            Ok(mut session) => {
                 attempt = 0;
-                driver.shared.set_connected(true);
+                driver.shared.on_connected();
                 if session.run(&mut driver).await.is_ok() {
                     return;
                 }
-                driver.shared.set_connected(false);
+                // The next attempt to connect finds the cause.
+                driver.shared.on_unavailable(None, &address);
             }
-            _ => {
-                driver.shared.set_connected(false);
+            Err(cause) => {
+                driver.shared.on_unavailable(Some(&cause), &address);
                 // Queued messages have already waited for this attempt and the pause before it.
                 driver.discard_queued();
             }
@@ -81,12 +97,12 @@ struct Session {
 struct ConnectionLost;
 
 impl Session {
-    async fn open(server: &ConnectionInfo, shared: &Shared) -> RedisResult<Self> {
+    async fn open(server: &ConnectionInfo, tls: &Tls, shared: &Shared) -> RedisResult<Self> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(TIMEOUT))
             .set_response_timeout(Some(TIMEOUT));
-        let publisher = dial::multiplexed(server.clone(), config, TIMEOUT).await?;
-        let (sink, incoming) = dial::pubsub(server.clone()).await?.split();
+        let publisher = dial::multiplexed(server.clone(), config, TIMEOUT, tls).await?;
+        let (sink, incoming) = dial::pubsub(server.clone(), tls).await?.split();
         let mut session = Self { sink, incoming, publisher, subscribed: 0 };
         session.subscribe(shared).await?;
         Ok(session)
@@ -119,11 +135,14 @@ impl Session {
     async fn publish(&mut self, shared: &Shared, message: Message) -> Result<(), ConnectionLost> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(message.subject).arg(&message.body[..]);
-        let reply = command.query_async::<u64>(&mut self.publisher).await;
-        shared.count(reply.is_ok());
+        let reply = shared.count_sending(async {
+            let reply = command.query_async::<u64>(&mut self.publisher).await;
+            if reply.as_ref().is_err_and(RedisError::is_timeout) { None } else { Some(reply) }
+        });
         // An error reply of the server, such as a missing permission, affects this message alone.
-        match reply {
-            Err(error) if error.is_io_error() || error.is_unrecoverable_error() => {
+        match reply.await {
+            None => Err(ConnectionLost),
+            Some(Err(error)) if error.is_io_error() || error.is_unrecoverable_error() => {
                 Err(ConnectionLost)
             }
             _ => Ok(()),

@@ -6,13 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::bus::MessageHandler;
 use super::error::BusError;
 use super::status::BusStatus;
 use super::subscriptions::Subscriptions;
+use crate::cluster::cause::Cause;
 use crate::cluster::worker::Worker;
+use crate::limiter::{Clock, LatencyRecorder, SystemClock};
+use crate::timestamp::Timestamp;
 
 /// The caller's side of a remote bus: a bounded queue to the thread that drives the connection.
 #[derive(Debug)]
@@ -47,6 +51,21 @@ pub(super) struct Shared {
     published: AtomicU64,
     failed: AtomicU64,
     dropped: AtomicU64,
+    outages: AtomicU64,
+    retries: AtomicU64,
+    timeouts: AtomicU64,
+    latency: LatencyRecorder,
+    clock: SystemClock,
+    /// The current outage, once its cause is known.
+    outage: Mutex<Option<Outage>>,
+}
+
+/// A period in which the bus is unavailable.
+#[derive(Debug)]
+struct Outage {
+    since: Timestamp,
+    /// The failed attempts to connect before it.
+    retries: u64,
 }
 
 impl RemoteBus {
@@ -76,13 +95,19 @@ impl RemoteBus {
     }
 
     pub(super) fn status(&self) -> BusStatus {
-        let Shared { subscriptions, connected, published, failed, dropped, .. } = &*self.shared;
+        let shared = &*self.shared;
+        let queued = self.queue.max_capacity() - self.queue.capacity();
         BusStatus {
-            connected: *connected.borrow() == Some(true),
-            published: published.load(Ordering::Relaxed),
-            failed: failed.load(Ordering::Relaxed),
-            dropped: dropped.load(Ordering::Relaxed),
-            received: subscriptions.received(),
+            connected: *shared.connected.borrow() == Some(true),
+            published: shared.published.load(Ordering::Relaxed),
+            failed: shared.failed.load(Ordering::Relaxed),
+            dropped: shared.dropped.load(Ordering::Relaxed),
+            received: shared.subscriptions.received(),
+            queued: u64::try_from(queued).unwrap_or(u64::MAX),
+            outages: shared.outages.load(Ordering::Relaxed),
+            retries: shared.retries.load(Ordering::Relaxed),
+            timeouts: shared.timeouts.load(Ordering::Relaxed),
+            latency: shared.latency.get(),
         }
     }
 }
@@ -97,19 +122,58 @@ impl BusDriver {
 }
 
 impl Shared {
+    /// Runs the sending of a message, and counts its result. An error counts as a failure, `None` as a
+    /// timeout.
+    pub(super) async fn count_sending<T, E>(
+        &self,
+        sending: impl Future<Output = Option<Result<T, E>>>,
+    ) -> Option<Result<T, E>> {
+        let begin = self.clock.now();
+        let result = sending.await;
+        self.latency.record(self.clock.now() - begin);
+        self.count(matches!(result, Some(Ok(_))));
+        if result.is_none() {
+            self.timeouts.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
     /// Counts a message as published or failed.
-    pub(super) fn count(&self, sent: bool) {
+    fn count(&self, sent: bool) {
         let count = if sent { &self.published } else { &self.failed };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the connection state, and logs a change.
-    pub(super) fn set_connected(&self, connected: bool) {
-        if self.connected.send_replace(Some(connected)) != Some(connected) {
-            match connected {
-                true => tracing::info!("bus connected"),
-                false => tracing::warn!("bus server unreachable; reconnecting"),
+    /// Records that the bus is connected, and logs the end of an outage.
+    pub(super) fn on_connected(&self) {
+        let before = self.connected.send_replace(Some(true));
+        let outage = self.outage.lock().take();
+        match outage {
+            Some(Outage { since, retries }) => {
+                let millis = (self.clock.now() - since).as_millis();
+                let retries = self.retries.load(Ordering::Relaxed) - retries;
+                tracing::info!(millis, retries, "the bus is available again");
             }
+            None if before != Some(true) => tracing::info!("bus connected"),
+            None => {}
+        }
+    }
+
+    /// Records a lost connection or a failed attempt to connect. The first failure with a known cause
+    /// is logged.
+    pub(super) fn on_unavailable(&self, cause: Option<&Cause>, server: &str) {
+        let before = self.connected.send_replace(Some(false));
+        if cause.is_some() {
+            self.retries.fetch_add(1, Ordering::Relaxed);
+        }
+        if before != Some(false) {
+            self.outages.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut outage = self.outage.lock();
+        if let (None, Some(cause)) = (&*outage, cause) {
+            let retries = self.retries.load(Ordering::Relaxed).saturating_sub(1);
+            *outage = Some(Outage { since: self.clock.now(), retries });
+            tracing::warn!(%cause, server, "the bus is unavailable; reconnecting");
         }
     }
 

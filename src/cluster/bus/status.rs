@@ -1,3 +1,5 @@
+use crate::limiter::{Latency, Measured, Measurement};
+
 /// The connection state of a [`Bus`](super::Bus) and its message counters since creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -12,4 +14,34 @@ pub struct BusStatus {
     pub dropped: u64,
     /// Messages received, the publisher's own included.
     pub received: u64,
+    /// Messages in the queue.
+    pub queued: u64,
+    /// The number of outages.
+    pub outages: u64,
+    /// Failed attempts to connect.
+    pub retries: u64,
+    /// Messages to which the server did not respond in time.
+    pub timeouts: u64,
+    /// The durations of sending a message, failures included.
+    pub latency: Latency,
+}
+
+impl BusStatus {
+    /// Returns the values for the metrics.
+    pub(super) fn measurements(&self) -> Vec<Measurement> {
+        let total = |name, value| Measurement::new(name, Measured::Total(value));
+        let amount = |name, value| Measurement::new(name, Measured::Amount(value));
+        vec![
+            amount("tollgate_bus_connected", self.connected.into()),
+            amount("tollgate_bus_queued", self.queued),
+            total("tollgate_bus_published_total", self.published),
+            total("tollgate_bus_failed_total", self.failed),
+            total("tollgate_bus_dropped_total", self.dropped),
+            total("tollgate_bus_received_total", self.received),
+            total("tollgate_bus_outages_total", self.outages),
+            total("tollgate_bus_retries_total", self.retries),
+            total("tollgate_bus_timeouts_total", self.timeouts),
+            Measurement::new("tollgate_bus_publish_seconds", Measured::Latency(self.latency)),
+        ]
+    }
 }

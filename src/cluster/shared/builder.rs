@@ -7,6 +7,7 @@ use super::shared::Shared;
 use super::url::Server;
 use crate::cluster::OnFailure;
 use crate::cluster::SharingMode;
+use crate::cluster::Tls;
 use crate::limiter::{Clock, SystemClock};
 
 /// A builder for [`Shared`].
@@ -27,6 +28,7 @@ pub(super) struct Settings {
     pub(super) spread: bool,
     pub(super) ttl: Duration,
     pub(super) lease: Duration,
+    pub(super) tls: Tls,
 }
 
 impl SharedBuilder {
@@ -38,6 +40,7 @@ impl SharedBuilder {
             spread: false,
             ttl: Duration::from_secs(60),
             lease: Duration::from_secs(2),
+            tls: Tls::default(),
         };
         Self { url: url.to_owned(), account: account.to_owned(), settings, clock: None }
     }
@@ -83,6 +86,12 @@ impl SharedBuilder {
         self
     }
 
+    /// Sets the certificates of TLS connections. Default: those of the system.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.settings.tls = tls;
+        self
+    }
+
     /// Sets the clock, which must be the limiter's. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
@@ -93,12 +102,13 @@ impl SharedBuilder {
     /// counts as unavailable until it can be reached.
     ///
     /// # Errors
-    /// Returns [`SharedError`] for an invalid URL or an empty account.
+    /// Returns [`SharedError`] for an invalid URL, an empty account, or unusable certificate files.
     pub fn connect(self) -> Result<Arc<Shared>, SharedError> {
         let server = Server::parse(&self.url)?;
         if self.account.is_empty() {
             return Err(SharedError::NoAccount);
         }
+        self.settings.tls.config().map_err(SharedError::Tls)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         Shared::start(server, &self.account, self.settings, clock).map(Arc::new)
     }

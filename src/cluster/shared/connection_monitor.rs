@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::coordinator::Coordinator;
+use super::eviction::warn_if_evicting;
 use super::failure::Failure;
 use super::link::Link;
 use super::members;
 use super::url::Server;
+use crate::cluster::cause::Cause;
 use crate::cluster::dial::CONNECT_TIMEOUT;
 use crate::limiter::Clock;
 
@@ -19,11 +21,12 @@ pub(super) struct ConnectionMonitor {
     server: Server,
     /// The index of the host to connect through, if there are several.
     host: usize,
+    checked_eviction: bool,
 }
 
 impl ConnectionMonitor {
     pub(super) fn new(coordinator: Arc<Coordinator>, server: Server) -> Self {
-        Self { coordinator, server, host: 0 }
+        Self { coordinator, server, host: 0, checked_eviction: false }
     }
 
     pub(super) async fn run(mut self) {
@@ -35,7 +38,8 @@ impl ConnectionMonitor {
                     self.wait_for_next_check().await;
                 }
                 Err(failure) => {
-                    self.coordinator.on_connection_lost(&failure);
+                    let server = self.server.address(self.host);
+                    self.coordinator.on_check_failed(&failure, &server);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(MAX_PAUSE);
                 }
@@ -56,14 +60,23 @@ impl ConnectionMonitor {
         let connection = &coordinator.store.connection;
         for _ in 0..MAX_ATTEMPTS {
             if !connection.has_link() {
-                connection.set_link(self.open().await?);
+                let link = self.open().await?;
+                self.check_eviction(&link);
+                connection.set_link(link);
             }
             let (link, number) = connection.link(true).await?;
             let checked = match self.heartbeat(link).await {
                 Ok(()) => self.coordinator.on_connection_restored().await,
-                failed => failed,
+                Err(failure) => Err(failure),
             };
-            let Err(failure) = checked else { return Ok(()) };
+            let failure = match checked {
+                Ok(outage) => {
+                    let server = self.server.address(self.host);
+                    outage.inspect(|outage| self.coordinator.log_end(outage, &server));
+                    return Ok(());
+                }
+                Err(failure) => failure,
+            };
             if failure.breaks_link() {
                 connection.drop_link(number);
             }
@@ -77,25 +90,33 @@ impl ConnectionMonitor {
     /// Opens a connection through the host of the last connection, or else through the next host
     /// that accepts one.
     async fn open(&mut self) -> Result<Link, Failure> {
-        let mut opened = Err(Failure::TimedOut);
-        for _ in 0..self.server.hosts() {
-            opened = self.open_via_current_host().await;
+        for _ in 1..self.server.hosts() {
+            let opened = self.open_via_current_host().await;
             if opened.is_ok() {
-                break;
+                return opened;
             }
             self.host = self.host.wrapping_add(1);
         }
-        opened
+        self.open_via_current_host().await
     }
 
     async fn open_via_current_host(&self) -> Result<Link, Failure> {
         let (server, timeout) =
             (self.server.via_host(self.host), self.coordinator.store.settings.timeout);
-        let opening = Link::open(&server, timeout);
-        match tokio::time::timeout(CONNECT_TIMEOUT * server.hops(), opening).await {
+        self.coordinator.store.counters.connects.add(1);
+        let opening = Link::open(&server, timeout, &self.coordinator.store.settings.tls);
+        match tokio::time::timeout(CONNECT_TIMEOUT * (server.hops() + 1), opening).await {
             Ok(Ok(link)) => Ok(link),
-            Ok(Err(error)) => Err(error.into()),
+            Ok(Err(error)) => Err(Failure::NotConnected(Cause::of(&error))),
             Err(_) => Err(Failure::TimedOut),
+        }
+    }
+
+    /// Checks in the background whether the server may evict keys, after the first connection.
+    fn check_eviction(&mut self, link: &Link) {
+        if !std::mem::replace(&mut self.checked_eviction, true) {
+            let server = self.server.address(self.host);
+            tokio::spawn(warn_if_evicting(link.clone(), server));
         }
     }
 

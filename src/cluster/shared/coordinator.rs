@@ -18,7 +18,7 @@ use super::script::{Id, Operation, Outcome, RetryAfter, View};
 use super::store::Store;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
-use crate::limiter::{Clock, Reservation, ReserveError};
+use crate::limiter::{Clock, Ending, Reservation, ReserveError};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -261,6 +261,32 @@ impl Coordinator {
             RetryAfter::In(micros) => Duration::from_micros(micros),
         };
         Wait::At(self.store.clock.now() + wait)
+    }
+
+    /// Ends a request that was admitted without the store during outage number `outage`. If that outage has
+    /// ended, the reserved cost has been charged to the store; returns usage beyond it, to be charged.
+    pub(super) fn end_local_admission(
+        &self,
+        reservation: &Reservation,
+        ending: &Ending,
+        outage: u64,
+        sent: Timestamp,
+    ) -> Option<Vec<Group>> {
+        let actual = match ending {
+            Ending::Settled(cost) => Some(cost),
+            Ending::Released => None,
+        };
+        let mut fallback = self.fallback.lock();
+        if fallback.outage() == outage {
+            let members = self.store.counters.members.get().max(1);
+            fallback.end(reservation, actual, members, sent, self.store.clock.now());
+            return None;
+        }
+        drop(fallback);
+        let mut groups = self.groups(reservation, actual?);
+        let pieces = groups.iter_mut().flat_map(|group| &mut group.pieces);
+        let beyond: Vec<_> = pieces.map(|piece| piece.subtract(&reservation.cost)).collect();
+        beyond.contains(&true).then_some(groups)
     }
 
     pub(super) fn groups(&self, reservation: &Reservation, cost: &Cost) -> Vec<Group> {

@@ -1,10 +1,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::limiter::LatencyRecorder;
+
 /// Counters since the start.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) outages: Count,
+    /// Decisions of the store, and of leases.
     pub(super) decided: Count,
+    pub(super) leased: Count,
     pub(super) closed: Count,
     pub(super) open: Count,
     pub(super) local: Count,
@@ -15,6 +19,10 @@ pub(super) struct Counters {
     /// The current number, not a total.
     pub(super) unacknowledged: Count,
     pub(super) members: Count,
+    /// Attempts to open a connection.
+    pub(super) connects: Count,
+    /// The durations of calls to the store, up to their response or failure.
+    pub(super) latency: LatencyRecorder,
 }
 
 /// An atomic counter.

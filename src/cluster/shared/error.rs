@@ -1,5 +1,7 @@
 use std::{fmt, io};
 
+use crate::cluster::TlsError;
+
 /// An error that prevents the setup of shared limits.
 ///
 /// An unreachable store is not an error: [`OnFailure`](crate::cluster::OnFailure) applies until it can
@@ -11,6 +13,8 @@ pub enum SharedError {
     Url(&'static str),
     /// The account name is empty.
     NoAccount,
+    /// A file with certificates or a key can't be used.
+    Tls(TlsError),
     /// The operating system could not start a thread.
     Thread(io::Error),
 }
@@ -22,6 +26,7 @@ impl fmt::Display for SharedError {
             Self::NoAccount => {
                 f.write_str("account: must not be empty; name the account that shares the limits")
             }
+            Self::Tls(error) => write!(f, "TLS: {error}"),
             Self::Thread(error) => {
                 write!(f, "shared limits: failed to start their thread: {error}")
             }
@@ -32,6 +37,7 @@ impl fmt::Display for SharedError {
 impl std::error::Error for SharedError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::Tls(error) => Some(error),
             Self::Thread(error) => Some(error),
             _ => None,
         }

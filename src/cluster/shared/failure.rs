@@ -2,11 +2,15 @@ use std::borrow::Cow;
 
 use redis::{ErrorKind, RedisError};
 
+use crate::cluster::cause::Cause;
+
 /// The reason why a call to the store has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The connection was lost; the call can be repeated over a new one.
     ConnectionLost,
+    /// No connection could be opened, for this cause.
+    NotConnected(Cause),
     /// The server replied with an error, such as read-only, out of memory or loading. Contains the
     /// error code.
     Rejected(Cow<'static, str>),
@@ -22,14 +26,15 @@ impl Failure {
     /// The failure for a response that the script never produces.
     pub(super) const UNREADABLE: Self = Self::Rejected(Cow::Borrowed(UNREADABLE));
 
-    /// Returns a short reason for the log, never the server's full message.
-    pub(super) fn reason(&self) -> &str {
+    /// Returns the cause, which never contains the server's full message.
+    pub(super) fn cause(&self) -> Cause {
         match self {
-            Self::ConnectionLost => "connection lost",
-            Self::Rejected(code) => code,
-            Self::TimedOut => "timed out",
-            Self::Unavailable => "unavailable",
-            Self::Cancelled => "cancelled",
+            Self::ConnectionLost => Cause::of_text("connection lost"),
+            Self::NotConnected(cause) => cause.clone(),
+            Self::Rejected(code) => Cause::of_code(code),
+            Self::TimedOut => Cause::of_text("timed out"),
+            Self::Unavailable => Cause::of_text("unavailable"),
+            Self::Cancelled => Cause::of_text("cancelled"),
         }
     }
 
@@ -44,7 +49,7 @@ impl Failure {
         match self {
             Self::ConnectionLost | Self::TimedOut => true,
             Self::Rejected(code) => code == "READONLY" || code == "MASTERDOWN",
-            Self::Unavailable | Self::Cancelled => false,
+            Self::NotConnected(_) | Self::Unavailable | Self::Cancelled => false,
         }
     }
 }

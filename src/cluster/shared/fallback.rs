@@ -131,9 +131,10 @@ impl Fallback {
         self.shares.clear();
     }
 
-    /// Returns whether there are amounts to charge to the store.
-    pub(super) fn has_debt(&self) -> bool {
-        self.debts.values().any(|debts| debts.amounts.iter().any(|amount| *amount > 0))
+    /// Returns the number of keys with amounts to charge to the store.
+    pub(super) fn count_debts(&self) -> usize {
+        let has_amount = |debt: &&Debt| debt.amounts.iter().any(|amount| *amount > 0);
+        self.debts.values().filter(has_amount).count()
     }
 
     /// Discards the shares of a reservation's keys, because the store has decided about them.

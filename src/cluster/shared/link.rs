@@ -4,15 +4,16 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::sentinel::{SentinelClient, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value,
 };
 
 use super::failure::Failure;
 use super::script::{Call, Response};
+use super::sentinel::connect_to_master;
 use super::url::Server;
 use crate::cluster::dial::{self, CONNECT_TIMEOUT, Node};
+use crate::cluster::tls::Tls;
 
 /// A connection to a single server or a cluster. Clones share the connection; responses arrive in
 /// the order of the calls.
@@ -24,19 +25,19 @@ pub(super) enum Link {
 
 impl Link {
     /// Opens a connection. With Sentinel, looks up the current master first.
-    pub(super) async fn open(server: &Server, timeout: Duration) -> RedisResult<Self> {
+    pub(super) async fn open(server: &Server, timeout: Duration, tls: &Tls) -> RedisResult<Self> {
         let options = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(timeout));
         match server {
             Server::Single(info) => {
-                dial::multiplexed(info.clone(), options, CONNECT_TIMEOUT).await.map(Self::Single)
+                let opened = dial::multiplexed(info.clone(), options, CONNECT_TIMEOUT, tls).await;
+                opened.map(Self::Single)
             }
-            Server::Sentinel { sentinels, master, node } => {
-                let (kind, node) = (SentinelServerType::Master, Some(node.clone()));
-                let mut client =
-                    SentinelClient::build(sentinels.clone(), master.clone(), node, kind)?;
-                client.get_async_connection_with_config(&options).await.map(Self::Single)
+            Server::Sentinel { sentinels, master, login } => {
+                let sentinel = sentinels.first().ok_or((ErrorKind::EmptySentinelList, "none"))?;
+                let opened = connect_to_master(sentinel, master, login, &options, tls).await;
+                opened.map(Self::Single)
             }
             Server::Cluster(nodes) => {
                 let client = ClusterClientBuilder::new(nodes.clone())

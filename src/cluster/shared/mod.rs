@@ -7,24 +7,28 @@
 //! - `script` encodes the calls of the Lua script that decides in the server, and decodes its
 //!   responses.
 //! - `store_connection` tracks whether the store is available; `connection_monitor` keeps its
-//!   connection alive.
+//!   connection alive, and `availability` logs each outage.
 //! - `outbox` and `upkeep` report ends of requests in the background and renew reservations.
 
+mod availability;
 mod builder;
 mod connection_monitor;
 mod coordinator;
 mod counters;
 mod error;
+mod eviction;
 mod failure;
 mod fallback;
 mod lease;
 mod link;
 mod members;
+mod outage;
 mod outbox;
 mod piece;
 mod redis_keys;
 mod reservations;
 mod script;
+mod sentinel;
 mod server_clock;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod shared;

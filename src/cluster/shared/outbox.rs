@@ -27,8 +27,8 @@ struct Debt {
 }
 
 impl Outbox {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn piece(&self, id: Id) -> Option<Piece> {

@@ -17,11 +17,11 @@ use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
 use crate::cluster::worker::Worker;
-use crate::cluster::{OnFailure, SharingMode};
+use crate::cluster::{OnFailure, SharingMode, dial};
 use crate::engine::{Level, Rule};
 use crate::limiter::{
-    Backend, BackendStatus, Clock, Closing, Ending, Refreshing, Reservation, ReserveError,
-    Reserving, Resetting,
+    Backend, BackendStatus, Clock, Closing, Ending, Measurement, Refreshing, Reservation,
+    ReserveError, Reserving, Resetting,
 };
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
@@ -101,6 +101,7 @@ impl Shared {
             away_since: connection.outage().map(|outage| outage.since),
             outages: counters.outages.get(),
             decided: counters.decided.get(),
+            decided_by_lease: counters.leased.get(),
             degraded_closed: counters.closed.get(),
             degraded_open: counters.open.get(),
             degraded_local: counters.local.get(),
@@ -109,10 +110,20 @@ impl Shared {
             retries: counters.retries.get(),
             timeouts: counters.timeouts.get(),
             unacknowledged: counters.unacknowledged.get(),
+            undelivered_keys: self.coordinator.count_undelivered_keys(),
+            connects: counters.connects.get(),
+            latency: counters.latency.get(),
             members: counters.members.get(),
             opened: u64::try_from(self.coordinator.reservations.lock().count_open())
                 .unwrap_or(u64::MAX),
         }
+    }
+
+    /// Returns the cause of the current outage and what to do about it; `None` while the store is
+    /// available.
+    pub fn outage_cause(&self) -> Option<String> {
+        let outage = self.coordinator.store.connection.outage()?;
+        Some(outage.cause.to_string())
     }
 
     pub(super) fn start(
@@ -126,7 +137,9 @@ impl Shared {
         let monitor = ConnectionMonitor::new(Arc::clone(&coordinator), server);
         let (upkeep, leases) =
             (Arc::clone(&coordinator).upkeep(), Arc::clone(&coordinator).maintain_leases());
+        let tls = coordinator.store.settings.tls.clone();
         let task = async {
+            dial::set_node_tls(tls);
             tokio::join!(monitor.run(), upkeep, leases);
         };
         let worker = Worker::start("tollgate-shared", task).map_err(SharedError::Thread)?;
@@ -141,35 +154,6 @@ impl Shared {
     fn undo(&self, id: Id, reservation: &Reservation) {
         let groups = self.coordinator.groups(reservation, &reservation.cost);
         self.spawn_delivery(Operation::Release { unsure: true }, id, groups);
-    }
-
-    /// Ends a request that was admitted without the store. If that outage has ended, the reserved
-    /// cost has been charged to the store, and only usage beyond it is reported.
-    fn end_local_admission(
-        &self,
-        reservation: &Reservation,
-        ending: &Ending,
-        outage: u64,
-        sent: Timestamp,
-    ) {
-        let store = &self.coordinator.store;
-        let actual = match ending {
-            Ending::Settled(cost) => Some(cost),
-            Ending::Released => None,
-        };
-        let mut fallback = self.coordinator.fallback.lock();
-        if fallback.outage() == outage {
-            let members = store.counters.members.get().max(1);
-            return fallback.end(reservation, actual, members, sent, store.clock.now());
-        }
-        drop(fallback);
-        let Some(actual) = actual else { return };
-        let mut groups = self.coordinator.groups(reservation, actual);
-        let pieces = groups.iter_mut().flat_map(|group| &mut group.pieces);
-        let beyond: Vec<_> = pieces.map(|piece| piece.subtract(&reservation.cost)).collect();
-        if beyond.contains(&true) {
-            self.spawn_delivery(Operation::Charge, store.id(), groups);
-        }
     }
 
     /// Starts a reset. The receiver gets a message when the store has confirmed it.
@@ -229,6 +213,7 @@ impl Backend for Shared {
         if !has_leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
             return None;
         }
+        coordinator.store.counters.leased.add(1);
         // Removes the request from the store's queue.
         let refused = coordinator.reservations.lock().remove(reservation);
         if let Some((id, _)) = refused {
@@ -286,7 +271,10 @@ impl Backend for Shared {
         let unsure = state == ReservationState::Pending;
         match state {
             ReservationState::AdmittedLocally { outage, at } => {
-                self.end_local_admission(reservation, &ending, outage, at)
+                let owed = self.coordinator.end_local_admission(reservation, &ending, outage, at);
+                if let Some(owed) = owed {
+                    self.spawn_delivery(Operation::Charge, self.coordinator.store.id(), owed);
+                }
             }
             ReservationState::Pending
             | ReservationState::Queued
@@ -363,6 +351,10 @@ impl Backend for Shared {
         let degraded = degraded.into_iter().map(|counter| counter.get()).sum();
         let admits_alone = self.coordinator.store.settings.on_failure != OnFailure::Closed;
         Some(BackendStatus { connected, members, degraded, admits_alone })
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        self.status().measurements()
     }
 
     fn close(&self) -> Closing {

@@ -1,3 +1,4 @@
+use crate::limiter::{Latency, Measured, Measurement};
 use crate::timestamp::Timestamp;
 
 /// The connection state of a [`Shared`](super::Shared), and its counters since creation.
@@ -12,6 +13,8 @@ pub struct SharedStatus {
     pub outages: u64,
     /// Decisions made by the store.
     pub decided: u64,
+    /// Requests admitted by leases, without a call to the store of their own.
+    pub decided_by_lease: u64,
     /// Requests refused because the store was unavailable.
     pub degraded_closed: u64,
     /// Requests admitted because the store was unavailable.
@@ -30,8 +33,45 @@ pub struct SharedStatus {
     pub timeouts: u64,
     /// Ends of requests that the store has not acknowledged yet.
     pub unacknowledged: u64,
+    /// Keys with usage of an outage that the store has not been charged yet.
+    pub undelivered_keys: u64,
+    /// Attempts to open a connection.
+    pub connects: u64,
+    /// The durations of calls to the store, timeouts included.
+    pub latency: Latency,
     /// Live processes of the account when the store last responded, this one included.
     pub members: u64,
     /// Open reservations of this process.
     pub opened: u64,
+}
+
+impl SharedStatus {
+    /// Returns the part of the decisions that leases made, from 0 to 1.
+    pub fn lease_share(&self) -> f64 {
+        let all = self.decided.saturating_add(self.decided_by_lease);
+        if all == 0 { 0.0 } else { self.decided_by_lease as f64 / all as f64 }
+    }
+
+    /// Returns the values for the metrics.
+    pub(super) fn measurements(&self) -> Vec<Measurement> {
+        let total = |name, value| Measurement::new(name, Measured::Total(value));
+        let amount = |name, value| Measurement::new(name, Measured::Amount(value));
+        let latency = Measured::Latency(self.latency);
+        vec![
+            amount("tollgate_cluster_connected", self.connected.into()),
+            amount("tollgate_cluster_members", self.members),
+            amount("tollgate_cluster_undelivered_keys", self.undelivered_keys),
+            amount("tollgate_cluster_unacknowledged", self.unacknowledged),
+            total("tollgate_cluster_decisions_total", self.decided).with_label("store"),
+            total("tollgate_cluster_decisions_total", self.decided_by_lease).with_label("lease"),
+            total("tollgate_cluster_degraded_total", self.degraded_closed).with_label("closed"),
+            total("tollgate_cluster_degraded_total", self.degraded_open).with_label("open"),
+            total("tollgate_cluster_degraded_total", self.degraded_local).with_label("local_share"),
+            total("tollgate_cluster_outages_total", self.outages),
+            total("tollgate_cluster_timeouts_total", self.timeouts),
+            total("tollgate_cluster_retries_total", self.retries),
+            total("tollgate_cluster_connects_total", self.connects),
+            Measurement::new("tollgate_cluster_call_seconds", latency),
+        ]
+    }
 }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -79,8 +80,7 @@ impl Store {
     ) -> Result<Response, Failure> {
         let passed = self.ticks.now() - started_at;
         let left = self.settings.timeout.saturating_sub(passed);
-        let call = self.call_with_retries(operation, id, pieces, false);
-        tokio::time::timeout(left, call).await.unwrap_or(Err(Failure::TimedOut))
+        self.timed(left, self.call_with_retries(operation, id, pieces, false)).await
     }
 
     /// Makes a call although the store counts as unavailable, to check the connection.
@@ -91,7 +91,22 @@ impl Store {
         pieces: &[Piece],
     ) -> Result<Response, Failure> {
         let call = self.call_with_retries(operation, id, pieces, true);
-        tokio::time::timeout(self.settings.timeout, call).await.unwrap_or(Err(Failure::TimedOut))
+        self.timed(self.settings.timeout, call).await
+    }
+
+    /// Runs a call with a timeout, and records its duration unless it was not sent.
+    async fn timed(
+        &self,
+        timeout: Duration,
+        call: impl Future<Output = Result<Response, Failure>>,
+    ) -> Result<Response, Failure> {
+        let begin = self.ticks.now();
+        let response = tokio::time::timeout(timeout, call).await;
+        let response = response.unwrap_or(Err(Failure::TimedOut));
+        if !matches!(response, Err(Failure::Unavailable)) {
+            self.counters.latency.record(self.ticks.now() - begin);
+        }
+        response
     }
 
     /// Repeats a call until the store responds or, unless `even_if_unavailable`, becomes unavailable.

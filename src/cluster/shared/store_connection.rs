@@ -1,12 +1,10 @@
 //! The connection to the store, and whether the store is available.
 
-use std::sync::Arc;
-
 use tokio::sync::{Notify, watch};
 
 use super::failure::Failure;
 use super::link::Link;
-use crate::timestamp::Timestamp;
+use super::outage::Outage;
 
 /// The connection to the store, or the current outage.
 #[derive(Debug)]
@@ -22,13 +20,6 @@ struct ConnectionState {
     /// The number of connections so far.
     number: u64,
     outage: Option<Outage>,
-}
-
-/// A period in which the store is unavailable.
-#[derive(Debug, Clone)]
-pub(super) struct Outage {
-    pub(super) since: Timestamp,
-    pub(super) reason: Arc<str>,
 }
 
 impl StoreConnection {
@@ -103,16 +94,31 @@ impl StoreConnection {
     }
 
     /// Marks the store as unavailable. Returns whether it was available before.
-    pub(super) fn mark_unavailable(&self, since: Timestamp, reason: &str) -> bool {
+    pub(super) fn mark_unavailable(&self, outage: Outage) -> bool {
         let lost = self.state.send_if_modified(|state| {
             let is_available = state.outage.is_none();
             if is_available {
-                state.outage = Some(Outage { since, reason: reason.into() });
+                state.outage = Some(outage);
             }
             is_available
         });
         self.check_requested.notify_one();
         lost
+    }
+
+    /// Sets the cause of the current outage. Returns whether it is the first one to log.
+    pub(super) fn set_cause(&self, cause: &str) -> bool {
+        let mut is_first = false;
+        self.state.send_if_modified(|state| {
+            if let Some(outage) = &mut state.outage {
+                is_first = !std::mem::replace(&mut outage.is_logged, true);
+                if *outage.cause != *cause {
+                    outage.cause = cause.into();
+                }
+            }
+            false
+        });
+        is_first
     }
 
     /// Marks the store as available. Returns the outage that ended, if any.

@@ -1,7 +1,6 @@
 //! Background upkeep: renews reservations, closes the connection, and handles failed calls.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,9 +8,9 @@ use futures_util::future::join_all;
 use super::coordinator::{Coordinator, micros};
 use super::failure::Failure;
 use super::members;
+use super::outage::Outage;
 use super::script::{Id, Operation, Outcome};
 use crate::limiter::{Clock, Reservation};
-use crate::timestamp::Timestamp;
 
 impl Coordinator {
     /// Renews long-lived reservations, and removes abandoned ones from the store's queue.
@@ -72,10 +71,15 @@ impl Coordinator {
 
     /// Returns whether there are ends or charges that the store has not acknowledged.
     fn has_undelivered(&self) -> bool {
-        let has_debt = self.fallback.lock().has_debt();
+        self.count_undelivered_keys() > 0 || self.store.counters.unacknowledged.get() > 0
+    }
+
+    /// Returns the number of keys with usage that the store has not received.
+    pub(super) fn count_undelivered_keys(&self) -> u64 {
+        let recorded = self.fallback.lock().count_debts();
         // Recorded amounts move to the outbox, from which they are delivered.
-        let is_empty = self.outbox.lock().is_empty();
-        has_debt || !is_empty || self.store.counters.unacknowledged.get() > 0
+        let undelivered = self.outbox.lock().len();
+        u64::try_from(recorded + undelivered).unwrap_or(u64::MAX)
     }
 
     /// Handles a failed call. Unless the failure is specific to the call, the store counts as
@@ -85,7 +89,7 @@ impl Coordinator {
             self.store.counters.timeouts.add(1);
         }
         if failure.is_call_specific() {
-            self.log_failure(failure, "the shared store failed to execute a call");
+            self.log_call_failure(failure);
         } else if !matches!(failure, Failure::Unavailable | Failure::Cancelled) {
             self.on_connection_lost(failure);
         }
@@ -100,51 +104,24 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn on_connection_lost(&self, failure: &Failure) {
-        if self.store.connection.mark_unavailable(self.store.clock.now(), failure.reason()) {
-            self.store.counters.outages.add(1);
-            self.log_failure(failure, "the shared store is unavailable");
-        }
-    }
-
-    /// Logs a warning, at most once per [`LOG_INTERVAL`].
-    fn log_failure(&self, failure: &Failure, message: &str) {
-        let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
-        if last == 0 || now - Timestamp::from_nanos(last) > LOG_INTERVAL {
-            self.last_logged.store(now.as_nanos(), Ordering::Relaxed);
-            let (reason, on_failure) = (failure.reason(), self.store.settings.on_failure);
-            tracing::warn!(reason, ?on_failure, "{message}");
-        }
-    }
-
     /// Charges the amounts that were admitted without the store, then marks the store as available,
-    /// so that it decides about requests again.
+    /// so that it decides about requests again. Returns the outage that ended, if any.
     ///
     /// # Errors
     /// Returns [`Failure`] if the store does not accept the charges.
-    pub(super) async fn on_connection_restored(self: &Arc<Self>) -> Result<(), Failure> {
+    pub(super) async fn on_connection_restored(
+        self: &Arc<Self>,
+    ) -> Result<Option<Outage>, Failure> {
         self.charge_debts().await?;
-        if let Some(outage) = self.store.connection.mark_available() {
+        let outage = self.store.connection.mark_available();
+        if outage.is_some() {
             self.fallback.lock().end_outage();
-            let millis = (self.store.clock.now() - outage.since).as_millis();
-            let degraded = self.store.counters.degraded();
-            let reason = &*outage.reason;
-            let uncharged = self.store.counters.uncharged_requests.get();
-            tracing::info!(
-                millis,
-                reason,
-                degraded,
-                uncharged,
-                "the shared store is available again"
-            );
         }
-        Ok(())
+        Ok(outage)
     }
 }
 
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// The minimum time between two warnings about the store.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The maximum time to wait for the store when the limiter closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

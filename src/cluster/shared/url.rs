@@ -1,6 +1,5 @@
 use std::fmt;
 
-use redis::sentinel::SentinelNodeConnectionInfo;
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use super::error::SharedError;
@@ -10,21 +9,30 @@ use super::error::SharedError;
 pub(super) enum Server {
     Single(ConnectionInfo),
     Cluster(Vec<ConnectionInfo>),
-    Sentinel { sentinels: Vec<ConnectionInfo>, master: String, node: SentinelNodeConnectionInfo },
+    /// `login` has the user, the password and the kind of connection of the master.
+    Sentinel {
+        sentinels: Vec<ConnectionInfo>,
+        master: String,
+        login: Box<ConnectionInfo>,
+    },
 }
 
 impl Server {
-    /// Parses a URL: `redis://`, `rediss://`, `redis-cluster://[user:password@]h:p,h:p` or
+    /// Parses a URL: `redis://`, `unix://`, `redis-cluster://[user:password@]h:p,h:p` or
     /// `redis-sentinel://[user:password@]h:p,h:p/MASTER`, whose credentials are those of the
-    /// master.
+    /// master. `rediss` in place of `redis` means TLS, to Sentinels too; `valkey` and `valkeys` mean the
+    /// same as `redis` and `rediss`.
     pub(super) fn parse(url: &str) -> Result<Self, SharedError> {
         let (scheme, rest) = url.split_once("://").ok_or(SharedError::Url(NO_SCHEME))?;
-        match scheme {
-            "redis-cluster" => parse_hosts("redis", rest).map(Self::Cluster),
-            "rediss-cluster" => parse_hosts("rediss", rest).map(Self::Cluster),
-            "redis-sentinel" => Self::parse_sentinel(rest),
-            "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" | "valkey+unix" => {
-                parse_host(url).map(Self::Single)
+        let (protocol, kind) = scheme.split_once('-').unwrap_or((scheme, ""));
+        match (protocol, kind) {
+            ("unix" | "redis+unix" | "valkey+unix", "") => parse_host(url).map(Self::Single),
+            ("redis" | "rediss" | "valkey" | "valkeys", "") => parse_host(url).map(Self::Single),
+            ("redis" | "rediss" | "valkey" | "valkeys", "cluster") => {
+                parse_hosts(protocol, rest).map(Self::Cluster)
+            }
+            ("redis" | "rediss" | "valkey" | "valkeys", "sentinel") => {
+                Self::parse_sentinel(protocol, rest)
             }
             _ => Err(SharedError::Url(UNKNOWN_SCHEME)),
         }
@@ -40,10 +48,10 @@ impl Server {
         match self {
             Self::Single(info) => Self::Single(info.clone()),
             Self::Cluster(nodes) => Self::Cluster(only(nodes)),
-            Self::Sentinel { sentinels, master, node } => Self::Sentinel {
+            Self::Sentinel { sentinels, master, login } => Self::Sentinel {
                 sentinels: only(sentinels),
                 master: master.clone(),
-                node: node.clone(),
+                login: login.clone(),
             },
         }
     }
@@ -52,6 +60,17 @@ impl Server {
         match self {
             Self::Single(_) => 1,
             Self::Cluster(hosts) | Self::Sentinel { sentinels: hosts, .. } => hosts.len(),
+        }
+    }
+
+    /// Returns the address of a host, without credentials.
+    pub(super) fn address(&self, host: usize) -> String {
+        match self {
+            Self::Single(info) => info.addr().to_string(),
+            Self::Cluster(hosts) | Self::Sentinel { sentinels: hosts, .. } => {
+                let host = hosts.get(host % hosts.len().max(1));
+                host.map(|host| host.addr().to_string()).unwrap_or_default()
+            }
         }
     }
 
@@ -65,19 +84,17 @@ impl Server {
         }
     }
 
-    fn parse_sentinel(rest: &str) -> Result<Self, SharedError> {
+    fn parse_sentinel(protocol: &str, rest: &str) -> Result<Self, SharedError> {
         let (hosts, master) = rest.rsplit_once('/').ok_or(SharedError::Url(NO_MASTER))?;
         let (user, hosts) =
             hosts.rsplit_once('@').map_or(("", hosts), |(user, hosts)| (user, hosts));
-        let sentinels = parse_hosts("redis", hosts)?;
+        let sentinels = parse_hosts(protocol, hosts)?;
         if master.is_empty() {
             return Err(SharedError::Url(NO_MASTER));
         }
         let login =
-            parse_host(&format!("redis://{user}@{}", hosts.split(',').next().unwrap_or("")))?;
-        let node = SentinelNodeConnectionInfo::default();
-        let node = node.set_redis_connection_info(login.redis_settings().clone());
-        Ok(Self::Sentinel { sentinels, master: master.to_owned(), node })
+            parse_host(&format!("{protocol}://{user}@{}", hosts.split(',').next().unwrap_or("")))?;
+        Ok(Self::Sentinel { sentinels, master: master.to_owned(), login: Box::new(login) })
     }
 }
 
@@ -106,7 +123,7 @@ fn parse_host(url: &str) -> Result<ConnectionInfo, SharedError> {
 }
 
 const NO_SCHEME: &str = "no scheme; expected one such as redis://";
-const UNKNOWN_SCHEME: &str = "unknown scheme; expected redis, rediss, valkey, valkeys, unix, \
-                              redis-cluster, rediss-cluster or redis-sentinel";
+const UNKNOWN_SCHEME: &str = "unknown scheme; expected unix, redis, redis-cluster or redis-sentinel, with rediss, \
+                              valkey or valkeys in place of redis";
 const NO_MASTER: &str = "no master name; append it: redis-sentinel://HOST:PORT,HOST:PORT/MASTER";
 const INVALID: &str = "invalid; expected SCHEME://[USER:PASSWORD@]HOST[:PORT]";

@@ -4,9 +4,11 @@ use std::time::Duration;
 use super::Check;
 use super::urls::{NATS, REDIS, SHARED};
 use crate::config::SecretUrl;
-use crate::config::fields::{BusFields, ClusterFields, StoreFields};
+use crate::config::fields::{BusFields, ClusterFields, StoreFields, TlsFields};
 use crate::config::tree::FieldPath;
-use crate::config::value::{BusConfig, BusServer, ClusterConfig, StoreConfig, StoreFile};
+use crate::config::value::{
+    BusConfig, BusServer, ClusterConfig, StoreConfig, StoreFile, TlsConfig,
+};
 
 impl Check<'_> {
     pub(super) fn store(&mut self, fields: StoreFields) -> Option<StoreConfig> {
@@ -48,6 +50,7 @@ impl Check<'_> {
 
     pub(super) fn bus(&mut self, fields: BusFields) -> Option<BusConfig> {
         let root = FieldPath::new(["bus"]);
+        let tls = self.tls(&root, fields.tls.unwrap_or_default())?;
         let server = match (fields.nats, fields.redis) {
             (Some(url), None) => {
                 self.scheme(&root.key("nats"), &url, NATS);
@@ -69,7 +72,7 @@ impl Check<'_> {
         if let Some(id) = &fields.agent_id {
             self.name(&root.key("agent_id"), id);
         }
-        Some(BusConfig { server, agent_id: fields.agent_id })
+        Some(BusConfig { server, tls, agent_id: fields.agent_id })
     }
 
     pub(super) fn cluster(&mut self, fields: ClusterFields) -> Option<ClusterConfig> {
@@ -81,9 +84,11 @@ impl Check<'_> {
         self.require_range(&root.key("timeout"), timeout, milli, 60 * second);
         self.require_range(&root.key("lease"), lease, 100 * milli, 60 * second);
         self.require_range(&root.key("reservation_ttl"), ttl, second, 3_600 * second);
-        let ClusterFields { redis, account, mode, on_failure, spread, .. } = fields;
+        let ClusterFields { redis, tls, account, mode, on_failure, spread, .. } = fields;
+        let tls = self.tls(&root, tls.unwrap_or_default())?;
         Some(ClusterConfig {
             redis,
+            tls,
             account,
             mode,
             on_failure,
@@ -94,10 +99,33 @@ impl Check<'_> {
         })
     }
 
+    fn tls(&mut self, section: &FieldPath, fields: TlsFields) -> Option<TlsConfig> {
+        let root = section.key("tls");
+        let mut file = |name: &str, path: Option<PathBuf>| match path {
+            Some(path) => self.path(&root.key(name), &path).map(Some),
+            None => Some(None),
+        };
+        let (ca, cert, key) =
+            (file("ca", fields.ca)?, file("cert", fields.cert)?, file("key", fields.key)?);
+        let client = match (cert, key) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            (Some(_), None) => {
+                self.report(&root, "`cert` needs the private key; set `key`");
+                return None;
+            }
+            (None, Some(_)) => {
+                self.report(&root, "`key` needs the certificate; set `cert`");
+                return None;
+            }
+        };
+        Some(TlsConfig { ca, client })
+    }
+
     /// Checks the URL of shared limits. A URL of Sentinels must also name the master.
     fn shared_url(&mut self, field: &FieldPath, url: &SecretUrl) {
         self.scheme(field, url, SHARED);
-        if url.scheme() == "redis-sentinel" && url.path().trim_matches('/').is_empty() {
+        if url.scheme().ends_with("-sentinel") && url.path().trim_matches('/').is_empty() {
             let message = "must end with the name of the master, such as \
                         redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster";
             self.report(field, message);

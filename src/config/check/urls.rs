@@ -16,6 +16,20 @@ impl Check<'_> {
 }
 
 pub(super) const NATS: &[&str] = &["nats", "tls", "ws", "wss"];
-pub(super) const REDIS: &[&str] = &["redis", "rediss"];
+pub(super) const REDIS: &[&str] = &["redis", "rediss", "valkey", "valkeys", "unix"];
 /// The schemes of servers for shared limits.
-pub(super) const SHARED: &[&str] = &["redis", "rediss", "redis-cluster", "redis-sentinel"];
+pub(super) const SHARED: &[&str] = &[
+    "redis",
+    "rediss",
+    "redis-cluster",
+    "rediss-cluster",
+    "redis-sentinel",
+    "rediss-sentinel",
+    "valkey",
+    "valkeys",
+    "valkey-cluster",
+    "valkeys-cluster",
+    "valkey-sentinel",
+    "valkeys-sentinel",
+    "unix",
+];

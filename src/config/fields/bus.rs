@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::secret_url::SecretUrl;
+use super::tls::TlsFields;
 
 /// The bus that announces capacity updates: either `nats` or `redis`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -15,10 +16,14 @@ pub(in crate::config) struct BusFields {
     #[schemars(extend("examples" = ["nats://127.0.0.1:4222"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) nats: Option<SecretUrl>,
-    /// The URL of a Redis or Valkey server (redis, rediss).
+    /// The URL of a Redis or Valkey server (redis, unix; with TLS: rediss; valkey and valkeys mean the
+    /// same as redis and rediss).
     #[schemars(extend("examples" = ["redis://127.0.0.1:6379"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) redis: Option<SecretUrl>,
+    /// The certificates of TLS connections. Default: those of the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) tls: Option<TlsFields>,
     /// The name of this program on the bus, which must be unique. Default: the name of the host, the
     /// process ID and a random number.
     #[schemars(length(min = 1, max = 128), example = &"worker-7")]

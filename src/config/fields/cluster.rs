@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::human_duration::HumanDuration;
 use super::secret_url::SecretUrl;
+use super::tls::TlsFields;
 use crate::cluster::{OnFailure, SharingMode};
 
 /// Limits that many machines share through Redis or Valkey.
@@ -12,14 +13,18 @@ use crate::cluster::{OnFailure, SharingMode};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Cluster")]
 pub(in crate::config) struct ClusterFields {
-    /// The URL of Redis or Valkey: one server (redis, rediss), some nodes of a Redis Cluster
-    /// (redis-cluster), or Sentinels and the name of a master (redis-sentinel).
+    /// The URL of Redis or Valkey: one server (redis, unix), some nodes of a Redis Cluster
+    /// (redis-cluster), or Sentinels and the name of a master (redis-sentinel). With TLS: rediss,
+    /// rediss-cluster, rediss-sentinel. valkey and valkeys mean the same as redis and rediss.
     #[schemars(extend("examples" = [
         "redis://127.0.0.1:6379",
         "redis-cluster://10.0.0.1:6379,10.0.0.2:6379",
         "redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster",
     ]))]
     pub(in crate::config) redis: SecretUrl,
+    /// The certificates of TLS connections. Default: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) tls: Option<TlsFields>,
     /// The account whose limits are shared: all machines with the same account count together.
     #[schemars(length(min = 1, max = 128), example = &"team-a")]
     pub(in crate::config) account: String,

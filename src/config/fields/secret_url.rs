@@ -43,7 +43,13 @@ impl SecretUrl {
     /// Returns the reason, without the text.
     fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = text.split_once("://").ok_or(INVALID_URL)?;
-        if !SEVERAL_HOSTS.contains(&scheme) {
+        if scheme == "unix" {
+            return match rest.starts_with('/') && rest.len() > 1 {
+                true => Ok(Self(text.to_owned())),
+                false => Err(INVALID_SOCKET),
+            };
+        }
+        if !scheme.ends_with("-cluster") && !scheme.ends_with("-sentinel") {
             return if is_url(text) { Ok(Self(text.to_owned())) } else { Err(INVALID_URL) };
         }
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -100,7 +106,7 @@ impl JsonSchema for SecretUrl {
         json_schema!({
             "type": "string",
             "description": "A URL. Its credentials and its query are never displayed.",
-            "pattern": r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]\S*$",
+            "pattern": r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]\S*|unix:///\S+)$",
         })
     }
 }
@@ -115,8 +121,8 @@ fn is_url(text: &str) -> bool {
     !authority.host().is_empty() && !authority.host().contains(',') && !bad_port
 }
 
-/// The schemes of URLs that may have several hosts.
-const SEVERAL_HOSTS: [&str; 2] = ["redis-cluster", "redis-sentinel"];
+const INVALID_SOCKET: &str =
+    "must be a URL with the absolute path of a socket, such as unix:///run/redis.sock";
 
 const INVALID_URL: &str =
     "must be a URL with a scheme, a host and optionally a port, such as https://example.org:8443";

@@ -1,3 +1,4 @@
+use super::tls::TlsConfig;
 use crate::config::SecretUrl;
 
 /// The bus that announces capacity updates.
@@ -6,6 +7,8 @@ use crate::config::SecretUrl;
 pub struct BusConfig {
     /// The server.
     pub server: BusServer,
+    /// The certificates of TLS connections.
+    pub tls: TlsConfig,
     /// The name of this program on the bus. Without one, it consists of the host name, the process ID and
     /// a random number.
     pub agent_id: Option<String>,

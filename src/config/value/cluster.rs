@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::tls::TlsConfig;
 use crate::cluster::{OnFailure, SharingMode};
 use crate::config::SecretUrl;
 
@@ -9,6 +10,8 @@ use crate::config::SecretUrl;
 pub struct ClusterConfig {
     /// The URL of a server of Redis or Valkey, of nodes of a Redis Cluster, or of Sentinels.
     pub redis: SecretUrl,
+    /// The certificates of TLS connections.
+    pub tls: TlsConfig,
     /// The account whose limits are shared.
     pub account: String,
     /// The precision with which limits are enforced across machines.

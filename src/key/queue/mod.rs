@@ -272,10 +272,8 @@ impl WaitQueue {
     pub(crate) fn is_behind(&self, turn: Turn, now: Timestamp) -> bool {
         let Some(head) = self.head.filter(|head| head.turn != turn) else { return false };
         // A starved priority has its turn before the one that would take the place of the head.
-        let is_starved =
-            |band: &Box<Band>| band.priority < turn.priority && self.is_starved(band, now);
-        let takes_place =
-            self.is_displaced(head, turn.priority, now) && !self.bands.iter().any(is_starved);
+        let takes_place = self.is_displaced(head, turn.priority, now)
+            && !self.bands.iter().any(|b| b.priority < turn.priority && self.is_starved(b, now));
         if turn.arrival == u64::MAX {
             return !takes_place;
         }

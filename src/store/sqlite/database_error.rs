@@ -26,12 +26,14 @@ pub(super) enum DatabaseProblem {
     ReadOnly,
     NoWal,
     NotOpen,
+    Lost,
     Quota(String),
 }
 
 impl DatabaseError {
     pub(super) fn at(&self, path: &Path) -> StoreError {
-        StoreError::new(path, self.to_string())
+        let lost = matches!(self, Self::DatabaseProblem(DatabaseProblem::Lost));
+        StoreError { lost, ..StoreError::new(path, self.to_string()) }
     }
 }
 
@@ -101,6 +103,7 @@ impl fmt::Display for DatabaseProblem {
             Self::NoWal => f.write_str(
                 "its file system does not support SQLite's WAL mode; put the file on a local disk",
             ),
+            Self::Lost => f.write_str(LOST),
             Self::NotOpen => f.write_str("not open"),
             Self::Quota(name) => write!(f, "quota {name:?}: unknown format"),
         }
@@ -108,6 +111,8 @@ impl fmt::Display for DatabaseProblem {
 }
 
 const BUSY: &str = "locked by another process for more than 5 s; stop that process";
+const LOST: &str = "was deleted or replaced while in use; put it back, or restart this process to \
+                    use the file that is there";
 const CORRUPT: &str = "corrupt, and left unchanged; move it aside to start fresh";
 const NOT_A_DATABASE: &str =
     "not a SQLite database, and left unchanged; move it aside, or choose another file";

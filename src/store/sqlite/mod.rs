@@ -38,6 +38,7 @@
 mod bucket_id;
 mod compact;
 mod database_error;
+mod file_identity;
 mod learned;
 mod load;
 mod net_usage;
@@ -196,11 +197,18 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         let origin = ClockOrigin::new(self.boot, now);
+        let path = self.path.clone();
         let others = self.session().and_then(|session| {
+            session.check(&path)?;
             session.origin = origin;
             session.sync(changes, quotas, now)
         });
-        others.map_err(|error| error.at(&self.path))
+        others.map_err(|error| error.at(&path))
+    }
+
+    fn check(&mut self) -> Result<(), StoreError> {
+        let Some(session) = &self.session else { return Ok(()) };
+        session.check(&self.path).map_err(|error| error.at(&self.path))
     }
 
     fn close(&mut self, now: Timestamp) -> Result<(), StoreError> {

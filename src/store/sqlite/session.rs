@@ -7,6 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::bucket_id::BucketId;
 use super::compact::NO_OWNER;
 use super::database_error::DatabaseError;
+use super::file_identity::FileIdentity;
 use super::owner_transaction::OwnerTransaction;
 use super::{load, schema};
 use crate::limiter::{KeyChanges, NamedQuota};
@@ -18,6 +19,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug)]
 pub(super) struct Session {
     db: Connection,
+    file: FileIdentity,
     pub(super) origin: ClockOrigin,
     /// The time without a heartbeat after which other processes declare this owner dead.
     dead_after: Duration,
@@ -51,6 +53,7 @@ impl Session {
         now: Timestamp,
     ) -> Result<(Self, State), DatabaseError> {
         let mut db = schema::open(path)?;
+        let file = FileIdentity::of(path)?;
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut owner_tx = OwnerTransaction::begin(&tx, &origin, NO_OWNER, now)?;
         owner_tx.clamp_future_times()?;
@@ -70,7 +73,12 @@ impl Session {
         drop(owner_tx);
         let stored = load::state(&tx, &origin, now)?;
         tx.commit()?;
-        Ok((Self { db, origin, dead_after, owner, state }, stored))
+        Ok((Self { db, file, origin, dead_after, owner, state }, stored))
+    }
+
+    /// Checks that the file is still at `path`.
+    pub(super) fn check(&self, path: &Path) -> Result<(), DatabaseError> {
+        self.file.check(path)
     }
 
     /// Writes changes, and returns those of other owners since the last sync.

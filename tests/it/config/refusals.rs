@@ -371,16 +371,40 @@ fn several_hosts_are_accepted_for_clusters_and_sentinels() {
             "must be a URL with a scheme and hosts, each optionally with a port",
         );
     }
-    assert_url_refused("unix:///tmp/s", "must be a URL with a scheme, a host");
+    assert_url_refused("unix://s", "must be a URL with the absolute path of a socket");
     assert_url_refused(
         "nats://h",
-        "must be a URL with one of the schemes redis, rediss, redis-cluster, redis-sentinel",
+        "must be a URL with one of the schemes redis, rediss, redis-cluster, rediss-cluster,",
     );
-    for url in ["redis-sentinel://h:1,h:2", "redis-sentinel://h:1/", "redis-sentinel://h:1/?a=b"] {
+    for url in ["redis-sentinel://h:1,h:2", "rediss-sentinel://h:1/", "redis-sentinel://h:1/?a=b"] {
         assert_url_refused(url, "must end with the name of the master");
     }
-    for url in ["redis-cluster://u:p@[::1]:1,h,i:2", "redis-sentinel://:p@h:1,i/main"] {
+    for url in [
+        "redis-cluster://u:p@[::1]:1,h,i:2",
+        "redis-sentinel://:p@h:1,i/main",
+        "rediss-cluster://h:1,i:2",
+        "valkeys-sentinel://h:1,i/main",
+        "valkey://h/2",
+        "unix:///tmp/s?db=1",
+    ] {
         super::parse_valid(&format!("cluster: {{redis: '{url}', account: a}}"));
+    }
+}
+
+#[test]
+fn client_certificate_and_key_are_set_together() {
+    for section in ["cluster: {redis: 'rediss://h', account: a,", "bus: {nats: 'tls://h',"] {
+        let name = section.split(':').next().unwrap();
+        for (fields, problem) in [
+            ("cert: c.pem", "tls: `cert` needs the private key; set `key`"),
+            ("key: k.pem", "tls: `key` needs the certificate; set `cert`"),
+            ("ca: ''", "tls.ca: must be the path of a file"),
+        ] {
+            let text = format!("{section} tls: {{{fields}}}}}");
+            let error = super::parse_messages(&text).join("\n");
+            assert!(error.contains(&format!("{name}.{problem}")), "{error}");
+        }
+        super::parse_valid(&format!("{section} tls: {{ca: a.pem, cert: c.pem, key: k.pem}}}}"));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Values of the metrics.
 
 use std::time::Duration;
-use tollgate::limiter::{KeySnapshot, LearnedLimit, Limiter, ManualClock, RateLimited};
+use tollgate::limiter::{
+    KeySnapshot, LearnedLimit, Limiter, ManualClock, Measured, Measurement, RateLimited,
+};
 use tollgate::provider::UtilizationReading;
 use tollgate::quota::{Cost, Dimension, Margin, Quota};
 use tollgate::telemetry::Metrics;
@@ -121,15 +123,42 @@ fn refusals_reductions_and_recoveries_are_counted() {
     assert_eq!(page.sum("tollgate_capacity", KEY), 100.0);
 }
 
+/// A component that counts 3 flushes more at each call, and one of 2 ms.
+#[derive(Debug, Default)]
+struct Measuring(std::sync::atomic::AtomicU64);
+
+impl tollgate::limiter::Attached for Measuring {
+    fn close(&self) -> tollgate::limiter::Closing {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        let total = 3 + self.0.fetch_add(3, std::sync::atomic::Ordering::Relaxed);
+        vec![
+            Measurement::new("tollgate_store_flushes_total", Measured::Total(total)),
+            Measurement::new("tollgate_store_pending_keys", Measured::Amount(total)),
+            Measurement::new("tollgate_cluster_degraded_total", Measured::Total(total))
+                .with_label("open"),
+            Measurement::new("unknown", Measured::Total(1)),
+        ]
+    }
+
+    fn end(&self, _: Vec<tollgate::limiter::KeyChanges>) {}
+}
+
 #[test]
-fn store_counters_report_totals() {
-    let (_limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
-    exporter.meter.store(3, 0);
-    exporter.meter.store(5, 2);
-    let page = exporter.page();
-    assert_eq!(page.sum("tollgate_store_flushes_total", &[]), 5.0);
-    assert_eq!(page.sum("tollgate_store_failures_total", &[]), 2.0);
-    assert_eq!(page.kind("tollgate_store_failures_total"), Some("counter"));
+fn components_report_totals_and_amounts() {
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
+    limiter.state().attach(std::sync::Arc::new(Measuring::default()));
+    for total in [3.0, 6.0] {
+        let page = exporter.page();
+        assert_eq!(page.sum("tollgate_store_flushes_total", &[]), total);
+        assert_eq!(page.sum("tollgate_store_pending_keys", &[]), total);
+        assert_eq!(page.sum("tollgate_cluster_degraded_total", &[("policy", "open")]), total);
+        assert_eq!(page.kind("tollgate_store_flushes_total"), Some("counter"));
+        assert_eq!(page.kind("tollgate_store_pending_keys"), Some("gauge"));
+        assert_eq!(page.kind("unknown"), None);
+    }
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) fn wait_until_connected(shared: &Shared) {
 }
 
 /// Sends one inline command.
-fn send_command(address: SocketAddr, command: &str) -> String {
+pub(super) fn send_command(address: SocketAddr, command: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
     let mut answer = [0; 256];

@@ -3,14 +3,17 @@
 
 mod bus_local;
 mod bus_servers;
+mod causes;
 mod config;
 mod distance;
 mod failure;
+mod faults;
 mod fleet;
 mod held_proxy;
 mod knowledge;
 mod lease;
 mod lease_processes;
+mod logs;
 mod network_namespaces;
 mod outage;
 mod proxy;
@@ -19,9 +22,11 @@ mod redis_cluster_server;
 mod shared;
 mod swarm;
 mod tls;
+mod tls_servers;
 
 use std::net::TcpStream;
 
+pub(crate) use shared::until;
 use tollgate_testing::servers::{Nats, Redis};
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn limiter(shared: &Arc<Shared>, quota: Quota) -> Limiter {
 }
 
 /// Waits until a condition holds.
-pub(super) fn until(event: &str, condition: impl Fn() -> bool) {
+pub(crate) fn until(event: &str, condition: impl Fn() -> bool) {
     let begin = Instant::now();
     while !condition() {
         assert!(begin.elapsed() < Duration::from_secs(20), "{event}: not within 20 s");
@@ -220,6 +220,8 @@ fn invalid_url_is_an_error_without_password() {
         "redis://u:secret@h:port",
         "redis-sentinel://u:secret@h:1",
         "redis-cluster://u:secret@h:1,h:port",
+        "redis-another://u:secret@h:1",
+        "unix-cluster://u:secret@h:1",
         "",
     ] {
         let error = Shared::builder(url, "a").connect().unwrap_err();

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
-use tollgate::store::{Sqlite, Store, StoreError};
+use tollgate::store::{Persistence, Sqlite, Store, StoreError};
+use tollgate::{Cost, Limiter, Quota};
+
+use crate::cluster::until;
 
 use super::sqlite::{START, change, folder, opened, sync};
 
@@ -144,4 +148,47 @@ fn lock_timeout_is_an_error_and_loses_no_change() {
     lock.execute_batch("ROLLBACK").unwrap();
     sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
     assert_eq!(super::sqlite_owners::total(&path, "a"), 3);
+}
+
+/// Asserts that the fault is reported within a second although the next flush is an hour away, and until
+/// the file is put back.
+fn assert_loss_is_noticed(fault: impl Fn(&Path, &Path)) {
+    let (folder, path) = folder();
+    let limiter = Limiter::builder().quota("k", Quota::new().rpd(10)).build().unwrap();
+    let hour = Duration::from_secs(3_600);
+    let persistence = Persistence::start(&limiter, Sqlite::new(&path), hour).unwrap();
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    persistence.flush_now().unwrap();
+    assert!(!limiter.state().is_store_lost());
+    let aside = folder.path().join("aside.db");
+    fs::hard_link(&path, &aside).unwrap();
+    fault(&path, &aside);
+    until("the loss is noticed", || limiter.state().is_store_lost());
+    let trouble = persistence.status().trouble.unwrap();
+    assert!(trouble.lost && trouble.reason.contains("was deleted or replaced"), "{trouble}");
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    assert_eq!(
+        persistence.flush_now().unwrap_err(),
+        trouble,
+        "nothing is written to a deleted file"
+    );
+    assert_eq!(persistence.status().pending_keys, 1);
+    fs::rename(&aside, &path).unwrap();
+    persistence.flush_now().unwrap();
+    assert!(!limiter.state().is_store_lost());
+    assert_eq!(super::sqlite_owners::total(&path, "k"), 2);
+}
+
+#[test]
+fn deleted_file_is_noticed_between_flushes() {
+    assert_loss_is_noticed(|path, _| fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn replaced_file_is_noticed_between_flushes() {
+    assert_loss_is_noticed(|path, aside| {
+        let other = path.with_file_name("other.db");
+        fs::copy(aside, &other).unwrap();
+        fs::rename(&other, path).unwrap();
+    });
 }

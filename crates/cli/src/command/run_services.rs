@@ -110,8 +110,12 @@ impl ServiceMonitor {
             OnFailure::Open => "requests are not limited until it is back",
             OnFailure::LocalShare => "this run uses its local share until it is back",
         };
-        let connected = shared.status().connected;
-        (!connected).then(|| format!("the store of shared limits is unreachable: {until}"))
+        let cause = match shared.outage_cause() {
+            Some(cause) => cause,
+            None if shared.status().connected => return None,
+            None => "not connected yet".to_owned(),
+        };
+        Some(format!("the store of shared limits is unavailable ({cause}): {until}"))
     }
 }
 

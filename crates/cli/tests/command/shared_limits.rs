@@ -124,7 +124,9 @@ async fn batch_without_redis_uses_local_share_and_warns() {
         (report["succeeded"].as_u64(), report["rate_limited"].as_u64()),
         (Some(300), Some(0))
     );
-    let output = "tollgate: the store of shared limits is unreachable: this run uses its local share until it is back\n";
+    let output = "tollgate: the store of shared limits is unavailable (connection refused: no server listens at \
+                  this address; start the server, or correct the host and the port): this run uses its local share \
+                  until it is back\n";
     assert_eq!(stderr, output, "one warning");
     server.shutdown().await.unwrap();
 }

@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{
 use super::live_state::{LiveState, MAX_CLIENTS};
 use super::page::SECURITY_HEADERS;
 use crate::app::App;
-use tollgate::telemetry::{DURATION_BUCKETS, Meter, Metrics, TOKEN_BUCKETS};
+use tollgate::telemetry::{CALL_BUCKETS, DURATION_BUCKETS, Meter, Metrics, TOKEN_BUCKETS};
 
 /// Handles `GET /metrics`: the text format of Prometheus.
 pub(super) async fn get(State(exporter): State<Arc<MetricsExporter>>) -> Response {
@@ -74,19 +74,14 @@ impl MetricsExporter {
         let build = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge(BUILD.0, build).set(1.0);
         self.gauge(STARTED.0, vec![]).set(self.state.started_at.as_nanos() as f64 / 1e9);
-        if let Some(status) = self.app.limiter.state().backend_status() {
-            self.gauge(MEMBERS.0, vec![]).set(status.members as f64);
-            self.gauge(CONNECTED.0, vec![]).set(f64::from(u8::from(status.connected)));
-            self.counter(DEGRADED.0, vec![]).absolute(status.degraded);
-        }
     }
 
     fn register_descriptions(&self) {
-        for (name, description) in [GRANTED, DENIED, WAITED, REQUESTS, DEGRADED] {
+        for (name, description) in [GRANTED, DENIED, WAITED, REQUESTS] {
             let name = KeyName::from_const_str(name);
             self.recorder.describe_counter(name, Some(Unit::Count), description.into());
         }
-        for (name, description) in [CLIENTS, BUILD, STARTED, MEMBERS, CONNECTED] {
+        for (name, description) in [CLIENTS, BUILD, STARTED] {
             let name = KeyName::from_const_str(name);
             self.recorder.describe_gauge(name, None, description.into());
         }
@@ -104,7 +99,10 @@ impl MetricsExporter {
 fn prometheus_builder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Prefix("gen_ai.client.token".into()), &TOKEN_BUCKETS)?
-        .set_buckets_for_metric(Matcher::Suffix(".duration".into()), &DURATION_BUCKETS)
+        .set_buckets_for_metric(Matcher::Suffix(".duration".into()), &DURATION_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix("_call_seconds".into()), &CALL_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix("_publish_seconds".into()), &CALL_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix("_flush_seconds".into()), &CALL_BUCKETS)
 }
 
 type Described = (&'static str, &'static str);
@@ -120,13 +118,6 @@ const BUILD: Described =
     ("tollgate_build_info", "Build information; always 1, with the version as a label");
 const STARTED: Described =
     ("process_start_time_seconds", "Start time of the server, in seconds since the Unix epoch");
-const MEMBERS: Described =
-    ("tollgate_cluster_members", "Live processes that share the limits, including this one");
-const CONNECTED: Described =
-    ("tollgate_cluster_connected", "1 while the shared store is reachable, else 0");
-const DEGRADED: Described =
-    ("tollgate_cluster_degraded_total", "Decisions made without the shared store");
-
 const METADATA: Metadata<'static> = Metadata::new("tollgate", Level::INFO, Some("tollgate_serve"));
 
 const TEXT: &str = "text/plain; version=0.0.4";

@@ -44,6 +44,7 @@ impl Coordinator {
             return Ok(false);
         }
         if self.reservations.lock().finish_call(reservation, *id, None) {
+            self.store.counters.leased.add(1);
             return Ok(true);
         }
         self.leases.end(reservation, &Ending::Released);

@@ -19,8 +19,8 @@ pub(super) fn ready() -> Value {
         )
         .problem(
             503,
-            "The server is stopping, or the store of its shared limits is unreachable and `on_failure` is \
-             `closed`.",
+            "The server is stopping, the store of its shared limits is unreachable and `on_failure` is \
+             `closed`, or the file of its store is gone.",
         )
         .into()
 }

@@ -5,6 +5,7 @@ mod chromium;
 mod events;
 mod metrics;
 mod page;
+mod state;
 mod traffic;
 
 use std::collections::HashMap;

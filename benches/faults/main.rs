@@ -1,0 +1,59 @@
+//! Faults of a shared store and of the processes that share it, judged by an independent ledger:
+//! `cargo bench --bench faults --features redis`. Runs for ten minutes; `-- --bench --once` runs each case
+//! once. Starts `redis-server` and processes of its own.
+//!
+//! Each case prints its seed, the grants, those above the limit, and the longest time after the fault until
+//! every client that can be served was served. Exits with 1 if a grant was above the limit, or a client waited
+//! for more than two seconds.
+
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
+mod ledger;
+mod matrix;
+mod member;
+mod proxy;
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use matrix::{Case, MAX_WAIT};
+
+fn main() -> ExitCode {
+    if let Ok(spec) = std::env::var(MEMBER) {
+        member::run(&spec);
+        return ExitCode::SUCCESS;
+    }
+    let has = |argument: &str| std::env::args().any(|other| other == argument);
+    // `cargo test --benches` only checks that the benchmark starts.
+    if !has("--bench") {
+        return ExitCode::SUCCESS;
+    }
+    ledger::check_judge();
+    let (begin, mut failures, mut seed) = (Instant::now(), 0, 1);
+    loop {
+        for case in Case::all() {
+            let result = case.run(seed, &start_member);
+            println!("{result}");
+            failures +=
+                usize::from(result.excess > 0 || result.wait.is_none_or(|wait| wait > MAX_WAIT));
+            seed += 1;
+        }
+        if has("--once") || begin.elapsed() > DURATION {
+            break;
+        }
+    }
+    println!("{} cases, {failures} failed, {:?}", seed - 1, begin.elapsed());
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Returns the command of a member process.
+fn start_member(spec: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the path of the bench"));
+    command.env(MEMBER, spec);
+    command
+}
+
+/// The environment variable with the settings of a member process.
+const MEMBER: &str = "TOLLGATE_FAULTS_MEMBER";
+
+const DURATION: Duration = Duration::from_secs(600);

@@ -1,0 +1,65 @@
+//! The start and end of outages of the store, and the log lines about them.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::coordinator::Coordinator;
+use super::failure::Failure;
+use super::outage::Outage;
+use crate::limiter::Clock;
+use crate::timestamp::Timestamp;
+
+impl Coordinator {
+    /// Starts an outage after a failed call. The connection monitor finds the cause.
+    pub(super) fn on_connection_lost(&self, failure: &Failure) {
+        let outage = Outage::new(failure, self.store.clock.now(), &self.store.counters);
+        if self.store.connection.mark_unavailable(outage) {
+            self.store.counters.outages.add(1);
+        }
+    }
+
+    /// Starts an outage after a failed check of the connection to `server`, or updates its cause. The
+    /// first cause of each outage is logged.
+    pub(super) fn on_check_failed(&self, failure: &Failure, server: &str) {
+        self.on_connection_lost(failure);
+        let cause = failure.cause().to_string();
+        if self.store.connection.set_cause(&cause) {
+            let on_failure = self.store.settings.on_failure;
+            tracing::warn!(server, cause, ?on_failure, "the shared store is unavailable");
+        }
+    }
+
+    /// Logs the end of an outage.
+    pub(super) fn log_end(&self, outage: &Outage, server: &str) {
+        let cause = &*outage.cause;
+        if !outage.is_logged {
+            // The calls failed, but not the check of the connection.
+            let on_failure = self.store.settings.on_failure;
+            tracing::warn!(server, cause, ?on_failure, "the shared store is unavailable");
+        }
+        let [degraded, retries, connects, uncharged] = outage.changes(&self.store.counters);
+        let millis = (self.store.clock.now() - outage.since).as_millis();
+        tracing::info!(
+            server,
+            millis,
+            degraded,
+            retries,
+            connects,
+            uncharged,
+            "the shared store is available again"
+        );
+    }
+
+    /// Logs a call that the store failed to execute, at most once per [`LOG_INTERVAL`].
+    pub(super) fn log_call_failure(&self, failure: &Failure) {
+        let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
+        if last == 0 || now - Timestamp::from_nanos(last) > LOG_INTERVAL {
+            self.last_logged.store(now.as_nanos(), Ordering::Relaxed);
+            let (cause, on_failure) = (failure.cause(), self.store.settings.on_failure);
+            tracing::warn!(%cause, ?on_failure, "the shared store failed to execute a call");
+        }
+    }
+}
+
+/// The minimum time between two warnings about failed calls.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);

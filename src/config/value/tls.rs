@@ -1,0 +1,21 @@
+use std::path::PathBuf;
+
+/// The certificates of TLS connections, as PEM files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsConfig {
+    /// The certificates of the authorities to trust, in place of the system's.
+    pub ca: Option<PathBuf>,
+    /// The certificate of this client, and its private key.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+#[cfg(any(feature = "nats", feature = "redis"))]
+impl TlsConfig {
+    /// Returns the certificates, for connections.
+    pub(in crate::config) fn certificates(&self) -> crate::cluster::Tls {
+        let tls = crate::cluster::Tls::new();
+        let tls = self.ca.iter().fold(tls, |tls, ca| tls.with_ca(ca));
+        self.client.iter().fold(tls, |tls, (cert, key)| tls.with_client(cert, key))
+    }
+}

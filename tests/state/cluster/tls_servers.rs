@@ -1,0 +1,133 @@
+//! Certificates, and Redis servers, a cluster and Sentinels with TLS.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+use tempfile::TempDir;
+use tollgate::cluster::Tls;
+use tollgate_testing::servers::Redis;
+
+/// An authority, and the files of the certificates that it has issued.
+pub(super) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    folder: TempDir,
+}
+
+impl Authority {
+    pub(super) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        Self { issuer, folder }
+    }
+
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    /// Issues the certificate `file.pem` and its key, for a host name and until a year.
+    pub(super) fn issue(&self, file: &str, host: &str, until: i32) {
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, file);
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2020, 1, 1), date_time_ymd(until, 1, 1));
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.path(&format!("{file}.pem")), certificate.pem()).unwrap();
+        std::fs::write(self.path(&format!("{file}-key.pem")), key.serialize_pem()).unwrap();
+    }
+
+    /// Returns the certificates of a client that trusts this authority.
+    pub(super) fn trusted(&self) -> Tls {
+        Tls::new().with_ca(self.path("ca.pem"))
+    }
+
+    /// Returns the certificates of a client that presents the certificate `file.pem`.
+    pub(super) fn client(&self, file: &str) -> Tls {
+        let key = self.path(&format!("{file}-key.pem"));
+        self.trusted().with_client(self.path(&format!("{file}.pem")), key)
+    }
+
+    /// Returns the arguments of a server with the certificate `file.pem`.
+    fn arguments(&self, port: u16, file: &str, auth: &str) -> Vec<String> {
+        let path = |name: String| self.path(&name).to_string_lossy().into_owned();
+        let (port, ca) = (port.to_string(), path("ca.pem".to_owned()));
+        let (cert, key) = (path(format!("{file}.pem")), path(format!("{file}-key.pem")));
+        let pairs = [
+            ("--tls-port", port.as_str()),
+            ("--tls-cert-file", &cert),
+            ("--tls-key-file", &key),
+            ("--tls-ca-cert-file", &ca),
+            ("--tls-auth-clients", auth),
+        ];
+        pairs.iter().flat_map(|(name, value)| [*name, *value]).map(ToOwned::to_owned).collect()
+    }
+}
+
+/// A Redis server that also listens on a port with TLS.
+pub(super) struct TlsRedis {
+    pub(super) plain: Redis,
+    pub(super) port: u16,
+}
+
+impl TlsRedis {
+    /// Starts a server with the certificate `file.pem`. `auth` is `yes` to require a client certificate.
+    pub(super) fn start(authority: &Authority, file: &str, auth: &str, more: &[&str]) -> Self {
+        let port = free_port();
+        let arguments = authority.arguments(port, file, auth);
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        arguments.extend(more);
+        Self { plain: Redis::with(&arguments), port }
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
+/// A Sentinel that watches one master, and is killed when dropped.
+pub(super) struct Sentinel {
+    child: Child,
+    pub(super) port: u16,
+}
+
+impl Sentinel {
+    /// Starts a Sentinel for the master `mymaster`, with TLS if `file` names a certificate.
+    pub(super) fn start(authority: &Authority, master: u16, file: Option<&str>) -> Self {
+        let port = free_port();
+        let path = authority.path(&format!("sentinel-{port}.conf"));
+        let mut text = format!("bind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {master} 1\n");
+        match file {
+            Some(file) => {
+                text += "port 0\ntls-replication yes\n";
+                for pair in authority.arguments(port, file, "no").chunks(2) {
+                    text += &format!("{} {}\n", pair[0].trim_start_matches("--"), pair[1]);
+                }
+            }
+            None => text += &format!("port {port}\n"),
+        }
+        std::fs::write(&path, text).unwrap();
+        let mut command = Command::new("redis-server");
+        command.arg(&path).arg("--sentinel").stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, port }
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
