@@ -99,15 +99,12 @@ else
   echo "cargo-nextest is not installed: using cargo test"
   runner=(cargo test)
 fi
-# The library's own tests, without databases and without the tokenizer.
-step "${runner[@]}" --features axum,metrics,regex,reqwest-middleware,yaml --test it --test allocations --examples
-# All other tests, with all features.
-step "${runner[@]}" --workspace --all-features --lib --bins --test state --test tokenizer --test fuzz \
-  --test simulate --test serve --test command
-# Parsing must not depend on features of serde_json, which other crates may enable.
-step "${runner[@]}" --features serde_json/arbitrary_precision,serde_json/preserve_order --test it provider::
-# The library without features: errors name the missing feature.
-step "${runner[@]}" --no-default-features --test it
+step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
+  --test tokenizer --test fuzz --test simulate --test serve --test command
+# Parsing must not depend on features of serde_json, which other crates may enable. Without features of the
+# library, errors name the missing one.
+step "${runner[@]}" --no-default-features --features requests,serde_json/arbitrary_precision,serde_json/preserve_order \
+  --test it -- provider:: missing_feature
 step cargo test --doc --workspace --all-features
 # Models of concurrent threads: see tests/models. A separate target directory keeps the flag from
 # rebuilding everything else.

@@ -208,7 +208,8 @@ fn password_in_url_is_used_and_never_shown() {
 fn unsupported_bus_url_is_an_error_without_the_url() {
     for url in ["http://u:hunter2@h", "redis//u:hunter2@h", "", "redis://u:hunter2@h:port"] {
         let error = RedisBus::connect(url).unwrap_err().to_string();
-        assert_eq!(error, "bus URL: not supported; expected redis:// or rediss://");
+        let expected = "redis://, valkey:// or unix://, or rediss:// or valkeys:// with TLS";
+        assert_eq!(error, format!("bus URL: not supported; expected {expected}"));
     }
     for url in ["http://u:hunter2@h", "nats://u:hunter2@h:port", "nats://", "redis://h"] {
         let error = NatsBus::connect(url).unwrap_err().to_string();

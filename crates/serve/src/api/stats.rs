@@ -37,6 +37,7 @@ pub(super) struct KeyStatsResponse {
     /// The used parts of the account's windows, as the provider states them for subscriptions; absent if it
     /// states none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     utilization: Vec<UtilizationResponse>,
 }
 

@@ -16,7 +16,9 @@ async fn server(redis: &Redis) -> Server {
     );
     let config = tollgate_serve::parse(&text).unwrap();
     let limiter = tollgate_serve::limiter(&config).unwrap();
-    Server::bind(config, limiter, Tokens::default()).await.unwrap()
+    let mut tokens = Tokens::default();
+    tokens.admin = Some(ADMIN.to_owned());
+    Server::bind(config, limiter, tokens).await.unwrap()
 }
 
 async fn send(
@@ -27,7 +29,8 @@ async fn send(
     body: Value,
 ) -> (u16, Value) {
     let url = format!("http://{}{path}", server.addr());
-    let request = client.request(method, url).header("content-type", "application/json");
+    let request =
+        client.request(method, url).header("content-type", "application/json").bearer_auth(ADMIN);
     let reply = request.body(body.to_string()).send().await.unwrap();
     let status = reply.status().as_u16();
     (status, serde_json::from_slice(&reply.bytes().await.unwrap()).unwrap_or_default())
@@ -52,3 +55,5 @@ async fn stats_decide_and_reset_ask_the_shared_store() {
     redis.server().kill();
     assert_eq!(reset().await.0, 202, "the store has not confirmed it");
 }
+
+const ADMIN: &str = "the admin token";

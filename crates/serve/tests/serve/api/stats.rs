@@ -31,7 +31,7 @@ async fn stats_match_the_limiter() {
     let unknown = rig.get("/v1/stats/unknown%2Fkey").await;
     assert_eq!(
         unknown.assert_status(200).body,
-        json!({"key": "unknown/key", "limits": [], "waiting": 0, "learned": []})
+        json!({"key": "unknown/key", "limits": [], "age_ms": 0, "waiting": 0, "learned": []})
     );
 }
 

@@ -86,7 +86,9 @@ async fn store_and_bus_are_on_metrics_page() {
     assert!(page.sum("tollgate_cluster_call_seconds_count", &[]) >= 10.0);
 
     redis.server().kill();
-    until_ready(&server, 503).await;
+    page_above(&server, "tollgate_cluster_outages_total", 0.0).await;
+    let (status, text) = get(&server, "/readyz").await;
+    assert!(status == 200 && text.contains("unreachable"), "open serves without it: {text}");
     limiter.acquire("m", &Cost::new()).await.unwrap().settle(&Cost::new());
     let page = page_above(&server, "tollgate_bus_retries_total", 2.0).await;
     let degraded = |policy| page.sum("tollgate_cluster_degraded_total", &[("policy", policy)]);

@@ -19,8 +19,9 @@ async fn c06_server_without_store_is_ready_if_it_serves() {
         );
         let config = tollgate_serve::parse(&text).unwrap();
         let limiter = tollgate_serve::limiter(&config).unwrap();
-        let server = tollgate_serve::Server::bind(config, limiter, Default::default());
-        let address = server.await.unwrap().addr();
+        let server =
+            tollgate_serve::Server::bind(config, limiter, Default::default()).await.unwrap();
+        let address = server.addr();
         let get = async |path: &str| {
             let url = format!("http://{address}/{path}");
             let reply = tollgate_testing::http::client().get(url).send().await.unwrap();
