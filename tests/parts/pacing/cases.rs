@@ -223,6 +223,26 @@ fn short_jobs_are_answered_in_full() {
     }
 }
 
+/// A client that is slow to read its answers counts more requests in flight than the provider. It tests its cap
+/// with more of them, but never sends all that wait at once.
+#[test]
+fn cap_of_busy_client_is_lowered_and_not_dropped() {
+    for (seed, reads_every) in (1..=20).flat_map(|seed| [0.1, 0.3, 0.5].map(|every| (seed, every)))
+    {
+        let scenario = Scenario {
+            concurrency: Some(8),
+            latency: (0.05, 0.8),
+            refusal: 0.001,
+            reads_every,
+            seed,
+            ..Scenario::new()
+        };
+        let outcome = run(&scenario);
+        let allowed = 30.0 + 0.1 * outcome.accepted as f64;
+        assert!(outcome.refusals as f64 <= allowed, "{seed} {reads_every}: {outcome:?}");
+    }
+}
+
 /// Two programs without a bus use the account in full, and nine times of ten each has a third of it at least.
 #[test]
 fn two_processes_share_one_account() {

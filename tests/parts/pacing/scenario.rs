@@ -47,6 +47,8 @@ pub(super) struct Scenario {
     pub(super) demand: f64,
     /// Requests that a client keeps in flight at most.
     pub(super) workers: u32,
+    /// Seconds between the times at which a busy client reads answers; 0 if it reads them at once.
+    pub(super) reads_every: f64,
 }
 
 /// The outcome of a run.
@@ -98,7 +100,13 @@ impl Scenario {
             seed: 1,
             demand: f64::INFINITY,
             workers: 512,
+            reads_every: 0.0,
         }
+    }
+
+    /// Returns the time at which a client reads an answer.
+    pub(super) fn read_at(&self, at: f64) -> f64 {
+        if self.reads_every > 0.0 { (at / self.reads_every).ceil() * self.reads_every } else { at }
     }
 
     pub(super) fn rates(&self) -> impl Iterator<Item = ConfiguredRate> + '_ {

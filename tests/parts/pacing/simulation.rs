@@ -24,6 +24,8 @@ enum What {
     Wake,
     Arrive(u32),
     Reach(Request),
+    /// The provider has answered.
+    Answer,
     Accept(Request),
     Refuse(Request, Option<Duration>, Option<Dimension>),
     Overload(Request),
@@ -151,8 +153,11 @@ impl<'a> Run<'a> {
             What::Wake if at != state.wake => return,
             What::Wake => state.wake = f64::INFINITY,
             What::Reach(request) => return self.reach(at, client, request),
-            What::Accept(request) => {
+            What::Answer => {
                 self.busy -= 1;
+                return;
+            }
+            What::Accept(request) => {
                 state.in_flight -= 1;
                 state.controller.accepted(time(request.sent_at), now);
                 state.controller.ended(time(request.sent_at));
@@ -206,14 +211,17 @@ impl<'a> Run<'a> {
             self.busy += 1;
             self.clients[client].accepted += 1;
             let latency = self.random.between(scenario.latency.0, scenario.latency.1);
-            return self.push(at + latency, client, What::Accept(request));
+            self.push(at + latency, client, What::Answer);
+            let read_at = scenario.read_at(at + latency);
+            return self.push(read_at, client, What::Accept(request));
         }
         self.outcome.refusals += 1;
         let is_concurrency = dimension == Some(Dimension::Concurrency);
         let retry_after = scenario.retry_after(wait).filter(|_| !is_concurrency);
         let delay = scenario.refusal * self.random.between(0.8, 1.2);
         let named = dimension.filter(|_| scenario.is_named);
-        self.push(at + delay, client, What::Refuse(request, retry_after, named));
+        let read_at = scenario.read_at(at + delay);
+        self.push(read_at, client, What::Refuse(request, retry_after, named));
     }
 
     /// Sends what the controller and the configured limits of a client admit.

@@ -25,18 +25,23 @@ pub(super) struct Cap {
     pub(super) at: Timestamp,
     /// The cap after the last event. A larger one is being tested.
     base: u32,
+    /// Half of the cap after the last event, to which its further refusals lower it at most.
+    least: u32,
     /// The cap after the first of successive events. One far below it has another reason.
     highest: u32,
+    /// The refusals named requests in flight, so that the cap may be wrong in its number only.
+    is_named: bool,
 }
 
 impl Cap {
     pub(super) fn new(requests: u32, at: Timestamp) -> Self {
-        Self { requests, at, base: requests, highest: requests }
+        let least = requests.div_ceil(2);
+        Self { requests, at, base: requests, least, highest: requests, is_named: false }
     }
 
     /// Returns whether so many more requests are accepted that the cap isn't a limit.
     fn is_disproved(&self) -> bool {
-        self.requests > self.base.saturating_add(self.base / 2).saturating_add(2)
+        !self.is_named && self.requests > self.base.saturating_add(self.base / 2).saturating_add(2)
     }
 }
 
@@ -106,18 +111,26 @@ impl InFlight {
             self.drop_cap();
             self.similar = 0;
         }
-        let is_shown = named == Some(true) || self.similar >= 2 << self.disproved;
-        if is_shown && beside > 1 {
-            let highest = if self.cap.is_some() { highest.max(beside - 1) } else { beside - 1 };
-            self.cap = Some(Cap { highest, ..Cap::new(beside - 1, now) });
+        let is_named = named == Some(true);
+        if is_named || beside > 1 && self.similar >= 2 << self.disproved {
+            let requests = beside.saturating_sub(1).max(1);
+            let highest = if self.cap.is_some() { highest.max(requests) } else { requests };
+            self.cap = Some(Cap { highest, is_named, ..Cap::new(requests, now) });
             return true;
         }
         false
     }
 
-    /// Drops the cap after the refusals of one event if they are too many: at a cap, one request per event is
-    /// above the limit. Returns `true` if it was dropped.
+    /// Reacts to a further refusal of one event. A cap that the refusals named is lowered by one, to half of it at
+    /// most: a client that reads its answers late has sent more than the limit at once. Another cap is dropped if
+    /// the refusals are too many: at a cap, one request per event is above the limit. Returns `true` if it was
+    /// dropped.
     pub(super) fn refused_again(&mut self, flight: u32) -> bool {
+        if let Some(cap) = self.cap.as_mut().filter(|cap| cap.is_named) {
+            let lowered = cap.requests.saturating_sub(1).max(cap.least);
+            (cap.requests, cap.base) = (lowered, lowered);
+            return false;
+        }
         let is_wrong = self.cap.is_some_and(|cap| flight > LARGEST_FLIGHT.max(cap.requests / 16));
         if is_wrong {
             self.drop_cap();
