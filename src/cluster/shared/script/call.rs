@@ -49,6 +49,9 @@ pub(in crate::cluster::shared) enum Operation {
     /// Resets the state of the parts, including buckets that the call does not name; holds stay.
     /// Executed once per id.
     Reset,
+    /// Renews the ticket of a waiting request, which keeps its place. Without renewal or another
+    /// reserve call a ticket expires after a second.
+    KeepWaiting,
 }
 
 /// One key of a call, and its buckets.

@@ -54,6 +54,7 @@ impl Operation {
             #[cfg(test)]
             Self::Read => (8, false, 0),
             Self::Reset => (9, false, 0),
+            Self::KeepWaiting => (10, false, 0),
         }
     }
 

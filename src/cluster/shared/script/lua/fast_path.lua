@@ -5,7 +5,7 @@ local found
 if operation <= 3 and #KEYS == 1 and jump == 0 then
   local fmod, EXACT = math.fmod, 9007199254740992
   local n, known_created, known_at, has_usage, p = unpack('<dddd', packed, pos)
-  found = redis.call('HMGET', KEYS[1], 's', id)
+  found = redis.call('HMGET', KEYS[1], 's', id, 'q')
   local state, reservation = found[1], found[2]
   local fast = has_usage == 0 and state and #state == 48 + 64 * n and #packed == 72 + 80 * n
   if operation == 1 then

@@ -84,7 +84,7 @@ local function reserve()
   local wait, which, where = required_wait()
   if wait > 0 then
     for i, part in ipairs(parts) do
-      if flag == 1 and i == which and wait < NEVER then enqueue(part, wait) else dequeue(part) end
+      if flag == 1 and i == which and wait < NEVER then enqueue(part) else dequeue(part) end
     end
     return finish(REFUSED, which - 1, where - 1, wait)
   end
@@ -201,6 +201,11 @@ local function renew()
     end
   end
   return finish(code)
+end
+
+local function keep_waiting()
+  for _, part in ipairs(parts) do renew_ticket(part) end
+  return finish(DONE)
 end
 
 -- executes an operation on each part once per id

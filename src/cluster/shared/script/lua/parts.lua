@@ -1,5 +1,5 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
--- buckets, w the tickets of waiting requests, v the restored usage; each reservation has a field
+-- buckets, q the tickets of waiting requests, v the restored usage; each reservation has a field
 -- named by its id.
 local kinds = { token, concurrency, sliding, anchored, grid }
 

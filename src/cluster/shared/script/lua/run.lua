@@ -6,9 +6,9 @@ for _, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
   end
-  found = found or redis.call('HMGET', part.key, 's', id)
+  found = found or redis.call('HMGET', part.key, 's', id, 'q')
   local state = found[1]
-  part.reservation, found = found[2], nil
+  part.reservation, part.waiting, found = found[2], found[3], nil
   if not load(part, state) then
     return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end
@@ -34,4 +34,5 @@ if operation == 4 then return renew() end
 if operation == 5 then return execute_once(charge) end
 if operation == 6 then return lease() end
 if operation == 9 then return execute_once(reset) end
+if operation == 10 then return keep_waiting() end
 return finish(DONE)
