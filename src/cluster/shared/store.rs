@@ -143,6 +143,7 @@ impl Store {
                     stale += 1;
                     self.record_time(slot, response.time, sent);
                 }
+                Outcome::Stale => return Err(Failure::TimedOut),
                 Outcome::Lost if !restore => restore = true,
                 _ => {
                     self.record_time(slot, response.time, sent);

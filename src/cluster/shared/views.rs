@@ -64,7 +64,8 @@ impl Views {
     }
 
     /// Records the server time of a slot in the response to a call that was sent and received at
-    /// these times.
+    /// these times. If the server's clock was set back, the last known states count as seen at that
+    /// time, so that later responses replace them and later jumps apply to them.
     pub(super) fn record_time(
         &mut self,
         slot: &str,
@@ -75,7 +76,13 @@ impl Views {
         if self.clocks.len() >= MAX_KEYS {
             self.clocks.clear();
         }
-        self.clocks.entry(slot.into()).or_default().record(server, sent, received);
+        if self.clocks.entry(slot.into()).or_default().record(server, sent, received) {
+            let seen = |known: &mut KnownKey| known.view.at = known.view.at.min(server);
+            match slot {
+                "" => self.keys.values_mut().for_each(seen),
+                slot => self.keys.get_mut(slot).into_iter().for_each(seen),
+            }
+        }
     }
 
     /// Returns the expected server time of a slot, and by how much the clock was set forward since

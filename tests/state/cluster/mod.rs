@@ -4,6 +4,7 @@
 mod bus_local;
 mod bus_servers;
 mod causes;
+mod clock;
 mod config;
 mod distance;
 mod failure;
@@ -21,6 +22,7 @@ mod redis_cluster;
 mod redis_cluster_server;
 mod shared;
 mod swarm;
+mod tickets;
 mod tls;
 mod tls_servers;
 

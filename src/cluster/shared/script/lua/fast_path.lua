@@ -8,8 +8,9 @@ if operation <= 3 and #KEYS == 1 and jump == 0 then
   found = redis.call('HMGET', KEYS[1], 's', id, 'q')
   local state, reservation = found[1], found[2]
   local fast = has_usage == 0 and state and #state == 48 + 64 * n and #packed == 72 + 80 * n
+    and (expected == 0 or now <= expected + 1000000)
   if operation == 1 then
-    fast = fast and not reservation and (expected == 0 or now <= expected + 1000000)
+    fast = fast and not reservation
   else
     fast = fast and reservation and flag == 0 and #reservation > 8
   end

@@ -1,7 +1,7 @@
 -- Executes the call.
 for i, key in ipairs(KEYS) do parts[i], pos = read_part(key, pos) end
 local is_late = expected > 0 and now > expected + jump + SECOND
-if is_late and (operation == 1 or operation == 6) then return answer(STALE) end
+if is_late then return answer(STALE) end
 for _, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
