@@ -1,6 +1,7 @@
 //! Background upkeep: renews reservations, closes the connection, and handles failed calls.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -130,14 +131,19 @@ impl Coordinator {
         }
     }
 
-    /// Charges the amounts that were admitted without the store, then marks the store as available,
-    /// so that it decides about requests again. Returns the outage that ended, if any.
+    /// Restores the usage of all known keys if the store may have lost it, charges the amounts that
+    /// were admitted without the store, then marks the store as available, so that it decides about
+    /// requests again. Returns the outage that ended, if any.
     ///
     /// # Errors
-    /// Returns [`Failure`] if the store does not accept the charges.
+    /// Returns [`Failure`] if the store does not accept the calls.
     pub(super) async fn on_connection_restored(
         self: &Arc<Self>,
     ) -> Result<Option<Outage>, Failure> {
+        if self.store.lacks_usage.load(Ordering::Relaxed) {
+            self.store.restore_usage().await?;
+            self.store.lacks_usage.store(false, Ordering::Relaxed);
+        }
         self.charge_debts().await?;
         let outage = self.store.connection.mark_available();
         if outage.is_some() {

@@ -58,6 +58,20 @@ impl Views {
         self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view });
     }
 
+    /// Returns a piece without amounts for each key with usage.
+    pub(super) fn used_keys(&self) -> Vec<Piece> {
+        let is_used = |known: &&KnownKey| {
+            known.view.buckets.iter().any(|(used, held)| used.saturating_add(*held) > 0)
+        };
+        let piece = |(key, KnownKey { rules, .. }): (&Key, &KnownKey)| Piece {
+            key: key.clone(),
+            rules: Arc::clone(rules),
+            amounts: rules.iter().map(|_| 0).collect(),
+            lease: None,
+        };
+        self.keys.iter().filter(|(_, known)| is_used(known)).map(piece).collect()
+    }
+
     /// Returns the rules of the last call on a key.
     pub(super) fn rules(&self, key: &str) -> Arc<[Rule]> {
         self.keys.get(key).map_or_else(|| Arc::from([]), |known| Arc::clone(&known.rules))
@@ -141,4 +155,4 @@ impl Views {
     }
 }
 
-const MAX_KEYS: usize = 20_000;
+const MAX_KEYS: usize = 100_000;

@@ -15,6 +15,7 @@ mod knowledge;
 mod lease;
 mod lease_processes;
 mod logs;
+mod lost_data;
 mod network_namespaces;
 mod outage;
 mod proxy;

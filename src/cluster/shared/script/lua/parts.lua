@@ -1,6 +1,6 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
--- buckets, q the tickets of waiting requests, v the restored usage; each reservation has a field
--- named by its id.
+-- buckets, q the tickets of waiting requests, t with an id the expiry of its ticket, v the restored
+-- usage; each reservation has a field named by its id.
 local kinds = { token, concurrency, sliding, anchored, grid }
 
 local function read_rule(p)

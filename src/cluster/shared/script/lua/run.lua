@@ -1,14 +1,13 @@
 -- Executes the call.
 for i, key in ipairs(KEYS) do parts[i], pos = read_part(key, pos) end
-local is_late = expected > 0 and now > expected + jump + SECOND
 if is_late then return answer(STALE) end
-for _, part in ipairs(parts) do
+for i, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
   end
-  found = found or redis.call('HMGET', part.key, 's', id, 'q')
-  local state = found[1]
-  part.reservation, part.waiting, found = found[2], found[3], nil
+  local fields = found[i] or redis.call('HMGET', part.key, 's', id, 'q')
+  local state = fields[1]
+  part.reservation, part.waiting = fields[2], fields[3]
   if not load(part, state) then
     return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end

@@ -1,21 +1,36 @@
 -- Tickets of waiting requests: amounts are kept for earlier requests. Field q of a hash holds the
--- number of columns, the earliest expiry, and tag and removed amount of each column; then each
--- ticket in order of arrival: its id, its expiry, and its amount and the sum of the amounts before it
--- in each column, of which the removed amount is to be subtracted.
-local TICKET_TTL, MAX_TICKETS = SECOND, 256
+-- number of columns, the earliest possible expiry, and tag and removed amount of each column; then
+-- each ticket in order of arrival: its id, and its amount and the sum of the amounts before it in each
+-- column, of which the removed amount is to be subtracted. A ticket expires at the time in the field
+-- that is named 't' and its id, so that a renewal writes only this field.
+-- the minimum time between two checks of all tickets
+local MIN_CHECK = 100000
+local write_tickets
 
 local function read_tickets(part, moved)
-  local list, field, tags, n, p, _ = {}, part.tickets > 0 and part.waiting, {}, 0, 1, nil
-  if field then n, _, p = unpack('<dd', field) end
-  for i = 1, n do tags[i], _, p = unpack('<dd', field, p) end
-  while field and p <= #field do
-    local ticket = { id = sub(field, p, p + 15), amounts = {} }
-    ticket.due, p = unpack('<d', field, p + 16)
-    ticket.due = ticket.due + (moved or 0)
-    for i = 1, n do ticket.amounts[tags[i]], _, p = unpack('<dd', field, p) end
-    if ticket.due > now then list[#list + 1] = ticket end
-  end
+  local list, queue, tags, n, p, next_due, _ = {}, part.tickets > 0 and part.waiting, {}, 0, 1, 0, nil
   part.queue = list
+  if not queue then return end
+  n, next_due, p = unpack('<dd', queue)
+  for i = 1, n do tags[i], _, p = unpack('<dd', queue, p) end
+  local all, names = {}, {}
+  while p <= #queue do
+    local ticket = { id = sub(queue, p, p + 15), amounts = {} }
+    p = p + 16
+    for i = 1, n do ticket.amounts[tags[i]], _, p = unpack('<dd', queue, p) end
+    all[#all + 1], names[#names + 1] = ticket, 't' .. ticket.id
+  end
+  for i, due in ipairs(redis.call('HMGET', part.key, values(names))) do
+    local ticket = all[i]
+    ticket.due = due and unpack('<d', due) + (moved or 0) or 0
+    if ticket.due <= now and (now >= next_due or moved) then
+      redis.call('HDEL', part.key, names[i])
+    else
+      list[#list + 1] = ticket
+      if moved then redis.call('HSET', part.key, names[i], pack('<d', ticket.due)) end
+    end
+  end
+  if moved or now >= next_due then write_tickets(part) end
 end
 
 -- returns the tags of all tickets, those of the call first
@@ -30,17 +45,18 @@ local function ticket_columns(part)
   return columns
 end
 
-local function write_tickets(part)
+function write_tickets(part)
   if #part.queue == 0 then
     if part.tickets > 0 then redis.call('HDEL', part.key, 'q') end
     part.waiting = false
   else
     local columns, next_due, sums = ticket_columns(part), EXACT, {}
     for _, ticket in ipairs(part.queue) do next_due = min(next_due, ticket.due) end
+    next_due = max(next_due, now + MIN_CHECK)
     local out = { pack('<dd', #columns, next_due) }
     for _, tag in ipairs(columns) do out[#out + 1] = pack('<dd', tag, 0) end
     for _, ticket in ipairs(part.queue) do
-      out[#out + 1] = ticket.id .. pack('<d', ticket.due)
+      out[#out + 1] = ticket.id
       for i, tag in ipairs(columns) do
         local amount, before = ticket.amounts[tag] or 0, sums[i] or 0
         out[#out + 1] = pack('<dd', amount, before)
@@ -66,6 +82,12 @@ local function add_earlier_tickets(part)
   end
 end
 
+local function renew_ticket(part, ticket)
+  ticket.due = now + TICKET_TTL
+  redis.call('HSET', part.key, 't' .. id, pack('<d', ticket.due))
+  part.needed_until = max(part.needed_until or 0, ticket.due)
+end
+
 local function enqueue(part)
   local place
   if not part.queue then read_tickets(part) end
@@ -74,11 +96,11 @@ local function enqueue(part)
   end
   if not place and #part.queue >= MAX_TICKETS then return end
   place = place or #part.queue + 1
-  local ticket = { id = id, due = now + TICKET_TTL, amounts = {} }
+  local ticket = { id = id, amounts = {} }
+  renew_ticket(part, ticket)
   for _, rule in ipairs(part.rules) do ticket.amounts[rule.tag] = min(rule.need, rule.limit) end
   part.queue[place] = ticket
   write_tickets(part)
-  part.needed_until = max(part.needed_until or 0, ticket.due)
 end
 
 local function dequeue(part)
@@ -90,18 +112,15 @@ local function dequeue(part)
   end
   if #kept == part.tickets then return end
   part.queue = kept
+  redis.call('HDEL', part.key, 't' .. id)
   write_tickets(part)
 end
 
 -- renews the ticket of this id, which keeps its place
-local function renew_ticket(part)
+local function keep_ticket(part)
   if part.tickets == 0 then return end
   if not part.queue then read_tickets(part) end
   for _, ticket in ipairs(part.queue) do
-    if ticket.id == id then
-      ticket.due = now + TICKET_TTL
-      part.needed_until = max(part.needed_until or 0, ticket.due)
-      write_tickets(part)
-    end
+    if ticket.id == id then renew_ticket(part, ticket) end
   end
 end

@@ -37,10 +37,7 @@ local function shift(part, by)
     redis.call('HSET', part.key, name, moved)
     if name == id then part.reservation = moved end
   end)
-  if part.tickets > 0 then
-    read_tickets(part, by)
-    write_tickets(part)
-  end
+  if part.tickets > 0 then read_tickets(part, by) end
   local restored = read_restored(part)
   for _, was in pairs(restored) do was[2] = was[2] + by end
   write_restored(part, restored)

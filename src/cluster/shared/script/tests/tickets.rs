@@ -2,6 +2,8 @@ use super::super::{Operation, Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
 
 const HOUR: u64 = 3_600 * S;
+/// The time after which a ticket expires without renewal.
+const TICKET: u64 = S * 9 / 10;
 const WAITS: Operation = Operation::Reserve { ttl: 10 * S, waits: true };
 
 fn wait(fixture: &mut Fixture, id: u8, amount: u64) -> Outcome {
@@ -25,17 +27,17 @@ fn later_request_never_overtakes_an_earlier_waiter() {
     let mut fixture = key_with_waiter();
     assert_eq!(fixture.reserve(3, 20), refused(RetryAfter::In(S * 60)));
     assert_eq!(wait(&mut fixture, 3, 21), refused(RetryAfter::Unknown));
-    for _ in 0..20 {
-        fixture.now += S - 1;
+    for _ in 0..22 {
+        fixture.now += TICKET - 1;
         keep_waiting(&mut fixture, 2);
     }
-    fixture.now += 20;
+    fixture.now += 200_022;
     assert_eq!(wait(&mut fixture, 2, 80), refused(RetryAfter::In(20 * S)));
-    for _ in 0..20 {
-        fixture.now += S - 1;
+    for _ in 0..22 {
+        fixture.now += TICKET - 1;
         keep_waiting(&mut fixture, 2);
     }
-    fixture.now += 20;
+    fixture.now += 200_022;
     assert_eq!(fixture.reserve(4, 1), refused(RetryAfter::In(S)));
     assert_eq!(wait(&mut fixture, 2, 80), Outcome::Done);
     assert_eq!(fixture.reserve(4, 1), refused(RetryAfter::In(S)));
@@ -49,14 +51,15 @@ fn released_waiter_frees_the_amount_for_the_next() {
 }
 
 #[test]
-fn ticket_not_renewed_for_a_second_expires() {
+fn ticket_without_renewal_expires_within_a_second() {
     let mut fixture = key_with_waiter();
-    fixture.now += S - 1;
+    fixture.now += TICKET - 1;
     assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
     keep_waiting(&mut fixture, 2);
-    fixture.now += S - 1;
+    fixture.now += TICKET - 1;
     assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
-    fixture.now += 1;
+    // Tickets are checked at most every 100 ms.
+    fixture.now += S - TICKET;
     assert_eq!(fixture.reserve(3, 40), Outcome::Done);
     // An expired ticket is not renewed.
     keep_waiting(&mut fixture, 2);
@@ -107,9 +110,9 @@ fn ticket_lifetime_survives_a_clock_change() {
         fixture.time = ServerTime { expected: fixture.now, jump: forward };
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
         fixture.time = ServerTime::default();
-        fixture.now += S - 1;
+        fixture.now += TICKET - 1;
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
-        fixture.now += 1;
+        fixture.now += S - TICKET;
         assert_eq!(fixture.reserve(3, 40), Outcome::Done);
     }
 }
