@@ -36,8 +36,10 @@ async fn main() {
     let mut redis = server.connect().await;
     println!("server CPU time per call (total, script), {CALLS} calls in sequence");
     measure_gcra(&mut redis).await;
+    let other = redis.clone();
     print_server_time(&mut redis, "INCRBY", || async {
-        let _: u64 = cmd("INCRBY").arg("n").arg(1).query_async(&mut redis.clone()).await.unwrap();
+        let mut redis = other.clone();
+        let _: u64 = cmd("INCRBY").arg("n").arg(1).query_async(&mut redis).await.unwrap();
     })
     .await;
     let settled = Cost::new().tokens(90);

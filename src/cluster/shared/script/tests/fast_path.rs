@@ -95,7 +95,7 @@ impl Schedule {
     /// Returns a new request, or a call on behalf of an earlier one.
     fn pick(&mut self) -> (Operation, Request) {
         let choice = self.random.below(12);
-        let reserve = Operation::Reserve { ttl: 20_000_000, waits: choice % 3 > 0 };
+        let reserve = Operation::Reserve { ttl: 20_000_000, waits: !choice.is_multiple_of(3) };
         if choice < 4 && !self.held.is_empty() {
             let index = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
             let mut request = self.held.swap_remove(index);
