@@ -164,6 +164,10 @@ impl QueuedRequest {
         }
         self.place.on_refused(request, &mut scopes);
         drop(scopes);
+        // The limiter may have been closed while the answer was awaited.
+        if request.core().is_closed() {
+            return Some(CHECK_AGAIN);
+        }
         Some(self.asked.refusal.map_or(CHECK_AGAIN, |refusal| Progress::Wait(refusal.time())))
     }
 

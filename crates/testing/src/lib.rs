@@ -13,5 +13,6 @@ pub mod markdown;
 pub mod metrics_page;
 pub mod process;
 pub mod servers;
+pub mod set_clock;
 pub mod upstream;
 pub mod wire;

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::set_clock::SetClock;
+
 /// A Redis server without persistence.
 #[derive(Debug)]
 pub struct Redis(ServerProcess);
@@ -21,9 +23,19 @@ impl Redis {
 
     /// Starts a server with additional arguments, such as `--maxmemory 1mb`.
     pub fn with(more: &[&str]) -> Self {
+        Self::with_environment(more, &[])
+    }
+
+    /// Starts a server whose clock can be set.
+    pub fn with_clock() -> (Self, SetClock) {
+        let clock = SetClock::new();
+        (Self::with_environment(&[], &clock.environment()), clock)
+    }
+
+    fn with_environment(more: &[&str], environment: &Environment) -> Self {
         let mut arguments = vec!["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
         arguments.extend(more);
-        let server = ServerProcess::start("redis-server", |port, folder| {
+        let server = ServerProcess::start("redis-server", environment, |port, folder| {
             let own = ["--port", &port.to_string(), "--dir", &folder.to_string_lossy()];
             arguments.iter().map(ToString::to_string).chain(own.map(ToOwned::to_owned)).collect()
         });
@@ -52,7 +64,7 @@ pub struct Nats(ServerProcess);
 
 impl Nats {
     pub fn start() -> Self {
-        let server = ServerProcess::start("nats-server", |port, _| {
+        let server = ServerProcess::start("nats-server", &[], |port, _| {
             ["-a", "127.0.0.1", "-p", &port.to_string()].map(ToOwned::to_owned).to_vec()
         });
         server.wait_for("", "INFO");
@@ -78,21 +90,27 @@ impl Nats {
 pub struct ServerProcess {
     program: &'static str,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
     child: Child,
     pub address: SocketAddr,
     _folder: TempDir,
 }
 
 impl ServerProcess {
-    fn start(program: &'static str, arguments: impl Fn(u16, &Path) -> Vec<String>) -> Self {
+    fn start(
+        program: &'static str,
+        environment: &Environment,
+        arguments: impl Fn(u16, &Path) -> Vec<String>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Another process may take the port before the server does: try another one.
         for _ in 0..20 {
             let address = free();
             let arguments = arguments(address.port(), folder.path());
-            let mut child = spawn(program, &arguments);
+            let mut child = spawn(program, &arguments, environment);
             if is_up(&mut child, address) {
-                return Self { program, arguments, child, address, _folder: folder };
+                let environment = environment.to_vec();
+                return Self { program, arguments, environment, child, address, _folder: folder };
             }
             let _ = child.wait();
         }
@@ -107,7 +125,7 @@ impl ServerProcess {
 
     fn restart(&mut self) {
         self.kill_if_alive();
-        self.child = spawn(self.program, &self.arguments);
+        self.child = spawn(self.program, &self.arguments, &self.environment);
         assert!(is_up(&mut self.child, self.address), "{} didn't start again", self.program);
     }
 
@@ -157,8 +175,12 @@ impl Drop for ServerProcess {
     }
 }
 
-fn spawn(program: &str, arguments: &[String]) -> Child {
+/// The environment variables of a server.
+type Environment = [(&'static str, String)];
+
+fn spawn(program: &str, arguments: &[String], environment: &Environment) -> Child {
     let mut command = Command::new(program);
+    command.envs(environment.iter().map(|(name, value)| (*name, value)));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| {
         panic!("{program} can't be started ({error}); scripts/test.sh installs it")

@@ -1,6 +1,7 @@
 //! The background task that keeps the connection to the store alive.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::coordinator::Coordinator;
@@ -124,10 +125,13 @@ impl ConnectionMonitor {
         let store = &self.coordinator.store;
         let (name, sent) = (store.redis_keys.members(), store.ticks.now());
         let command = members::heartbeat(&name, store.process);
-        let query = link.query::<(u64, u64)>(&command);
+        let query = link.query::<(u64, u64, bool)>(&command);
         let heartbeat = tokio::time::timeout(store.settings.timeout, query).await;
-        let (time, count) = heartbeat.map_err(|_| Failure::TimedOut)??;
+        let (time, count, is_known) = heartbeat.map_err(|_| Failure::TimedOut)??;
         store.counters.members.set(count.max(1));
+        if !is_known {
+            store.lacks_usage.store(true, Ordering::Relaxed);
+        }
         if !store.redis_keys.is_spread() {
             store.record_time("", time, sent);
         }

@@ -97,7 +97,7 @@ impl Coordinator {
         };
         let state = match decision {
             Ok(()) => Some(ReservationState::Held { renewed: self.store.ticks.now() }),
-            Err(_) => waits.then_some(ReservationState::Queued),
+            Err(_) => waits.then(|| ReservationState::Queued { renewed: self.store.ticks.now() }),
         };
         if !self.store.connection.is_unavailable() {
             self.fallback.lock().discard_shares(reservation);

@@ -22,8 +22,8 @@ struct Entry {
 pub(super) enum ReservationState {
     /// Waiting for the store's decision.
     Pending,
-    /// Refused, and waiting in the store's queue.
-    Queued,
+    /// Refused, and waiting in the store's queue, with a ticket last renewed at this time.
+    Queued { renewed: Timestamp },
     /// Granted by the store, and last renewed at this time.
     Held { renewed: Timestamp },
     /// Admitted without the store during outage number `outage`, at this time of the limiter's
@@ -45,7 +45,7 @@ impl Reservations {
             state: ReservationState::Pending,
         };
         let entry = self.0.entry(address(reservation)).or_insert_with(new);
-        let is_queued = entry.state == ReservationState::Queued;
+        let is_queued = matches!(entry.state, ReservationState::Queued { .. });
         entry.state = ReservationState::Pending;
         (entry.id, is_queued)
     }
@@ -124,12 +124,44 @@ impl Reservations {
         let abandoned = |_: &usize, entry: &mut Entry| {
             matches!(
                 entry.state,
-                ReservationState::Queued | ReservationState::AdmittedLocally { .. }
+                ReservationState::Queued { .. } | ReservationState::AdmittedLocally { .. }
             ) && Arc::strong_count(&entry.reservation) == 1
         };
         let removed = self.0.extract_if(abandoned).map(|(_, entry)| entry);
-        let queued = removed.filter(|entry| entry.state == ReservationState::Queued);
+        let queued = removed.filter(|entry| matches!(entry.state, ReservationState::Queued { .. }));
         queued.map(|entry| (entry.reservation, entry.id)).collect()
+    }
+
+    /// Removes all queued reservations, and returns them.
+    pub(super) fn take_queued(&mut self) -> Vec<(Arc<Reservation>, Id)> {
+        let queued =
+            |_: &usize, entry: &mut Entry| matches!(entry.state, ReservationState::Queued { .. });
+        let removed = self.0.extract_if(queued);
+        removed.map(|(_, entry)| (entry.reservation, entry.id)).collect()
+    }
+
+    /// Returns whether a reservation waits for a decision of the store.
+    pub(super) fn has_pending(&self) -> bool {
+        self.0.values().any(|entry| entry.state == ReservationState::Pending)
+    }
+
+    /// Returns the queued reservations whose tickets were last renewed before `before`, and records
+    /// a renewal at `now`.
+    pub(super) fn renew_tickets(
+        &mut self,
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Vec<(Arc<Reservation>, Id)> {
+        let mut due = Vec::new();
+        for entry in self.0.values_mut() {
+            if let ReservationState::Queued { renewed } = &mut entry.state
+                && *renewed < before
+            {
+                *renewed = now;
+                due.push((Arc::clone(&entry.reservation), entry.id));
+            }
+        }
+        due
     }
 
     /// Returns the number of admitted reservations that have not ended.

@@ -8,6 +8,8 @@ pub(super) struct ServerClock {
     /// The last known server time, and the local time at which its call was sent.
     server: u64,
     own: Timestamp,
+    /// The local time of the response.
+    received: Timestamp,
     /// Forward clock changes: the server time after the change, and the amount in microseconds.
     jumps: Vec<(u64, u64)>,
 }
@@ -21,20 +23,30 @@ impl ServerClock {
         }
     }
 
-    /// Records the server time in a response. `sent` and `received` are the local times of the call
-    /// and its response, so that a late response is not mistaken for a clock set forward.
-    pub(super) fn record(&mut self, server: u64, sent: Timestamp, received: Timestamp) {
-        let (earliest, latest) = (self.at(sent), self.at(received));
+    /// Records the server time in a response, and returns whether the clock was set back. `sent` and
+    /// `received` are the local times of the call and its response, so that a late response is not
+    /// mistaken for a clock change.
+    pub(super) fn record(&mut self, server: u64, sent: Timestamp, received: Timestamp) -> bool {
+        let (earliest, latest) = (self.earliest(sent), self.at(received));
+        let is_set_back = server.saturating_add(MIN_JUMP) <= earliest;
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
             if self.jumps.len() >= MAX_JUMPS {
                 self.jumps.remove(0);
             }
             self.jumps.push((server, server - latest));
-        } else if server.saturating_add(MIN_JUMP) <= earliest {
-            // The clock was set back and will show the same times again.
+        } else if is_set_back {
+            // The clock will show the same times again.
             self.jumps.clear();
         }
-        (self.server, self.own) = (server, sent);
+        (self.server, self.own, self.received) = (server, sent, received);
+        is_set_back
+    }
+
+    /// Returns the earliest time that the server's clock can show at a local time: the last known
+    /// time may be that of any moment until its response.
+    fn earliest(&self, own: Timestamp) -> u64 {
+        let (after, before) = (own.nanos_since(self.received), self.received.nanos_since(own));
+        self.server.saturating_add(after / 1_000).saturating_sub(before / 1_000)
     }
 
     pub(super) fn has_jumped(&self) -> bool {
@@ -94,17 +106,17 @@ mod tests {
     #[test]
     fn late_or_reordered_responses_are_no_clock_change() {
         let mut clock = recorded_clock();
-        clock.record(NOON + 5 * SECOND, at(1_000_000_000), at(5_000_000_000));
-        clock.record(NOON + 2 * SECOND, at(2_000_000_000), at(9_000_000_000));
-        clock.record(NOON + 10 * SECOND, at(9_500_000_000), at(10_000_000_000));
+        assert!(!clock.record(NOON + 5 * SECOND, at(1_000_000_000), at(5_000_000_000)));
+        assert!(!clock.record(NOON + 2 * SECOND, at(2_000_000_000), at(9_000_000_000)));
+        assert!(!clock.record(NOON + 10 * SECOND, at(9_500_000_000), at(10_000_000_000)));
         assert!(!clock.has_jumped());
     }
 
     #[test]
     fn clock_set_back_moves_no_times() {
         let mut clock = recorded_clock();
-        clock.record(NOON + HOUR, at(1_000), at(1_000));
-        clock.record(NOON, at(2_000), at(2_000));
+        assert!(!clock.record(NOON + HOUR, at(1_000), at(1_000)));
+        assert!(clock.record(NOON, at(2_000), at(2_000)));
         assert_eq!(clock.jump_since(Some(0), NOON), 0);
     }
 }

@@ -277,7 +277,7 @@ impl Backend for Shared {
                 }
             }
             ReservationState::Pending
-            | ReservationState::Queued
+            | ReservationState::Queued { .. }
             | ReservationState::Held { .. } => {
                 let (operation, cost) = match &ending {
                     Ending::Settled(cost) => (Operation::Settle { unsure }, cost),

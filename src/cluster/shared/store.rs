@@ -1,7 +1,8 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -34,6 +35,8 @@ pub(super) struct Store {
     /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
+    /// True if the store may have lost the usage that this process knows.
+    pub(super) lacks_usage: AtomicBool,
 }
 
 impl Store {
@@ -49,6 +52,7 @@ impl Store {
             process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
+            lacks_usage: AtomicBool::new(false),
         }
     }
 
@@ -109,6 +113,30 @@ impl Store {
         response
     }
 
+    /// Reports the last known usage of all keys, which a store without data restores.
+    ///
+    /// Other processes may use a key that only this process knows.
+    ///
+    /// # Errors
+    /// Returns the first [`Failure`] of a call. Keys that the store can't process are skipped.
+    pub(super) async fn restore_usage(&self) -> Result<(), Failure> {
+        let used = self.views.lock().used_keys();
+        let keys_per_call = if self.redis_keys.is_spread() { 1 } else { RESTORED_PER_CALL };
+        let calls: Vec<_> = used.chunks(keys_per_call).collect();
+        for calls in calls.chunks(MAX_RESTORE_CALLS) {
+            let calls = calls
+                .iter()
+                .map(|pieces| self.call_while_unavailable(Operation::Read, self.id(), pieces));
+            for response in join_all(calls).await {
+                match response {
+                    Err(failure) if !failure.is_call_specific() => return Err(failure),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Repeats a call until the store responds or, unless `even_if_unavailable`, becomes unavailable.
     async fn call_with_retries(
         &self,
@@ -143,6 +171,7 @@ impl Store {
                     stale += 1;
                     self.record_time(slot, response.time, sent);
                 }
+                Outcome::Stale => return Err(Failure::TimedOut),
                 Outcome::Lost if !restore => restore = true,
                 _ => {
                     self.record_time(slot, response.time, sent);
@@ -198,5 +227,9 @@ fn random_id(now: Timestamp) -> u64 {
     RandomState::new().hash_one((std::process::id(), now))
 }
 
+/// The number of keys whose usage one call restores, such that a call takes about a millisecond.
+const RESTORED_PER_CALL: usize = 32;
+/// The maximum number of concurrent calls that restore usage.
+const MAX_RESTORE_CALLS: usize = 4;
 /// The maximum number of retries after a stale response.
 const MAX_STALE_RETRIES: u32 = 2;

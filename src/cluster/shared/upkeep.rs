@@ -1,6 +1,7 @@
 //! Background upkeep: renews reservations, closes the connection, and handles failed calls.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,22 +14,41 @@ use super::script::{Id, Operation, Outcome};
 use crate::limiter::{Clock, Reservation};
 
 impl Coordinator {
-    /// Renews long-lived reservations, and removes abandoned ones from the store's queue.
+    /// Renews long-lived reservations and the tickets of waiting requests, and removes abandoned
+    /// requests from the store's queue.
     pub(super) async fn upkeep(self: Arc<Self>) {
         let ttl = self.store.settings.ttl;
         loop {
             tokio::time::sleep(UPKEEP_INTERVAL).await;
             let abandoned = self.reservations.lock().take_abandoned();
-            for (reservation, id) in abandoned {
-                let groups = self.groups(&reservation, &reservation.cost);
-                tokio::spawn(self.deliver(Operation::Release { unsure: false }, id, groups));
-            }
+            self.return_tickets(abandoned);
             if !self.store.connection.is_available() {
                 continue;
             }
-            let before = self.store.ticks.now() - ttl / 3;
-            let due = self.reservations.lock().due_for_renewal(before);
-            join_all(due.iter().map(|(reservation, id)| self.renew(reservation, *id))).await;
+            let now = self.store.ticks.now();
+            let tickets = self.reservations.lock().renew_tickets(now - TICKET_RENEWAL, now);
+            let due = self.reservations.lock().due_for_renewal(now - ttl / 3);
+            let renewed = due.iter().map(|(reservation, id)| self.renew(reservation, *id));
+            let kept = tickets.iter().map(|(reservation, id)| self.keep_waiting(reservation, *id));
+            tokio::join!(join_all(renewed), join_all(kept));
+        }
+    }
+
+    /// Removes requests that no longer wait from the store's queue. Must be called on the worker's
+    /// runtime.
+    fn return_tickets(self: &Arc<Self>, requests: Vec<(Arc<Reservation>, Id)>) {
+        for (reservation, id) in requests {
+            let groups = self.groups(&reservation, &reservation.cost);
+            tokio::spawn(self.deliver(Operation::Release { unsure: false }, id, groups));
+        }
+    }
+
+    async fn keep_waiting(&self, reservation: &Arc<Reservation>, id: Id) {
+        for group in self.groups(reservation, &reservation.cost) {
+            let kept = self.call_in_background(Operation::KeepWaiting, id, &group.pieces).await;
+            if let Err(failure) = kept {
+                return self.on_background_failure(&failure);
+            }
         }
     }
 
@@ -52,12 +72,19 @@ impl Coordinator {
         self.reservations.lock().mark_renewed(reservation, id, now);
     }
 
-    /// Waits for up to a second until all ends are reported, then removes this process from the set
-    /// of members.
-    pub(super) async fn close(&self) {
+    /// Takes back the tickets of this process, waits for up to a second until all ends are reported,
+    /// then removes this process from the set of members.
+    pub(super) async fn close(self: &Arc<Self>) {
         let report_and_leave = async {
             self.store.connection.check_requested.notify_one();
-            while self.has_undelivered() {
+            loop {
+                // A request that a call is pending for may be queued by its response.
+                let is_pending = self.reservations.lock().has_pending();
+                let queued = self.reservations.lock().take_queued();
+                self.return_tickets(queued);
+                if !is_pending && !self.has_undelivered() {
+                    break;
+                }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
             if let Ok((mut link, _)) = self.store.connection.link(false).await {
@@ -104,14 +131,19 @@ impl Coordinator {
         }
     }
 
-    /// Charges the amounts that were admitted without the store, then marks the store as available,
-    /// so that it decides about requests again. Returns the outage that ended, if any.
+    /// Restores the usage of all known keys if the store may have lost it, charges the amounts that
+    /// were admitted without the store, then marks the store as available, so that it decides about
+    /// requests again. Returns the outage that ended, if any.
     ///
     /// # Errors
-    /// Returns [`Failure`] if the store does not accept the charges.
+    /// Returns [`Failure`] if the store does not accept the calls.
     pub(super) async fn on_connection_restored(
         self: &Arc<Self>,
     ) -> Result<Option<Outage>, Failure> {
+        if self.store.lacks_usage.load(Ordering::Relaxed) {
+            self.store.restore_usage().await?;
+            self.store.lacks_usage.store(false, Ordering::Relaxed);
+        }
         self.charge_debts().await?;
         let outage = self.store.connection.mark_available();
         if outage.is_some() {
@@ -122,6 +154,8 @@ impl Coordinator {
 }
 
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// The age at which a ticket is renewed: it expires after a second.
+const TICKET_RENEWAL: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The maximum time to wait for the store when the limiter closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

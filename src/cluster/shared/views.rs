@@ -58,13 +58,28 @@ impl Views {
         self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view });
     }
 
+    /// Returns a piece without amounts for each key with usage.
+    pub(super) fn used_keys(&self) -> Vec<Piece> {
+        let is_used = |known: &&KnownKey| {
+            known.view.buckets.iter().any(|(used, held)| used.saturating_add(*held) > 0)
+        };
+        let piece = |(key, KnownKey { rules, .. }): (&Key, &KnownKey)| Piece {
+            key: key.clone(),
+            rules: Arc::clone(rules),
+            amounts: rules.iter().map(|_| 0).collect(),
+            lease: None,
+        };
+        self.keys.iter().filter(|(_, known)| is_used(known)).map(piece).collect()
+    }
+
     /// Returns the rules of the last call on a key.
     pub(super) fn rules(&self, key: &str) -> Arc<[Rule]> {
         self.keys.get(key).map_or_else(|| Arc::from([]), |known| Arc::clone(&known.rules))
     }
 
     /// Records the server time of a slot in the response to a call that was sent and received at
-    /// these times.
+    /// these times. If the server's clock was set back, the last known states count as seen at that
+    /// time, so that later responses replace them and later jumps apply to them.
     pub(super) fn record_time(
         &mut self,
         slot: &str,
@@ -75,7 +90,13 @@ impl Views {
         if self.clocks.len() >= MAX_KEYS {
             self.clocks.clear();
         }
-        self.clocks.entry(slot.into()).or_default().record(server, sent, received);
+        if self.clocks.entry(slot.into()).or_default().record(server, sent, received) {
+            let seen = |known: &mut KnownKey| known.view.at = known.view.at.min(server);
+            match slot {
+                "" => self.keys.values_mut().for_each(seen),
+                slot => self.keys.get_mut(slot).into_iter().for_each(seen),
+            }
+        }
     }
 
     /// Returns the expected server time of a slot, and by how much the clock was set forward since
@@ -134,4 +155,4 @@ impl Views {
     }
 }
 
-const MAX_KEYS: usize = 20_000;
+const MAX_KEYS: usize = 100_000;

@@ -4,6 +4,7 @@
 mod bus_local;
 mod bus_servers;
 mod causes;
+mod clock;
 mod config;
 mod distance;
 mod failure;
@@ -14,6 +15,7 @@ mod knowledge;
 mod lease;
 mod lease_processes;
 mod logs;
+mod lost_data;
 mod network_namespaces;
 mod outage;
 mod proxy;
@@ -21,6 +23,7 @@ mod redis_cluster;
 mod redis_cluster_server;
 mod shared;
 mod swarm;
+mod tickets;
 mod tls;
 mod tls_servers;
 

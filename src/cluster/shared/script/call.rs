@@ -43,12 +43,14 @@ pub(in crate::cluster::shared) enum Operation {
     Lease { ttl: u64 },
     /// Returns a lease: settles it with the amounts of the parts, and ends its holds.
     Return,
-    /// Reads the state.
-    #[cfg(test)]
+    /// Reads the state, and restores the usage of the views if the server has lost it.
     Read,
     /// Resets the state of the parts, including buckets that the call does not name; holds stay.
     /// Executed once per id.
     Reset,
+    /// Renews the ticket of a waiting request, which keeps its place. Without renewal or another
+    /// reserve call a ticket expires after a second.
+    KeepWaiting,
 }
 
 /// One key of a call, and its buckets.

@@ -51,9 +51,9 @@ impl Operation {
             Self::Charge => (5, false, 0),
             Self::Lease { ttl } => (6, false, ttl),
             Self::Return => (7, true, 0),
-            #[cfg(test)]
             Self::Read => (8, false, 0),
             Self::Reset => (9, false, 0),
+            Self::KeepWaiting => (10, false, 0),
         }
     }
 

@@ -23,6 +23,7 @@ pub(in crate::cluster::shared) enum Outcome {
     Leased(Vec<Amounts>),
     /// Not executed: the call arrived more than a second late by the server's clock (it was
     /// delayed, or the clock was set forward), or lacks calendar windows around the server's time.
+    /// Repeat the call, with the time of this response.
     Stale,
     /// Not executed: the server has lost the state that this process knew. Repeat the call with
     /// views.

@@ -1,6 +1,6 @@
 -- tollgate: decides atomically over all buckets of a call. Times are microseconds, and every number
 -- is an integer below 2^53. KEYS: one hash per part. ARGV: the id, the encoded call.
-local unpack, pack, sub = struct.unpack, struct.pack, string.sub
+local values, unpack, pack, sub = unpack, struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

@@ -1,139 +1,302 @@
--- The fast path for most calls, without function calls: one key with only token buckets and
--- concurrency limits, with no expired reservations and exact numbers. All other calls continue
--- below.
-local found
-if operation <= 3 and #KEYS == 1 and jump == 0 then
-  local fmod, EXACT = math.fmod, 9007199254740992
-  local n, known_created, known_at, has_usage, p = unpack('<dddd', packed, pos)
-  found = redis.call('HMGET', KEYS[1], 's', id)
-  local state, reservation = found[1], found[2]
-  local fast = has_usage == 0 and state and #state == 48 + 64 * n and #packed == 72 + 80 * n
-  if operation == 1 then
-    fast = fast and not reservation and (expected == 0 or now <= expected + 1000000)
-  else
-    fast = fast and reservation and flag == 0 and #reservation > 8
-  end
-  local version, created, last, next, expires, tickets, from
-  if fast then
-    version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
-    fast = version == 1 and last <= now and now < next and tickets == 0
+-- The fast path for most calls, without function calls: keys with token buckets, concurrency limits
+-- and sliding windows, with no expired reservations and tickets, and exact numbers. It writes only
+-- when the whole call is decided; all other calls continue below.
+local found, TICKET_TTL, MAX_TICKETS = {}, 900000, 256
+local is_late = expected > 0 and now > expected + jump + 1000000
+local fast = jump == 0 and not is_late and (operation == 1 or (operation <= 3 and flag == 0))
+if fast then
+  local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992
+  local count, views, wait, which, where, p = #KEYS, '', 0, 1, 1, pos
+  local heads, states, reservations, queues = {}, {}, {}, {}
+  for k = 1, count do
+    local n, known_created, known_at, has_usage
+    n, known_created, known_at, has_usage, p = unpack('<dddd', packed, p)
+    local entry = redis.call('HMGET', KEYS[k], 's', id, 'q')
+    found[k] = entry
+    local state, reservation, queue = entry[1], entry[2], entry[3]
+    fast = fast and has_usage == 0 and state
+      and (operation == 1 and not reservation or operation > 1 and reservation and #reservation > 8)
+    if not fast then break end
+    local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
+    fast = version == 1 and last <= now and now < next
       and (known_created == 0 or known_created == created)
-  end
-  local states, held, views, wait, which, till = '', '', '', 0, 0, now + ttl
-  local sent, size, place = now, fast and reservation and #reservation or 0, 17
-  if fast and operation > 1 then sent = unpack('<d', reservation) end
-  local i = 0
-  while fast and i < n do
-    i = i + 1
-    local tag, kind, holds, amount, need, limit, rate, unit, whole, rest
-    tag, kind, holds, amount, need, limit, rate, unit, whole, rest, p =
-      unpack('<dddddddddd', packed, p)
-    local name, sort, r1, u1, t, w, r, h
-    name, sort, r1, u1, t, w, r, h, from = unpack('<dddddddd', state, from)
-    fast = name == tag and sort == kind and r1 == rate and u1 == unit and kind <= 2
-    -- units missing at t, and units refilled since
-    local x, y = w * unit + r, (now - t) * rate
-    if operation == 1 then
-      if amount > 0 then
-        local due, take = 0, amount
-        if kind == 2 then
-          if h >= limit then due = 1e20 end
-        else
-          local over = need + h + whole - limit
-          local short = x + over * unit + rest
+    local place, base, record, size = false, 17 + 16 * n, 16 + 16 * n, #state
+    if fast and tickets > 0 then
+      if not queue then fast = false break end
+      local columns, next_due = unpack('<dd', queue)
+      place = find(queue, id, base, true)
+      while place and (place - base) % record ~= 0 do place = find(queue, id, place + 1, true) end
+      fast = columns == n and now < next_due and not (place and operation > 1)
+    end
+    local out, held, ahead, shift, till = '', '', 0, 0, now + ttl
+    local sent, length, at = now, reservation and #reservation or 0, 17
+    if reservation then sent = unpack('<d', reservation) end
+    local i = 0
+    while fast and i < n do
+      i = i + 1
+      local rule_at, tag, kind, holds, amount, need, limit, rate, unit, whole, rest = p, nil
+      if p + 79 <= #packed then
+        tag, kind, holds, amount, need, limit, rate, unit, whole, rest, p =
+          unpack('<dddddddddd', packed, p)
+      else
+        tag, kind, holds, amount, need, limit, rate, p = unpack('<ddddddd', packed, p)
+      end
+      if kind == 3 then p = rule_at + 56 end
+      local bucket_at, name, sort, r1, u1, t, w, r, h = from, nil
+      if from + 63 <= size then
+        name, sort, r1, u1, t, w, r, h, from = unpack('<dddddddd', state, from)
+      elseif from + 47 <= size then
+        name, sort, r1, u1, t, w, from = unpack('<dddddd', state, from)
+      end
+      if name ~= tag or sort ~= kind or kind > 3 or r1 ~= rate then fast = false break end
+      if tickets > 0 then
+        local column, gone = unpack('<dd', queue, 1 + 16 * i)
+        local own, before = unpack('<dd', queue, (place or #queue - record + 1) + 16 * i)
+        if column ~= tag then fast = false break end
+        ahead = before - gone + (place and 0 or own)
+      end
+      -- the amount reserved for this bucket, and the amount to charge
+      local was, about, more, hold = 0, nil, amount, 0
+      if operation > 1 then
+        if at < length then
+          about, was = unpack('<dd', reservation, at)
+          if about == tag then at = at + 16 else was = 0 end
+        end
+        if operation == 3 then amount = 0 end
+        more = amount - was
+        if was < 0 or was == 0 and holds == 1 then more, hold = amount, was end
+      elseif holds == 1 then
+        more, hold = 0, amount
+      end
+      local due, used, empty_at = 0, 0, 0
+      if kind == 3 then
+        local total, first, log_end = t, bucket_at + 48, bucket_at + 48 + w
+        h, from = u1, log_end
+        local since, last_at, last_sum = now - rate, 0, 0
+        while first < log_end do
+          local time, sum = unpack('<dd', state, first)
+          if time > since then break end
+          total, first = total - sum, first + 16
+        end
+        if operation == 1 and amount > 0 then
+          local available = limit - need - h - ahead
           if need > limit then
             due = 1e21
-          elseif h > 0 and (over > 0 or over == 0 and rest > 0) then
+          elseif available < 0 then
             due = 1e20
-          elseif short > y then
-            local part = fmod(short, rate)
-            due = t + (short - part) / rate + (part > 0 and 1 or 0)
+          else
+            local left, next_at, sum = total, first, nil
+            while left > available and next_at < log_end do
+              due, sum, next_at = unpack('<dd', state, next_at)
+              due, left = due + rate, left - sum
+            end
           end
-          if short >= EXACT then fast = false end
         end
-        if due > wait then wait, which = due, i end
-        if holds == 1 then
-          h, take = h + amount, -amount
-        elseif x <= y then
-          t, w, r, x, y = now, amount, 0, amount * unit, 0
-        else
-          w, x = w + amount, x + amount * unit
-        end
-        held = held .. pack('<dd', tag, take)
-      end
-    else
-      local was, about = 0, nil
-      if place < size then
-        about, was = unpack('<dd', reservation, place)
-        if about == tag then place = place + 16 else was = 0 end
-      end
-      if operation == 3 then amount = 0 end
-      local more = amount - was
-      if was < 0 or was == 0 and holds == 1 then
-        h, more = h + was, amount
+        h = h + hold
         if h < 0 then h = 0 end
-      end
-      if kind == 2 then
-        more = 0
-      elseif more > 0 then
-        if x <= y then
-          t, w, r, x, y = now, more, 0, more * unit, 0
+        local log
+        if log_end > first then last_at, last_sum = unpack('<dd', state, log_end - 16) end
+        if last_at > now then fast = false end
+        if more > 0 and (operation == 1 or hold < 0 or was == 0 and holds == 1) then
+          local merges = last_at == now
+          if not merges and log_end - first >= 2048 then
+            local width = floor(rate * 125 / 32)
+            if width < 1 then width = 1 end
+            local part = fmod(fmod(fmod(fmod(last_at, width) * 10, width) * 10, width) * 10, width)
+            merges = part + (now - last_at) * 1000 < width
+          end
+          if merges and log_end > first then
+            log = sub(state, first, log_end - 17) .. pack('<dd', now, last_sum + more)
+          else
+            log = sub(state, first, log_end - 1) .. pack('<dd', now, more)
+          end
+          total, last_at = total + more, now
+        elseif more ~= 0 and operation > 1 and sent + rate > now then
+          local low, high = 0, (log_end - first) / 16
+          while low < high do
+            local middle = floor((low + high) / 2)
+            if unpack('<d', state, first + middle * 16) < sent then
+              low = middle + 1
+            else
+              high = middle
+            end
+          end
+          local entry_at = first + low * 16
+          if entry_at >= log_end or sent == 0 then fast = false break end
+          local time, old = unpack('<dd', state, entry_at)
+          local new = old - was
+          if new < 0 then new = 0 end
+          new = new + amount
+          total = total - old + new
+          log = sub(state, first, entry_at - 1) .. pack('<dd', time, new)
+            .. sub(state, entry_at + 16, log_end - 1)
         else
-          w, x = w + more, x + more * unit
+          log = sub(state, first, log_end - 1)
         end
-      elseif more < 0 and x > y then
-        local back = -more * unit - (now - sent) * rate
-        if more * unit <= -EXACT or x >= EXACT then fast = false end
-        if back > 0 then
-          x = x - y - back
-          if x < 0 then x = 0 end
-          t, y, r = now, 0, fmod(x, unit)
-          w = (x - r) / unit
+        used = total
+        if h > 0 then empty_at = now + rate elseif log ~= '' then empty_at = last_at + rate end
+        out = out .. pack('<dddddd', tag, 3, rate, h, total, #log) .. log
+      else
+        if unit ~= u1 or not h or t > now then fast = false break end
+        -- units missing at t, and units refilled since
+        local x, y = w * unit + r, (now - t) * rate
+        if operation == 1 and amount > 0 then
+          if kind == 2 then
+            if h + ahead >= limit then due = 1e20 end
+          else
+            local others = h + ahead
+            local over = need + others + whole - limit
+            local short = x + over * unit + rest
+            if need > limit then
+              due = 1e21
+            elseif others > 0 and (over > 0 or over == 0 and rest > 0) then
+              due = 1e20
+            elseif short > y then
+              local part = fmod(short, rate)
+              due = t + (short - part) / rate + (part > 0 and 1 or 0)
+            end
+            if short >= EXACT then fast = false end
+          end
         end
+        h = h + hold
+        if h < 0 then h = 0 end
+        if kind == 2 then more = 0 end
+        if more > 0 then
+          if x <= y then
+            t, w, r, x, y = now, more, 0, more * unit, 0
+          else
+            w, x = w + more, x + more * unit
+          end
+        elseif more < 0 and x > y then
+          local back = -more * unit - (now - sent) * rate
+          if more * unit <= -EXACT or x >= EXACT or sent == 0 then fast = false end
+          if back > 0 then
+            x = x - y - back
+            if x < 0 then x = 0 end
+            t, y, r = now, 0, fmod(x, unit)
+            w = (x - r) / unit
+          end
+        end
+        if x >= EXACT then fast = false end
+        if kind == 1 then
+          if x > y then
+            local part = fmod(x - y, unit)
+            used = (x - y - part) / unit + (part > 0 and 1 or 0)
+          end
+          empty_at = t + x / rate
+          if h > 0 and empty_at < now then empty_at = now end
+          empty_at = empty_at + ((h + whole) * unit + rest) / rate
+        end
+        out = out .. pack('<dddddddd', tag, kind, rate, unit, t, w, r, h)
       end
-    end
-    if x >= EXACT then fast = false end
-    local used = 0
-    if kind == 1 then
-      if x > y then
-        local part = fmod(x - y, unit)
-        used = (x - y - part) / unit + (part > 0 and 1 or 0)
-      end
-      local empty_at = t + x / rate
-      if h > 0 and empty_at < now then empty_at = now end
-      empty_at = empty_at + ((h + whole) * unit + rest) / rate
+      if due > wait then wait, which, where = due, k, i end
       if empty_at > till then till = empty_at end
-    end
-    states = states .. pack('<dddddddd', tag, kind, rate, unit, t, w, r, h)
-    views = views .. pack('<dd', used, h)
-  end
-  fast = fast and place >= size
-  if fast and wait == 0 and till <= expires then
-    if operation == 1 then
-      local due = now + ttl
-      if due < next then next = due end
-      local head = pack('<dddddd', 1, created, now, next, expires, 0)
-      redis.call('HSET', KEYS[1], 's', head .. states, id, pack('<dd', now, due) .. held)
-    else
-      redis.call('HSET', KEYS[1], 's', pack('<dddddd', 1, created, now, next, expires, 0) .. states)
-      redis.call('HDEL', KEYS[1], id)
-    end
-    return pack('<dddddd', 0, now, 0, 0, 0, created) .. views
-  end
-  if fast and wait > 0 and flag == 0 then
-    views, from = '', 49
-    for _ = 1, n do
-      local name, kind, rate, unit, t, w, r, h, used
-      name, kind, rate, unit, t, w, r, h, from = unpack('<dddddddd', state, from)
-      used = w * unit + r - (now - t) * rate
-      if kind == 2 or used < 0 then used = 0 end
-      if kind == 1 then
-        local part = fmod(used, unit)
-        used = (used - part) / unit + (part > 0 and 1 or 0)
+      if operation == 1 and amount > 0 then
+        held = held .. pack('<dd', tag, holds == 1 and -amount or amount)
       end
-      views = views .. pack('<dd', used, h)
+      views = i == 1 and views .. pack('<ddd', created, used, h) or views .. pack('<dd', used, h)
+    end
+    fast = fast and n > 0 and at >= length and from == size + 1 and (wait > 0 or till <= expires)
+      -- a granted request leaves the queue as the first of it, or else below
+      and not (place and place ~= base and (wait == 0 or which ~= k))
+    if not fast then break end
+    heads[k], states[k], queues[k] = { created, next, expires, tickets }, out, place
+    reservations[k] = held
+  end
+  if fast and wait == 0 then
+    for k = 1, count do
+      local key, head, queue = KEYS[k], heads[k], found[k][3]
+      local created, next, expires, tickets = head[1], head[2], head[3], head[4]
+      local due = now + ttl
+      if operation == 1 and due < next then next = due end
+      if queues[k] then
+        tickets = tickets - 1
+        if tickets == 0 then
+          redis.call('HDEL', key, 'q', 't' .. id)
+        else
+          redis.call('HDEL', key, 't' .. id)
+          local columns, next_due = unpack('<dd', queue)
+          local base, q = 17 + 16 * columns, pack('<dd', columns, next_due)
+          for i = 1, columns do
+            local tag, gone = unpack('<dd', queue, 1 + 16 * i)
+            q = q .. pack('<dd', tag, gone + unpack('<d', queue, base + 16 * i))
+          end
+          redis.call('HSET', key, 'q', q .. sub(queue, base + 16 + 16 * columns))
+        end
+      end
+      local state = pack('<dddddd', 1, created, now, next, expires, tickets) .. states[k]
+      if operation == 1 then
+        redis.call('HSET', key, 's', state, id, pack('<dd', now, due) .. reservations[k])
+      else
+        redis.call('HSET', key, 's', state)
+        redis.call('HDEL', key, id)
+      end
+    end
+    return pack('<ddddd', 0, now, 0, 0, 0) .. views
+  end
+  for k = 1, count do fast = fast and not (queues[k] and (k ~= which or wait == 1e21)) end
+  if fast then
+    views, p = '', pos
+    for k = 1, count do
+      local head, state, queue, key = heads[k], found[k][1], found[k][3], KEYS[k]
+      local created, next, expires, tickets = head[1], head[2], head[3], head[4]
+      local waits = flag == 1 and k == which and wait < 1e21 and (queues[k] or tickets < MAX_TICKETS)
+      local n, _, place, from = unpack('<d', packed, p), nil, queues[k], 49
+      local record, columns = id, ''
+      p, views = p + 32, views .. pack('<d', created)
+      for i = 1, n do
+        local tag, kind, need, limit, rate, unit, t, w, r, h, used
+        tag, kind, _, _, need, limit = unpack('<dddddd', packed, p)
+        p = p + (kind == 3 and 56 or 80)
+        if kind == 3 then
+          _, _, rate, h, used, w, from = unpack('<dddddd', state, from)
+          local first, log_end = from, from + w
+          while first < log_end do
+            local time, sum = unpack('<dd', state, first)
+            if time > now - rate then break end
+            used, first = used - sum, first + 16
+          end
+          from = log_end
+        else
+          _, _, rate, unit, t, w, r, h, from = unpack('<dddddddd', state, from)
+          used = w * unit + r - (now - t) * rate
+          if kind == 2 or used < 0 then used = 0 end
+          if kind == 1 then
+            local part = fmod(used, unit)
+            used = (used - part) / unit + (part > 0 and 1 or 0)
+          end
+        end
+        views = views .. pack('<dd', used, h)
+        if waits and not place then
+          local before = 0
+          if tickets > 0 then
+            local own, sum = unpack('<dd', queue, #queue - 15 - 16 * (n - i))
+            before = own + sum
+          end
+          record = record .. pack('<dd', need < limit and need or limit, before)
+          columns = columns .. pack('<dd', tag, 0)
+        end
+      end
+      if waits and place then
+        redis.call('HSET', key, 't' .. id, pack('<d', now + TICKET_TTL))
+      elseif waits then
+        local due = pack('<d', now + TICKET_TTL)
+        record = tickets > 0 and queue .. record or pack('<d', n) .. due .. columns .. record
+        local head = pack('<dddddd', 1, created, now, next, expires, tickets + 1)
+        redis.call('HSET', key, 's', head .. sub(state, 49), 'q', record, 't' .. id, due)
+      end
     end
     if wait == 1e20 then wait = -1 elseif wait == 1e21 then wait = -2 else wait = wait - now end
-    return pack('<dddddd', 1, now, 0, which - 1, wait, created) .. views
+    return pack('<ddddd', 1, now, which - 1, where - 1, wait) .. views
   end
+end
+
+-- renews the tickets of a waiting request, which keep their places
+if operation == 10 and jump == 0 and not is_late then
+  for _, key in ipairs(KEYS) do
+    if redis.call('HEXISTS', key, 't' .. id) == 1 then
+      redis.call('HSET', key, 't' .. id, pack('<d', now + TICKET_TTL))
+    end
+  end
+  return pack('<ddddd', 6, now, 0, 0, 0)
 end

@@ -1,11 +1,11 @@
-local DONE, REFUSED, LEASED, STALE, LOST, GONE = 0, 1, 2, 3, 4, 5
+local DONE, REFUSED, LEASED, STALE, LOST, GONE, KEPT = 0, 1, 2, 3, 4, 5, 6
 -- the time for which an ended reservation, and an executed charge or reset, is remembered
 local TOMBSTONE_TTL, EXECUTED_TTL = 5 * SECOND, 60 * SECOND
 local parts = {}
 
 local function answer(code, part, rule, wait)
   local out = { pack('<ddddd', code, now, part or 0, rule or 0, wait or 0) }
-  if code == STALE or code == LOST then return out[1] end
+  if code == STALE or code == LOST or code == KEPT then return out[1] end
   for _, p in ipairs(parts) do
     out[#out + 1] = pack('<d', p.created)
     for _, r in ipairs(p.rules) do
@@ -84,7 +84,7 @@ local function reserve()
   local wait, which, where = required_wait()
   if wait > 0 then
     for i, part in ipairs(parts) do
-      if flag == 1 and i == which and wait < NEVER then enqueue(part, wait) else dequeue(part) end
+      if flag == 1 and i == which and wait < NEVER then enqueue(part) else dequeue(part) end
     end
     return finish(REFUSED, which - 1, where - 1, wait)
   end
@@ -201,6 +201,12 @@ local function renew()
     end
   end
   return finish(code)
+end
+
+local function keep_waiting()
+  for _, part in ipairs(parts) do keep_ticket(part) end
+  finish(DONE)
+  return answer(KEPT)
 end
 
 -- executes an operation on each part once per id

@@ -1,6 +1,6 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
--- buckets, w the tickets of waiting requests, v the restored usage; each reservation has a field
--- named by its id.
+-- buckets, q the tickets of waiting requests, t with an id the expiry of its ticket, v the restored
+-- usage; each reservation has a field named by its id.
 local kinds = { token, concurrency, sliding, anchored, grid }
 
 local function read_rule(p)
@@ -83,6 +83,9 @@ local function bind(part)
   end
 end
 
+-- how far the clock may be set forward before hashes expire that are still needed
+local MAX_EARLY = 900 * SECOND
+
 -- returns the time until which the hash is needed (microseconds)
 local function needed_until(part)
   local till = part.needed_until or 0
@@ -100,7 +103,7 @@ local function save(part)
   end
   local till = needed_until(part)
   local prolong = till > part.expires
-  if prolong then part.expires = floor(till + (till - now) / 4 + 60 * SECOND) end
+  if prolong then part.expires = floor(till + (till - now) / 4 + MAX_EARLY) end
   local head = pack('<dddddd', 1, part.created, now, part.next, part.expires, part.tickets)
   local state = head .. table.concat(states)
   if part.new_value then

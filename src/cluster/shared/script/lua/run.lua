@@ -1,14 +1,13 @@
 -- Executes the call.
 for i, key in ipairs(KEYS) do parts[i], pos = read_part(key, pos) end
-local is_late = expected > 0 and now > expected + jump + SECOND
-if is_late and (operation == 1 or operation == 6) then return answer(STALE) end
-for _, part in ipairs(parts) do
+if is_late then return answer(STALE) end
+for i, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
   end
-  found = found or redis.call('HMGET', part.key, 's', id)
-  local state = found[1]
-  part.reservation, found = found[2], nil
+  local fields = found[i] or redis.call('HMGET', part.key, 's', id, 'q')
+  local state = fields[1]
+  part.reservation, part.waiting = fields[2], fields[3]
   if not load(part, state) then
     return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end
@@ -34,4 +33,5 @@ if operation == 4 then return renew() end
 if operation == 5 then return execute_once(charge) end
 if operation == 6 then return lease() end
 if operation == 9 then return execute_once(reset) end
+if operation == 10 then return keep_waiting() end
 return finish(DONE)

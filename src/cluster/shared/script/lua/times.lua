@@ -37,10 +37,7 @@ local function shift(part, by)
     redis.call('HSET', part.key, name, moved)
     if name == id then part.reservation = moved end
   end)
-  if part.tickets > 0 then
-    read_tickets(part, by)
-    write_tickets(part)
-  end
+  if part.tickets > 0 then read_tickets(part, by) end
   local restored = read_restored(part)
   for _, was in pairs(restored) do was[2] = was[2] + by end
   write_restored(part, restored)
@@ -77,11 +74,12 @@ local function sweep(part)
   part.next, part.dirty = next, true
 end
 
--- charges the usage that the caller knows and this state lacks, once for all callers
+-- charges the usage that the caller knows and this state lacks, once for all callers; 'jump' is the
+-- amount by which the clock was set forward since then
 local function restore(part)
   local restored = read_restored(part)
   for i, rule in ipairs(part.rules) do
-    local b, at = rule.bucket, min(part.known_at, now)
+    local b, at = rule.bucket, min(part.known_at + jump, now)
     local amount = rule.methods.outstanding(b, rule, part.known_usage[i], at)
     local was = restored[rule.tag]
     local before = was and rule.methods.outstanding(b, rule, was[1], was[2]) or 0

@@ -79,10 +79,10 @@ impl Fixture {
     }
 
     pub(super) fn read_state(&mut self) -> View {
-        let view = self.view.take();
+        let (view, time) = (self.view.take(), std::mem::take(&mut self.time));
         let amounts: Vec<u64> = self.rules.iter().map(|_| 0).collect();
         let state = self.call(Operation::Read, 0, &amounts).views.remove(0);
-        self.view = view;
+        (self.view, self.time) = (view, time);
         state
     }
 }

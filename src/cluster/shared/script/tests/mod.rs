@@ -1,6 +1,7 @@
 mod against_engine;
 mod clock;
 mod expiry;
+mod fast_path;
 mod fixture;
 mod leases;
 mod lost;

@@ -13,12 +13,24 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start() -> Self {
+        Self::with_changes(&[])
+    }
+
+    /// Starts a server whose script has no fast path.
+    pub(super) fn without_fast_path() -> Self {
+        Self::with_changes(&[("local fast = jump == 0", "local fast = false and jump == 0")])
+    }
+
+    fn with_changes(changes: &[(&str, &str)]) -> Self {
         let redis = Redis::start();
         let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
-        let text = SOURCES.concat();
-        let (clock, first_report) = ("redis.call('TIME')", "{ 0, tonumber(ARGV[3]) }");
-        assert_eq!(text.matches(clock).count(), 1);
-        let text = ScriptText::new(text.replace(clock, first_report));
+        let mut text = SOURCES.concat();
+        let own_time = ("redis.call('TIME')", "{ 0, tonumber(ARGV[3]) }");
+        for (old, new) in changes.iter().chain([&own_time]) {
+            assert_eq!(text.matches(old).count(), 1);
+            text = text.replace(old, new);
+        }
+        let text = ScriptText::new(text);
         Self { _redis: redis, connection, text }
     }
 

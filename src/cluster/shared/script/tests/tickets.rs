@@ -2,10 +2,16 @@ use super::super::{Operation, Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
 
 const HOUR: u64 = 3_600 * S;
+/// The time after which a ticket expires without renewal.
+const TICKET: u64 = S * 9 / 10;
 const WAITS: Operation = Operation::Reserve { ttl: 10 * S, waits: true };
 
 fn wait(fixture: &mut Fixture, id: u8, amount: u64) -> Outcome {
     fixture.call(WAITS, id, &[amount]).outcome
+}
+
+fn keep_waiting(fixture: &mut Fixture, id: u8) {
+    assert_eq!(fixture.call(Operation::KeepWaiting, id, &[0]).outcome, Outcome::Done);
 }
 
 /// Returns a key with 40 free requests, and a waiter for 80.
@@ -21,9 +27,17 @@ fn later_request_never_overtakes_an_earlier_waiter() {
     let mut fixture = key_with_waiter();
     assert_eq!(fixture.reserve(3, 20), refused(RetryAfter::In(S * 60)));
     assert_eq!(wait(&mut fixture, 3, 21), refused(RetryAfter::Unknown));
-    fixture.now += 20 * S;
+    for _ in 0..22 {
+        fixture.now += TICKET - 1;
+        keep_waiting(&mut fixture, 2);
+    }
+    fixture.now += 200_022;
     assert_eq!(wait(&mut fixture, 2, 80), refused(RetryAfter::In(20 * S)));
-    fixture.now += 20 * S;
+    for _ in 0..22 {
+        fixture.now += TICKET - 1;
+        keep_waiting(&mut fixture, 2);
+    }
+    fixture.now += 200_022;
     assert_eq!(fixture.reserve(4, 1), refused(RetryAfter::In(S)));
     assert_eq!(wait(&mut fixture, 2, 80), Outcome::Done);
     assert_eq!(fixture.reserve(4, 1), refused(RetryAfter::In(S)));
@@ -37,13 +51,47 @@ fn released_waiter_frees_the_amount_for_the_next() {
 }
 
 #[test]
-fn waiter_no_longer_retrying_loses_ticket() {
+fn ticket_without_renewal_expires_within_a_second() {
     let mut fixture = key_with_waiter();
-    // A ticket lasts at most 30.25 s without a retry.
-    fixture.now += 30 * S + S / 4 - 1;
+    fixture.now += TICKET - 1;
     assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
-    fixture.now += 1;
+    keep_waiting(&mut fixture, 2);
+    fixture.now += TICKET - 1;
+    assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
+    // Tickets are checked at most every 100 ms.
+    fixture.now += S - TICKET;
     assert_eq!(fixture.reserve(3, 40), Outcome::Done);
+    // An expired ticket is not renewed.
+    keep_waiting(&mut fixture, 2);
+    assert_eq!(fixture.reserve(4, 1), Outcome::Done);
+}
+
+#[test]
+fn expired_ticket_frees_the_amount_behind_other_tickets() {
+    let mut fixture = key_with_waiter();
+    assert_eq!(wait(&mut fixture, 3, 30), refused(RetryAfter::Unknown));
+    fixture.now += S / 2;
+    keep_waiting(&mut fixture, 3);
+    assert_eq!(wait(&mut fixture, 3, 30), refused(RetryAfter::Unknown));
+    fixture.now += S / 2;
+    assert_eq!(wait(&mut fixture, 3, 30), Outcome::Done);
+}
+
+#[test]
+fn request_for_most_of_the_limit_is_granted_after_its_refill() {
+    let mut fixture = Fixture::requests();
+    assert_eq!(fixture.reserve(1, 100), Outcome::Done);
+    let granted = (0..2_000_u32).find(|tick| {
+        fixture.now += S / 20;
+        // An endless stream of small requests takes all that the ticket leaves.
+        while fixture.reserve(u8::try_from(3 + tick % 200).unwrap(), 1) == Outcome::Done {}
+        if tick % 8 == 0 {
+            keep_waiting(&mut fixture, 2);
+        }
+        tick % 20 == 0 && wait(&mut fixture, 2, 95) == Outcome::Done
+    });
+    // 95 of 100 a minute and 40 s refill in 95 s; what came before its first call was taken.
+    assert_eq!(granted, Some(95 * 20), "{:?}", fixture.level());
 }
 
 #[test]
@@ -62,9 +110,9 @@ fn ticket_lifetime_survives_a_clock_change() {
         fixture.time = ServerTime { expected: fixture.now, jump: forward };
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
         fixture.time = ServerTime::default();
-        fixture.now += 30 * S + S / 4 - 1;
+        fixture.now += TICKET - 1;
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
-        fixture.now += 1;
+        fixture.now += S - TICKET;
         assert_eq!(fixture.reserve(3, 40), Outcome::Done);
     }
 }

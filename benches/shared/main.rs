@@ -1,0 +1,277 @@
+//! A quota of three buckets shared over Redis, compared with a script of one bucket:
+//! `cargo bench --bench shared --features redis`. Starts a separate `redis-server`.
+//!
+//! - Server time per call: total CPU time, and the part of the script (`INFO cpu`,
+//!   `INFO commandstats`). The comparisons are INCRBY, and a GCRA script of one bucket (GET, SET with an
+//!   expiry, the server's TIME), which doesn't settle and isn't idempotent.
+//! - Load of the server by processes that wait for a limit or for a place of a concurrency limit, and by
+//!   the renewals of leases.
+//! - Decisions per second of one process at 0, 1 and 5 ms of round trip: exact mode with one key and
+//!   with 64, leases on one thread and on two, and a local limiter.
+
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
+mod delay;
+mod server;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Script, cmd};
+use tollgate::Limiter;
+use tollgate::cluster::{OnFailure, Shared, SharingMode};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
+
+use delay::delayed;
+use server::{Server, ServerTime};
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` only checks that the benchmark starts.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let server = Server::start();
+    let mut redis = server.connect().await;
+    println!("server CPU time per call (total, script), {CALLS} calls in sequence");
+    measure_gcra(&mut redis).await;
+    let other = redis.clone();
+    print_server_time(&mut redis, "INCRBY", || async {
+        let mut redis = other.clone();
+        let _: u64 = cmd("INCRBY").arg("n").arg(1).query_async(&mut redis).await.unwrap();
+    })
+    .await;
+    let settled = Cost::new().tokens(90);
+    let sliding = [(Dimension::Requests, 60_000_000), (Dimension::Tokens, 6_000_000_000)];
+    let sliding = sliding.map(|(dimension, amount)| bucket(dimension, amount, Window::MINUTE));
+    let sliding = sliding.into_iter().fold(Quota::new(), |quota, limit| {
+        quota.limit(limit.with_algorithm(Algorithm::SlidingWindow))
+    });
+    for (name, quota, keys) in [
+        ("reserve three buckets, settle", quota(), &["k"][..]),
+        ("two sliding windows", sliding, &["k"]),
+        ("three keys of two buckets", two_buckets(), &["a", "b", "c"]),
+    ] {
+        let exact = limiter(&server.url(), SharingMode::Exact, name, quota);
+        exact.acquire_all(keys, &cost()).await.unwrap().settle(&settled);
+        print_server_time(&mut redis, name, || async {
+            exact.acquire_all(keys, &cost()).await.unwrap().settle(&settled);
+        })
+        .await;
+    }
+    println!("load of the server (calls per second, script per call)");
+    print_waiters(&mut redis, &server, 256, Quota::new().rpd(1), "a limit").await;
+    print_waiters(&mut redis, &server, 16, Quota::new().concurrency(1), "a place").await;
+    print_lease_load(&mut redis, &server, 100).await;
+    println!("decisions per second");
+    print_rate("local limiter, one key", || decide_locally("k"), 1).await;
+    for millis in [0, 1, 5] {
+        println!("at {millis} ms");
+        print_rates(&server, Duration::from_millis(millis)).await;
+    }
+}
+
+/// Prints the decisions per second at a round trip to the server.
+async fn print_rates(server: &Server, round_trip: Duration) {
+    let millis = round_trip.as_millis();
+    let url = match millis {
+        0 => server.url(),
+        _ => format!("redis://{}", delayed(server.address(), round_trip)),
+    };
+    let decisions = if millis == 0 { 5_000 } else { 500 };
+    let exact = limiter(&url, SharingMode::Exact, &format!("exact-{millis}"), quota());
+    exact.acquire("warm", &cost()).await.unwrap().settle(&cost());
+    let on_keys = |keys, each| decide_on_keys(exact.clone(), keys, each);
+    print_rate("exact, one key", || on_keys(1, decisions), 1).await;
+    print_rate("exact, 64 keys", || on_keys(64, decisions / 10), 1).await;
+    let leased = limiter(&url, SharingMode::Lease, &format!("lease-{millis}"), quota());
+    decide_on_one_key(leased.clone(), 1_000).await;
+    print_rate("leases, one key", || decide_on_one_key(leased.clone(), 500_000), 1).await;
+    print_rate("leases, one key, two threads", || decide_on_two_threads(&leased), 1).await;
+}
+
+/// Prints the load by processes that wait for a limit of one, which another one has used.
+async fn print_waiters(
+    redis: &mut MultiplexedConnection,
+    server: &Server,
+    processes: usize,
+    quota: Quota,
+    name: &str,
+) {
+    let connect = || limiter(&server.url(), SharingMode::Exact, name, quota.clone());
+    let holder = connect();
+    let _held = holder.acquire("k", &Cost::new()).await.unwrap();
+    let waiting: Vec<_> = (0..processes)
+        .map(|_| {
+            let waiter = connect();
+            tokio::spawn(async move { drop(waiter.acquire("k", &Cost::new()).await) })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    print_load(redis, &format!("{processes} processes wait for {name}")).await;
+    waiting.into_iter().for_each(|task| task.abort());
+}
+
+/// Prints the load by one process that holds leases of this many keys in steady use.
+async fn print_lease_load(redis: &mut MultiplexedConnection, server: &Server, keys: u64) {
+    let leased = limiter(&server.url(), SharingMode::Lease, "leases", two_buckets());
+    let user = tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            ticks.tick().await;
+            for key in 0..keys {
+                drop(leased.acquire(&format!("k{key}"), &cost()).await.unwrap());
+            }
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    print_load(redis, &format!("leases of {keys} keys")).await;
+    user.abort();
+}
+
+/// Prints the load of the server during five seconds.
+async fn print_load(redis: &mut MultiplexedConnection, name: &str) {
+    const SECONDS: u64 = 5;
+    let _: () = cmd("CONFIG").arg("RESETSTAT").query_async(redis).await.unwrap();
+    let before = ServerTime::read(redis).await;
+    tokio::time::sleep(Duration::from_secs(SECONDS)).await;
+    let after = ServerTime::read(redis).await;
+    let (calls, seconds) = (after.calls as f64, SECONDS as f64);
+    let per_call = after.script / calls.max(1.0);
+    let core = (after.cpu - before.cpu) / seconds * 100.0;
+    println!("  {name:<36}{:>8.0}/s{per_call:>8.1} us{core:>8.1} % of a core", calls / seconds);
+}
+
+/// Makes decisions on one key on two threads.
+async fn decide_on_two_threads(limiter: &Limiter) -> u64 {
+    let tasks = [limiter.clone(), limiter.clone()]
+        .map(|limiter| tokio::spawn(decide_on_one_key(limiter, 250_000)));
+    let mut sum = 0;
+    for task in tasks {
+        sum += task.await.unwrap();
+    }
+    sum
+}
+
+/// Makes decisions of a local limiter.
+async fn decide_locally(key: &str) -> u64 {
+    let limiter = Limiter::builder().quota(key, quota()).margin(Margin::NONE).build().unwrap();
+    decide_on_one_key(limiter, 500_000).await
+}
+
+/// Makes decisions in sequence on one key.
+async fn decide_on_one_key(limiter: Limiter, decisions: u64) -> u64 {
+    let cost = cost();
+    for at in 0..decisions {
+        drop(limiter.acquire("k", &cost).await.unwrap());
+        if at % 1_024 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    decisions
+}
+
+/// Makes decisions on several keys concurrently, in sequence on each key.
+async fn decide_on_keys(limiter: Limiter, keys: u64, each: u64) -> u64 {
+    let task = |key: u64| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move {
+            let (key, cost) = (format!("key-{key}"), cost());
+            for _ in 0..each {
+                drop(limiter.acquire(&key, &cost).await.unwrap());
+            }
+        })
+    };
+    let tasks: Vec<_> = (0..keys).map(task).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    keys * each
+}
+
+/// Prints the decisions per second of a run.
+async fn print_rate<F: Future<Output = u64>>(name: &str, run: impl Fn() -> F, times: u32) {
+    for _ in 0..times {
+        let begin = Instant::now();
+        let decisions = run().await;
+        let seconds = begin.elapsed().as_secs_f64();
+        println!("  {name:<32}{:>12.0}", decisions as f64 / seconds);
+    }
+}
+
+fn limiter(url: &str, mode: SharingMode, account: &str, quota: Quota) -> Limiter {
+    let shared = Shared::builder(url, account).mode(mode).on_failure(OnFailure::Closed);
+    let shared = shared.timeout(Duration::from_millis(500)).connect().unwrap();
+    let builder = Limiter::builder().quota("*", quota).margin(Margin::NONE);
+    builder.backend(shared as Arc<_>).build().unwrap()
+}
+
+fn cost() -> Cost {
+    Cost::new().tokens(100)
+}
+
+/// Returns a quota of RPM, TPM and RPD that a benchmark never exhausts.
+fn quota() -> Quota {
+    two_buckets().limit(bucket(Dimension::Requests, 80_000_000_000, Window::DAY))
+}
+
+fn two_buckets() -> Quota {
+    Quota::new().limit(bucket(Dimension::Requests, 60_000_000, Window::MINUTE)).limit(bucket(
+        Dimension::Tokens,
+        6_000_000_000,
+        Window::MINUTE,
+    ))
+}
+
+fn bucket(dimension: Dimension, amount: u64, window: Window) -> Limit {
+    Limit::new(dimension, amount, window).unwrap().with_algorithm(Algorithm::TokenBucket)
+}
+
+const CALLS: u64 = 20_000;
+
+/// A script for one bucket with the generic cell rate algorithm.
+const GCRA: &str = r"
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local tat = tonumber(redis.call('GET', KEYS[1]) or now)
+if tat < now then tat = now end
+local next = tat + interval
+if next - burst > now then return {0, next - burst - now} end
+redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - now) / 1000) + 1)
+return {1, 0}
+";
+
+/// Measures the script of one bucket.
+async fn measure_gcra(redis: &mut MultiplexedConnection) {
+    let script = Script::new(GCRA);
+    let mut other = redis.clone();
+    let mut invocation = script.key("gcra");
+    invocation.arg(1).arg(1_000_000);
+    let _: (u64, u64) = invocation.invoke_async(&mut other).await.unwrap();
+    let run = || {
+        let (invocation, mut redis) = (&invocation, other.clone());
+        async move {
+            let _: (u64, u64) = invocation.invoke_async(&mut redis).await.unwrap();
+        }
+    };
+    print_server_time(redis, "GCRA, one bucket", run).await;
+}
+
+/// Prints the CPU time of the server per call.
+async fn print_server_time<F: Future<Output = ()>>(
+    redis: &mut MultiplexedConnection,
+    name: &str,
+    run: impl Fn() -> F,
+) {
+    let _: () = cmd("CONFIG").arg("RESETSTAT").query_async(redis).await.unwrap();
+    let before = ServerTime::read(redis).await;
+    for _ in 0..CALLS {
+        run().await;
+    }
+    let after = ServerTime::read(redis).await;
+    let calls = after.calls as f64;
+    let all = (after.cpu - before.cpu) * 1e6 / calls;
+    println!("  {name:<32}{all:>8.1} us{:>8.1} us   {calls} scripts", after.script / calls);
+}
