@@ -69,6 +69,7 @@ mod retry_after;
 mod server;
 mod settings;
 mod sliding_log;
+mod spend_limit;
 mod stats;
 mod text;
 mod token_bucket;
@@ -86,6 +87,7 @@ pub use reply::{ReplyBody, SimulatedReply};
 pub use retry_after::RetryAfter;
 pub use server::SimulatedServer;
 pub use settings::{ChargeRule, LimitAlgorithm, Settings, UnknownName};
+pub use spend_limit::SpendLimit;
 pub use stats::{Counters, Stats};
 pub use usage::SimulatedUsage;
 

@@ -22,7 +22,7 @@ impl LimitTerms {
     pub(super) fn new(settings: &Settings, kind: LimitKind, stated: u64) -> Self {
         let whole = kind.window_ns();
         let daily = Self { stated, amount: stated, window: whole, capacity: stated };
-        if kind == LimitKind::RequestsPerDay {
+        if matches!(kind, LimitKind::RequestsPerDay | LimitKind::Spend) {
             return daily;
         }
         let part = |length: u64| {

@@ -12,6 +12,7 @@ use super::other_use::OtherProgress;
 use super::refusal::{LimitKind, Refusal};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
+use super::sliding_log::SlidingLog;
 
 /// The limits of one model, and the charges of responses in progress.
 #[derive(Debug)]
@@ -57,11 +58,15 @@ impl ModelLimits {
     /// Creates unused limits; changes and others count from `started_at`.
     pub(super) fn new(format: &dyn Format, settings: &Settings, started_at: u64) -> Self {
         let amount = |kind: LimitKind| settings.amount(kind).filter(|n| *n > 0);
-        let stated: Vec<(LimitKind, u64)> =
-            (format.kinds().iter()).filter_map(|kind| Some((*kind, amount(*kind)?))).collect();
+        let stated: Vec<(LimitKind, u64)> = (format.kinds().iter().chain([&LimitKind::Spend]))
+            .filter_map(|kind| Some((*kind, amount(*kind)?)))
+            .collect();
         let limits = stated.iter().map(|&(kind, amount)| {
             let terms = LimitTerms::new(settings, kind, amount);
-            let meter = format.meter(kind, terms, settings);
+            let meter = match kind {
+                LimitKind::Spend => Box::new(SlidingLog::new(terms.amount, terms.window)),
+                _ => format.meter(kind, terms, settings),
+            };
             Limit { kind, terms, meter, others: settings.others.map(OtherProgress::new) }
         });
         let concurrency = amount(LimitKind::Concurrency);

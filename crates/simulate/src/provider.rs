@@ -160,7 +160,10 @@ impl Provider {
             cache_read,
             cache_write,
         };
-        let request_charge = request.request_charge(&usage, self.settings.charge);
+        let mut request_charge = request.request_charge(&usage, self.settings.charge);
+        if let Some(spend) = self.settings.spend.filter(|_| request_charge.requests.required > 0) {
+            request_charge.spend = LimitCharge::on_arrival(spend.cost(&usage));
+        }
         let taken = self.take(format, request.model(), &request_charge, latency);
         let mut headers = match self.settings.limit_headers {
             true => format.limits(&mut self.model(format, request.model()).limits, now),

@@ -20,6 +20,8 @@ pub enum LimitKind {
     OutputTokensPerMinute,
     /// Requests in flight.
     Concurrency,
+    /// Micro-dollars per rolling ten minutes.
+    Spend,
 }
 
 /// A request that a limit refused; it was not charged.
@@ -32,7 +34,7 @@ pub struct Refusal {
     pub model: String,
     /// The limit that refused; of several, the one with the longest wait.
     pub kind: LimitKind,
-    /// The amount that the limit allows per window, in requests or tokens.
+    /// The amount that the limit allows per window, in requests, tokens or micro-dollars.
     pub limit: u64,
     /// The amount in use, rounded up.
     pub used: u64,
@@ -48,6 +50,7 @@ impl LimitKind {
     pub(super) fn window_ns(self) -> u64 {
         match self {
             Self::RequestsPerDay => 24 * 60 * MINUTE_NS,
+            Self::Spend => 10 * MINUTE_NS,
             _ => MINUTE_NS,
         }
     }
@@ -62,6 +65,7 @@ impl fmt::Display for LimitKind {
             Self::InputTokensPerMinute => "input tokens per min (ITPM)",
             Self::OutputTokensPerMinute => "output tokens per min (OTPM)",
             Self::Concurrency => "concurrent requests",
+            Self::Spend => "micro-dollars per 10 min",
         })
     }
 }

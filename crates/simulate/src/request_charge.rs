@@ -10,6 +10,8 @@ pub(super) struct RequestCharge {
     pub(super) tokens: LimitCharge,
     pub(super) input: LimitCharge,
     pub(super) output: LimitCharge,
+    /// The cost in micro-dollars.
+    pub(super) spend: LimitCharge,
 }
 
 /// The charge of a request to one limit. If nothing is required, the limit is not checked.
@@ -32,6 +34,7 @@ impl RequestCharge {
             LimitKind::TokensPerMinute => self.tokens,
             LimitKind::InputTokensPerMinute => self.input,
             LimitKind::OutputTokensPerMinute => self.output,
+            LimitKind::Spend => self.spend,
         }
     }
 }

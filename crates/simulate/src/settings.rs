@@ -10,6 +10,7 @@ use super::other_use::OtherUse;
 use super::random::OutputSize;
 use super::refusal::LimitKind;
 use super::retry_after::RetryAfter;
+use super::spend_limit::SpendLimit;
 
 /// The settings of a [`Provider`](super::Provider). By default there are no limits and no latency.
 ///
@@ -38,6 +39,8 @@ pub struct Settings {
     pub window: Option<Duration>,
     /// Requests in flight.
     pub concurrency: Option<u64>,
+    /// The limit on spending, in every format.
+    pub spend: Option<SpendLimit>,
     /// The use of the limits by others.
     pub others: Option<OtherUse>,
     /// Changes of all limits, in any order.
@@ -154,6 +157,12 @@ impl Settings {
         Self { concurrency: limited(concurrency), ..self }
     }
 
+    /// Sets the limit on spending.
+    #[must_use]
+    pub fn with_spend(self, spend: SpendLimit) -> Self {
+        Self { spend: Some(spend), ..self }
+    }
+
     /// Sets the use of the limits by others.
     #[must_use]
     pub fn with_others(self, others: OtherUse) -> Self {
@@ -231,6 +240,7 @@ impl Settings {
             LimitKind::InputTokensPerMinute => self.itpm,
             LimitKind::OutputTokensPerMinute => self.otpm,
             LimitKind::Concurrency => self.concurrency,
+            LimitKind::Spend => self.spend.map(|spend| spend.limit),
         }
     }
 }
@@ -247,6 +257,7 @@ impl Default for Settings {
             burst: None,
             window: None,
             concurrency: None,
+            spend: None,
             others: None,
             changes: Vec::new(),
             limit_headers: true,

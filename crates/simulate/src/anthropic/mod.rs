@@ -115,6 +115,7 @@ fn message(refusal: &Refusal) -> String {
         LimitKind::RequestsPerMinute => "requests per minute",
         LimitKind::RequestsPerDay => "requests per day",
         LimitKind::Concurrency => "concurrent requests",
+        LimitKind::Spend => "micro-dollars per ten minutes",
     };
     let limit = refusal.limit;
     format!(

@@ -103,6 +103,7 @@ impl ParsedRequest for Request {
             tokens: LimitCharge { required, taken, generated: usage.output },
             input: LimitCharge { required, taken, generated: 0 },
             output: LimitCharge { required: 1, taken: 0, generated: usage.output },
+            ..RequestCharge::default()
         }
     }
 

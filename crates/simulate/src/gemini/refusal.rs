@@ -42,6 +42,8 @@ fn quota(kind: LimitKind) -> (&'static str, &'static str) {
         LimitKind::Concurrency => {
             ("generate_content_concurrency", "GenerateContentConcurrencyPerProjectPerModel")
         }
+        // The names of this quota are not documented.
+        LimitKind::Spend => ("generate_content_spend", "SpendPerTenMinutesPerProject"),
         _ => (
             "generate_content_paid_tier_input_token_count",
             "GenerateContentPaidTierInputTokensPerModelPerMinute",

@@ -64,6 +64,7 @@ impl Format for OpenAi {
         let kind = match refusal.kind {
             LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay => "requests",
             LimitKind::Concurrency => "concurrency",
+            LimitKind::Spend => "spend",
             _ => "tokens",
         };
         ApiError::new(429, kind, refusal.message(delay)).with_code(RATE_LIMIT)

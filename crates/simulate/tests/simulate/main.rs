@@ -8,6 +8,7 @@ mod http;
 mod limits;
 mod refusals;
 mod replies;
+mod spend;
 mod streams;
 mod structured;
 mod tools;

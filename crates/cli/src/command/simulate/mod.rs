@@ -2,13 +2,14 @@ mod conflicts;
 mod latency;
 mod run;
 mod schedule;
+mod spend;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tollgate_simulate::{LimitChange, OtherUse, RetryAfter};
+use tollgate_simulate::{LimitChange, OtherUse, RetryAfter, SpendLimit};
 
 use super::LimitArgs;
 use super::batch::above_zero;
@@ -43,6 +44,11 @@ pub struct SimulateArgs {
     /// Requests in flight; 0 = no limit
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub concurrency: u64,
+
+    /// Dollars per rolling ten minutes, and the prices of a million input and output tokens:
+    /// 1.50,0.30,2.50
+    #[arg(long, value_name = "LIMIT,IN,OUT", value_parser = spend::spend, help_heading = "Limits")]
+    pub usd: Option<SpendLimit>,
 
     /// Capacity of a token bucket, as time at its rate [default: 1m]
     ///

@@ -63,6 +63,7 @@ impl SimulateArgs {
             .with_seed(self.seed);
         settings.burst = self.burst;
         settings.window = self.window;
+        settings.spend = self.usd;
         settings.others = self.others;
         settings.changes.clone_from(&self.change);
         settings.limit_headers = self.headers == HeadersForm::Auto;
