@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 pub use latency::Latency;
+#[cfg(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml"))]
 pub(crate) use latency::LatencyRecorder;
 pub use measurement::{Measured, Measurement};
 

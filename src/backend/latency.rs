@@ -50,7 +50,7 @@ impl Latency {
 
     /// Returns the number and the mean duration, in seconds, of the calls in each range since an earlier
     /// state. Ranges without calls are left out.
-    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for the metrics"))]
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "for the metrics"))]
     pub(crate) fn means_since(&self, earlier: &Self) -> impl Iterator<Item = (u64, f64)> {
         let ranges = self.ranges.into_iter().zip(earlier.ranges);
         let difference = |((count, nanos), (before, nanos_before)): ((u64, u64), (u64, u64))| {
@@ -62,9 +62,17 @@ impl Latency {
 }
 
 /// A recorder of call durations.
+#[cfg_attr(
+    not(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml")),
+    allow(dead_code, reason = "for stores and buses")
+)]
 #[derive(Debug, Default)]
 pub(crate) struct LatencyRecorder([(AtomicU64, AtomicU64); RANGES]);
 
+#[cfg_attr(
+    not(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml")),
+    allow(dead_code, reason = "for stores and buses")
+)]
 impl LatencyRecorder {
     pub(crate) fn record(&self, duration: Duration) {
         let range = Latency::BOUNDS.partition_point(|bound| *bound < duration);

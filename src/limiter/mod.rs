@@ -104,6 +104,7 @@ pub use crate::answer::learned::{LearnedFrom, LearnedLimit};
 pub(crate) use crate::answer::stats::LimitLevels;
 pub use crate::answer::stats::{KeyStats, LimitStats};
 pub use crate::answer::utilization::Utilization;
+#[cfg(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml"))]
 pub(crate) use crate::backend::LatencyRecorder;
 pub use crate::backend::{
     Backend, BackendStatus, Closing, Ending, Latency, Measured, Measurement, Refreshing,
