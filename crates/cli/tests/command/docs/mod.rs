@@ -13,13 +13,14 @@ use tollgate_testing::markdown::{Page, pages, root};
 use self::page_run::PageRun;
 
 /// The languages of code blocks and how they are checked.
-const LANGUAGES: [(&str, &str); 8] = [
+const LANGUAGES: [(&str, &str); 9] = [
     ("console", "run by `PageRun`, output compared"),
     ("json", "parsed"),
     ("jsonl", "parsed line by line"),
     ("python", "run by `sdk::documented` of tollgate-serve"),
     ("rust", "doctests, see `rust_pages_are_doctests`"),
     ("sh", "run by `PageRun`"),
+    ("text", "log lines, and commands of other programs; `cluster::causes` runs those of Redis"),
     ("toml", "resolved by cargo"),
     ("yaml", "loaded by `tollgate config check`"),
 ];
