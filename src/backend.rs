@@ -19,6 +19,9 @@ use crate::timestamp::Timestamp;
 /// The future of [`Backend::reserve`].
 pub type Reserving = Pin<Box<dyn Future<Output = Result<(), ReserveError>> + Send>>;
 
+/// The future of [`Backend::recheck`].
+pub type Rechecking = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The future of [`Backend::refresh`].
 pub type Refreshing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -36,7 +39,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Reserves in all buckets of all keys or in none.
     ///
     /// A refusal should state [`Wait::At`]: after [`Wait::Unknown`] the request asks again only when a
-    /// permit of this process ends.
+    /// permit of this process ends, or after [`recheck`](Self::recheck).
     ///
     /// # Cancel safety
     /// The operation of a dropped future may have been carried out. The limiter then calls [`end`](Self::end) with
@@ -47,6 +50,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// if it refuses: it doesn't wait, or it asks ahead of its turn and is repeated when that comes.
     fn reserve_once(&self, reservation: &Arc<Reservation>) -> Reserving {
         self.reserve(reservation)
+    }
+
+    /// Returns a future that is ready when a request that waits after a refusal of [`reserve`](Self::reserve)
+    /// should ask again, although the time of its refusal has not come: another process has returned an
+    /// amount, or the backend has to know that it still waits. It is awaited only while it is the turn of the
+    /// request. With `None`, the default, the request asks again at the time of its refusal, or when its keys
+    /// change in this process.
+    fn recheck(&self, _reservation: &Arc<Reservation>) -> Option<Rechecking> {
+        None
     }
 
     /// Returns the number of requests that may ask at the same time beside the first ones of their queues,

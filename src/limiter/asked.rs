@@ -1,12 +1,12 @@
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Context, Waker};
 
 use super::ask_slot::AskSlot;
 use super::queue_place::QueuePlace;
 use super::request::Request;
 use super::scopes::{Blocker, Scopes};
 use crate::answer::error::AcquireError;
-use crate::backend::{Ending, Reservation, ReserveError};
+use crate::backend::{Ending, Rechecking, Reservation, ReserveError};
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::timestamp::Timestamp;
@@ -20,7 +20,9 @@ pub(super) struct Asked {
     /// The last attempt kept a place in the backend.
     keeps_place: bool,
     /// The last refusal, until which the request doesn't ask again unless its keys change.
-    pub(super) refusal: Option<ReserveError>,
+    refusal: Option<ReserveError>,
+    /// Ready when the request should ask again before the time of the refusal.
+    recheck: Option<Rechecking>,
     was_refused: bool,
 }
 
@@ -42,7 +44,14 @@ pub(super) enum Attempted {
 
 impl Asked {
     pub(super) fn new(reservation: Option<Arc<Reservation>>) -> Self {
-        Self { reservation, changes: 0, keeps_place: false, refusal: None, was_refused: false }
+        Self {
+            reservation,
+            changes: 0,
+            keeps_place: false,
+            refusal: None,
+            recheck: None,
+            was_refused: false,
+        }
     }
 
     /// Lets the request ask, if it may now.
@@ -58,6 +67,7 @@ impl Asked {
             && self.changes == changes
             && request.can_wait(scopes.now())
             && refusal.wait() > Wait::At(scopes.now())
+            && !self.should_recheck(waker)
         {
             return Attempted::Waits(refusal.time());
         }
@@ -72,19 +82,40 @@ impl Asked {
                 .map_or_else(|| Attempted::Waits(place.due(request, scopes)), Attempted::Failed);
         };
         place.listen(scopes, waker);
-        (self.changes, self.keeps_place, self.refusal) = (changes, keeps_place, None);
+        (self.changes, self.keeps_place) = (changes, keeps_place);
+        (self.refusal, self.recheck) = (None, None);
         Attempted::Asks(Question { reservation, keeps_place, slot })
     }
 
     /// Notes a refusal. Returns the error, without a wait if the answer is out of date.
-    pub(super) fn on_refused(&mut self, error: ReserveError, scopes: &Scopes<'_>) -> ReserveError {
+    pub(super) fn on_refused(
+        &mut self,
+        error: ReserveError,
+        request: &Request,
+        scopes: &Scopes<'_>,
+    ) -> ReserveError {
         self.was_refused = true;
         if self.changes != scopes.changes() {
             return ReserveError::Full(Wait::Unknown);
         }
         // Without a place in the backend, the request asks again as soon as its turn has come.
-        self.refusal = self.keeps_place.then_some(error);
+        if self.keeps_place {
+            self.refusal = Some(error);
+            let backend = request.core().backend.as_ref().zip(self.reservation.as_ref());
+            self.recheck = backend.and_then(|(backend, reservation)| backend.recheck(reservation));
+        }
         error
+    }
+
+    /// Returns whether the last refusal is out of date.
+    fn should_recheck(&mut self, waker: &Waker) -> bool {
+        let mut cx = Context::from_waker(waker);
+        let recheck = self.recheck.as_mut();
+        let is_due = recheck.is_some_and(|recheck| recheck.as_mut().poll(&mut cx).is_ready());
+        if is_due {
+            (self.refusal, self.recheck) = (None, None);
+        }
+        is_due
     }
 
     /// Releases the reservation in the backend.

@@ -107,8 +107,8 @@ pub use crate::answer::utilization::Utilization;
 #[cfg(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml"))]
 pub(crate) use crate::backend::LatencyRecorder;
 pub use crate::backend::{
-    Backend, BackendStatus, Closing, Ending, Latency, Measured, Measurement, Refreshing,
-    Reservation, ReserveError, Reserved, Reserving, Resetting,
+    Backend, BackendStatus, Closing, Ending, Latency, Measured, Measurement, Rechecking,
+    Refreshing, Reservation, ReserveError, Reserved, Reserving, Resetting,
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use crate::event::{

@@ -152,7 +152,7 @@ impl QueuedRequest {
                 }
             },
         };
-        let error = self.asked.on_refused(error, &scopes);
+        let error = self.asked.on_refused(error, request, &scopes);
         if let Some(error) =
             request.wait_error(&scopes, Blocker::at_backend(self.place.scope, error))
         {
@@ -164,11 +164,7 @@ impl QueuedRequest {
         }
         self.place.on_refused(request, &mut scopes);
         drop(scopes);
-        // The limiter may have been closed while the answer was awaited.
-        if request.core().is_closed() {
-            return Some(CHECK_AGAIN);
-        }
-        Some(self.asked.refusal.map_or(CHECK_AGAIN, |refusal| Progress::Wait(refusal.time())))
+        Some(CHECK_AGAIN)
     }
 
     fn grant_remote(&mut self, request: &mut Request) -> Progress {

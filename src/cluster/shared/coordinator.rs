@@ -2,7 +2,7 @@
 //! unavailable.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -12,14 +12,14 @@ use super::failure::Failure;
 use super::fallback::Fallback;
 use super::lease::Leases;
 use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
-use super::piece::{Group, Piece};
+use super::piece::Group;
 use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Outcome, RetryAfter, View};
 use super::store::Store;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
 use crate::limiter::{Clock, Ending, Reservation, ReserveError};
-use crate::quota::{Cost, Dimension};
+use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
 /// Decides about requests, and reports their ends to the store.
@@ -97,7 +97,7 @@ impl Coordinator {
         };
         let state = match decision {
             Ok(()) => Some(ReservationState::Held { renewed: self.store.ticks.now() }),
-            Err(_) => waits.then(|| ReservationState::Queued { renewed: self.store.ticks.now() }),
+            Err(_) => waits.then(|| ReservationState::Queued { since: self.store.ticks.now() }),
         };
         if !self.store.connection.is_unavailable() {
             self.fallback.lock().discard_shares(reservation);
@@ -206,8 +206,7 @@ impl Coordinator {
                 Outcome::Done => granted.push(group),
                 Outcome::Refused { part, rule, wait } => {
                     self.release_granted(request, &granted).await;
-                    let wait =
-                        self.retry_wait(&group.pieces, &response.views, part, rule, wait, *waits);
+                    let wait = self.retry_wait(&response.views, part, rule, wait, *waits);
                     let scope = group.scopes.get(part).copied().unwrap_or_default();
                     return Ok(Err(ReserveError::Short {
                         scope,
@@ -237,11 +236,10 @@ impl Coordinator {
         }
     }
 
-    /// Returns when to retry a refused request. The wait is capped if requests of other processes
-    /// may end earlier.
+    /// Returns when to retry a refused request, which may be woken earlier. The wait is capped if requests
+    /// in flight may settle below their reservations, so that no deadline before it is exceeded for sure.
     fn retry_wait(
         &self,
-        pieces: &[Piece],
         views: &[View],
         part: usize,
         rule: usize,
@@ -250,14 +248,15 @@ impl Coordinator {
     ) -> Wait {
         let bucket = views.get(part).and_then(|view| view.buckets.get(rule));
         let is_held = bucket.is_some_and(|&(_, held)| held > 0);
-        let rule = pieces.get(part).and_then(|piece| piece.rules.get(rule));
-        let in_flight = rule.is_some_and(|rule| *rule.dimension() == Dimension::Concurrency);
-        let others = if in_flight { RECHECK_CONCURRENCY } else { RECHECK_HELD };
         let wait = match wait {
             RetryAfter::Never => return Wait::Never,
-            RetryAfter::Unknown if !waits => return Wait::Unknown,
-            RetryAfter::Unknown => others,
-            RetryAfter::In(micros) if waits && is_held => Duration::from_micros(micros).min(others),
+            RetryAfter::Unknown if !waits || self.store.is_listening.load(Ordering::Relaxed) => {
+                return Wait::Unknown;
+            }
+            RetryAfter::Unknown => RECHECK_UNWOKEN,
+            RetryAfter::In(micros) if waits && is_held => {
+                Duration::from_micros(micros).min(RECHECK_HELD)
+            }
             RetryAfter::In(micros) => Duration::from_micros(micros),
         };
         Wait::At(self.store.clock.now() + wait)
@@ -300,11 +299,9 @@ pub(super) fn micros(duration: Duration) -> u64 {
 
 /// The interval at which requests are retried while the store is unavailable.
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
-/// The interval at which a waiting request checks whether another process has ended a request in
-/// flight; ends are not announced.
-const RECHECK_CONCURRENCY: Duration = Duration::from_millis(20);
-/// The interval at which a waiting request checks whether another process has settled below its
-/// reservation.
+/// The interval at which a waiting request asks again if the store doesn't wake it.
+const RECHECK_UNWOKEN: Duration = Duration::from_millis(20);
+/// The longest time for which a waiting request relies on the amounts that requests in flight hold.
 const RECHECK_HELD: Duration = Duration::from_millis(250);
 /// The largest integer that the script's doubles represent exactly.
 const MAX_EXACT: u64 = (1 << 53) - 1;

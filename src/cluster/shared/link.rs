@@ -1,16 +1,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
+use redis::aio::{MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value,
+    AsyncConnectionConfig, Cmd, ConnectionInfo, ErrorKind, FromRedisValue, RedisError, RedisResult,
+    ServerErrorKind, Value,
 };
 
 use super::failure::Failure;
 use super::script::{Call, Response};
-use super::sentinel::connect_to_master;
+use super::sentinel::find_master;
 use super::url::Server;
 use crate::cluster::dial::{self, CONNECT_TIMEOUT, Node};
 use crate::cluster::tls::Tls;
@@ -26,30 +27,27 @@ pub(super) enum Link {
 impl Link {
     /// Opens a connection. With Sentinel, looks up the current master first.
     pub(super) async fn open(server: &Server, timeout: Duration, tls: &Tls) -> RedisResult<Self> {
-        let options = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(timeout));
-        match server {
-            Server::Single(info) => {
-                let opened = dial::multiplexed(info.clone(), options, CONNECT_TIMEOUT, tls).await;
-                opened.map(Self::Single)
-            }
-            Server::Sentinel { sentinels, master, login } => {
-                let sentinel = sentinels.first().ok_or((ErrorKind::EmptySentinelList, "none"))?;
-                let opened = connect_to_master(sentinel, master, login, &options, tls).await;
-                opened.map(Self::Single)
-            }
-            Server::Cluster(nodes) => {
-                let client = ClusterClientBuilder::new(nodes.clone())
-                    .connection_timeout(CONNECT_TIMEOUT)
-                    .response_timeout(timeout)
-                    .retries(REDIRECTIONS)
-                    .min_retry_wait(MIN_REDIRECT_WAIT_MS)
-                    .max_retry_wait(MAX_REDIRECT_WAIT_MS)
-                    .build()?;
-                client.get_async_generic_connection().await.map(Self::Cluster)
-            }
+        if let Server::Cluster(nodes) = server {
+            let client = ClusterClientBuilder::new(nodes.clone())
+                .connection_timeout(CONNECT_TIMEOUT)
+                .response_timeout(timeout)
+                .retries(REDIRECTIONS)
+                .min_retry_wait(MIN_REDIRECT_WAIT_MS)
+                .max_retry_wait(MAX_REDIRECT_WAIT_MS)
+                .build()?;
+            return client.get_async_generic_connection().await.map(Self::Cluster);
         }
+        let (options, node) = (options(timeout), find_node(server, timeout, tls).await?);
+        dial::multiplexed(node, options, CONNECT_TIMEOUT, tls).await.map(Self::Single)
+    }
+
+    /// Opens a connection for messages, which any node of a cluster delivers.
+    pub(super) async fn subscribe(
+        server: &Server,
+        timeout: Duration,
+        tls: &Tls,
+    ) -> RedisResult<PubSub> {
+        dial::pubsub(find_node(server, timeout, tls).await?, tls).await
     }
 
     /// Runs the script.
@@ -72,6 +70,25 @@ impl Link {
             Self::Cluster(connection) => command.query_async(connection).await,
         }
     }
+}
+
+/// Returns the address of the server, of a Sentinel's master, or of a node of a cluster.
+async fn find_node(server: &Server, timeout: Duration, tls: &Tls) -> RedisResult<ConnectionInfo> {
+    let none = || RedisError::from((ErrorKind::InvalidClientConfig, "no host"));
+    match server {
+        Server::Single(info) => Ok(info.clone()),
+        Server::Cluster(nodes) => nodes.first().cloned().ok_or_else(none),
+        Server::Sentinel { sentinels, master, login } => {
+            let sentinel = sentinels.first().ok_or_else(none)?;
+            find_master(sentinel, master, login, &options(timeout), tls).await
+        }
+    }
+}
+
+fn options(timeout: Duration) -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(timeout))
 }
 
 impl fmt::Debug for Link {

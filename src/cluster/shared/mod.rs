@@ -8,6 +8,7 @@
 //!   responses.
 //! - `store_connection` tracks whether the store is available; `connection_monitor` keeps its
 //!   connection alive, and `availability` logs each outage.
+//! - `wakes` receives the store's messages to waiting requests.
 //! - `outbox` and `upkeep` report ends of requests in the background and renew reservations.
 
 mod availability;
@@ -38,6 +39,7 @@ mod store_connection;
 mod upkeep;
 mod url;
 mod views;
+mod wakes;
 
 pub use builder::SharedBuilder;
 pub use error::SharedError;

@@ -1,14 +1,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
+
 use super::script::Id;
-use crate::limiter::Reservation;
+use crate::limiter::{Rechecking, Reservation};
 use crate::timestamp::Timestamp;
 
 /// The reservations of this process that the store decides about, by address: the limiter
 /// identifies a request by its [`Reservation`], whose address is stable while it is in this table.
 #[derive(Debug, Default)]
-pub(super) struct Reservations(HashMap<usize, Entry>);
+pub(super) struct Reservations {
+    by_address: HashMap<usize, Entry>,
+    /// Of the requests that were refused and wait.
+    wakes: HashMap<Id, Arc<Notify>>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -22,13 +28,19 @@ struct Entry {
 pub(super) enum ReservationState {
     /// Waiting for the store's decision.
     Pending,
-    /// Refused, and waiting in the store's queue, with a ticket last renewed at this time.
-    Queued { renewed: Timestamp },
+    /// Refused at this time, and waiting in the store's queue.
+    Queued { since: Timestamp },
     /// Granted by the store, and last renewed at this time.
     Held { renewed: Timestamp },
     /// Admitted without the store during outage number `outage`, at this time of the limiter's
     /// clock.
     AdmittedLocally { outage: u64, at: Timestamp },
+}
+
+impl Entry {
+    fn is_pending(&self) -> bool {
+        self.state == ReservationState::Pending
+    }
 }
 
 impl Reservations {
@@ -44,7 +56,7 @@ impl Reservations {
             id: id(),
             state: ReservationState::Pending,
         };
-        let entry = self.0.entry(address(reservation)).or_insert_with(new);
+        let entry = self.by_address.entry(address(reservation)).or_insert_with(new);
         let is_queued = matches!(entry.state, ReservationState::Queued { .. });
         entry.state = ReservationState::Pending;
         (entry.id, is_queued)
@@ -59,13 +71,16 @@ impl Reservations {
         state: Option<ReservationState>,
     ) -> bool {
         let address = address(reservation);
-        let Some(entry) = self.0.get_mut(&address) else { return false };
-        if entry.id != id || entry.state != ReservationState::Pending {
+        let Some(entry) = self.by_address.get_mut(&address) else { return false };
+        if entry.id != id || !entry.is_pending() {
             return false;
+        }
+        if !matches!(state, Some(ReservationState::Queued { .. })) {
+            self.wakes.remove(&id);
         }
         match state {
             Some(state) => entry.state = state,
-            None => drop(self.0.remove(&address)),
+            None => drop(self.by_address.remove(&address)),
         }
         true
     }
@@ -78,32 +93,34 @@ impl Reservations {
         state: ReservationState,
     ) {
         let entry = Entry { reservation: Arc::clone(reservation), id, state };
-        self.0.insert(address(reservation), entry);
+        self.by_address.insert(address(reservation), entry);
     }
 
     pub(super) fn remove(
         &mut self,
         reservation: &Arc<Reservation>,
     ) -> Option<(Id, ReservationState)> {
-        self.0.remove(&address(reservation)).map(|entry| (entry.id, entry.state))
+        let entry = self.by_address.remove(&address(reservation))?;
+        self.wakes.remove(&entry.id);
+        Some((entry.id, entry.state))
     }
 
     /// Returns whether a call under this id is still pending.
     pub(super) fn is_pending(&self, reservation: &Arc<Reservation>, id: Id) -> bool {
-        let entry = self.0.get(&address(reservation));
-        entry.is_some_and(|entry| entry.id == id && entry.state == ReservationState::Pending)
+        let entry = self.by_address.get(&address(reservation));
+        entry.is_some_and(|entry| entry.id == id && entry.is_pending())
     }
 
     /// Returns whether the reservation is granted under this id and has not ended.
     pub(super) fn is_held(&self, reservation: &Arc<Reservation>, id: Id) -> bool {
-        let entry = self.0.get(&address(reservation));
+        let entry = self.by_address.get(&address(reservation));
         entry.is_some_and(|entry| {
             entry.id == id && matches!(entry.state, ReservationState::Held { .. })
         })
     }
 
     pub(super) fn mark_renewed(&mut self, reservation: &Arc<Reservation>, id: Id, now: Timestamp) {
-        if let Some(entry) = self.0.get_mut(&address(reservation))
+        if let Some(entry) = self.by_address.get_mut(&address(reservation))
             && entry.id == id
             && let ReservationState::Held { renewed } = &mut entry.state
         {
@@ -115,53 +132,71 @@ impl Reservations {
     pub(super) fn due_for_renewal(&self, before: Timestamp) -> Vec<(Arc<Reservation>, Id)> {
         let due = |entry: &&Entry| matches!(entry.state, ReservationState::Held { renewed } if renewed < before);
         let with_id = |entry: &Entry| (Arc::clone(&entry.reservation), entry.id);
-        self.0.values().filter(due).map(with_id).collect()
+        self.by_address.values().filter(due).map(with_id).collect()
     }
 
     /// Removes the reservations whose owner has dropped them, and returns the queued ones, which
     /// the store still has to remove.
     pub(super) fn take_abandoned(&mut self) -> Vec<(Arc<Reservation>, Id)> {
-        let abandoned = |_: &usize, entry: &mut Entry| {
+        let abandoned = |entry: &Entry| {
             matches!(
                 entry.state,
                 ReservationState::Queued { .. } | ReservationState::AdmittedLocally { .. }
             ) && Arc::strong_count(&entry.reservation) == 1
         };
-        let removed = self.0.extract_if(abandoned).map(|(_, entry)| entry);
-        let queued = removed.filter(|entry| matches!(entry.state, ReservationState::Queued { .. }));
-        queued.map(|entry| (entry.reservation, entry.id)).collect()
+        let removed = self.extract_if(abandoned);
+        let queued = |entry: &Entry| matches!(entry.state, ReservationState::Queued { .. });
+        removed.into_iter().filter(queued).map(|entry| (entry.reservation, entry.id)).collect()
     }
 
     /// Removes all queued reservations, and returns them.
     pub(super) fn take_queued(&mut self) -> Vec<(Arc<Reservation>, Id)> {
-        let queued =
-            |_: &usize, entry: &mut Entry| matches!(entry.state, ReservationState::Queued { .. });
-        let removed = self.0.extract_if(queued);
-        removed.map(|(_, entry)| (entry.reservation, entry.id)).collect()
+        let removed =
+            self.extract_if(|entry| matches!(entry.state, ReservationState::Queued { .. }));
+        removed.into_iter().map(|entry| (entry.reservation, entry.id)).collect()
+    }
+
+    fn extract_if(&mut self, is_removed: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let removed = self.by_address.extract_if(|_, entry| is_removed(entry));
+        let removed: Vec<_> = removed.map(|(_, entry)| entry).collect();
+        for entry in &removed {
+            self.wakes.remove(&entry.id);
+        }
+        removed
     }
 
     /// Returns whether a reservation waits for a decision of the store.
     pub(super) fn has_pending(&self) -> bool {
-        self.0.values().any(|entry| entry.state == ReservationState::Pending)
+        self.by_address.values().any(Entry::is_pending)
     }
 
-    /// Returns the queued reservations whose tickets were last renewed before `before`, and records
-    /// a renewal at `now`.
-    pub(super) fn renew_tickets(
-        &mut self,
-        before: Timestamp,
-        now: Timestamp,
-    ) -> Vec<(Arc<Reservation>, Id)> {
-        let mut due = Vec::new();
-        for entry in self.0.values_mut() {
-            if let ReservationState::Queued { renewed } = &mut entry.state
-                && *renewed < before
+    /// Returns a future that is ready when a request that was refused should ask again.
+    pub(super) fn recheck(&mut self, reservation: &Arc<Reservation>) -> Option<Rechecking> {
+        let id = self.by_address.get(&address(reservation))?.id;
+        let wake = Arc::clone(self.wakes.entry(id).or_default());
+        Some(Box::pin(wake.notified_owned()))
+    }
+
+    /// Lets a waiting request ask again. If it asks just now and is refused, it asks once more.
+    pub(super) fn wake(&mut self, id: Id) {
+        if let Some(wake) = self.wakes.get(&id) {
+            wake.notify_one();
+        } else if self.by_address.values().any(|entry| entry.id == id && entry.is_pending()) {
+            // The message has come before the refusal.
+            self.wakes.entry(id).or_default().notify_one();
+        }
+    }
+
+    /// Lets the requests ask again that were refused before `before`.
+    pub(super) fn wake_queued(&self, before: Timestamp) {
+        for entry in self.by_address.values() {
+            if let ReservationState::Queued { since } = entry.state
+                && since < before
+                && let Some(wake) = self.wakes.get(&entry.id)
             {
-                *renewed = now;
-                due.push((Arc::clone(&entry.reservation), entry.id));
+                wake.notify_one();
             }
         }
-        due
     }
 
     /// Returns the number of admitted reservations that have not ended.
@@ -172,7 +207,7 @@ impl Reservations {
                 ReservationState::Held { .. } | ReservationState::AdmittedLocally { .. }
             )
         };
-        self.0.values().filter(open).count()
+        self.by_address.values().filter(open).count()
     }
 }
 

@@ -1,22 +1,21 @@
-use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, ErrorKind, RedisResult};
 
 use crate::cluster::cause::NO_MASTER;
 use crate::cluster::dial::{self, CONNECT_TIMEOUT};
 use crate::cluster::tls::Tls;
 
-/// Asks a Sentinel for the address of a master, and connects to the master. `login` has the user, the
-/// password and the kind of connection of the master.
+/// Asks a Sentinel for the address of a master. `login` has the user, the password and the kind of
+/// connection of the master.
 ///
 /// A replica that a Sentinel still takes for the master refuses the heartbeat, after which the Sentinel is
 /// asked again.
-pub(super) async fn connect_to_master(
+pub(super) async fn find_master(
     sentinel: &ConnectionInfo,
     name: &str,
     login: &ConnectionInfo,
     options: &AsyncConnectionConfig,
     tls: &Tls,
-) -> RedisResult<MultiplexedConnection> {
+) -> RedisResult<ConnectionInfo> {
     let mut connection =
         dial::multiplexed(sentinel.clone(), options.clone(), CONNECT_TIMEOUT, tls).await?;
     let mut command = redis::cmd("SENTINEL");
@@ -29,5 +28,5 @@ pub(super) async fn connect_to_master(
         }
         _ => ConnectionAddr::Tcp(host, port),
     };
-    dial::multiplexed(login.clone().set_addr(address), options.clone(), CONNECT_TIMEOUT, tls).await
+    Ok(login.clone().set_addr(address))
 }

@@ -20,8 +20,8 @@ use crate::cluster::worker::Worker;
 use crate::cluster::{OnFailure, SharingMode, dial};
 use crate::engine::{Level, Rule};
 use crate::limiter::{
-    Backend, BackendStatus, Clock, Closing, Ending, Measurement, Refreshing, Reservation,
-    ReserveError, Reserving, Resetting,
+    Backend, BackendStatus, Clock, Closing, Ending, Measurement, Rechecking, Refreshing,
+    Reservation, ReserveError, Reserving, Resetting,
 };
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
@@ -134,13 +134,14 @@ impl Shared {
     ) -> Result<Self, SharedError> {
         let redis_keys = RedisKeys::new(account, settings.spread);
         let coordinator = Arc::new(Coordinator::new(Store::new(redis_keys, settings, clock)));
+        let wakes = Arc::clone(&coordinator).listen_for_wakes(server.clone());
         let monitor = ConnectionMonitor::new(Arc::clone(&coordinator), server);
         let (upkeep, leases) =
             (Arc::clone(&coordinator).upkeep(), Arc::clone(&coordinator).maintain_leases());
         let tls = coordinator.store.settings.tls.clone();
         let task = async {
             dial::set_node_tls(tls);
-            tokio::join!(monitor.run(), upkeep, leases);
+            tokio::join!(monitor.run(), upkeep, leases, wakes);
         };
         let worker = Worker::start("tollgate-shared", task).map_err(SharedError::Thread)?;
         Ok(Self { account: account.to_owned(), coordinator, worker })
@@ -199,6 +200,10 @@ impl Backend for Shared {
 
     fn reserve_once(&self, reservation: &Arc<Reservation>) -> Reserving {
         self.start_reserving(reservation, false)
+    }
+
+    fn recheck(&self, reservation: &Arc<Reservation>) -> Option<Rechecking> {
+        self.coordinator.reservations.lock().recheck(reservation)
     }
 
     fn max_ahead(&self, reservation: &Reservation) -> usize {

@@ -37,6 +37,8 @@ pub(super) struct Store {
     next: AtomicU64,
     /// True if the store may have lost the usage that this process knows.
     pub(super) lacks_usage: AtomicBool,
+    /// True while the store's messages to waiting requests arrive.
+    pub(super) is_listening: AtomicBool,
 }
 
 impl Store {
@@ -53,6 +55,7 @@ impl Store {
             ticks,
             next: AtomicU64::new(0),
             lacks_usage: AtomicBool::new(false),
+            is_listening: AtomicBool::new(false),
         }
     }
 

@@ -14,8 +14,8 @@ use super::script::{Id, Operation, Outcome};
 use crate::limiter::{Clock, Reservation};
 
 impl Coordinator {
-    /// Renews long-lived reservations and the tickets of waiting requests, and removes abandoned
-    /// requests from the store's queue.
+    /// Renews long-lived reservations, lets waiting requests ask again before their tickets expire, and
+    /// removes abandoned requests from the store's queue.
     pub(super) async fn upkeep(self: Arc<Self>) {
         let ttl = self.store.settings.ttl;
         loop {
@@ -26,11 +26,9 @@ impl Coordinator {
                 continue;
             }
             let now = self.store.ticks.now();
-            let tickets = self.reservations.lock().renew_tickets(now - TICKET_RENEWAL, now);
+            self.reservations.lock().wake_queued(now - TICKET_RENEWAL);
             let due = self.reservations.lock().due_for_renewal(now - ttl / 3);
-            let renewed = due.iter().map(|(reservation, id)| self.renew(reservation, *id));
-            let kept = tickets.iter().map(|(reservation, id)| self.keep_waiting(reservation, *id));
-            tokio::join!(join_all(renewed), join_all(kept));
+            join_all(due.iter().map(|(reservation, id)| self.renew(reservation, *id))).await;
         }
     }
 
@@ -40,15 +38,6 @@ impl Coordinator {
         for (reservation, id) in requests {
             let groups = self.groups(&reservation, &reservation.cost);
             tokio::spawn(self.deliver(Operation::Release { unsure: false }, id, groups));
-        }
-    }
-
-    async fn keep_waiting(&self, reservation: &Arc<Reservation>, id: Id) {
-        for group in self.groups(reservation, &reservation.cost) {
-            let kept = self.call_in_background(Operation::KeepWaiting, id, &group.pieces).await;
-            if let Err(failure) = kept {
-                return self.on_background_failure(&failure);
-            }
         }
     }
 
@@ -154,7 +143,7 @@ impl Coordinator {
 }
 
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// The age at which a ticket is renewed: it expires after a second.
+/// The time after which a waiting request asks again: its ticket expires after a second.
 const TICKET_RENEWAL: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The maximum time to wait for the store when the limiter closes.

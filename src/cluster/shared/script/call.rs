@@ -8,6 +8,11 @@ use crate::engine::Rule;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::cluster::shared) struct Id(pub(in crate::cluster::shared) [u8; 16]);
 
+/// Returns the channel on which a process gets the ids of its requests that should ask again.
+pub(in crate::cluster::shared) fn wake_channel(process: u64) -> String {
+    format!("tollgate:wake:{process:016x}")
+}
+
 /// One call of the script, on keys of one cluster slot.
 #[derive(Debug, Clone)]
 pub(in crate::cluster::shared) struct Call<'a> {
@@ -23,7 +28,8 @@ pub(in crate::cluster::shared) enum Operation {
     /// Reserves the amounts in all parts or in none. A repeated call returns the first grant. The
     /// reservation lasts `ttl` microseconds; if it is not renewed or ended by then, its amounts
     /// count as used. A request that `waits` is queued if it is refused, and takes precedence over
-    /// later requests.
+    /// later requests. Without another such call its ticket expires after a second. Its process gets a
+    /// message on the channel [`wake_channel`](super::wake_channel) when it may be granted.
     Reserve { ttl: u64, waits: bool },
     /// Settles the reservation with the amounts of the parts. `unsure` means that it is unknown
     /// whether the reserve call was executed; a late copy of that call is then refused.
@@ -48,9 +54,6 @@ pub(in crate::cluster::shared) enum Operation {
     /// Resets the state of the parts, including buckets that the call does not name; holds stay.
     /// Executed once per id.
     Reset,
-    /// Renews the ticket of a waiting request, which keeps its place. Without renewal or another
-    /// reserve call a ticket expires after a second.
-    KeepWaiting,
 }
 
 /// One key of a call, and its buckets.

@@ -26,12 +26,8 @@ impl Response {
         let time = numbers.number()?;
         let (part, rule) = (numbers.index()?, numbers.index()?);
         let wait = numbers.wait()?;
-        if matches!(code, STALE | LOST | KEPT) {
-            let outcome = match code {
-                STALE => Outcome::Stale,
-                LOST => Outcome::Lost,
-                _ => Outcome::Done,
-            };
+        if code == STALE || code == LOST {
+            let outcome = if code == STALE { Outcome::Stale } else { Outcome::Lost };
             return numbers.end(Self { outcome, time, views: Vec::new() });
         }
         let views = numbers.views(call.parts, time)?;
@@ -124,6 +120,5 @@ const LEASED: u64 = 2;
 const STALE: u64 = 3;
 const LOST: u64 = 4;
 const UNKNOWN: u64 = 5;
-const KEPT: u64 = 6;
 
 const NO_RULE: &str = "refers to a rule that is not in the call";

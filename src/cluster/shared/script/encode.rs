@@ -53,7 +53,6 @@ impl Operation {
             Self::Return => (7, true, 0),
             Self::Read => (8, false, 0),
             Self::Reset => (9, false, 0),
-            Self::KeepWaiting => (10, false, 0),
         }
     }
 

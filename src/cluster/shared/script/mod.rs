@@ -11,5 +11,7 @@ mod response;
 mod tests;
 mod text;
 
-pub(super) use call::{Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Part, ServerTime};
+pub(super) use call::{
+    Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Part, ServerTime, wake_channel,
+};
 pub(super) use response::{Outcome, Response, RetryAfter, View};

@@ -5,3 +5,10 @@ local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local operation, flag, ttl, expected, jump, pos = unpack('<ddddd', packed)
+
+-- tells the process of a waiting request that it should ask again; if the server's access rules
+-- forbid that, the request asks again after some time
+local function wake(waiting)
+  local low, high = unpack('<I4I4', waiting)
+  redis.pcall('PUBLISH', string.format('tollgate:wake:%08x%08x', high, low), waiting)
+end

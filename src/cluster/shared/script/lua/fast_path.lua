@@ -7,7 +7,7 @@ local fast = jump == 0 and not is_late and (operation == 1 or (operation <= 3 an
 if fast then
   local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992
   local count, views, wait, which, where, p = #KEYS, '', 0, 1, 1, pos
-  local heads, states, reservations, queues = {}, {}, {}, {}
+  local heads, states, reservations, queues, wakes = {}, {}, {}, {}, {}
   for k = 1, count do
     local n, known_created, known_at, has_usage
     n, known_created, known_at, has_usage, p = unpack('<dddd', packed, p)
@@ -28,7 +28,9 @@ if fast then
       while place and (place - base) % record ~= 0 do place = find(queue, id, place + 1, true) end
       fast = columns == n and now < next_due and not (place and operation > 1)
     end
-    local out, held, ahead, shift, till = '', '', 0, 0, now + ttl
+    local out, held, ahead, till = '', '', 0, now + ttl
+    -- whether the first waiting request may fit now
+    local freed, full = place, false
     local sent, length, at = now, reservation and #reservation or 0, 17
     if reservation then sent = unpack('<d', reservation) end
     local i = 0
@@ -68,6 +70,7 @@ if fast then
       elseif holds == 1 then
         more, hold = 0, amount
       end
+      if more < 0 or hold < 0 then freed = true end
       local due, used, empty_at = 0, 0, 0
       if kind == 3 then
         local total, first, log_end = t, bucket_at + 48, bucket_at + 48 + w
@@ -160,7 +163,7 @@ if fast then
         end
         h = h + hold
         if h < 0 then h = 0 end
-        if kind == 2 then more = 0 end
+        if kind == 2 then more, full = 0, h >= limit end
         if more > 0 then
           if x <= y then
             t, w, r, x, y = now, more, 0, more * unit, 0
@@ -201,7 +204,7 @@ if fast then
       and not (place and place ~= base and (wait == 0 or which ~= k))
     if not fast then break end
     heads[k], states[k], queues[k] = { created, next, expires, tickets }, out, place
-    reservations[k] = held
+    reservations[k], wakes[k] = held, freed and not full
   end
   if fast and wait == 0 then
     for k = 1, count do
@@ -209,6 +212,11 @@ if fast then
       local created, next, expires, tickets = head[1], head[2], head[3], head[4]
       local due = now + ttl
       if operation == 1 and due < next then next = due end
+      if wakes[k] and tickets > (queues[k] and 1 or 0) then
+        local record = 16 + 16 * unpack('<d', queue)
+        local first = record + 1 + (queues[k] and record or 0)
+        wake(sub(queue, first, first + 15))
+      end
       if queues[k] then
         tickets = tickets - 1
         if tickets == 0 then
@@ -289,14 +297,4 @@ if fast then
     if wait == 1e20 then wait = -1 elseif wait == 1e21 then wait = -2 else wait = wait - now end
     return pack('<ddddd', 1, now, which - 1, where - 1, wait) .. views
   end
-end
-
--- renews the tickets of a waiting request, which keep their places
-if operation == 10 and jump == 0 and not is_late then
-  for _, key in ipairs(KEYS) do
-    if redis.call('HEXISTS', key, 't' .. id) == 1 then
-      redis.call('HSET', key, 't' .. id, pack('<d', now + TICKET_TTL))
-    end
-  end
-  return pack('<ddddd', 6, now, 0, 0, 0)
 end

@@ -1,11 +1,11 @@
-local DONE, REFUSED, LEASED, STALE, LOST, GONE, KEPT = 0, 1, 2, 3, 4, 5, 6
+local DONE, REFUSED, LEASED, STALE, LOST, GONE = 0, 1, 2, 3, 4, 5
 -- the time for which an ended reservation, and an executed charge or reset, is remembered
 local TOMBSTONE_TTL, EXECUTED_TTL = 5 * SECOND, 60 * SECOND
 local parts = {}
 
 local function answer(code, part, rule, wait)
   local out = { pack('<ddddd', code, now, part or 0, rule or 0, wait or 0) }
-  if code == STALE or code == LOST or code == KEPT then return out[1] end
+  if code == STALE or code == LOST then return out[1] end
   for _, p in ipairs(parts) do
     out[#out + 1] = pack('<d', p.created)
     for _, r in ipairs(p.rules) do
@@ -23,6 +23,7 @@ end
 local function finish(code, part, rule, wait)
   for _, p in ipairs(parts) do
     if p.dirty or p.new_value or p.delete then save(p) end
+    if p.freed then wake_first(p) end
   end
   if wait == UNKNOWN then wait = -1 elseif wait == NEVER then wait = -2 elseif wait then wait = wait - now end
   return answer(code, part, rule, wait)
@@ -166,7 +167,7 @@ local function end_reservation()
     dequeue(part)
     if part.reservation and not is_tombstone(part) then
       if operation == 3 then release(part) else settle(part) end
-      part.delete, code = true, DONE
+      part.delete, part.freed, code = true, true, DONE
     end
     if flag == 1 and not is_tombstone(part) then
       store_reservation(part, pack('<d', now + TOMBSTONE_TTL), now + TOMBSTONE_TTL)
@@ -203,12 +204,6 @@ local function renew()
   return finish(code)
 end
 
-local function keep_waiting()
-  for _, part in ipairs(parts) do keep_ticket(part) end
-  finish(DONE)
-  return answer(KEPT)
-end
-
 -- executes an operation on each part once per id
 local function execute_once(act)
   for _, part in ipairs(parts) do
@@ -227,6 +222,7 @@ local function charge(part)
 end
 
 local function reset(part)
+  part.freed = true
   for i, b in ipairs(part.buckets) do
     local new = kinds[b.kind].fresh(b.tag, b.rule or b)
     new.held, new.rule, part.buckets[i] = b.held, b.rule, new

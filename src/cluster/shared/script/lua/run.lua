@@ -33,5 +33,4 @@ if operation == 4 then return renew() end
 if operation == 5 then return execute_once(charge) end
 if operation == 6 then return lease() end
 if operation == 9 then return execute_once(reset) end
-if operation == 10 then return keep_waiting() end
 return finish(DONE)

@@ -25,6 +25,7 @@ local function read_tickets(part, moved)
     ticket.due = due and unpack('<d', due) + (moved or 0) or 0
     if ticket.due <= now and (now >= next_due or moved) then
       redis.call('HDEL', part.key, names[i])
+      part.freed = true
     else
       list[#list + 1] = ticket
       if moved then redis.call('HSET', part.key, names[i], pack('<d', ticket.due)) end
@@ -111,16 +112,15 @@ local function dequeue(part)
     if ticket.id ~= id then kept[#kept + 1] = ticket end
   end
   if #kept == part.tickets then return end
-  part.queue = kept
+  part.queue, part.freed = kept, true
   redis.call('HDEL', part.key, 't' .. id)
   write_tickets(part)
 end
 
--- renews the ticket of this id, which keeps its place
-local function keep_ticket(part)
+-- wakes the first waiting request, unless that is the caller's
+local function wake_first(part)
   if part.tickets == 0 then return end
-  if not part.queue then read_tickets(part) end
-  for _, ticket in ipairs(part.queue) do
-    if ticket.id == id then renew_ticket(part, ticket) end
-  end
+  local at = 17 + 16 * unpack('<d', part.waiting)
+  local first = sub(part.waiting, at, at + 15)
+  if first ~= id then wake(first) end
 end

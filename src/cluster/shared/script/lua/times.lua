@@ -53,6 +53,7 @@ local function drop_holds(part, value, charges)
     tag, amount, p = unpack('<dd', value, p)
     local b = amount < 0 and part.by_tag[tag]
     if b then
+      part.freed = true
       b.held = max(b.held + amount, 0)
       if charges then kinds[b.kind].take(b, b.rule, -amount, now) end
     end

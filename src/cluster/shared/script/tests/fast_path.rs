@@ -58,24 +58,23 @@ impl Schedule {
         let mut granted_after_wait = 0;
         for step in 0..400 {
             self.now += self.random.pick(&[0, 1, 1_000, 30_000, 200_000, 400_000]);
+            let mut calls = vec![self.pick()];
             // Waiting requests renew their tickets: the two drop expired ones at different times.
             if self.now - self.renewed >= 400_000 {
                 self.renewed = self.now;
-                for request in &self.waiting {
-                    for server in [&mut *fast, &mut *slow] {
-                        self.call(server, Operation::KeepWaiting, request);
-                    }
-                }
+                let again = |request: &Request| (RESERVE_AND_WAIT, request.clone());
+                calls.splice(0..0, self.waiting.iter().map(again));
             }
-            let (operation, request) = self.pick();
-            let [response, expected] =
-                [&mut *fast, &mut *slow].map(|server| self.call(server, operation, &request));
-            assert_eq!(
-                response, expected,
-                "seed {}, step {step}: {operation:?} {request:?}",
-                self.seed
-            );
-            granted_after_wait += usize::from(self.record(operation, request, &response));
+            for (operation, request) in calls {
+                let [response, expected] =
+                    [&mut *fast, &mut *slow].map(|server| self.call(server, operation, &request));
+                assert_eq!(
+                    response, expected,
+                    "seed {}, step {step}: {operation:?} {request:?}",
+                    self.seed
+                );
+                granted_after_wait += usize::from(self.record(operation, request, &response));
+            }
         }
         assert!(self.seed != 0 || granted_after_wait > 0, "no waiting request was granted");
     }
@@ -95,7 +94,7 @@ impl Schedule {
     /// Returns a new request, or a call on behalf of an earlier one.
     fn pick(&mut self) -> (Operation, Request) {
         let choice = self.random.below(12);
-        let reserve = Operation::Reserve { ttl: 20_000_000, waits: !choice.is_multiple_of(3) };
+        let reserve = Operation::Reserve { ttl: TTL, waits: !choice.is_multiple_of(3) };
         if choice < 4 && !self.held.is_empty() {
             let index = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
             let mut request = self.held.swap_remove(index);
@@ -112,8 +111,7 @@ impl Schedule {
             let request = self.waiting[index].clone();
             let operation = match self.random.below(8) {
                 0 => Operation::Release { unsure: false },
-                1..5 => Operation::KeepWaiting,
-                _ => Operation::Reserve { ttl: 20_000_000, waits: true },
+                _ => RESERVE_AND_WAIT,
             };
             return (operation, request);
         }
@@ -136,7 +134,6 @@ impl Schedule {
     fn record(&mut self, operation: Operation, request: Request, response: &Response) -> bool {
         let waiting = self.waiting.len();
         match (operation, &response.outcome) {
-            (Operation::KeepWaiting, _) => return false,
             (Operation::Reserve { .. }, Outcome::Done) => {
                 self.waiting.retain(|other| other.id != request.id);
                 self.held.push(request);
@@ -148,8 +145,7 @@ impl Schedule {
             }
             _ => self.waiting.retain(|other| other.id != request.id),
         }
-        operation == (Operation::Reserve { ttl: 20_000_000, waits: true })
-            && self.waiting.len() < waiting
+        operation == RESERVE_AND_WAIT && self.waiting.len() < waiting
     }
 }
 
@@ -173,3 +169,5 @@ fn rule(random: &mut Random, at: u64) -> Rule {
 }
 
 const START: u64 = 1_800_000_000_000_000;
+const TTL: u64 = 20_000_000;
+const RESERVE_AND_WAIT: Operation = Operation::Reserve { ttl: TTL, waits: true };

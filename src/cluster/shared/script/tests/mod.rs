@@ -10,4 +10,5 @@ mod once;
 mod random;
 mod server;
 mod tickets;
+mod wakes;
 mod world;

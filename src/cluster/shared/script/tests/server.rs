@@ -6,7 +6,7 @@ use tollgate_testing::servers::Redis;
 
 /// A Redis server, and a script whose time the tests set.
 pub(super) struct Server {
-    _redis: Redis,
+    redis: Redis,
     connection: Connection,
     text: ScriptText,
 }
@@ -23,7 +23,7 @@ impl Server {
 
     fn with_changes(changes: &[(&str, &str)]) -> Self {
         let redis = Redis::start();
-        let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+        let connection = connect(&redis);
         let mut text = SOURCES.concat();
         let own_time = ("redis.call('TIME')", "{ 0, tonumber(ARGV[3]) }");
         for (old, new) in changes.iter().chain([&own_time]) {
@@ -31,7 +31,12 @@ impl Server {
             text = text.replace(old, new);
         }
         let text = ScriptText::new(text);
-        Self { _redis: redis, connection, text }
+        Self { redis, connection, text }
+    }
+
+    /// Opens another connection.
+    pub(super) fn connect(&self) -> Connection {
+        connect(&self.redis)
     }
 
     /// Runs the script at time `now`.
@@ -53,4 +58,8 @@ impl Server {
     pub(super) fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
+}
+
+fn connect(redis: &Redis) -> Connection {
+    redis::Client::open(redis.url()).unwrap().get_connection().unwrap()
 }
