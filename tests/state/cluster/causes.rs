@@ -248,6 +248,8 @@ fn user_with_documented_permissions_can_share_limits() {
         limiter.reset("k");
         until("the end is acknowledged", || shared.status().unacknowledged == 0);
         assert_eq!(shared.status().outages, 0);
+        let channels = || send_command(address, "PUBSUB CHANNELS tollgate:wake:*");
+        until("the process listens", || channels().contains("tollgate:wake:"));
     }
     let bus = RedisBus::connect(&format!("redis://tollgate:PASSWORD@{address}")).unwrap();
     let subscriber = std::sync::Arc::new(|_: &[u8]| std::ops::ControlFlow::Continue(()));

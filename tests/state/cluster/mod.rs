@@ -26,6 +26,7 @@ mod swarm;
 mod tickets;
 mod tls;
 mod tls_servers;
+mod wakes;
 
 use std::net::TcpStream;
 
