@@ -232,9 +232,7 @@ impl KeyLease {
             self.first_report = self.last_call;
         }
         let idle = waiting.is_none() && now - self.used_at >= self.duration;
-        let mut call =
-            LeaseCall { id: self.id(), used: Amounts::new(), wanted: LeaseRequest::default() };
-        (call.wanted.call_number, call.wanted.first_report) = (self.last_call, self.first_report);
+        let mut call = self.call();
         for (index, (rule, bucket)) in self.rules.iter().zip(&mut self.buckets).enumerate() {
             if self.acknowledged {
                 bucket.reporting = std::mem::take(&mut bucket.unreported);
@@ -291,10 +289,9 @@ impl KeyLease {
     /// counted as reserved.
     pub(in crate::cluster::shared) fn close(&mut self) -> LeaseCall {
         self.last_call += 1;
-        let mut call =
-            LeaseCall { id: self.id(), used: Amounts::new(), wanted: LeaseRequest::default() };
         // Usage in transit may be reported twice here, but is never lost.
-        (call.wanted.call_number, call.wanted.first_report) = (self.last_call, self.last_call);
+        self.first_report = self.last_call;
+        let mut call = self.call();
         for bucket in &mut self.buckets {
             call.used.push(bucket.reporting.saturating_add(bucket.committed()));
             *bucket = BucketLease::default();
@@ -336,10 +333,13 @@ impl KeyLease {
         self.until = Timestamp::UNIX_EPOCH;
     }
 
-    fn id(&self) -> Id {
+    /// Returns a call without amounts.
+    fn call(&self) -> LeaseCall {
         let mut id = self.id;
         id.0[12..].copy_from_slice(&self.generation.to_be_bytes());
-        id
+        let (call_number, first_report) = (self.last_call, self.first_report);
+        let wanted = LeaseRequest { id, call_number, first_report, ..LeaseRequest::default() };
+        LeaseCall { used: Amounts::new(), wanted }
     }
 }
 

@@ -1,9 +1,8 @@
-use crate::cluster::shared::script::{Amounts, Id, LeaseRequest};
+use crate::cluster::shared::script::{Amounts, LeaseRequest};
 
 /// A lease call: the usage to report and the amounts to request.
 #[derive(Debug, Clone)]
 pub(in crate::cluster::shared) struct LeaseCall {
-    pub(in crate::cluster::shared) id: Id,
     /// The usage to report, for each rule.
     pub(in crate::cluster::shared) used: Amounts,
     /// The amounts to hold from now on.

@@ -6,16 +6,35 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::leases::Leased;
 use super::{KeyLease, LeaseCall, LeaseLimits, Leases};
 use crate::cluster::SharingMode;
 use crate::cluster::shared::coordinator::{Coordinator, ReserveRequest, micros};
 use crate::cluster::shared::failure::Failure;
 use crate::cluster::shared::piece::{Group, Piece};
-use crate::cluster::shared::script::{Operation, Outcome, RetryAfter};
+use crate::cluster::shared::script::{LeaseAnswer, Operation, Outcome, Response, RetryAfter};
 use crate::engine::Rule;
 use crate::limiter::{Clock, Ending, Reserved};
 use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
+
+/// A lease with a call that the store hasn't answered yet.
+struct OpenCall {
+    lease: Arc<Mutex<KeyLease>>,
+    piece: Piece,
+}
+
+impl OpenCall {
+    fn new(
+        key: &Key,
+        rules: &Arc<[Rule]>,
+        lease: Arc<Mutex<KeyLease>>,
+        LeaseCall { used, wanted }: LeaseCall,
+    ) -> Self {
+        let (key, rules) = (key.clone(), Arc::clone(rules));
+        Self { lease, piece: Piece { key, rules, amounts: used, lease: Some(wanted) } }
+    }
+}
 
 impl Coordinator {
     /// Decides about a request by leases, and requests a larger lease from the store if too little is
@@ -57,13 +76,17 @@ impl Coordinator {
             return;
         }
         let pause = (self.store.settings.lease / CHECKS_PER_LEASE).max(MIN_INTERVAL);
+        let most = if self.store.redis_keys.is_spread() { 1 } else { LEASES_PER_CALL };
         loop {
             tokio::time::sleep(pause).await;
             let now = self.store.ticks.now();
             self.leases.remove_expired(now);
             if self.store.connection.is_available() {
-                for (key, lease) in self.leases.due(now) {
-                    tokio::spawn(Arc::clone(&self).renew_lease(key, lease));
+                let due = self.leases.due(now).into_iter();
+                let mut due = due.filter_map(|leased| self.prepare_renewal(leased, now)).peekable();
+                while due.peek().is_some() {
+                    let calls = due.by_ref().take(most).collect();
+                    tokio::spawn(Arc::clone(&self).renew_leases(calls, now));
                 }
             }
         }
@@ -71,9 +94,9 @@ impl Coordinator {
 
     /// Returns all leases. Must be called on the worker's runtime.
     pub(in crate::cluster::shared) fn return_leases(self: &Arc<Self>) {
-        for (key, rules, LeaseCall { id, used, .. }) in self.leases.close() {
+        for (key, rules, LeaseCall { used, wanted }) in self.leases.close() {
             let piece = Piece { key, rules, amounts: used, lease: None };
-            tokio::spawn(self.deliver(Operation::Return, id, vec![Group::single(piece)]));
+            tokio::spawn(self.deliver(Operation::Return, wanted.id, vec![Group::single(piece)]));
         }
     }
 
@@ -98,56 +121,62 @@ impl Coordinator {
             }
             lease.prepare_call(Some(cost), &limits, now)
         };
-        self.request_lease(key, rules, &lease, call, started_at).await
+        let call = OpenCall::new(key, rules, lease, call);
+        self.request_leases(slice::from_ref(&call), started_at).await
     }
 
-    async fn renew_lease(self: Arc<Self>, key: Key, lease: Arc<Mutex<KeyLease>>) {
+    /// Prepares the renewal of a lease that is still due.
+    fn prepare_renewal(&self, (key, lease): Leased, now: Timestamp) -> Option<OpenCall> {
         let rules = Arc::clone(lease.lock().rules());
-        let (limits, now) = (self.lease_limits(&key, &rules), self.store.ticks.now());
+        let limits = self.lease_limits(&key, &rules);
         let call = {
             let mut lease = lease.lock();
-            if !lease.is_due(now) {
-                return;
-            }
-            lease.prepare_call(None, &limits, now)
+            lease.is_due(now).then(|| lease.prepare_call(None, &limits, now))?
         };
-        if let Err(failure) = self.request_lease(&key, &rules, &lease, call, now).await {
-            self.on_background_failure(&failure);
+        Some(OpenCall::new(&key, &rules, lease, call))
+    }
+
+    /// Renews leases in one call or, if the store can't process one of their keys, each by itself.
+    async fn renew_leases(self: Arc<Self>, calls: Vec<OpenCall>, now: Timestamp) {
+        let Err(failure) = self.request_leases(&calls, now).await else { return };
+        self.on_background_failure(&failure);
+        if failure.is_call_specific() && calls.len() > 1 {
+            for call in &calls {
+                if let Err(failure) = self.request_leases(slice::from_ref(call), now).await {
+                    self.on_background_failure(&failure);
+                }
+            }
         }
     }
 
-    /// Sends a lease call, and returns whether the lease was granted.
-    async fn request_lease(
+    /// Sends the calls of leases, and returns whether all were granted.
+    async fn request_leases(
         &self,
-        key: &Key,
-        rules: &Arc<[Rule]>,
-        lease: &Mutex<KeyLease>,
-        call: LeaseCall,
+        calls: &[OpenCall],
         started_at: Timestamp,
     ) -> Result<bool, Failure> {
-        let LeaseCall { id, used, wanted } = call;
-        let (key, rules) = (key.clone(), Arc::clone(rules));
-        let piece = Piece { key, rules, amounts: used, lease: Some(wanted) };
+        let pieces: Vec<_> = calls.iter().map(|call| call.piece.clone()).collect();
         let operation = Operation::Lease { ttl: micros(self.store.settings.lease) };
-        let response = self.store.call(operation, id, slice::from_ref(&piece), started_at).await;
-        let mut lease = lease.lock();
-        let outcome = match response {
-            Ok(response) => response.outcome,
-            Err(failure) => {
-                lease.on_no_response();
-                return Err(failure);
-            }
+        let response = self.store.call(operation, self.store.id(), &pieces, started_at).await;
+        let (answers, failure) = match response {
+            Ok(Response { outcome: Outcome::Leases(answers), .. }) => (answers, None),
+            Ok(_) => (Vec::new(), Some(Failure::UNREADABLE)),
+            Err(failure) => (Vec::new(), Some(failure)),
         };
-        match outcome {
-            Outcome::Leased(granted) => {
-                lease.on_granted(granted.first().map_or(&[], |amounts| &amounts[..]));
-                return Ok(true);
+        let mut are_granted = true;
+        let mut answers = answers.into_iter();
+        for call in calls {
+            let mut lease = call.lease.lock();
+            let answer = answers.next();
+            are_granted &= matches!(answer, Some(LeaseAnswer::Granted(_)));
+            match answer {
+                Some(LeaseAnswer::Granted(granted)) => lease.on_granted(&granted),
+                Some(LeaseAnswer::Refused(wait)) => lease.on_refused(self.retry_at(wait)),
+                Some(LeaseAnswer::Unknown) => lease.on_unknown(),
+                None => lease.on_no_response(),
             }
-            Outcome::Refused { wait, .. } => lease.on_refused(self.retry_at(wait)),
-            Outcome::Unknown => lease.on_unknown(),
-            _ => lease.on_no_response(),
         }
-        Ok(false)
+        failure.map_or(Ok(are_granted), Err)
     }
 
     /// Returns when to request a lease again after a refusal. The wait is short, since another process
@@ -176,6 +205,8 @@ impl Coordinator {
 
 /// The number of times per lease duration at which leases are checked for due renewals.
 const CHECKS_PER_LEASE: u32 = 32;
+/// The number of leases in one call, such that it takes about a millisecond.
+const LEASES_PER_CALL: usize = 100;
 const MIN_INTERVAL: Duration = Duration::from_millis(5);
 /// The fraction (1/8) of a lease duration after which a lease is requested again after a refusal, at
 /// the latest.

@@ -5,7 +5,7 @@ use crate::engine::Rule;
 
 /// The id of a reservation, the same for each call on its behalf, so that a repeated call is
 /// executed once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(in crate::cluster::shared) struct Id(pub(in crate::cluster::shared) [u8; 16]);
 
 /// Returns the channel on which a process gets the ids of its requests that should ask again.
@@ -42,9 +42,9 @@ pub(in crate::cluster::shared) enum Operation {
     Renew { ttl: u64, restores: bool },
     /// Charges the amounts of the parts unconditionally, once per id.
     Charge,
-    /// Renews a lease: settles the lease of this id with `amounts`, holds `inflight` and as much of
-    /// `wanted` as is available (at least `least` of each, or none), under the same id for `ttl`
-    /// microseconds. Returns `Unknown` if the lease no longer exists, unless this is its first call
+    /// Renews a lease in each part, independently of the others: settles it with `amounts`, holds
+    /// `inflight` and as much of `wanted` as is available (at least `least` of each, or none) under its id
+    /// for `ttl` microseconds. The lease is `Unknown` if it no longer exists, unless this is its first call
     /// or the call reports neither usage nor amounts in flight.
     Lease { ttl: u64 },
     /// Returns a lease: settles it with the amounts of the parts, and ends its holds.
@@ -76,6 +76,8 @@ pub(in crate::cluster::shared) struct Part<'a> {
 /// The amounts that a lease call requests.
 #[derive(Debug, Clone, Default)]
 pub(in crate::cluster::shared) struct LeaseRequest {
+    /// The id of the lease.
+    pub(in crate::cluster::shared) id: Id,
     /// The number of this call for the lease, from 1: a repeated call returns the first response,
     /// and a call that arrives after a later one has no effect.
     pub(in crate::cluster::shared) call_number: u32,

@@ -4,7 +4,7 @@ use redis::Value;
 use smallvec::SmallVec;
 
 use super::call::{Amounts, Call, Part};
-use super::response::{Outcome, Response, RetryAfter, View};
+use super::response::{LeaseAnswer, Outcome, Response, RetryAfter, View};
 
 impl Response {
     /// Decodes the response of the script to a call.
@@ -30,11 +30,15 @@ impl Response {
             let outcome = if code == STALE { Outcome::Stale } else { Outcome::Lost };
             return numbers.end(Self { outcome, time, views: Vec::new() });
         }
-        let views = numbers.views(call.parts, time)?;
+        if code == LEASED {
+            let (leases, views) = numbers.leases(call.parts, time)?;
+            return numbers.end(Self { outcome: Outcome::Leases(leases), time, views });
+        }
+        let views =
+            call.parts.iter().map(|part| numbers.view(part, time)).collect::<Result<_, _>>()?;
         let outcome = match code {
             DONE => Outcome::Done,
             REFUSED => refused(call, part, rule, wait)?,
-            LEASED => Outcome::Leased(numbers.leased(call.parts)?),
             UNKNOWN => Outcome::Unknown,
             _ => return Err(InvalidResponse("unknown code")),
         };
@@ -88,18 +92,32 @@ impl Numbers<'_> {
         }
     }
 
-    fn views(&mut self, parts: &[Part<'_>], at: u64) -> Result<Vec<View>, InvalidResponse> {
-        let view = |part: &Part<'_>| {
-            let created_at = self.number()?;
-            let mut bucket = |_| Ok((self.number()?, self.number()?));
-            let buckets: Result<SmallVec<_>, _> = part.rules.iter().map(&mut bucket).collect();
-            Ok(View { created_at, at, buckets: buckets? })
-        };
-        parts.iter().map(view).collect()
+    fn view(&mut self, part: &Part<'_>, at: u64) -> Result<View, InvalidResponse> {
+        let created_at = self.number()?;
+        let mut bucket = |_| Ok((self.number()?, self.number()?));
+        let buckets: Result<SmallVec<_>, _> = part.rules.iter().map(&mut bucket).collect();
+        Ok(View { created_at, at, buckets: buckets? })
     }
 
-    fn leased(&mut self, parts: &[Part<'_>]) -> Result<Vec<Amounts>, InvalidResponse> {
-        parts.iter().map(|part| part.rules.iter().map(|_| self.number()).collect()).collect()
+    /// Decodes the decision about the lease of each part, and its state.
+    fn leases(
+        &mut self,
+        parts: &[Part<'_>],
+        at: u64,
+    ) -> Result<(Vec<LeaseAnswer>, Vec<View>), InvalidResponse> {
+        let lease = |part: &Part<'_>| {
+            let (code, wait) = (self.number()?, self.wait()?);
+            let view = self.view(part, at)?;
+            let granted: Result<Amounts, _> = part.rules.iter().map(|_| self.number()).collect();
+            let answer = match code {
+                LEASED => LeaseAnswer::Granted(granted?),
+                REFUSED => LeaseAnswer::Refused(wait),
+                UNKNOWN => LeaseAnswer::Unknown,
+                _ => return Err(InvalidResponse("unknown code")),
+            };
+            Ok((answer, view))
+        };
+        parts.iter().map(lease).collect()
     }
 
     fn end<T>(mut self, value: T) -> Result<T, InvalidResponse> {

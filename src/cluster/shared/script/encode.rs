@@ -1,7 +1,7 @@
 use redis::Cmd;
 use smallvec::SmallVec;
 
-use super::call::{Amounts, Call, LeaseRequest, MAX_AMOUNT, Operation, Part};
+use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part};
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Parameters, Rule};
 use crate::quota::Grid;
@@ -80,15 +80,18 @@ impl Encoder {
         let (created_at, at) = view.map_or((0, 0), |view| (view.created_at, view.at));
         let seen = view.filter(|view| !view.buckets.is_empty());
         self.extend([part.rules.len() as u64, created_at, at, u64::from(seen.is_some())]);
-        if leases {
-            let (call_number, first_report) =
-                part.lease.map_or((1, 1), |wanted| (wanted.call_number, wanted.first_report));
-            self.extend([call_number.into(), first_report.into()]);
+        let lease = part.lease.filter(|_| leases);
+        let size_at = self.0.len();
+        if let Some(lease) = lease {
+            self.push(0);
+            self.0.extend(lease.id.0);
+            self.extend([lease.call_number.into(), lease.first_report.into()]);
         }
         for (index, rule) in part.rules.iter().enumerate() {
             self.rule(rule, amount(&part.amounts, index), expected);
-            if leases {
-                self.lease(part.lease, index);
+            if let Some(lease) = lease {
+                let numbers = [&lease.inflight, &lease.least, &lease.wanted];
+                self.extend(numbers.map(|amounts| amount(amounts, index).min(MAX_AMOUNT)));
             }
         }
         if let Some(view) = seen {
@@ -96,6 +99,11 @@ impl Encoder {
                 let (used, held) = view.buckets.get(index).copied().unwrap_or_default();
                 self.push(used.saturating_add(held).min(MAX_AMOUNT));
             }
+        }
+        if lease.is_some() {
+            // The script skips a part that it decides about later.
+            let size = (self.0.len() - size_at) as f64;
+            self.0[size_at..size_at + 8].copy_from_slice(&size.to_le_bytes());
         }
     }
 
@@ -152,14 +160,6 @@ impl Encoder {
         for (start, length) in known {
             self.extend([micros(start.as_nanos()), micros(length)]);
         }
-    }
-
-    fn lease(&mut self, wanted: Option<&LeaseRequest>, index: usize) {
-        let of = |pick: fn(&LeaseRequest) -> &Amounts| {
-            wanted.map_or(0, |wanted| amount(pick(wanted), index)).min(MAX_AMOUNT)
-        };
-        let numbers = [of(|w| &w.inflight), of(|w| &w.least), of(|w| &w.wanted)];
-        self.extend(numbers);
     }
 }
 

@@ -19,8 +19,8 @@ pub(in crate::cluster::shared) enum Outcome {
     Done,
     /// Refused by this rule of this part.
     Refused { part: usize, rule: usize, wait: RetryAfter },
-    /// A granted lease: the amounts of each part, without those in flight.
-    Leased(Vec<Amounts>),
+    /// The decision about the lease of each part.
+    Leases(Vec<LeaseAnswer>),
     /// Not executed: the call arrived more than a second late by the server's clock (it was
     /// delayed, or the clock was set forward), or lacks calendar windows around the server's time.
     /// Repeat the call, with the time of this response.
@@ -29,6 +29,17 @@ pub(in crate::cluster::shared) enum Outcome {
     /// views.
     Lost,
     /// Not executed: the reservation does not exist or has ended.
+    Unknown,
+}
+
+/// The decision about a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cluster::shared) enum LeaseAnswer {
+    /// Granted: the amounts, without those in flight.
+    Granted(Amounts),
+    /// Executed, but too little is available.
+    Refused(RetryAfter),
+    /// Not executed: the lease does not exist or has ended.
     Unknown,
 }
 

@@ -34,9 +34,10 @@ impl ScriptText {
 /// The production script, which reads only the server's clock; tests substitute another one.
 pub(super) static TEXT: LazyLock<ScriptText> = LazyLock::new(|| ScriptText::new(SOURCES.concat()));
 
-pub(super) const SOURCES: [&str; 13] = [
+pub(super) const SOURCES: [&str; 14] = [
     include_str!("lua/call.lua"),
     include_str!("lua/fast_path.lua"),
+    include_str!("lua/lease_path.lua"),
     include_str!("lua/numbers.lua"),
     include_str!("lua/token.lua"),
     include_str!("lua/concurrency.lua"),

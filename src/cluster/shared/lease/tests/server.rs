@@ -60,7 +60,8 @@ impl Server {
 
     pub(super) fn request_lease(&mut self, call: &LeaseCall, now: u64) -> Reply {
         self.expire(now);
-        let LeaseCall { id, used, wanted } = call;
+        let LeaseCall { used, wanted } = call;
+        let id = wanted.id;
         let sum = |amounts: &[u64]| amounts.iter().sum::<u64>();
         let last = self.leases.get(&id.0).map(|record| record.call_number);
         match last {

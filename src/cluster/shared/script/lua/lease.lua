@@ -19,12 +19,11 @@ local function refusal_code(part)
   if part.reservation and part.last_call == part.call_number then return LEASED end
 end
 
-local function lease()
-  for _, part in ipairs(parts) do
-    local code = is_tombstone(part) and GONE or refusal_code(part)
-    if code then return finish(code) end
-  end
-  for _, part in ipairs(parts) do
+-- Decides about one part; returns its answer.
+local function lease(part)
+  local code = is_tombstone(part) and GONE or refusal_code(part)
+  local longest = 0
+  if not code then
     if part.last_call < part.first_report then
       for _, rule in ipairs(part.rules) do
         if rule.amount > 0 then rule.methods.take(rule.bucket, rule, rule.amount, now) end
@@ -32,21 +31,15 @@ local function lease()
     end
     if part.reservation then drop_holds(part, part.reservation, false) end
     add_earlier_tickets(part)
-    for _, rule in ipairs(part.rules) do rule.bucket.held = rule.bucket.held + rule.in_flight end
-  end
-  local longest, which, where = 0, 0, 0
-  for i, part in ipairs(parts) do
-    for j, rule in ipairs(part.rules) do
+    for _, rule in ipairs(part.rules) do
       local b = rule.bucket
+      b.held = b.held + rule.in_flight
       rule.granted = max(min(rule.methods.available(b, rule) - (b.ahead or 0), rule.wanted), 0)
       if rule.granted < rule.least then
         local wait = rule.methods.check(b, rule, rule.least, now, b.ahead or 0)
-        if wait == 0 then wait = UNKNOWN end
-        if wait > longest then longest, which, where = wait, i, j end
+        longest = max(longest, wait == 0 and UNKNOWN or wait)
       end
     end
-  end
-  for _, part in ipairs(parts) do
     local out = { pack('<dddd', now, now + ttl, CALL_NUMBER, part.call_number) }
     for _, rule in ipairs(part.rules) do
       if longest > 0 then rule.granted = 0 end
@@ -55,7 +48,9 @@ local function lease()
       if amount > 0 then out[#out + 1] = pack('<dd', rule.tag, -amount) end
     end
     store_reservation(part, table.concat(out), now + ttl)
+    code = longest > 0 and REFUSED or LEASED
   end
-  if longest > 0 then return finish(REFUSED, which - 1, where - 1, longest) end
-  return finish(LEASED)
+  local out = { pack('<dd', code, longest > 0 and encode_wait(longest) or 0), finish_part(part) }
+  for i, rule in ipairs(part.rules) do out[i + 2] = pack('<d', rule.granted or 0) end
+  return table.concat(out)
 end

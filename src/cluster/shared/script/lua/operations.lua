@@ -3,30 +3,30 @@ local DONE, REFUSED, LEASED, STALE, LOST, GONE = 0, 1, 2, 3, 4, 5
 local TOMBSTONE_TTL, EXECUTED_TTL = 5 * SECOND, 60 * SECOND
 local parts = {}
 
-local function answer(code, part, rule, wait)
-  local out = { pack('<ddddd', code, now, part or 0, rule or 0, wait or 0) }
-  if code == STALE or code == LOST then return out[1] end
-  for _, p in ipairs(parts) do
-    out[#out + 1] = pack('<d', p.created)
-    for _, r in ipairs(p.rules) do
-      out[#out + 1] = pack('<dd', r.methods.used(r.bucket, r, now), r.bucket.held)
-    end
-  end
-  if code == LEASED then
-    for _, p in ipairs(parts) do
-      for _, r in ipairs(p.rules) do out[#out + 1] = pack('<d', r.granted or 0) end
-    end
+-- returns the state of a part after the call
+local function view(part)
+  local out = { pack('<d', part.created) }
+  for i, r in ipairs(part.rules) do
+    out[i + 1] = pack('<dd', r.methods.used(r.bucket, r, now), r.bucket.held)
   end
   return table.concat(out)
 end
 
+-- returns a wait as the caller reads it
+local function encode_wait(wait)
+  if wait == UNKNOWN then return -1 elseif wait == NEVER then return -2 else return wait - now end
+end
+
+local function finish_part(part)
+  if part.dirty or part.new_value or part.delete then save(part) end
+  if part.freed then wake_first(part) end
+  return view(part)
+end
+
 local function finish(code, part, rule, wait)
-  for _, p in ipairs(parts) do
-    if p.dirty or p.new_value or p.delete then save(p) end
-    if p.freed then wake_first(p) end
-  end
-  if wait == UNKNOWN then wait = -1 elseif wait == NEVER then wait = -2 elseif wait then wait = wait - now end
-  return answer(code, part, rule, wait)
+  local out = { pack('<ddddd', code, now, part or 0, rule or 0, wait and encode_wait(wait) or 0) }
+  for i, p in ipairs(parts) do out[i + 1] = finish_part(p) end
+  return table.concat(out)
 end
 
 local function is_tombstone(part)

@@ -26,7 +26,10 @@ local function read_part(key, p)
   local part = { key = key, rules = {}, known_usage = false }
   local n, has_usage
   n, part.known_created, part.known_at, has_usage, p = unpack('<dddd', packed, p)
-  if operation == 6 then part.call_number, part.first_report, p = unpack('<dd', packed, p) end
+  if operation == 6 then
+    part.id = sub(packed, p + 8, p + 23)
+    part.call_number, part.first_report, p = unpack('<dd', packed, p + 24)
+  end
   for i = 1, n do part.rules[i], p = read_rule(p) end
   if has_usage > 0 then
     part.known_usage = {}

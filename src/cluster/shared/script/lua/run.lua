@@ -1,11 +1,16 @@
 -- Executes the call.
-for i, key in ipairs(KEYS) do parts[i], pos = read_part(key, pos) end
+if operation == 6 then
+  for i, place in ipairs(later) do parts[i] = read_part(KEYS[place[1]], place[2]) end
+else
+  for i, key in ipairs(KEYS) do parts[i], pos = read_part(key, pos) end
+end
+local function answer(code) return pack('<ddddd', code, now, 0, 0, 0) end
 if is_late then return answer(STALE) end
 for i, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
   end
-  local fields = found[i] or redis.call('HMGET', part.key, 's', id, 'q')
+  local fields = found[i] or redis.call('HMGET', part.key, 's', part.id or id, 'q')
   local state = fields[1]
   part.reservation, part.waiting = fields[2], fields[3]
   if not load(part, state) then
@@ -18,6 +23,7 @@ for _, part in ipairs(parts) do
   if part.last > now and part.last <= now + SECOND then now = part.last end
 end
 for _, part in ipairs(parts) do
+  id = part.id or id
   if part.last > now + SECOND then
     shift(part, now - part.last)
   elseif jump > 0 and part.last > 0 and part.last <= now - jump + SECOND / 10 then
@@ -31,6 +37,12 @@ if operation == 1 then return reserve() end
 if operation == 2 or operation == 3 or operation == 7 then return end_reservation() end
 if operation == 4 then return renew() end
 if operation == 5 then return execute_once(charge) end
-if operation == 6 then return lease() end
+if operation == 6 then
+  for i, part in ipairs(parts) do
+    id = part.id
+    answers[later[i][1]] = lease(part)
+  end
+  return answer(LEASED) .. table.concat(answers)
+end
 if operation == 9 then return execute_once(reset) end
 return finish(DONE)

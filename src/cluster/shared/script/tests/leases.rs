@@ -1,4 +1,4 @@
-use super::super::{Amounts, LeaseRequest, Operation, Outcome, RetryAfter};
+use super::super::{Amounts, Id, LeaseAnswer, LeaseRequest, Operation, Outcome, RetryAfter};
 use super::fixture::{Fixture, S, refused};
 
 fn amounts(amount: u64) -> Amounts {
@@ -11,20 +11,25 @@ fn lease(
     call_number: u32,
     used: u64,
     [in_flight, least, wanted]: [u64; 3],
-) -> Outcome {
+) -> LeaseAnswer {
     let wanted = LeaseRequest {
+        id: Id([id; 16]),
         call_number,
         first_report: call_number,
         inflight: amounts(in_flight),
         least: amounts(least),
         wanted: amounts(wanted),
     };
-    fixture.call_with_lease(Operation::Lease { ttl: 10 * S }, id, &[used], Some(&wanted)).outcome
+    let response = fixture.call_with_lease(LEASE, id, &[used], Some(&wanted));
+    let Outcome::Leases(mut answers) = response.outcome else { panic!("{:?}", response.outcome) };
+    answers.remove(0)
 }
 
-fn granted(amount: u64) -> Outcome {
-    Outcome::Leased(vec![amounts(amount)])
+fn granted(amount: u64) -> LeaseAnswer {
+    LeaseAnswer::Granted(amounts(amount))
 }
+
+const LEASE: Operation = Operation::Lease { ttl: 10 * S };
 
 #[test]
 fn granted_lease_is_held() {
@@ -52,7 +57,10 @@ fn renewal_settles_usage_and_keeps_amounts_in_flight() {
 fn lease_below_the_minimum_is_refused() {
     let mut fixture = Fixture::requests();
     fixture.reserve(1, 95);
-    assert_eq!(lease(&mut fixture, 2, 1, 0, [0, 10, 50]), refused(RetryAfter::In(5 * S)));
+    assert_eq!(
+        lease(&mut fixture, 2, 1, 0, [0, 10, 50]),
+        LeaseAnswer::Refused(RetryAfter::In(5 * S))
+    );
     assert_eq!(fixture.level(), (95, 0));
     fixture.now += 5 * S;
     assert_eq!(lease(&mut fixture, 2, 2, 0, [0, 10, 50]), granted(10));
@@ -63,7 +71,10 @@ fn refused_lease_keeps_amounts_in_flight() {
     let mut fixture = Fixture::requests();
     lease(&mut fixture, 1, 1, 0, [0, 1, 60]);
     fixture.now += 6 * S;
-    assert_eq!(lease(&mut fixture, 1, 2, 0, [10, 91, 91]), refused(RetryAfter::Unknown));
+    assert_eq!(
+        lease(&mut fixture, 1, 2, 0, [10, 91, 91]),
+        LeaseAnswer::Refused(RetryAfter::Unknown)
+    );
     fixture.now += 6 * S;
     assert_eq!(fixture.level(), (0, 10));
     fixture.now += 4 * S;
@@ -78,7 +89,7 @@ fn repeated_lease_call_is_executed_once() {
         assert_eq!(lease(&mut fixture, 1, 2, 20, [15, 1, 30]), granted(30));
         assert_eq!(fixture.level(), (20, 45));
     }
-    assert_eq!(lease(&mut fixture, 1, 1, 0, [0, 1, 60]), Outcome::Unknown);
+    assert_eq!(lease(&mut fixture, 1, 1, 0, [0, 1, 60]), LeaseAnswer::Unknown);
 }
 
 #[test]
@@ -88,6 +99,6 @@ fn expired_lease_counts_as_used_without_refund() {
     fixture.now += 10 * S;
     assert_eq!(fixture.level(), (60, 0));
     assert_eq!(fixture.call(Operation::Return, 1, &[0]).outcome, Outcome::Unknown);
-    assert_eq!(lease(&mut fixture, 1, 2, 5, [5, 1, 30]), Outcome::Unknown);
+    assert_eq!(lease(&mut fixture, 1, 2, 5, [5, 1, 30]), LeaseAnswer::Unknown);
     assert_eq!(fixture.level(), (60, 0));
 }

@@ -16,9 +16,12 @@ impl Server {
         Self::with_changes(&[])
     }
 
-    /// Starts a server whose script has no fast path.
+    /// Starts a server whose script has no fast paths.
     pub(super) fn without_fast_path() -> Self {
-        Self::with_changes(&[("local fast = jump == 0", "local fast = false and jump == 0")])
+        Self::with_changes(&[
+            ("local fast = jump == 0", "local fast = false and jump == 0"),
+            ("local at, fast = p, jump == 0", "local at, fast = p, false and jump == 0"),
+        ])
     }
 
     fn with_changes(changes: &[(&str, &str)]) -> Self {
