@@ -1,7 +1,7 @@
 //! A quota of three buckets shared over Redis, compared with a script of one bucket:
 //! `cargo bench --bench shared --features redis`. Starts a separate `redis-server`.
 //!
-//! - Server time per call: total CPU time, and the part of the script (`INFO cpu`,
+//! - Server time per call at 0, 1 and 5 ms of round trip: total CPU time, and the part of the script (`INFO cpu`,
 //!   `INFO commandstats`). The comparisons are INCRBY, and a GCRA script of one bucket (GET, SET with an
 //!   expiry, the server's TIME), which doesn't settle and isn't idempotent.
 //! - Load of the server by processes that wait for a limit or for a place of a concurrency limit, and by
@@ -23,7 +23,6 @@ use tollgate::Limiter;
 use tollgate::cluster::{OnFailure, Shared, SharingMode};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
-use delay::delayed;
 use server::{Server, ServerTime};
 
 #[tokio::main]
@@ -34,51 +33,64 @@ async fn main() {
     }
     let server = Server::start();
     let mut redis = server.connect().await;
-    println!("server CPU time per call (total, script), {CALLS} calls in sequence");
-    measure_gcra(&mut redis).await;
-    let other = redis.clone();
-    print_server_time(&mut redis, "INCRBY", || async {
-        let mut redis = other.clone();
-        let _: u64 = cmd("INCRBY").arg("n").arg(1).query_async(&mut redis).await.unwrap();
-    })
-    .await;
-    let settled = Cost::new().tokens(90);
-    let sliding = [(Dimension::Requests, 60_000_000), (Dimension::Tokens, 6_000_000_000)];
-    let sliding = sliding.map(|(dimension, amount)| bucket(dimension, amount, Window::MINUTE));
-    let sliding = sliding.into_iter().fold(Quota::new(), |quota, limit| {
-        quota.limit(limit.with_algorithm(Algorithm::SlidingWindow))
-    });
-    for (name, quota, keys) in [
-        ("reserve three buckets, settle", quota(), &["k"][..]),
-        ("two sliding windows", sliding, &["k"]),
-        ("three keys of two buckets", two_buckets(), &["a", "b", "c"]),
-    ] {
-        let exact = limiter(&server.url(), SharingMode::Exact, name, quota);
-        exact.acquire_all(keys, &cost()).await.unwrap().settle(&settled);
-        print_server_time(&mut redis, name, || async {
-            exact.acquire_all(keys, &cost()).await.unwrap().settle(&settled);
-        })
-        .await;
+    for (millis, calls) in ROUND_TRIPS {
+        let url = server.url_at(Duration::from_millis(millis));
+        println!(
+            "server CPU time per call (total, script) at {millis} ms, {calls} decisions in sequence"
+        );
+        print_server_times(&mut redis, &url, calls).await;
     }
     println!("load of the server (calls per second, script per call)");
     print_waiters(&mut redis, &server, 256, Quota::new().rpd(1), "a limit").await;
     print_waiters(&mut redis, &server, 16, Quota::new().concurrency(1), "a place").await;
-    print_lease_load(&mut redis, &server, 100).await;
+    for (processes, keys) in [(1, 100), (1, 2_000), (10, 200)] {
+        print_lease_load(&mut redis, &server, keys, processes).await;
+    }
     println!("decisions per second");
     print_rate("local limiter, one key", || decide_locally("k"), 1).await;
-    for millis in [0, 1, 5] {
+    for (millis, _) in ROUND_TRIPS {
         println!("at {millis} ms");
         print_rates(&server, Duration::from_millis(millis)).await;
+    }
+}
+
+/// Prints the CPU time of the server per call of our script and of the comparisons.
+async fn print_server_times(redis: &mut MultiplexedConnection, url: &str, calls: u64) {
+    let client = redis::Client::open(url).unwrap();
+    let delayed = client.get_multiplexed_async_connection().await.unwrap();
+    measure_gcra(redis, &delayed, calls).await;
+    print_server_time(redis, "INCRBY", calls, || async {
+        let mut redis = delayed.clone();
+        let _: u64 = cmd("INCRBY").arg("n").arg(1).query_async(&mut redis).await.unwrap();
+    })
+    .await;
+    let settled = Cost::new().tokens(90);
+    let sliding = |limit: Limit| limit.with_algorithm(Algorithm::SlidingWindow);
+    let requests = sliding(bucket(Dimension::Requests, 60_000_000, Window::MINUTE));
+    let tokens = sliding(bucket(Dimension::Tokens, 6_000_000_000, Window::MINUTE));
+    let both = Quota::new().limit(requests.clone()).limit(tokens.clone());
+    let mixed =
+        two_buckets().limit(sliding(bucket(Dimension::InputTokens, 6_000_000_000, Window::MINUTE)));
+    for (name, quota, keys) in [
+        ("reserve three buckets, settle", quota(), &["k"][..]),
+        ("one sliding window", Quota::new().limit(requests), &["k"]),
+        ("two sliding windows", both, &["k"]),
+        ("three keys of two buckets", two_buckets(), &["a", "b", "c"]),
+        ("three keys, sliding, and places", mixed.concurrency(1_000), &["a", "b", "c"]),
+    ] {
+        let exact = limiter(url, SharingMode::Exact, &format!("{calls} {name}"), quota);
+        exact.acquire_all(keys, &cost()).await.unwrap().settle(&settled);
+        print_server_time(redis, name, calls, || async {
+            exact.acquire_all(keys, &cost()).await.unwrap().settle(&settled);
+        })
+        .await;
     }
 }
 
 /// Prints the decisions per second at a round trip to the server.
 async fn print_rates(server: &Server, round_trip: Duration) {
     let millis = round_trip.as_millis();
-    let url = match millis {
-        0 => server.url(),
-        _ => format!("redis://{}", delayed(server.address(), round_trip)),
-    };
+    let url = server.url_at(round_trip);
     let decisions = if millis == 0 { 5_000 } else { 500 };
     let exact = limiter(&url, SharingMode::Exact, &format!("exact-{millis}"), quota());
     exact.acquire("warm", &cost()).await.unwrap().settle(&cost());
@@ -113,26 +125,38 @@ async fn print_waiters(
     waiting.into_iter().for_each(|task| task.abort());
 }
 
-/// Prints the load by one process that holds leases of this many keys in steady use.
-async fn print_lease_load(redis: &mut MultiplexedConnection, server: &Server, keys: u64) {
-    let leased = limiter(&server.url(), SharingMode::Lease, "leases", two_buckets());
-    let user = tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(Duration::from_millis(20));
-        loop {
-            ticks.tick().await;
-            for key in 0..keys {
-                drop(leased.acquire(&format!("k{key}"), &cost()).await.unwrap());
+/// Prints the load by processes that hold leases of this many keys in steady use.
+async fn print_lease_load(
+    redis: &mut MultiplexedConnection,
+    server: &Server,
+    keys: u64,
+    processes: u64,
+) {
+    let account = format!("leases of {keys} keys");
+    let mut users = Vec::new();
+    for _ in 0..processes {
+        let leased = limiter(&server.url(), SharingMode::Lease, &account, two_buckets());
+        users.push(tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(Duration::from_millis(50));
+            loop {
+                ticks.tick().await;
+                for key in 0..keys {
+                    drop(leased.acquire(&format!("k{key}"), &cost()).await.unwrap());
+                }
             }
-        }
-    });
+        }));
+    }
     tokio::time::sleep(Duration::from_secs(2)).await;
-    print_load(redis, &format!("leases of {keys} keys")).await;
-    user.abort();
+    let script = print_load(redis, &format!("{processes} processes, leases of {keys} keys")).await;
+    // Each renewal is one write.
+    let renewals = ServerTime::read(redis).await.writes as f64;
+    let rate = renewals / SECONDS as f64;
+    println!("  {:<36}{rate:>8.0}/s{:>8.1} us", "its renewals of one key", script / renewals);
+    users.into_iter().for_each(|user| user.abort());
 }
 
-/// Prints the load of the server during five seconds.
-async fn print_load(redis: &mut MultiplexedConnection, name: &str) {
-    const SECONDS: u64 = 5;
+/// Prints the load of the server during five seconds. Returns the time of scripts, in microseconds.
+async fn print_load(redis: &mut MultiplexedConnection, name: &str) -> f64 {
     let _: () = cmd("CONFIG").arg("RESETSTAT").query_async(redis).await.unwrap();
     let before = ServerTime::read(redis).await;
     tokio::time::sleep(Duration::from_secs(SECONDS)).await;
@@ -141,6 +165,7 @@ async fn print_load(redis: &mut MultiplexedConnection, name: &str) {
     let per_call = after.script / calls.max(1.0);
     let core = (after.cpu - before.cpu) / seconds * 100.0;
     println!("  {name:<36}{:>8.0}/s{per_call:>8.1} us{core:>8.1} % of a core", calls / seconds);
+    after.script
 }
 
 /// Makes decisions on one key on two threads.
@@ -228,7 +253,11 @@ fn bucket(dimension: Dimension, amount: u64, window: Window) -> Limit {
     Limit::new(dimension, amount, window).unwrap().with_algorithm(Algorithm::TokenBucket)
 }
 
-const CALLS: u64 = 20_000;
+/// The time over which a load is measured.
+const SECONDS: u64 = 5;
+
+/// Milliseconds of a round trip, and the number of decisions in sequence at this distance.
+const ROUND_TRIPS: [(u64, u64); 3] = [(0, 20_000), (1, 3_000), (5, 600)];
 
 /// A script for one bucket with the generic cell rate algorithm.
 const GCRA: &str = r"
@@ -244,9 +273,13 @@ return {1, 0}
 ";
 
 /// Measures the script of one bucket.
-async fn measure_gcra(redis: &mut MultiplexedConnection) {
+async fn measure_gcra(
+    redis: &mut MultiplexedConnection,
+    other: &MultiplexedConnection,
+    calls: u64,
+) {
     let script = Script::new(GCRA);
-    let mut other = redis.clone();
+    let mut other = other.clone();
     let mut invocation = script.key("gcra");
     invocation.arg(1).arg(1_000_000);
     let _: (u64, u64) = invocation.invoke_async(&mut other).await.unwrap();
@@ -256,18 +289,19 @@ async fn measure_gcra(redis: &mut MultiplexedConnection) {
             let _: (u64, u64) = invocation.invoke_async(&mut redis).await.unwrap();
         }
     };
-    print_server_time(redis, "GCRA, one bucket", run).await;
+    print_server_time(redis, "GCRA, one bucket", calls, run).await;
 }
 
 /// Prints the CPU time of the server per call.
 async fn print_server_time<F: Future<Output = ()>>(
     redis: &mut MultiplexedConnection,
     name: &str,
+    decisions: u64,
     run: impl Fn() -> F,
 ) {
     let _: () = cmd("CONFIG").arg("RESETSTAT").query_async(redis).await.unwrap();
     let before = ServerTime::read(redis).await;
-    for _ in 0..CALLS {
+    for _ in 0..decisions {
         run().await;
     }
     let after = ServerTime::read(redis).await;

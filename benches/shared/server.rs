@@ -5,11 +5,15 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 
+use super::delay::delayed;
+
 /// The CPU time of the server: seconds in total, microseconds in scripts, and the number of script calls.
 pub(crate) struct ServerTime {
     pub(crate) cpu: f64,
     pub(crate) script: f64,
     pub(crate) calls: u64,
+    /// The number of writes of hashes, in scripts too.
+    pub(crate) writes: u64,
 }
 
 impl ServerTime {
@@ -32,6 +36,7 @@ impl ServerTime {
             cpu: second("used_cpu_user:") + second("used_cpu_sys:"),
             script: all.iter().map(|of| of.1).sum(),
             calls: all.iter().map(|of| of.0).sum::<f64>() as u64,
+            writes: of("cmdstat_hset:").0 as u64,
         }
     }
 }
@@ -52,8 +57,16 @@ impl Server {
         Self { child, port }
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port).into()
+    }
+
+    /// Returns the address at a round trip, through a proxy that delays.
+    pub(crate) fn url_at(&self, round_trip: Duration) -> String {
+        if round_trip.is_zero() {
+            return self.url();
+        }
+        format!("redis://{}", delayed(self.address(), round_trip))
     }
 
     pub(crate) fn url(&self) -> String {

@@ -28,7 +28,8 @@ if fast then
       while place and (place - base) % record ~= 0 do place = find(queue, id, place + 1, true) end
       fast = columns == n and now < next_due and not (place and operation > 1)
     end
-    local out, held, ahead, till = '', '', 0, now + ttl
+    -- the new state in pieces, the first one for the head, so that long logs are copied once
+    local out, o, held, ahead, till = { '' }, 1, '', 0, now + ttl
     -- whether the first waiting request may fit now
     local freed, full = place, false
     local sent, length, at = now, reservation and #reservation or 0, 17
@@ -97,7 +98,7 @@ if fast then
         end
         h = h + hold
         if h < 0 then h = 0 end
-        local log
+        local old, new, rest = '', '', ''
         if log_end > first then last_at, last_sum = unpack('<dd', state, log_end - 16) end
         if last_at > now then fast = false end
         if more > 0 and (operation == 1 or hold < 0 or was == 0 and holds == 1) then
@@ -109,9 +110,9 @@ if fast then
             merges = part + (now - last_at) * 1000 < width
           end
           if merges and log_end > first then
-            log = sub(state, first, log_end - 17) .. pack('<dd', now, last_sum + more)
+            old, new = sub(state, first, log_end - 17), pack('<dd', now, last_sum + more)
           else
-            log = sub(state, first, log_end - 1) .. pack('<dd', now, more)
+            old, new = sub(state, first, log_end - 1), pack('<dd', now, more)
           end
           total, last_at = total + more, now
         elseif more ~= 0 and operation > 1 and sent + rate > now then
@@ -126,19 +127,21 @@ if fast then
           end
           local entry_at = first + low * 16
           if entry_at >= log_end or sent == 0 then fast = false break end
-          local time, old = unpack('<dd', state, entry_at)
-          local new = old - was
-          if new < 0 then new = 0 end
-          new = new + amount
-          total = total - old + new
-          log = sub(state, first, entry_at - 1) .. pack('<dd', time, new)
-            .. sub(state, entry_at + 16, log_end - 1)
+          local time, before = unpack('<dd', state, entry_at)
+          local after = before - was
+          if after < 0 then after = 0 end
+          after = after + amount
+          total = total - before + after
+          old, new = sub(state, first, entry_at - 1), pack('<dd', time, after)
+          rest = sub(state, entry_at + 16, log_end - 1)
         else
-          log = sub(state, first, log_end - 1)
+          old = sub(state, first, log_end - 1)
         end
+        local size_of_log = #old + #new + #rest
         used = total
-        if h > 0 then empty_at = now + rate elseif log ~= '' then empty_at = last_at + rate end
-        out = out .. pack('<dddddd', tag, 3, rate, h, total, #log) .. log
+        if h > 0 then empty_at = now + rate elseif size_of_log > 0 then empty_at = last_at + rate end
+        out[o + 1] = pack('<dddddd', tag, 3, rate, h, total, size_of_log)
+        out[o + 2], out[o + 3], out[o + 4], o = old, new, rest, o + 4
       else
         if unit ~= u1 or not h or t > now then fast = false break end
         -- units missing at t, and units refilled since
@@ -190,7 +193,8 @@ if fast then
           if h > 0 and empty_at < now then empty_at = now end
           empty_at = empty_at + ((h + whole) * unit + rest) / rate
         end
-        out = out .. pack('<dddddddd', tag, kind, rate, unit, t, w, r, h)
+        o = o + 1
+        out[o] = pack('<dddddddd', tag, kind, rate, unit, t, w, r, h)
       end
       if due > wait then wait, which, where = due, k, i end
       if empty_at > till then till = empty_at end
@@ -232,7 +236,8 @@ if fast then
           redis.call('HSET', key, 'q', q .. sub(queue, base + 16 + 16 * columns))
         end
       end
-      local state = pack('<dddddd', 1, created, now, next, expires, tickets) .. states[k]
+      states[k][1] = pack('<dddddd', 1, created, now, next, expires, tickets)
+      local state = table.concat(states[k])
       if operation == 1 then
         redis.call('HSET', key, 's', state, id, pack('<dd', now, due) .. reservations[k])
       else

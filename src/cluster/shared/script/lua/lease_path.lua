@@ -14,7 +14,7 @@ if operation == 6 then
     local entry = fast and redis.call('HMGET', key, 's', lease_id) or {}
     local state, reservation = entry[1], entry[2]
     fast = fast and has_usage == 0 and state and #state >= 48 + 64 * n
-    local created, next, expires, last_call, q = 0, 0, 0, 0, 33
+    local created, next, expires, till, last_call, q = 0, 0, 0, 0, 0, 33
     if fast then
       local version, last, tickets
       version, created, last, next, expires, tickets = unpack('<dddddd', state)
@@ -22,7 +22,7 @@ if operation == 6 then
         and #state == 48 + 64 * n and (known_created == 0 or known_created == created)
       if reservation then
         fast = fast and #reservation >= 32
-        if fast then _, _, _, last_call = unpack('<dddd', reservation) end
+        if fast then _, till, _, last_call = unpack('<dddd', reservation) end
       end
       -- the first call of a lease, or the one after the last
       fast = fast and (reservation and number > last_call or not reservation and number == 1)
@@ -72,7 +72,8 @@ if operation == 6 then
       if granted + in_flight > 0 then held = held .. pack('<dd', tag, -granted - in_flight) end
     end
     if fast and (not reservation or q == #reservation + 1) then
-      if now + ttl < next then next = now + ttl end
+      -- nothing else expires in a hash with only the state and this lease
+      if now + ttl < next or till == next and redis.call('HLEN', key) == 2 then next = now + ttl end
       redis.call('HSET', key, 's', pack('<dddddd', 1, created, now, next, expires, 0) .. out,
         lease_id, pack('<dddd', now, now + ttl, 0, number) .. held)
       answers[k] = pack('<ddd', 2, 0, created) .. view .. grants

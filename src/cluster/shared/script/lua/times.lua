@@ -60,6 +60,9 @@ local function drop_holds(part, value, charges)
   end
 end
 
+-- the minimum time between two checks for expired reservations: many leases have ends of their own
+local MIN_SWEEP = SECOND / 2
+
 local function sweep(part)
   local next = EXACT
   each_reservation(part, function(name, value)
@@ -72,7 +75,7 @@ local function sweep(part)
     redis.call('HDEL', part.key, name)
     if name == id then part.reservation = false end
   end)
-  part.next, part.dirty = next, true
+  part.next, part.dirty = next < EXACT and max(next, now + MIN_SWEEP) or next, true
 end
 
 -- charges the usage that the caller knows and this state lacks, once for all callers; 'jump' is the
