@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tollgate::Limiter;
 use tollgate::cluster::{OnFailure, Shared, SharingMode};
+use tollgate::limiter::AcquireError;
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 /// Runs until standard input is closed. `spec` is the URL, the mode, the algorithm, the amount, the number of
@@ -21,12 +22,15 @@ pub(crate) fn run(spec: &str) {
     let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
     let limiter = builder.backend(shared.connect().unwrap()).build().unwrap();
     runtime.block_on(async {
+        let mut working = tokio::task::JoinSet::new();
         for client in 0..number(clients) {
-            tokio::spawn(work(limiter.clone(), client, number(seed) + client));
+            working.spawn(work(limiter.clone(), client, number(seed) + client));
         }
         let ended = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().count());
         let _ = ended.await;
         limiter.close().await;
+        // Each permit has an end in the record.
+        working.join_all().await;
     });
 }
 
@@ -50,9 +54,13 @@ async fn work(limiter: Limiter, client: u64, seed: u64) {
         random ^= random >> 7;
         random ^= random << 17;
         let (asked, cost) = (now(), 1 + random % 3);
-        let Ok(permit) = limiter.acquire("k", &Cost::new().requests(cost)).await else {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            continue;
+        let permit = match limiter.acquire("k", &Cost::new().requests(cost)).await {
+            Ok(permit) => permit,
+            Err(AcquireError::Closed) => return,
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            }
         };
         print(&format!("grant {client} {asked} {} {cost}", now()));
         tokio::time::sleep(Duration::from_millis(2 + random % 8)).await;
