@@ -6,8 +6,8 @@
 //!   expiry, the server's TIME), which doesn't settle and isn't idempotent.
 //! - Load of the server by processes that wait for a limit or for a place of a concurrency limit, and by
 //!   the renewals of leases.
-//! - Decisions per second of one process at 0, 1 and 5 ms of round trip: exact mode with one key and
-//!   with 64, leases on one thread and on two, and a local limiter.
+//! - Decisions per second of one process at 0, 1 and 5 ms of round trip: exact mode with one key, with 24
+//!   clients on it, and with 64 keys, leases on one thread and on two, and a local limiter.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -96,6 +96,8 @@ async fn print_rates(server: &Server, round_trip: Duration) {
     exact.acquire("warm", &cost()).await.unwrap().settle(&cost());
     let on_keys = |keys, each| decide_on_keys(exact.clone(), keys, each);
     print_rate("exact, one key", || on_keys(1, decisions), 1).await;
+    print_rate("exact, one key, 24 clients", || decide_concurrently(&exact, 24, decisions), 1)
+        .await;
     print_rate("exact, 64 keys", || on_keys(64, decisions / 10), 1).await;
     let leased = limiter(&url, SharingMode::Lease, &format!("lease-{millis}"), quota());
     decide_on_one_key(leased.clone(), 1_000).await;
@@ -166,6 +168,17 @@ async fn print_load(redis: &mut MultiplexedConnection, name: &str) -> f64 {
     let core = (after.cpu - before.cpu) / seconds * 100.0;
     println!("  {name:<36}{:>8.0}/s{per_call:>8.1} us{core:>8.1} % of a core", calls / seconds);
     after.script
+}
+
+/// Makes decisions of several clients on one key.
+async fn decide_concurrently(limiter: &Limiter, clients: u64, each: u64) -> u64 {
+    let client = || tokio::spawn(decide_on_one_key(limiter.clone(), each));
+    let clients: Vec<_> = (0..clients).map(|_| client()).collect();
+    let mut sum = 0;
+    for client in clients {
+        sum += client.await.unwrap();
+    }
+    sum
 }
 
 /// Makes decisions on one key on two threads.
