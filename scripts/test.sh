@@ -77,19 +77,32 @@ cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 data TOLLGATE_CORPUS corpus
 data TOLLGATE_TRACES traces
 
+# Each feature must build by itself (the other features are implied by these), and each package with its
+# default features. Checks of one crate use one core, so that they run beside the lints.
+check_features() {
+  local feature package
+  for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
+    step cargo check --no-default-features --features "$feature"
+  done
+  for package in tollgate-simulate tollgate-serve tollgate-cli; do
+    step cargo check --package "$package"
+  done
+}
+features_log=$(mktemp)
+CARGO_TARGET_DIR=target/features check_features >"$features_log" 2>&1 &
+features=$!
+trap 'kill "$features" 2>/dev/null || true; rm -f "$features_log"' EXIT
+
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --all-features -- -D warnings
 step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
-# Each feature must build by itself. The other features are implied by these.
-for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
-  step cargo check --no-default-features --features "$feature"
-done
-# Each other package with its default features.
-for package in tollgate-simulate tollgate-serve tollgate-cli; do
-  step cargo check --package "$package"
-done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
+if ! wait "$features"; then
+  cat "$features_log"
+  exit 1
+fi
+grep '==>' "$features_log"
 
 # Most tests wait, so that they run on more threads than CPUs.
 export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
