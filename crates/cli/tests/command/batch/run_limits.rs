@@ -216,7 +216,8 @@ async fn limit_on_spending_is_kept_without_429() {
     std::fs::write(folder.path("tollgate.yaml"), config).expect("a config");
     let arguments = "--latency-ms 0..50 --charge usd --usd 0.60 --window 2s --log replies.jsonl";
     let (mut process, base) = start_simulate(&folder, arguments);
-    let arguments = format!("--base-url {base} --provider openai --config tollgate.yaml");
+    let arguments =
+        format!("--base-url {base} --provider openai --config tollgate.yaml --report r.json");
     let output = output_of(folder.batch(&arguments)).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(folder.results().values().all(|line| line["response"]["status_code"] == 200));
@@ -236,6 +237,9 @@ async fn limit_on_spending_is_kept_without_429() {
     let total: u64 = spent.iter().map(|(_, cost)| cost).sum();
     assert!(log.iter().all(|reply| reply["status"] == 200), "{log:?}");
     assert_eq!(log.len(), 60);
-    println!("{most:?} of 2,000 micro-dollars, {total} in total");
     assert!(most <= Some(2_000) && total > 2_000, "{most:?}, {total} in total");
+    let report = std::fs::read_to_string(folder.path("r.json")).expect("a report");
+    let report: Report = serde_json::from_str(&report).expect("the report is JSON");
+    assert_eq!(report.cost_usd, Some(total as f64 / 1e6));
+    assert_eq!(report.rate_limited, 0);
 }
