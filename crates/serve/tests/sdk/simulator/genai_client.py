@@ -101,9 +101,10 @@ def count():
 
 def malformed():
     try:
-        client.models.generate_content(model=MODEL, contents=[types.Content(role="nobody", parts=[])])
+        client.models.generate_content(model=MODEL, contents=[types.Content(role="user", parts=[])])
     except errors.ClientError as error:
         assert error.code == 400 and error.status == "INVALID_ARGUMENT", error.details
+        assert "contents[0].parts: contents.parts must not be empty" in error.message, error.details
         report("malformed")
 
 
