@@ -122,6 +122,24 @@ async fn unavailable_store_of_shared_limits_is_error() {
     }
 }
 
+#[tokio::test]
+async fn store_that_does_not_answer_or_admit_is_error() {
+    let mut frozen = Redis::start();
+    frozen.server().freeze();
+    let locked = Redis::start();
+    let mut admin = redis::Client::open(locked.url()).unwrap().get_connection().unwrap();
+    redis::cmd("CONFIG").arg("SET").arg("requirepass").arg("hunter2").exec(&mut admin).unwrap();
+    for (url, cause) in [(frozen.url(), "respond in time"), (locked.url(), "password")] {
+        let checked = run(&Arc::new(home(&url)), "check gpt-4o 5").await;
+        assert_eq!((checked.code, checked.stdout.as_str()), (Some(2), ""), "{checked:?}");
+        let expected = format!(
+            "tollgate: the limits shared at {url} for the account team-a are unavailable: "
+        );
+        let is_named = checked.stderr.starts_with(&expected) && checked.stderr.contains(cause);
+        assert!(is_named && checked.stderr.lines().count() == 1, "{}", checked.stderr);
+    }
+}
+
 /// The last known usage is shown with its age.
 #[cfg(unix)]
 #[tokio::test]
