@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, Response};
-use tokio::time::Instant;
-use tollgate::limiter::Limiter;
+use tollgate::Timestamp;
+use tollgate::limiter::{Clock, Limiter, TokioClock};
 use tollgate::middleware::RateLimitLayer;
 use tollgate::price::Prices;
 use tollgate::provider::GEMINI;
@@ -23,7 +23,8 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// The simulated provider in tokio's time, with a log of its replies.
 struct Simulated {
     provider: Mutex<Provider>,
-    started: Instant,
+    clock: TokioClock,
+    started: Timestamp,
     /// The times and costs of the answers, and the number of refusals.
     log: Mutex<(Vec<(Duration, u64)>, usize)>,
 }
@@ -41,12 +42,13 @@ impl Simulated {
             .with_output(OutputSize::Uniform(1, 2_000))
             .with_latency(latency.0, latency.1)
             .with_seed(7);
-        let (started, log) = (Instant::now(), Mutex::default());
-        Arc::new(Self { provider: Mutex::new(Provider::new(settings)), started, log })
+        let clock = TokioClock::new();
+        let (started, log) = (clock.now(), Mutex::default());
+        Arc::new(Self { provider: Mutex::new(Provider::new(settings)), clock, started, log })
     }
 
     async fn answer(self: Arc<Self>, request: Request<String>) -> Response<Frames> {
-        let now = self.started.elapsed();
+        let now = self.clock.now() - self.started;
         let (path, body) = (request.uri().path(), request.body().as_bytes());
         let nanoseconds = u64::try_from(now.as_nanos()).unwrap();
         let reply: SimulatedReply = self.provider.lock().unwrap().receive(nanoseconds, path, body);
