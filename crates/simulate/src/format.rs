@@ -14,9 +14,9 @@ use super::api_error::ApiError;
 use super::cache::Prefix;
 use super::fault::FaultKind;
 use super::gemini::Gemini;
+use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
-use super::model_limits::ModelLimits;
 use super::openai::OpenAi;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::{Headers, ReplyBody};
@@ -44,7 +44,7 @@ pub(super) trait Format: Debug + Sync {
     fn models(&self, path: &str) -> Option<Value>;
 
     /// Returns the rate-limit headers of a response.
-    fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers;
+    fn limits(&self, limits: &mut LimitSet, now: u64) -> Headers;
 
     /// Returns the headers that identify the organization and the request, whose `id` has 32
     /// digits; also for errors.
@@ -66,6 +66,9 @@ pub(super) trait Format: Debug + Sync {
 
     /// Returns the error for an unknown method or path.
     fn not_found(&self, method: &str, path: &str) -> ApiError;
+
+    /// Returns the error for a model that the provider doesn't have.
+    fn unknown_model(&self, model: &str) -> ApiError;
 
     /// Returns the body of an error response to `path`.
     fn error(&self, path: &str, api_error: &ApiError, id: &str) -> Value;

@@ -3,7 +3,7 @@
 //! [`Provider`] is a pure state machine: it takes bytes and a time, and returns a
 //! [`SimulatedReply`]. [`SimulatedServer`] serves it over HTTP. [`Settings`] sets the limits, which
 //! are enforced by a token bucket, a sliding window or a fixed window, separately for each model
-//! name; others may use a part of them ([`OtherUse`]), and they may change ([`LimitChange`]). The provider speaks three API formats, selected by the path of a request:
+//! name; spending is limited for all models of an API together ([`SpendLimit`]); others may use a part of them ([`OtherUse`]), and they may change ([`LimitChange`]). The provider speaks three API formats, selected by the path of a request:
 //!
 //! | format | endpoints | limits |
 //! |---|---|---|
@@ -51,10 +51,10 @@ mod format;
 mod gemini;
 mod in_flight;
 mod limit_change;
+mod limit_set;
 mod limit_terms;
 mod meter;
 mod minimal_value;
-mod model_limits;
 mod models;
 mod openai;
 mod other_use;

@@ -6,7 +6,7 @@ use super::settings::{LimitAlgorithm, Settings};
 /// The amount of one limit as stated, and as enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LimitTerms {
-    /// The amount per minute or day, which headers and refusals state.
+    /// The amount per minute, ten minutes or day, which headers and refusals state.
     pub(super) stated: u64,
     /// The enforced amount per `window`.
     pub(super) amount: u64,
@@ -17,23 +17,21 @@ pub(super) struct LimitTerms {
 }
 
 impl LimitTerms {
-    /// Returns the terms of a limit of `stated` units. Only limits per minute have shorter windows
-    /// or bursts.
+    /// Returns the terms of a limit of `stated` units. Limits per day have no shorter windows or
+    /// bursts, and spending is always limited in windows.
     pub(super) fn new(settings: &Settings, kind: LimitKind, stated: u64) -> Self {
         let whole = kind.window_ns();
-        let daily = Self { stated, amount: stated, window: whole, capacity: stated };
-        if matches!(kind, LimitKind::RequestsPerDay | LimitKind::Spend) {
-            return daily;
-        }
+        let unchanged = Self { stated, amount: stated, window: whole, capacity: stated };
         let part = |length: u64| {
             let part = u128::from(stated) * u128::from(length) / u128::from(whole);
             u64::try_from(part).unwrap_or(u64::MAX).max(1)
         };
         let length = |duration: Option<_>| duration.map(nanoseconds);
-        match settings.algorithm {
-            LimitAlgorithm::TokenBucket => {
+        match (kind, settings.algorithm) {
+            (LimitKind::RequestsPerDay, _) => unchanged,
+            (kind, LimitAlgorithm::TokenBucket) if kind != LimitKind::Spend => {
                 let burst = length(settings.burst).unwrap_or(whole).min(whole);
-                Self { capacity: part(burst), ..daily }
+                Self { capacity: part(burst), ..unchanged }
             }
             _ => {
                 let window = length(settings.window).unwrap_or(whole).max(1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::api_error::ApiError;
 use super::cache::Cache;
 use super::format::{self, Format, Generated, ParsedRequest};
-use super::model_limits::ModelLimits;
+use super::limit_set::LimitSet;
 use super::openai::OpenAi;
 use super::random::{RequestRng, id};
 use super::refusal::Refusal;
@@ -27,6 +27,8 @@ pub struct Provider {
     settings: Settings,
     /// The models, by the name of their format and their own.
     models: BTreeMap<&'static str, BTreeMap<String, Model>>,
+    /// The limits of all models of a format together, by its name.
+    projects: BTreeMap<&'static str, LimitSet>,
     total: Counters,
     now: u64,
     /// The time of the first request.
@@ -35,7 +37,7 @@ pub struct Provider {
 
 #[derive(Debug)]
 struct Model {
-    limits: ModelLimits,
+    limits: LimitSet,
     cache: Cache,
     counters: Counters,
 }
@@ -46,6 +48,7 @@ impl Provider {
         Self {
             settings,
             models: BTreeMap::new(),
+            projects: BTreeMap::new(),
             total: Counters::default(),
             now: 0,
             started_at: None,
@@ -161,8 +164,13 @@ impl Provider {
             cache_write,
         };
         let mut request_charge = request.request_charge(&usage, self.settings.charge);
-        if let Some(spend) = self.settings.spend.filter(|_| request_charge.requests.required > 0) {
-            request_charge.spend = LimitCharge::on_arrival(spend.cost(&usage));
+        if let Some(spend) = &self.settings.spend
+            && request_charge.requests.required > 0
+        {
+            let cost = spend.cost(format.name(), request.model(), &usage);
+            let cost = cost.ok_or_else(|| format.unknown_model(request.model()));
+            request_charge.spend =
+                LimitCharge::on_arrival(cost.inspect_err(|_| self.total.fail())?);
         }
         let taken = self.take(format, request.model(), &request_charge, latency);
         let mut headers = match self.settings.limit_headers {
@@ -188,6 +196,7 @@ impl Provider {
             body,
             latency,
             charged: request_charge.tokens.total(),
+            spent: request_charge.spend.total(),
             usage,
         })
     }
@@ -204,7 +213,8 @@ impl Provider {
         (api_error, headers.unwrap_or_default())
     }
 
-    /// Charges a request to the limits of a model, to all or none, and counts it.
+    /// Charges a request to the limits of its model and of the project, to all or none, and counts
+    /// it. If several limits have too little, the error names the one with the longest wait.
     fn take(
         &mut self,
         format: &dyn Format,
@@ -213,19 +223,29 @@ impl Provider {
         duration: Duration,
     ) -> Result<(), Refusal> {
         let now = self.now;
-        let taken = self.model(format, name).limits.admit(now, name, request_charge, duration);
-        self.count(format, name, |counters| match taken {
-            Ok(()) => counters.admit(request_charge.tokens.total()),
-            Err(_) => counters.refuse(),
-        });
-        taken
+        let of_model = self.model(format, name).limits.refusal(now, name, request_charge);
+        let of_project = self.project(format).refusal(now, name, request_charge);
+        if let Some(refusal) = of_model.into_iter().chain(of_project).max_by_key(Refusal::wait) {
+            self.count(format, name, Counters::refuse);
+            return Err(refusal);
+        }
+        self.model(format, name).limits.charge(now, request_charge, duration);
+        self.project(format).charge(now, request_charge, duration);
+        self.count(format, name, |counters| counters.admit(request_charge));
+        Ok(())
+    }
+
+    fn project(&mut self, format: &dyn Format) -> &mut LimitSet {
+        let started_at = self.started_at.unwrap_or(self.now);
+        (self.projects.entry(format.name()))
+            .or_insert_with(|| LimitSet::of_project(format, &self.settings, started_at))
     }
 
     fn model(&mut self, format: &dyn Format, name: &str) -> &mut Model {
         let models = self.models.entry(format.name()).or_default();
         if !models.contains_key(name) {
             let started_at = self.started_at.unwrap_or(self.now);
-            let limits = ModelLimits::new(format, &self.settings, started_at);
+            let limits = LimitSet::of_model(format, &self.settings, started_at);
             let model = Model { limits, cache: Cache::default(), counters: Counters::default() };
             models.insert(name.to_owned(), model);
         }

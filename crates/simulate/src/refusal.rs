@@ -71,6 +71,11 @@ impl fmt::Display for LimitKind {
 }
 
 impl Refusal {
+    /// Returns the time until the request would be admitted; the maximum if it never is.
+    pub(super) fn wait(&self) -> Duration {
+        self.retry_after.unwrap_or(Duration::MAX)
+    }
+
     /// Returns the message of OpenAI's 429, which states `delay`.
     pub(super) fn message(&self, delay: Option<Duration>) -> String {
         let Self { model, kind, limit, used, requested, .. } = self;

@@ -26,6 +26,8 @@ pub struct SimulatedReply {
     pub latency: Duration,
     /// The tokens charged to the token limit, until the end of the reply; 0 unless admitted.
     pub charged: u64,
+    /// The cost in micro-dollars, if spending is limited; 0 unless admitted.
+    pub spent: u64,
     /// The usage of the model; zero unless admitted.
     pub usage: SimulatedUsage,
 }
@@ -61,6 +63,7 @@ impl SimulatedReply {
             body: ReplyBody::Json(body.into()),
             latency: Duration::ZERO,
             charged: 0,
+            spent: 0,
             usage: SimulatedUsage::default(),
         }
     }

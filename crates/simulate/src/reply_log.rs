@@ -30,6 +30,7 @@ impl ReplyLog {
             "latency": reply.latency.as_secs_f64(),
             "status": reply.status,
             "tokens": reply.charged,
+            "micro_usd": reply.spent,
         });
         let mut output = self.0.lock();
         if output.error.is_none()

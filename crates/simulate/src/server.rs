@@ -59,8 +59,8 @@ impl SimulatedServer {
 
     /// Starts a server as [`bind`](Self::bind), which also writes a line to `log` for each POST when
     /// it arrives: a JSON object with the time since the first one (`at`), the time until the end of
-    /// the reply (`latency`), both in seconds, the HTTP status (`status`), and the amount charged to
-    /// the token limit (`tokens`).
+    /// the reply (`latency`), both in seconds, the HTTP status (`status`), the amount charged to the
+    /// token limit (`tokens`), and the cost (`micro_usd`).
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@ use super::spend_limit::SpendLimit;
 
 /// The settings of a [`Provider`](super::Provider). By default there are no limits and no latency.
 ///
-/// Limits apply to each model name separately.
-#[derive(Debug, Clone, PartialEq)]
+/// Limits apply to each model name separately, except that on spending.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
     /// Requests per minute. For all limits, `None` and 0 are unlimited.
@@ -34,12 +34,12 @@ pub struct Settings {
     pub algorithm: LimitAlgorithm,
     /// The part of its minute that a token bucket can hold; all of it if `None`.
     pub burst: Option<Duration>,
-    /// The length of the windows in which a limit per minute is enforced, with its part of the
-    /// amount; a minute if `None`. Token buckets have no windows.
+    /// The length of the windows in which a limit per minute or on spending is enforced, with its
+    /// part of the amount; a minute or ten if `None`. Token buckets have no windows.
     pub window: Option<Duration>,
     /// Requests in flight.
     pub concurrency: Option<u64>,
-    /// The limit on spending, in every format.
+    /// The limit on spending, of all models of an API together.
     pub spend: Option<SpendLimit>,
     /// The use of the limits by others.
     pub others: Option<OtherUse>,
@@ -144,8 +144,8 @@ impl Settings {
         Self { burst: Some(burst), ..self }
     }
 
-    /// Sets the length of the windows of a limit per minute: 20 per second instead of 1,200 per
-    /// minute, for example. Each holds its part of the amount, rounded down, but at least 1.
+    /// Sets the length of the windows of a limit per minute or on spending: 20 per second instead of
+    /// 1,200 per minute, for example. Each holds its part of the amount, rounded down, but at least 1.
     #[must_use]
     pub fn with_window(self, window: Duration) -> Self {
         Self { window: Some(window), ..self }
@@ -240,7 +240,7 @@ impl Settings {
             LimitKind::InputTokensPerMinute => self.itpm,
             LimitKind::OutputTokensPerMinute => self.otpm,
             LimitKind::Concurrency => self.concurrency,
-            LimitKind::Spend => self.spend.map(|spend| spend.limit),
+            LimitKind::Spend => self.spend.as_ref().map(|spend| spend.limit),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::request_charge::RequestCharge;
 use crate::usage::SimulatedUsage;
 
 /// Counters since the start, in total and per model.
@@ -31,6 +32,8 @@ pub struct Counters {
     pub failed: u64,
     /// Tokens charged to the token limit by admitted requests, until the end of their responses.
     pub charged_tokens: u64,
+    /// Cost of admitted requests in micro-dollars, if spending is limited.
+    pub charged_micro_usd: u64,
     /// Input tokens, as reported in usage.
     pub input_tokens: u64,
     /// Output tokens, as reported in usage.
@@ -38,10 +41,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(super) fn admit(&mut self, charged: u64) {
+    pub(super) fn admit(&mut self, request_charge: &RequestCharge) {
         self.received += 1;
         self.admitted += 1;
-        self.charged_tokens = self.charged_tokens.saturating_add(charged);
+        let RequestCharge { tokens, spend, .. } = request_charge;
+        self.charged_tokens = self.charged_tokens.saturating_add(tokens.total());
+        self.charged_micro_usd = self.charged_micro_usd.saturating_add(spend.total());
     }
 
     pub(super) fn refuse(&mut self) {
@@ -61,6 +66,7 @@ impl Counters {
         self.refused += other.refused;
         self.failed += other.failed;
         self.charged_tokens = self.charged_tokens.saturating_add(other.charged_tokens);
+        self.charged_micro_usd = self.charged_micro_usd.saturating_add(other.charged_micro_usd);
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
     }

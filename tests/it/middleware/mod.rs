@@ -17,6 +17,7 @@ mod keys;
 mod refusals;
 mod retry;
 mod settling;
+mod spend_limit;
 mod spending;
 mod turns;
 mod wiring;

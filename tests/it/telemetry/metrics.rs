@@ -60,6 +60,19 @@ fn gauges_equal_limiter_stats() {
 }
 
 #[test]
+fn gauges_of_money_are_in_dollars() {
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().usd_per_day(50_000_000));
+    let cost = |micro_dollars| Cost::new().custom("usd", micro_dollars);
+    limiter.try_acquire("k", &cost(12_500_000)).unwrap().settle(&cost(12_500_001));
+    let _open = limiter.try_acquire("k", &cost(250_000)).unwrap();
+    let page = exporter.page();
+    let money = [("key", "k"), ("dimension", "usd"), ("window_seconds", "86400")];
+    assert_eq!(page.sum("tollgate_capacity", &money), 50.0);
+    assert_eq!(page.sum("tollgate_used", &money), 12.500_001);
+    assert_eq!(page.sum("tollgate_held", &money), 0.25);
+}
+
+#[test]
 fn learned_limits_are_gauges() {
     let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(600));
     let mut key = KeySnapshot::new("k", Vec::new());

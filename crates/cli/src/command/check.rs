@@ -3,6 +3,7 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
+use super::shared_usage::SharedUsage;
 use super::show::key_usage::{KeyUsage, Rfc3339};
 use super::show::screen::Screen;
 use super::show::table::KeyTable;
@@ -53,23 +54,36 @@ impl CheckArgs {
     ///
     /// # Errors
     /// Returns an error of the configuration, the state or standard output.
-    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
+    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let tokens = match self.tokens.parse() {
             Ok(tokens) => tokens,
             Err(_) => return self.invalid(out),
         };
-        self.state.warn_if_shared()?;
-        let stored = StoredState::read(&self.state)?;
-        let input = self.input.unwrap_or(u64::saturating_sub(tokens, self.output));
-        let cost = Cost::new().requests(self.requests).tokens(tokens);
-        let cost = cost.input_tokens(input).output_tokens(self.output);
-        let decision = stored.limiter.decide(&self.key, &cost);
-        let checked = CheckOutput::new(&decision, stored.key(&self.key));
+        let shared = SharedUsage::connect(&self.state.config.load()?).await?;
+        let checked = self.check(tokens, shared.as_ref()).await;
+        if let Some(shared) = shared {
+            shared.close().await;
+        }
+        let checked = checked?;
         match self.json {
             true => out.json(&checked)?,
             false => out.write(&checked)?,
         }
         Ok(if checked.allowed { Exit::Success } else { Exit::Refused })
+    }
+
+    async fn check(
+        &self,
+        tokens: u64,
+        shared: Option<&SharedUsage>,
+    ) -> Result<CheckOutput, String> {
+        let stored = StoredState::read(&self.state, shared)?;
+        stored.refresh(&[&self.key]).await?;
+        let input = self.input.unwrap_or(u64::saturating_sub(tokens, self.output));
+        let cost = Cost::new().requests(self.requests).tokens(tokens);
+        let cost = cost.input_tokens(input).output_tokens(self.output);
+        let decision = stored.limiter.decide(&self.key, &cost);
+        Ok(CheckOutput::new(&decision, stored.key(&self.key)))
     }
 
     fn invalid(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
@@ -185,8 +199,7 @@ Check whether a request would be allowed now, without consuming quota.
 
 Decides by the limits of the configuration and the state in the store, as a program that shares \
 the state would. That program may also have queued requests, and usage that is not written yet. \
-Limits shared between machines (`cluster`) are not kept in the store, so their usage by other \
-machines is not included; a notice is printed. Prints the decision and its code, the exceeded \
+The usage of limits that are shared between machines (`cluster`) is read from their store. Prints the decision and its code, the exceeded \
 dimension, the time to wait, and the limits of the key.
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \
@@ -214,4 +227,5 @@ JSON:
 Exit codes:
   0    the request would be allowed
   1    the request would be refused
-  2    wrong arguments (invalid_tokens included), or an unreadable configuration or state";
+  2    wrong arguments (invalid_tokens included), an unreadable configuration or state, or an
+       unavailable store of shared limits";

@@ -31,6 +31,7 @@ mod reset;
 mod run;
 mod run_services;
 mod serve;
+mod shared_usage;
 mod show;
 mod signal;
 mod simulate;

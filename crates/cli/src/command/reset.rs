@@ -3,6 +3,7 @@ use std::io::{self, BufRead, IsTerminal};
 use clap::Args;
 use serde::Serialize;
 
+use super::shared_usage::SharedUsage;
 use super::stdout::Stdout;
 use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
@@ -34,27 +35,36 @@ impl ResetArgs {
     ///
     /// # Errors
     /// Returns an error of the state, or if no key is given.
-    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
-        self.state.warn_if_not_reset()?;
-        let stored = StoredState::read(&self.state)?;
-        let kept = stored.stored_keys();
-        if let Some(key) = self.key.as_deref().filter(|key| !kept.contains(key)) {
-            return self.missing(key, &stored, out);
+    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
+        let shared = SharedUsage::connect(&self.state.config.load()?).await?;
+        let exit = match StoredState::read(&self.state, shared.as_ref()) {
+            Ok(stored) => self.reset(out, &stored).await,
+            Err(error) => Err(error),
+        };
+        if let Some(shared) = shared {
+            shared.close().await;
         }
-        if self.key.is_none() && !self.all && !confirmed(kept.len(), &stored)? {
+        exit
+    }
+
+    async fn reset(&self, out: &mut Stdout<'_>, stored: &StoredState<'_>) -> Result<Exit, String> {
+        let kept = stored.resettable();
+        if let Some(key) = self.key.as_deref().filter(|key| !stored.is_resettable(key)) {
+            return self.missing(key, stored, out);
+        }
+        if self.key.is_none() && !self.all && !confirmed(kept.len(), stored)? {
             notify(&"nothing was reset");
             return Ok(Exit::Refused);
         }
-        if !kept.is_empty() {
-            stored.reset(self.key.as_deref())?;
-        }
         let keys = match &self.key {
             Some(key) => vec![key.as_str()],
-            None => kept,
+            None => kept.iter().map(String::as_str).collect(),
         };
+        stored.refresh(&keys).await?;
+        stored.reset(self.key.as_deref()).await?;
         match self.json {
             true => out.json(&ResetOutput { store: stored.path(), reset: keys })?,
-            false => out.line(&summary(&keys, &stored.path()))?,
+            false => out.line(&summary(&keys, &stored.place()))?,
         }
         Ok(Exit::Success)
     }
@@ -62,14 +72,16 @@ impl ResetArgs {
     fn missing(
         &self,
         key: &str,
-        stored: &StoredState,
+        stored: &StoredState<'_>,
         out: &mut Stdout<'_>,
     ) -> Result<Exit, String> {
         if self.json {
             out.json(&ResetOutput { store: stored.path(), reset: Vec::new() })?;
         }
-        let (shown, path) = (printable(key), stored.path());
-        let near: Vec<_> = near(key, &stored.stored_keys()).into_iter().map(printable).collect();
+        let (shown, path) = (printable(key), stored.place());
+        let known = stored.resettable();
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        let near: Vec<_> = near(key, &known).into_iter().map(printable).collect();
         match near.is_empty() {
             true => notify(&format_args!("{shown}: no such key in {path}")),
             false => notify(&format_args!(
@@ -89,11 +101,11 @@ struct ResetOutput<'a> {
 }
 
 /// Prompts for confirmation on the terminal.
-fn confirmed(keys: usize, stored: &StoredState) -> Result<bool, String> {
+fn confirmed(keys: usize, stored: &StoredState<'_>) -> Result<bool, String> {
     if !io::stdin().is_terminal() {
         return Err("KEY: missing; name a key, or reset all keys with --all".to_owned());
     }
-    eprint!("Reset usage of {} in {}? [y/N] ", counted(keys), stored.path());
+    eprint!("Reset usage of {} in {}? [y/N] ", counted(keys), stored.place());
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -138,7 +150,9 @@ Reset usage counters.
 Resets the counters of KEY, or of all keys with --all; without either, asks on the terminal \
 before it resets all keys. Limits are kept, and so are reservations of requests in flight. \
 Running programs that share a SQLite store follow within their flush interval; a YAML store can't \
-be reset while a program has it open.";
+be reset while a program has it open. The usage of limits that are shared between machines \
+(`cluster`) is reset in their store; --all resets the keys of the configuration and the state, so \
+name others that match a glob or regular expression.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -154,7 +168,7 @@ JSON:
 Exit codes:
   0    the counters were reset
   1    no such key, or you declined
-  2    wrong arguments, or unreadable or unwritable state";
+  2    wrong arguments, unreadable or unwritable state, or an unavailable store of shared limits";
 
 #[cfg(test)]
 mod tests {

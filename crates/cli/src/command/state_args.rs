@@ -4,7 +4,6 @@ use clap::Args;
 
 use super::paths::Paths;
 use super::state_file::StateFile;
-use crate::terminal::notify;
 use tollgate::config::{self, LoadOptions, Loaded};
 
 /// The configuration and the store.
@@ -50,37 +49,6 @@ impl ConfigArgs {
 }
 
 impl StateArgs {
-    /// Prints a notice if the limits are shared with other machines, since their usage is not in the
-    /// store.
-    ///
-    /// # Errors
-    /// As [`ConfigArgs::load`].
-    pub(super) fn warn_if_shared(&self) -> Result<(), String> {
-        if let Some(cluster) = self.config.load()?.config.cluster {
-            let (account, url) = (&cluster.account, &cluster.redis);
-            notify(&format_args!(
-                "usage of these limits is shared at {url} for the account {account} and not included: \
-                 showing only the state of the store"
-            ));
-        }
-        Ok(())
-    }
-
-    /// Prints a notice if the limits are shared with other machines, since their usage is not reset.
-    ///
-    /// # Errors
-    /// As [`ConfigArgs::load`].
-    pub(super) fn warn_if_not_reset(&self) -> Result<(), String> {
-        if let Some(cluster) = self.config.load()?.config.cluster {
-            let (account, url) = (&cluster.account, &cluster.redis);
-            notify(&format_args!(
-                "usage of these limits is shared at {url} for the account {account} and not reset: resetting \
-                 only the state of the store; `POST /v1/reset` of a server resets shared usage"
-            ));
-        }
-        Ok(())
-    }
-
     /// Returns the state file.
     ///
     /// # Errors

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use wildmatch::WildMatch;
 
 use super::StateArgs;
-use super::show::key_usage::KeyUsage;
+use super::shared_usage::SharedUsage;
+use super::show::key_usage::{KeyUsage, Rfc3339};
 use super::state_file::StateFile;
 use crate::terminal::printable;
 use tollgate::Timestamp;
@@ -12,31 +13,56 @@ use tollgate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQu
 use tollgate::store::State;
 
 /// A limiter with the limits of the configuration and a copy of the stored state, independent of
-/// running programs.
-pub(super) struct StoredState {
+/// running programs. If limits are shared with other machines, usage is that of their store.
+pub(super) struct StoredState<'a> {
     /// The configuration file, if any.
     pub(super) config: Option<PathBuf>,
     file: StateFile,
     /// The limiter, with the usage of the state.
     pub(super) limiter: Limiter,
     keys: HashMap<String, KeySnapshot>,
+    shared: Option<&'a SharedUsage>,
 }
 
-impl StoredState {
+impl<'a> StoredState<'a> {
     /// Reads the configuration and the state, and writes nothing.
     ///
     /// # Errors
     /// Returns an error that names the unreadable file.
-    pub(super) fn read(args: &StateArgs) -> Result<Self, String> {
+    pub(super) fn read(args: &StateArgs, shared: Option<&'a SharedUsage>) -> Result<Self, String> {
         let loaded = args.config.load()?;
         let file = args.state_file(&loaded)?;
-        let limiter = loaded.config.builder().build().map_err(|error| error.to_string())?;
+        let builder = loaded.config.builder();
+        let builder = match shared {
+            Some(shared) => builder.backend(shared.backend()),
+            None => builder,
+        };
+        let limiter = builder.build().map_err(|error| error.to_string())?;
         let state = file.peek(limiter.now(), limiter.state().boot());
-        let state = state.map_err(|error| error.to_string())?;
+        let mut state = state.map_err(|error| error.to_string())?;
+        if shared.is_some() {
+            state.keys.iter_mut().for_each(|key| key.buckets.clear());
+        }
         let config = loaded.path;
         restore(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
         let keys = state.keys.into_iter().map(|key| (key.key.clone(), key)).collect();
-        Ok(Self { config, file, limiter, keys })
+        Ok(Self { config, file, limiter, keys, shared })
+    }
+
+    /// Asks the store of shared limits for the usage of these keys, if there is one.
+    ///
+    /// # Errors
+    /// Returns the reason if the store has never answered about one of them.
+    pub(super) async fn refresh(&self, keys: &[&str]) -> Result<(), String> {
+        match self.shared {
+            Some(shared) => shared.refresh(&self.limiter, keys).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns where usage is kept: the path of the state file, or the store of shared limits.
+    pub(super) fn place(&self) -> String {
+        self.shared.map_or_else(|| self.path(), |shared| printable(shared.place()))
     }
 
     /// Returns the path of the state file, printable.
@@ -49,20 +75,34 @@ impl StoredState {
         self.file.exists()
     }
 
-    /// Returns the keys in the state, sorted.
-    pub(super) fn stored_keys(&self) -> Vec<&str> {
-        let mut keys: Vec<_> = self.keys.keys().map(String::as_str).collect();
-        keys.sort_unstable();
-        keys
+    /// Returns the keys that can be reset, sorted: those in the state, or those that this program knows of
+    /// the shared ones.
+    pub(super) fn resettable(&self) -> Vec<String> {
+        match self.shared {
+            Some(_) => self.names(),
+            None => self.keys.keys().cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+        }
     }
 
-    /// Resets the usage of a key, or of all keys, in the file and in programs that share it.
+    /// Returns true if a key can be reset by its name. Of shared keys, this program may know only the quota.
+    pub(super) fn is_resettable(&self, key: &str) -> bool {
+        self.keys.contains_key(key) || self.shared.is_some() && self.has_quota(key)
+    }
+
+    /// Resets the usage of a key, or of all resettable keys: in the file and in programs that share it, and
+    /// in the store of shared limits.
     ///
     /// # Errors
-    /// Returns an error of the state file.
-    pub(super) fn reset(&self, key: Option<&str>) -> Result<(), String> {
-        let reset = self.file.reset(key, self.now(), self.limiter.state().boot());
-        reset.map_err(|error| error.to_string())
+    /// Returns an error of the state file or of the store.
+    pub(super) async fn reset(&self, key: Option<&str>) -> Result<(), String> {
+        if key.map_or(!self.keys.is_empty(), |key| self.keys.contains_key(key)) {
+            let reset = self.file.reset(key, self.now(), self.limiter.state().boot());
+            reset.map_err(|error| error.to_string())?;
+        }
+        match self.shared {
+            Some(shared) => shared.reset(&self.limiter, key).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns the limiter's time.
@@ -78,7 +118,10 @@ impl StoredState {
 
     /// Returns the usage of keys that match one of the globs, or of all keys if there are none; and
     /// of names with a quota, used or not.
-    pub(super) fn key_usage(&self, requested: &[String]) -> Vec<KeyUsage> {
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub(super) async fn key_usage(&self, requested: &[String]) -> Result<Vec<KeyUsage>, String> {
         let globs: Vec<_> = requested.iter().map(|glob| WildMatch::new(glob)).collect();
         let named = |key: &String| globs.is_empty() || globs.iter().any(|glob| glob.matches(key));
         let mut names = self.names();
@@ -86,7 +129,8 @@ impl StoredState {
         names.extend(requested.iter().filter(|name| self.has_quota(name)).cloned());
         names.sort_unstable();
         names.dedup();
-        names.iter().map(|key| self.key(key)).collect()
+        self.refresh(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+        Ok(names.iter().map(|key| self.key(key)).collect())
     }
 
     /// Returns true if a name is not a glob and has a quota.
@@ -97,7 +141,9 @@ impl StoredState {
     /// Returns the usage of one key.
     pub(super) fn key(&self, key: &str) -> KeyUsage {
         let quota = self.limiter.quotas().name_of(key).map(String::from);
-        KeyUsage::new(key, quota, &self.limiter.stats(key), self.keys.get(key), self.now())
+        let stats = self.limiter.stats(key);
+        let usage = KeyUsage::new(key, quota, &stats, self.keys.get(key), self.now());
+        KeyUsage { as_of: self.shared.and(stats.as_of).map(Rfc3339), ..usage }
     }
 }
 

@@ -151,22 +151,6 @@ fn simulated_run_leaves_shared_limits_unused() {
     assert!(keys.is_empty(), "{keys:?}");
 }
 
-#[test]
-fn store_commands_warn_about_shared_limits() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = config("redis://:hunter2@127.0.0.1:1", "mode: exact");
-    std::fs::write(folder.path().join("t.yaml"), config).unwrap();
-    for arguments in ["show", "check gpt-4o 5"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-        command.current_dir(folder.path()).args(arguments.split(' ')).args(["--config", "t.yaml"]);
-        let output = command.args(["--store", "state.db"]).output().unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        let expected =
-            "is shared at redis://***@127.0.0.1:1 for the account team-a and not included";
-        assert!(output.status.success() && stderr.contains(expected), "{arguments}: {stderr}");
-    }
-}
-
 /// Returns the number of requests in the large file.
 fn large() -> usize {
     full_or(450, 200)

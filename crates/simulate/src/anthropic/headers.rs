@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model_limits::{LimitStatus, ModelLimits};
+use crate::limit_set::{LimitSet, LimitStatus};
 use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
 /// Returns the `anthropic-ratelimit-*` headers of a model.
 ///
 /// If input and output are limited but all tokens are not, `-tokens` is the sum of both.
-pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
+pub(super) fn limits(limits: &mut LimitSet, now: u64) -> Headers {
     let requests = limits.status(now, LimitKind::RequestsPerMinute);
     let input = limits.status(now, LimitKind::InputTokensPerMinute);
     let output = limits.status(now, LimitKind::OutputTokensPerMinute);

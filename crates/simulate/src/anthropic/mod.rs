@@ -14,7 +14,7 @@ use self::request::Request;
 use super::api_error::ApiError;
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
-use super::model_limits::ModelLimits;
+use super::limit_set::LimitSet;
 use super::models;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
@@ -55,7 +55,7 @@ impl Format for Anthropic {
         models::anthropic(path)
     }
 
-    fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers {
+    fn limits(&self, limits: &mut LimitSet, now: u64) -> Headers {
         headers::limits(limits, now)
     }
 
@@ -91,6 +91,10 @@ impl Format for Anthropic {
 
     fn not_found(&self, _method: &str, _path: &str) -> ApiError {
         ApiError::new(404, "not_found_error", "Not Found")
+    }
+
+    fn unknown_model(&self, model: &str) -> ApiError {
+        ApiError::new(404, "not_found_error", format!("model: {model}"))
     }
 
     fn error(&self, _path: &str, api_error: &ApiError, id: &str) -> Value {

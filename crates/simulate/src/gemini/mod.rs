@@ -16,9 +16,9 @@ use self::target::Target;
 use super::api_error::ApiError;
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
+use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
-use super::model_limits::ModelLimits;
 use super::models;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
@@ -60,7 +60,7 @@ impl Format for Gemini {
         models::gemini(path)
     }
 
-    fn limits(&self, _account: &mut ModelLimits, _now: u64) -> Headers {
+    fn limits(&self, _account: &mut LimitSet, _now: u64) -> Headers {
         Headers::new()
     }
 
@@ -96,6 +96,13 @@ impl Format for Gemini {
 
     fn not_found(&self, method: &str, path: &str) -> ApiError {
         ApiError::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
+    }
+
+    fn unknown_model(&self, model: &str) -> ApiError {
+        let message = format!(
+            "models/{model} is not found for API version v1beta, or is not supported for generateContent."
+        );
+        ApiError::new(404, "NOT_FOUND", message)
     }
 
     /// Errors of streams that are JSON arrays are arrays, too.

@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 use crate::api_error::ApiError;
 use crate::refusal::{LimitKind, Refusal};
 
-/// Returns the error of a refusal, as Gemini words it.
+/// Returns the error of a refusal, as Gemini words it. Of a limit on spending only the status is
+/// documented, so that no quota is named.
 pub(super) fn api_error(refusal: &Refusal, delay: Option<Duration>) -> ApiError {
-    let (metric, id) = quota(refusal.kind);
     let Refusal { limit, model, .. } = refusal;
-    let mut message = format!(
-        "{EXCEEDED} \n* Quota exceeded for metric: {SERVICE}/{metric}, limit: {limit}, \
-         model: {model}"
-    );
-    let mut details = vec![help(), failure(metric, id, *limit, Some(model))];
+    let (mut message, mut details) = (EXCEEDED.to_owned(), vec![help()]);
+    if let Some((metric, id)) = quota(refusal.kind) {
+        message += &format!(
+            " \n* Quota exceeded for metric: {SERVICE}/{metric}, limit: {limit}, model: {model}"
+        );
+        details.push(failure(metric, id, *limit, Some(model)));
+    }
     if let Some(delay) = delay {
         message += &format!("\nPlease retry in {}.", seconds(delay));
         details.push(json!({"@type": RETRY_INFO, "retryDelay": seconds(delay)}));
@@ -25,30 +27,28 @@ pub(super) fn api_error(refusal: &Refusal, delay: Option<Duration>) -> ApiError 
 
 /// Returns the error of an account without any quota.
 pub(super) fn without_quota() -> ApiError {
-    let (metric, id) = quota(LimitKind::RequestsPerDay);
+    let (metric, id) = REQUESTS_PER_DAY;
     let details = vec![help(), failure(metric, id, 0, None)];
     ApiError::new(429, "RESOURCE_EXHAUSTED", EXCEEDED).with_details(details)
 }
 
-/// Returns the metric and the id of a quota.
-fn quota(kind: LimitKind) -> (&'static str, &'static str) {
-    match kind {
+/// Returns the metric and the id of a quota, if they are known.
+fn quota(kind: LimitKind) -> Option<(&'static str, &'static str)> {
+    let names = match kind {
         LimitKind::RequestsPerMinute => {
             ("generate_content_paid_tier_requests", "GenerateRequestsPerMinutePerProjectPerModel")
         }
-        LimitKind::RequestsPerDay => {
-            ("generate_requests_per_model_per_day", "GenerateRequestsPerDayPerProjectPerModel")
-        }
+        LimitKind::RequestsPerDay => REQUESTS_PER_DAY,
         LimitKind::Concurrency => {
             ("generate_content_concurrency", "GenerateContentConcurrencyPerProjectPerModel")
         }
-        // The names of this quota are not documented.
-        LimitKind::Spend => ("generate_content_spend", "SpendPerTenMinutesPerProject"),
+        LimitKind::Spend => return None,
         _ => (
             "generate_content_paid_tier_input_token_count",
             "GenerateContentPaidTierInputTokensPerModelPerMinute",
         ),
-    }
+    };
+    Some(names)
 }
 
 fn failure(metric: &str, id: &str, limit: u64, model: Option<&str>) -> Value {
@@ -74,6 +74,8 @@ fn seconds(wait: Duration) -> String {
     format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+const REQUESTS_PER_DAY: (&str, &str) =
+    ("generate_requests_per_model_per_day", "GenerateRequestsPerDayPerProjectPerModel");
 const SERVICE: &str = "generativelanguage.googleapis.com";
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 const QUOTAS: &str = "https://ai.google.dev/gemini-api/docs/rate-limits";

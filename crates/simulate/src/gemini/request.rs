@@ -51,6 +51,11 @@ impl Request {
         if !target.method.has_prompt(request) {
             return Err(invalid("* GenerateContentRequest.contents: contents is not specified\n"));
         }
+        if let Some(index) = content_without_parts(request) {
+            return Err(invalid(format!(
+                "* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n"
+            )));
+        }
         let config = &request["generationConfig"];
         Ok(Self {
             model: target.model.to_owned(),
@@ -66,6 +71,13 @@ impl Request {
             forced_call: forced_call(request),
         })
     }
+}
+
+/// Returns the index of the first content without parts, which Gemini refuses
+/// (<https://github.com/langchain-ai/langchain-google/issues/691>, 2025-01).
+fn content_without_parts(request: &Value) -> Option<usize> {
+    let has_no_parts = |content: &Value| content["parts"].as_array().is_some_and(Vec::is_empty);
+    request["contents"].as_array()?.iter().position(has_no_parts)
 }
 
 impl ParsedRequest for Request {

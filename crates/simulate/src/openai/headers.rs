@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::model_limits::{LimitStatus, ModelLimits};
+use crate::limit_set::{LimitSet, LimitStatus};
 use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
 /// Returns the `x-ratelimit-*` headers of a model.
 ///
 /// The headers of requests report the limit per minute, or the limit per day if there is none per minute.
-pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
+pub(super) fn limits(limits: &mut LimitSet, now: u64) -> Headers {
     let requests = (limits.status(now, LimitKind::RequestsPerMinute))
         .or_else(|| limits.status(now, LimitKind::RequestsPerDay));
     let tokens = limits.status(now, LimitKind::TokensPerMinute);

@@ -19,7 +19,7 @@ use self::request::Request;
 use super::api_error::ApiError;
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
-use super::model_limits::ModelLimits;
+use super::limit_set::LimitSet;
 use super::models;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
@@ -45,7 +45,7 @@ impl Format for OpenAi {
         models::openai(path)
     }
 
-    fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers {
+    fn limits(&self, limits: &mut LimitSet, now: u64) -> Headers {
         headers::limits(limits, now)
     }
 
@@ -89,6 +89,12 @@ impl Format for OpenAi {
 
     fn not_found(&self, method: &str, path: &str) -> ApiError {
         invalid(404, format!("Invalid URL ({method} {path})"))
+    }
+
+    fn unknown_model(&self, model: &str) -> ApiError {
+        let message =
+            format!("The model `{model}` does not exist or you do not have access to it.");
+        invalid(404, message).with_code("model_not_found")
     }
 
     fn error(&self, _path: &str, api_error: &ApiError, _id: &str) -> Value {

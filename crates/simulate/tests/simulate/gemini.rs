@@ -198,3 +198,13 @@ fn malformed_requests_and_faults_use_gemini_errors() {
         assert_eq!((reply.status, &object(&reply)["error"]["status"]), (status, &json!(error)));
     }
 }
+
+#[test]
+fn content_without_parts_is_refused() {
+    let body = json!({"contents": [{"parts": [{"text": "Hi"}]}, {"role": "model", "parts": []}]});
+    let reply = post(Settings::default(), "/v1beta/models/m:generateContent", &body);
+    let message = object(&reply)["error"]["message"].clone();
+    let expected =
+        "* GenerateContentRequest.contents[1].parts: contents.parts must not be empty.\n";
+    assert_eq!((reply.status, message), (400, json!(expected)));
+}

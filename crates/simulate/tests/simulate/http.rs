@@ -91,7 +91,9 @@ async fn log_has_a_line_per_reply() {
     let text = String::from_utf8(log.0.lock().clone()).expect("UTF-8");
     let lines: Vec<Value> = text.lines().map(json_of).collect();
     assert_eq!(lines.len(), 2, "{text}");
-    assert_eq!(lines[0], json!({"at": 0.0, "latency": 0.0, "status": 200, "tokens": charged}));
+    let first =
+        json!({"at": 0.0, "latency": 0.0, "status": 200, "tokens": charged, "micro_usd": 0});
+    assert_eq!(lines[0], first);
     assert_eq!((&lines[1]["status"], &lines[1]["tokens"]), (&json!(429), &json!(0)));
     assert!(lines[1]["at"].as_f64() > Some(0.0), "{text}");
 }

@@ -19,6 +19,8 @@ pub(in crate::command) struct KeyUsage {
     pub(in crate::command) cooling_until: Option<Rfc3339>,
     /// The limits measured by its provider's answers.
     pub(in crate::command) learned: Vec<LearnedUsage>,
+    /// The time of the last answer of the store of shared limits; null if they aren't shared.
+    pub(in crate::command) as_of: Option<Rfc3339>,
 }
 
 /// A limit measured by a provider's answers. Field names are stable.
@@ -72,6 +74,7 @@ impl KeyUsage {
             limits: limits.collect(),
             learned: learned.cloned().map(LearnedUsage).collect(),
             cooling_until: cooling_until.filter(|&until| until > now).map(Rfc3339),
+            as_of: None,
         }
     }
 }

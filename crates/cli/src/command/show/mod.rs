@@ -11,11 +11,12 @@ use clap::Args;
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
+use super::shared_usage::SharedUsage;
 use super::signal::stop_requested;
 use super::stdout::Stdout;
 use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
-use crate::terminal::printable;
+use crate::terminal::{HumanDuration, printable};
 use key_usage::{KeyUsage, Rfc3339};
 use screen::Screen;
 use table::KeyTable;
@@ -47,9 +48,21 @@ impl ShowArgs {
     /// # Errors
     /// Returns an error of the configuration, the state or standard output.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
-        self.state.warn_if_shared()?;
+        let shared = SharedUsage::connect(&self.state.config.load()?).await?;
+        let exit = self.show(out, shared.as_ref()).await;
+        if let Some(shared) = shared {
+            shared.close().await;
+        }
+        exit
+    }
+
+    async fn show(
+        &self,
+        out: &mut Stdout<'_>,
+        shared: Option<&SharedUsage>,
+    ) -> Result<Exit, String> {
         if !self.watch {
-            let shown = self.read()?;
+            let shown = self.read(shared).await?;
             let Screen { width, colors, .. } = Screen::stdout();
             match self.json {
                 true => out.json(&shown)?,
@@ -64,14 +77,18 @@ impl ShowArgs {
             tokio::select! {
                 biased;
                 _ = &mut interrupted => break,
-                _ = tick.tick() => self.update(out)?,
+                _ = tick.tick() => self.update(out, shared).await?,
             }
         }
         Ok(Exit::Success)
     }
 
-    fn update(&self, out: &mut Stdout<'_>) -> Result<(), String> {
-        let shown = self.read()?;
+    async fn update(
+        &self,
+        out: &mut Stdout<'_>,
+        shared: Option<&SharedUsage>,
+    ) -> Result<(), String> {
+        let shown = self.read(shared).await?;
         if self.json {
             return out.json(&shown);
         }
@@ -79,13 +96,16 @@ impl ShowArgs {
         out.write(&screen.replaced_by(&shown.text(screen.width, screen.colors)))
     }
 
-    fn read(&self) -> Result<ShowOutput, String> {
-        let stored = StoredState::read(&self.state)?;
-        let (at, keys) = (Rfc3339(stored.now()), stored.key_usage(&self.keys));
+    async fn read(&self, shared: Option<&SharedUsage>) -> Result<ShowOutput, String> {
+        let stored = StoredState::read(&self.state, shared)?;
+        let keys = stored.key_usage(&self.keys).await?;
+        let at = Rfc3339(stored.now());
         let missing = self.keys.iter().filter(|name| !keys.iter().any(|key| is_named(key, name)));
         let missing = missing.cloned().collect();
         let config = stored.config.as_ref().map(|path| path.display().to_string());
-        Ok(ShowOutput { at, store: stored.path(), exists: stored.exists(), config, keys, missing })
+        let outage = shared.and_then(SharedUsage::outage_cause);
+        let (store, exists) = (stored.path(), stored.exists());
+        Ok(ShowOutput { at, store, exists, config, keys, missing, outage })
     }
 }
 
@@ -100,6 +120,8 @@ struct ShowOutput {
     keys: Vec<KeyUsage>,
     /// The requested keys that don't exist.
     missing: Vec<String>,
+    /// The reason why the store of shared limits doesn't answer any more; null if it does.
+    outage: Option<String>,
 }
 
 impl ShowOutput {
@@ -110,6 +132,12 @@ impl ShowOutput {
                 true => format!("no usage: {} has no keys\n", self.store),
                 false => format!("no usage: {} does not exist\n", self.store),
             };
+        }
+        if let Some(cause) = &self.outage {
+            let oldest = self.keys.iter().filter_map(|key| key.as_of).min();
+            let age = oldest.and_then(|as_of| HumanDuration::between(as_of.0, self.at.0));
+            let age = age.map_or_else(String::new, |age| format!(" is {age} old"));
+            text.push_str(&format!("shared usage{age}: {}\n", printable(cause)));
         }
         for name in &self.missing {
             text.push_str(&format!("{}: no such key\n", printable(name)));
@@ -139,7 +167,8 @@ Limits come from the configuration; without one, from the program that wrote the
 named in the configuration are listed even if never used, and so is a KEY that matches a glob or \
 regular expression, with the name of that quota.
 
-Usage of limits shared between machines (`cluster`) is not kept in the store; a notice is printed.
+The usage of limits that are shared between machines (`cluster`) is read from their store. Of keys \
+that match a glob or regular expression, name those to show.
 
 Reads the state without changing it or disturbing programs that share it. Usage since their last \
 write (`store.flush`) may be missing.";
@@ -161,7 +190,8 @@ Examples:
 JSON:
   {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"limits\": [{\"dimension\",
   \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}], \"learned\":
-  [{\"dimension\", \"amount\", \"configured\", \"measured_at\", \"events\", \"source\"}]}], \"missing\"}
+  [{\"dimension\", \"amount\", \"configured\", \"measured_at\", \"events\", \"source\"}], \"as_of\"}], \"missing\", \"outage\"}
+  `as_of` is the time of the usage of shared limits, `outage` why their store doesn't answer any more.
   Times are RFC 3339, amounts are integers; learned amounts are per second. One document on one line; with --watch one per second.
 
 Files and environment: see tollgate --help. NO_COLOR disables colors; output to a file or pipe has
@@ -170,4 +200,5 @@ none, and at most 80 columns.
 Exit codes:
   0    success; with --watch, ended by Ctrl-C
   1    no such key
-  2    wrong arguments, or an unreadable configuration or state";
+  2    wrong arguments, an unreadable configuration or state, or an unavailable store of shared
+       limits";

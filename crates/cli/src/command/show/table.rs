@@ -266,6 +266,7 @@ mod tests {
                 limits,
                 cooling_until: None,
                 learned,
+                as_of: None,
             },
             KeyUsage {
                 key: "evil\u{1b}[31m".to_owned(),
@@ -273,6 +274,7 @@ mod tests {
                 limits: Vec::new(),
                 cooling_until: Some(Rfc3339(Timestamp::from_unix_secs(1_003))),
                 learned: Vec::new(),
+                as_of: None,
             },
         ]
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::SimulateArgs;
+use super::{ChargeRuleName, SimulateArgs};
 use crate::command::AlgorithmName;
 
 /// Arguments that have no effect together.
@@ -23,15 +23,34 @@ impl SimulateArgs {
     pub fn check_limits(&self) -> Result<(), ConflictingLimits> {
         let rates = [self.limits.rpm, self.limits.tpm, Some(self.itpm), Some(self.otpm)];
         let has_minute = rates.into_iter().flatten().any(|limit| limit > 0);
-        let has_rate = has_minute || self.limits.rpd.is_some_and(|limit| limit > 0);
+        let has_tokens = [self.limits.tpm, Some(self.itpm), Some(self.otpm)]
+            .into_iter()
+            .flatten()
+            .any(|n| n > 0);
+        let (is_usd, has_usd) = (self.charge == ChargeRuleName::Usd, self.usd.is_some());
+        let has_rate = has_minute || has_usd || self.limits.rpd.is_some_and(|limit| limit > 0);
         let is_bucket = matches!(self.limits.algorithm, None | Some(AlgorithmName::TokenBucket));
         let (burst, window) = (self.burst.is_some(), self.window.is_some());
         let conflicts = [
+            (is_usd && !has_usd, "--charge usd", "there is no limit on spending", "add --usd"),
+            (
+                is_usd && has_tokens,
+                "--charge usd",
+                "tokens are not charged",
+                "remove the token limits",
+            ),
+            (has_usd && !is_usd, "--usd", "money is not charged", "add --charge usd"),
+            (
+                self.prices.is_some() && !is_usd,
+                "--prices",
+                "money is not charged",
+                "add --charge usd",
+            ),
             (burst && !has_minute, "--burst", NO_MINUTE, ADD_MINUTE),
-            (window && !has_minute, "--window", NO_MINUTE, ADD_MINUTE),
+            (window && !has_minute && !has_usd, "--window", NO_MINUTE, ADD_MINUTE),
             (burst && !is_bucket, "--burst", "windows have no burst", "use --window"),
             (
-                window && is_bucket,
+                window && is_bucket && !has_usd,
                 "--window",
                 "a token bucket has no window",
                 "add --algorithm sliding-window, fixed-window or clock-window, or use --burst",

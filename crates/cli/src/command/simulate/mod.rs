@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tollgate_simulate::{LimitChange, OtherUse, RetryAfter, SpendLimit};
+use tollgate::quota::Usd;
+use tollgate_simulate::{LimitChange, OtherUse, RetryAfter};
 
 use super::LimitArgs;
 use super::batch::above_zero;
@@ -45,10 +46,13 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub concurrency: u64,
 
-    /// Dollars per rolling ten minutes, and the prices of a million input and output tokens:
-    /// 1.50,0.30,2.50
-    #[arg(long, value_name = "LIMIT,IN,OUT", value_parser = spend::spend, help_heading = "Limits")]
-    pub usd: Option<SpendLimit>,
+    /// Dollars per rolling ten minutes that all models of an API may cost together, with `--charge usd`
+    #[arg(long, value_name = "AMOUNT", help_heading = "Limits")]
+    pub usd: Option<Usd>,
+
+    /// Prices of models, as a file in LiteLLM's format [default: built-in prices]
+    #[arg(long, value_name = "FILE", help_heading = "Limits")]
+    pub prices: Option<PathBuf>,
 
     /// Capacity of a token bucket, as time at its rate [default: 1m]
     ///
@@ -56,8 +60,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "DURATION", value_parser = burst, help_heading = "Limits")]
     pub burst: Option<Duration>,
 
-    /// Length of the windows of the other algorithms, with its part of a limit per minute
-    /// [default: 1m]
+    /// Length of the windows of the other algorithms and of `--usd`, with its part of the limit
+    /// [default: 1m; 10m for --usd]
     #[arg(long, value_name = "DURATION", value_parser = above_zero, help_heading = "Limits")]
     pub window: Option<Duration>,
 
@@ -92,7 +96,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Errors")]
     pub storm: Vec<Storm>,
 
-    /// Charge rule of the token limit, for OpenAI's API
+    /// What a request is charged: tokens by one of two rules (for OpenAI's API), or money
     #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRuleName::Openai)]
     pub charge: ChargeRuleName,
 
@@ -128,13 +132,15 @@ pub enum RefusalForm {
     Unnamed,
 }
 
-/// The charge rule of the token limit.
+/// What a request is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ChargeRuleName {
     /// At admission: about characters / 4 + the maximum output tokens
     Openai,
     /// Actual usage, input and output
     Usage,
+    /// The price of the actual usage, to the limit `--usd`; tokens aren't limited
+    Usd,
 }
 
 fn burst(text: &str) -> Result<Duration, String> {
@@ -164,7 +170,7 @@ Run a simulated LLM provider with rate limits.
 
 Speaks the APIs of OpenAI (chat completions, responses, embeddings; also at Azure's paths), \
 Anthropic (messages) and Gemini (generateContent), streaming included; the path selects the API. \
-Requests over a limit get the provider's own 429 response. Limits apply to each model separately. \
+Requests over a limit get the provider's own 429 response. Limits apply to each model separately, that on spending to all models of an API. \
 Nothing is stored, and any API key is accepted.";
 
 const EXAMPLES: &str = "\
@@ -172,6 +178,9 @@ Example:
   tollgate simulate --rpm 500 --tpm 30000 &
   OPENAI_API_KEY=any tollgate batch examples/requests.jsonl -o out.jsonl \\
     --base-url http://127.0.0.1:8089 --provider openai --rpm 500 --tpm 30000
+
+  A Gemini project that may spend $10 in any ten minutes:
+    tollgate simulate --charge usd --usd 10
 
   A limit of 1,200 RPM that is enforced per second, without headers, and falls to a quarter:
     tollgate simulate --rpm 1200 --burst 1s --headers none --change 150s=x0.25

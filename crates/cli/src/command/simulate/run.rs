@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write};
 
 use tollgate_simulate::{ChargeRule, Fault, FaultKind, Settings, SimulatedServer};
 
+use super::spend::spend_limit;
 use super::{ChargeRuleName, HeadersForm, RefusalForm, SimulateArgs};
 use crate::command::signal::StopRequests;
 use crate::command::{Exit, LimitArgs};
@@ -11,7 +12,7 @@ use crate::command::{Exit, LimitArgs};
 /// Runs the provider until it is stopped, and prints its counters.
 pub(in crate::command) async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     args.check_limits().map_err(text)?;
-    let settings = args.settings();
+    let settings = args.settings()?;
     let server = match &args.log {
         None => SimulatedServer::bind(settings, args.listen).await,
         Some(path) => {
@@ -47,11 +48,12 @@ pub(in crate::command) fn limit_settings(limits: &LimitArgs) -> Settings {
 
 impl SimulateArgs {
     /// Returns the settings of the provider.
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Result<Settings, String> {
         let charge = match self.charge {
             ChargeRuleName::Openai => ChargeRule::OpenAi,
-            ChargeRuleName::Usage => ChargeRule::Usage,
+            ChargeRuleName::Usage | ChargeRuleName::Usd => ChargeRule::Usage,
         };
+        let spend = self.usd.map(|limit| spend_limit(limit, self.prices.as_deref())).transpose()?;
         let mut settings = limit_settings(&self.limits)
             .with_itpm(self.itpm)
             .with_otpm(self.otpm)
@@ -63,14 +65,14 @@ impl SimulateArgs {
             .with_seed(self.seed);
         settings.burst = self.burst;
         settings.window = self.window;
-        settings.spend = self.usd;
+        settings.spend = spend;
         settings.others = self.others;
         settings.changes.clone_from(&self.change);
         settings.limit_headers = self.headers == HeadersForm::Auto;
         settings.named_refusals = self.refusals == RefusalForm::Named;
-        (self.storm.iter()).fold(settings, |settings, storm| {
+        Ok((self.storm.iter()).fold(settings, |settings, storm| {
             settings.with_fault(Fault::between(storm.from(), storm.until(), FaultKind::Overloaded))
-        })
+        }))
     }
 }
 

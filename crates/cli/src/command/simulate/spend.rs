@@ -1,34 +1,30 @@
-use tollgate_simulate::SpendLimit;
+use std::path::Path;
 
-/// Parses a limit on spending and its prices, in dollars.
-pub(super) fn spend(text: &str) -> Result<SpendLimit, String> {
-    let amounts: Option<Vec<u64>> = text.split(',').map(micro_dollars).collect();
-    match amounts.as_deref() {
-        Some(&[limit, input_price, output_price]) if limit > 0 => {
-            Ok(SpendLimit { limit, input_price, output_price })
-        }
-        _ => Err("must be three amounts in dollars, such as 1.50,0.30,2.50".to_owned()),
-    }
+use tollgate::price::Prices;
+use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI};
+use tollgate::quota::{Usage, Usd};
+use tollgate_simulate::{SimulatedUsage, SpendLimit};
+
+/// Returns a limit on spending at the built-in prices, or at those of a file in LiteLLM's format.
+pub(super) fn spend_limit(limit: Usd, prices: Option<&Path>) -> Result<SpendLimit, String> {
+    let prices = prices.map_or_else(|| Ok(Prices::built_in()), read)?;
+    Ok(SpendLimit::new(limit.0, move |api, model, usage| {
+        let provider = match api {
+            "anthropic" => ANTHROPIC,
+            "gemini" => GEMINI,
+            _ => OPENAI,
+        };
+        prices.of(provider, model).map(|price| price.cost(&priced(usage)))
+    }))
 }
 
-fn micro_dollars(text: &str) -> Option<u64> {
-    let dollars: f64 = text.trim().parse().ok()?;
-    (0.0..=MAX_DOLLARS).contains(&dollars).then(|| (dollars * 1e6).round() as u64)
+fn read(path: &Path) -> Result<Prices, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{}: cannot read: {error}", path.display()))?;
+    Prices::from_litellm(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-const MAX_DOLLARS: f64 = 1e9;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_dollars() {
-        let expected =
-            SpendLimit { limit: 1_500_000, input_price: 300_000, output_price: 2_500_000 };
-        assert_eq!(spend("1.50,0.30,2.50"), Ok(expected));
-        for invalid in ["1.50", "0,1,1", "1,-1,1", "1,NaN,1", "1,2,3,4", ""] {
-            assert!(spend(invalid).is_err(), "{invalid}");
-        }
-    }
+fn priced(usage: &SimulatedUsage) -> Usage {
+    let SimulatedUsage { input, output, cache_read, cache_write } = *usage;
+    Usage { input, output, cache_read, cache_write, ..Usage::default() }
 }

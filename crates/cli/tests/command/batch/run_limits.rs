@@ -1,10 +1,13 @@
 //! Runs delayed by limits, without 429s.
 
+use serde_json::Value;
 use tollgate::provider::{AZURE, OPENAI};
 use tollgate::quota::{Algorithm, Quota};
 use tollgate_cli::batch::report::Report;
 use tollgate_cli::batch::{Job, Stop};
 use tollgate_simulate::{Counters, Settings};
+#[cfg(unix)]
+use tollgate_testing::process::InteractiveProcess;
 
 use super::rig::{Folder, chat, line, output_of, run, simulated, squeezed};
 use super::scripted::{Reply, Scripted};
@@ -186,4 +189,57 @@ async fn wait_above_max_wait_ends_run_without_failed_lines() {
     // One probe tests the long delay.
     assert_eq!((server.received(), folder.lines().len()), (3, 1));
     assert!(folder.lines()[0]["error"].is_null());
+}
+
+/// Starts `tollgate simulate` in the folder, and returns the process and its URL.
+#[cfg(unix)]
+fn start_simulate(folder: &Folder, arguments: &str) -> (InteractiveProcess, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.current_dir(folder.path("")).args(["simulate", "--listen", "127.0.0.1:0"]);
+    command.args(arguments.split_whitespace());
+    let mut process = InteractiveProcess::start(&mut command);
+    let line = process.read_line().expect("the address");
+    let base = line.strip_prefix("listening on ").expect("an address");
+    (process, format!("{base}/v1"))
+}
+
+/// Two models of a project, whose requests together cost several times what a window allows.
+#[cfg(unix)]
+#[tokio::test]
+async fn limit_on_spending_is_kept_without_429() {
+    let models = ["gpt-4o", "gpt-4o-mini"];
+    let lines: Vec<_> = (0..60).map(|n| line(&format!("r{n}"), chat(models[n % 2], 100))).collect();
+    let folder = Folder::with(&lines);
+    // $0.60 per ten minutes is $0.002 per two seconds.
+    let window = "{dimension: usd, limit: 0.002, window: 2s, algorithm: sliding_window}";
+    let config = format!("quotas: {{\"gpt-*\": {{limits: [{window}], shared: true}}}}");
+    std::fs::write(folder.path("tollgate.yaml"), config).expect("a config");
+    let arguments = "--latency-ms 0..50 --charge usd --usd 0.60 --window 2s --log replies.jsonl";
+    let (mut process, base) = start_simulate(&folder, arguments);
+    let arguments =
+        format!("--base-url {base} --provider openai --config tollgate.yaml --report r.json");
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(folder.results().values().all(|line| line["response"]["status_code"] == 200));
+    process.guard().signal("-TERM");
+    let ended = tokio::task::spawn_blocking(move || process.output()).await.expect("it ends");
+    assert!(ended.status.success(), "{ended:?}");
+
+    let log = folder.lines_of("replies.jsonl");
+    let numbers =
+        |reply: &Value| (reply["at"].as_f64().unwrap(), reply["micro_usd"].as_u64().unwrap());
+    let spent: Vec<(f64, u64)> = log.iter().map(numbers).collect();
+    let within = |from: f64| {
+        let in_window = spent.iter().filter(move |(at, _)| (from..from + 2.0).contains(at));
+        in_window.map(|(_, cost)| cost).sum::<u64>()
+    };
+    let most = spent.iter().map(|(from, _)| within(*from)).max();
+    let total: u64 = spent.iter().map(|(_, cost)| cost).sum();
+    assert!(log.iter().all(|reply| reply["status"] == 200), "{log:?}");
+    assert_eq!(log.len(), 60);
+    assert!(most <= Some(2_000) && total > 2_000, "{most:?}, {total} in total");
+    let report = std::fs::read_to_string(folder.path("r.json")).expect("a report");
+    let report: Report = serde_json::from_str(&report).expect("the report is JSON");
+    assert_eq!(report.cost_usd, Some(total as f64 / 1e6));
+    assert_eq!(report.rate_limited, 0);
 }

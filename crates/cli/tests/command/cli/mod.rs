@@ -10,6 +10,7 @@ mod foreign;
 mod help;
 mod reset;
 pub(crate) mod rig;
+mod shared_usage;
 mod show;
 mod simulate;
 pub(crate) mod stores;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter};
-use tollgate::quota::{Cost, Dimension};
+use tollgate::quota::{Cost, Dimension, Quota};
 use tollgate::store::{Sqlite, Store};
 
 use super::rig::{CommandOutput, TestHome, output_of};
@@ -38,6 +38,33 @@ fn default_store_is_shown_with_stored_limits() {
     assert_eq!(parts(lines[4]), ("tokens/minute".to_owned(), "12,345 / 30,000".to_owned()));
     assert!(lines[4].contains("[####") && lines[4].contains("resets in "), "{}", lines[4]);
     assert!(lines.iter().all(|line| line.chars().count() <= 80 && !line.contains('\u{1b}')));
+}
+
+#[test]
+fn spending_of_tenants_and_accounts_is_shown_as_money() {
+    let home = TestHome::new();
+    let config = "quotas: {'tenant:*': {usd_per_day: 50}, account: {usd_per_day: 0.25}}\n\
+                  store: {sqlite: s.db}\n";
+    home.write("t.yaml", config);
+    let quota = |micro_dollars| Quota::new().usd_per_day(micro_dollars);
+    let limiter = Limiter::builder().quota("tenant:*", quota(50_000_000));
+    let limiter = limiter.quota("account", quota(250_000)).build().expect("a limiter");
+    let hour = std::time::Duration::from_secs(3_600);
+    let store = Sqlite::new(home.path("s.db"));
+    tollgate::store::Persistence::start(&limiter, store, hour).expect("the store opens");
+    for (key, micro_dollars) in [("tenant:7", 12_500_000), ("account", 1_234)] {
+        let cost = Cost::new().custom("usd", micro_dollars);
+        limiter.try_acquire(key, &cost).expect("it fits").settle(&cost);
+    }
+    drop(limiter);
+    let output = home.run("show --config t.yaml");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    for expected in ["usd/day", "$12.50 / $50.00", "$0.001234 / $0.25"] {
+        assert!(output.stdout.contains(expected), "{expected}: {}", output.stdout);
+    }
+    // The tenant has $37.50 left.
+    let checked = home.run("check tenant:7 0 --config t.yaml --json").json();
+    assert_eq!(checked["limits"][0]["available"], 37_500_000, "{checked}");
 }
 
 #[test]

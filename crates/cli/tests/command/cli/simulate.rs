@@ -61,6 +61,7 @@ fn invalid_argument_error_states_the_form() {
         ("--storm 100s", "must be FROM..UNTIL, such as 100s..130s"),
         ("--storm 2m..100s", "must end after its start"),
         ("--headers some", "auto, none"),
+        ("--charge usd --usd 1.5,1,1", "invalid value '1.5,1,1' for '--usd <AMOUNT>'"),
         ("--error-latency-ms 1s", "write it as MIN..MAX"),
     ] {
         let error = parse(arguments).expect_err(arguments).to_string();
@@ -85,6 +86,13 @@ fn argument_without_effect_is_error() {
              or clock-window, or use --burst"
                 .to_owned(),
         ),
+        ("--charge usd", "--charge usd: there is no limit on spending; add --usd".to_owned()),
+        (
+            "--charge usd --usd 1 --itpm 5",
+            "--charge usd: tokens are not charged; remove the token limits".to_owned(),
+        ),
+        ("--usd 1", "--usd: money is not charged; add --charge usd".to_owned()),
+        ("--prices p.json", "--prices: money is not charged; add --charge usd".to_owned()),
         (
             "--concurrency 5 --others 0.5",
             "--others: there is no limit to share; add --rpm, --tpm, --itpm, --otpm or --rpd"

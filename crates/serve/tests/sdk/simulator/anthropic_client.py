@@ -76,6 +76,12 @@ def tool_calls():
     assert response.content[0].name == "look_up" and response.content[0].input == {}
     report("tool call", read_usage(response.usage))
 
+    with client.messages.stream(tools=tools, tool_choice={"type": "any"}, **request) as stream:
+        response = stream.get_final_message()
+    assert response.content[0].name == "look_up" and response.content[0].input == {}
+    assert response.stop_reason == "tool_use", response
+    report("tool call stream", read_usage(response.usage))
+
 
 def models():
     listed = [model.id for model in client.models.list()]

@@ -64,13 +64,19 @@ def structured():
 def tool_calls():
     look_up = types.FunctionDeclaration(name="look_up", description="Looks it up.")
     forced = types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
-    response = ask(
-        client,
-        tools=[types.Tool(function_declarations=[look_up])],
-        tool_config=types.ToolConfig(function_calling_config=forced),
-    )
+    config = {
+        "tools": [types.Tool(function_declarations=[look_up])],
+        "tool_config": types.ToolConfig(function_calling_config=forced),
+    }
+    response = ask(client, **config)
     assert [call.name for call in response.function_calls] == ["look_up"], response
     report("tool call", read_usage(response.usage_metadata))
+
+    config = types.GenerateContentConfig(**config)
+    chunks = list(client.models.generate_content_stream(model=MODEL, contents=PROMPT, config=config))
+    calls = [call.name for chunk in chunks for call in chunk.function_calls or []]
+    assert calls == ["look_up"], chunks
+    report("tool call stream", read_usage(chunks[-1].usage_metadata))
 
 
 def models():
@@ -91,6 +97,15 @@ def embeddings():
 def count():
     counted = client.models.count_tokens(model=MODEL, contents=PROMPT)
     report("count", counted=counted.total_tokens)
+
+
+def malformed():
+    try:
+        client.models.generate_content(model=MODEL, contents=[types.Content(role="user", parts=[])])
+    except errors.ClientError as error:
+        assert error.code == 400 and error.status == "INVALID_ARGUMENT", error.details
+        assert "contents[0].parts: contents.parts must not be empty" in error.message, error.details
+        report("malformed")
 
 
 def refusals():
@@ -116,4 +131,5 @@ tool_calls()
 models()
 embeddings()
 count()
+malformed()
 refusals()

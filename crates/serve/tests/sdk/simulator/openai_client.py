@@ -117,6 +117,27 @@ def tool_calls():
     assert call.function.name == "look_up" and json.loads(call.function.arguments) == {}
     report("tool call", read_chat_usage(response.usage))
 
+    with client.chat.completions.stream(
+        model="gpt-4o", messages=messages, tools=tools, tool_choice="required"
+    ) as stream:
+        response = stream.get_final_completion()
+    call = response.choices[0].message.tool_calls[0]
+    assert call.function.name == "look_up" and json.loads(call.function.arguments) == {}
+    report("tool call stream")
+
+    flat = [{"type": "function", **tools[0]["function"]}]
+    response = validated(
+        client.responses.create(model="gpt-4o", input=PROMPT, tools=flat, tool_choice="required")
+    )
+    call = next(item for item in response.output if item.type == "function_call")
+    assert call.name == "look_up" and json.loads(call.arguments) == {}
+    report("response tool call", read_response_usage(response.usage))
+
+    with client.responses.stream(model="gpt-4o", input=PROMPT, tools=flat, tool_choice="required") as stream:
+        response = stream.get_final_response()
+    assert any(item.type == "function_call" and item.name == "look_up" for item in response.output)
+    report("response tool call stream", read_response_usage(response.usage))
+
 
 def models():
     listed = [validated(model).id for model in client.models.list()]

@@ -140,6 +140,27 @@ async fn page_matches_the_limiter_under_load() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spending_is_shown_as_money() {
+    let quotas = "quotas: {'tenant:*': {usd_per_day: 50}, account: {usd_per_day: 0.25}}";
+    let (rig, browser) = (Rig::start(quotas).await, Chromium::start().await);
+    browser.set_viewport(1280, "light").await;
+    browser.open(&rig.url("/")).await;
+    browser.until("document.getElementById('state').dataset.state === 'live'").await;
+    let cost = |micro_dollars| Cost::new().custom("usd", micro_dollars);
+    rig.limiter.try_acquire("tenant:7", &cost(12_500_000)).unwrap().settle(&cost(12_500_000));
+    let _open = rig.limiter.try_acquire("account", &cost(1_200)).unwrap();
+    wait_for_update(&rig, &browser).await;
+    let shown = browser.run(SHOWN).await;
+    let row = |key: &str| {
+        shown.as_array().unwrap().iter().find(|row| row[0] == key).map(|row| row[1].clone())
+    };
+    let tenant = json!([["money", "$12.50 used, $0.00 held of $50.00"]]);
+    assert_eq!(row("tenant:7"), Some(tenant), "{shown}");
+    let account = json!([["money", "$0.00 used, $0.0012 held of $0.25"]]);
+    assert_eq!(row("account"), Some(account), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn learned_limits_are_below_the_name_of_the_key() {
     let (browser, rig) = (Chromium::start().await, Rig::start(QUOTAS).await);
     let mut key = KeySnapshot::new("gpt-4o", Vec::new());

@@ -46,6 +46,7 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     let reports = python.run(script, &env).await;
     let passed = recorder.exchanges();
     assert_eq!(reports.len(), passed.len(), "{script} reports each exchange: {reports:?}");
+    println!("{script}: {} calls", reports.len());
     let profile = Profile::named(profile).expect("a built-in profile");
     for (report, exchange) in reports.iter().zip(&passed) {
         compare(report, exchange, profile);

@@ -1,4 +1,4 @@
-//! The limits of one model, charged atomically.
+//! The limits of one model or project.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,9 +14,9 @@ use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
 use super::sliding_log::SlidingLog;
 
-/// The limits of one model, and the charges of responses in progress.
+/// The limits of one model or project, and the charges of responses in progress.
 #[derive(Debug)]
-pub(super) struct ModelLimits {
+pub(super) struct LimitSet {
     limits: Vec<Limit>,
     in_flight: Option<InFlight>,
     /// The changes of the limits.
@@ -54,12 +54,27 @@ struct ChangedTerms {
     concurrency: Option<u64>,
 }
 
-impl ModelLimits {
-    /// Creates unused limits; changes and others count from `started_at`.
-    pub(super) fn new(format: &dyn Format, settings: &Settings, started_at: u64) -> Self {
-        let amount = |kind: LimitKind| settings.amount(kind).filter(|n| *n > 0);
-        let stated: Vec<(LimitKind, u64)> = (format.kinds().iter().chain([&LimitKind::Spend]))
-            .filter_map(|kind| Some((*kind, amount(*kind)?)))
+impl LimitSet {
+    /// Creates the unused limits of a model; changes and others count from `started_at`.
+    pub(super) fn of_model(format: &dyn Format, settings: &Settings, started_at: u64) -> Self {
+        let concurrency = settings.amount(LimitKind::Concurrency);
+        Self::new(format, settings, format.kinds(), concurrency, started_at)
+    }
+
+    /// Creates the unused limits that all models share.
+    pub(super) fn of_project(format: &dyn Format, settings: &Settings, started_at: u64) -> Self {
+        Self::new(format, settings, &[LimitKind::Spend], None, started_at)
+    }
+
+    fn new(
+        format: &dyn Format,
+        settings: &Settings,
+        kinds: &[LimitKind],
+        concurrency: Option<u64>,
+        started_at: u64,
+    ) -> Self {
+        let stated: Vec<(LimitKind, u64)> = (kinds.iter())
+            .filter_map(|kind| Some((*kind, settings.amount(*kind).filter(|n| *n > 0)?)))
             .collect();
         let limits = stated.iter().map(|&(kind, amount)| {
             let terms = LimitTerms::new(settings, kind, amount);
@@ -69,14 +84,14 @@ impl ModelLimits {
             };
             Limit { kind, terms, meter, others: settings.others.map(OtherProgress::new) }
         });
-        let concurrency = amount(LimitKind::Concurrency);
+        let concurrency = concurrency.filter(|limit| *limit > 0);
         let changes = settings.changes.iter().map(|change| ChangedTerms {
             terms: (stated.iter())
                 .map(|&(kind, amount)| LimitTerms::new(settings, kind, change.applied_to(amount)))
                 .collect(),
             concurrency: concurrency.map(|limit| change.applied_to(limit)),
         });
-        let mut model_limits = Self {
+        let mut limit_set = Self {
             limits: limits.collect(),
             in_flight: concurrency.map(InFlight::new),
             changes: changes.collect(),
@@ -84,38 +99,38 @@ impl ModelLimits {
             started_at,
         };
         for (number, change) in settings.changes.iter().enumerate() {
-            model_limits.schedule(started_at, nanoseconds(change.at), Event::Change(number));
+            limit_set.schedule(started_at, nanoseconds(change.at), Event::Change(number));
         }
-        for (index, limit) in model_limits.limits.iter().enumerate() {
+        for (index, limit) in limit_set.limits.iter().enumerate() {
             if limit.others.is_some() {
                 let at = started_at.saturating_add(limit.step());
-                model_limits.events.push(Reverse((at, Event::OtherUse(index))));
+                limit_set.events.push(Reverse((at, Event::OtherUse(index))));
             }
         }
-        model_limits
+        limit_set
     }
 
-    /// Charges a request to every limit, or to none if one has too little.
-    ///
-    /// Amounts charged during generation are charged in even steps over `duration`. If several
-    /// limits have too little, the error names the one with the longest wait.
-    pub(super) fn admit(
+    /// Returns the refusal of a request by the limit with the longest wait; `None` if no limit has
+    /// too little.
+    pub(super) fn refusal(
         &mut self,
         now: u64,
         model: &str,
         request_charge: &RequestCharge,
-        duration: Duration,
-    ) -> Result<(), Refusal> {
+    ) -> Option<Refusal> {
         self.advance(now);
         let is_counted = request_charge.requests.required > 0;
         let in_flight = (self.in_flight.as_mut()).filter(|_| is_counted);
-        let longest = (self.limits.iter_mut())
+        (self.limits.iter_mut())
             .filter_map(|limit| limit.refusal(now, model, request_charge.limit_charge(limit.kind)))
             .chain(in_flight.and_then(|in_flight| in_flight.refusal(now, model)))
-            .max_by_key(|refusal| refusal.retry_after.unwrap_or(Duration::MAX));
-        if let Some(refusal) = longest {
-            return Err(refusal);
-        }
+            .max_by_key(Refusal::wait)
+    }
+
+    /// Charges a request to every limit. Amounts charged during generation are charged in even steps
+    /// over `duration`.
+    pub(super) fn charge(&mut self, now: u64, request_charge: &RequestCharge, duration: Duration) {
+        self.advance(now);
         for (index, limit) in self.limits.iter_mut().enumerate() {
             let limit_charge = request_charge.limit_charge(limit.kind);
             limit.meter.take(now, limit_charge.taken);
@@ -124,14 +139,14 @@ impl ModelLimits {
                     .map(|(at, n)| Reverse((at, Event::Charge(index, n)))),
             );
         }
+        let is_counted = request_charge.requests.required > 0;
         if let Some(in_flight) = self.in_flight.as_mut().filter(|_| is_counted) {
             in_flight.start(now, duration);
         }
         self.advance(now);
-        Ok(())
     }
 
-    /// Returns the current state of a limit; `None` if the model has no such limit.
+    /// Returns the current state of a limit; `None` if there is no such limit.
     pub(super) fn status(&mut self, now: u64, kind: LimitKind) -> Option<LimitStatus> {
         self.advance(now);
         let limit = self.limits.iter_mut().find(|limit| limit.kind == kind)?;
