@@ -92,6 +92,7 @@ mod scanner;
 mod terms;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
+mod unit;
 mod unknown_provider;
 mod utilization;
 
@@ -133,5 +134,6 @@ pub use retry::LONGEST_DELAY;
 pub use rules::Rules;
 pub use scanner::{ResponseField, Scanned, Scanner, TokenCount};
 pub use terms::Terms;
+pub use unit::Unit;
 pub use unknown_provider::UnknownProvider;
 pub use utilization::{UtilizationHeaders, UtilizationReading};
