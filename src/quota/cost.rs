@@ -113,6 +113,7 @@ impl Cost {
 
     /// Sets the amount of a custom dimension that needs no limit, such as one that the caller doesn't know of.
     /// An amount that the caller set still needs one.
+    #[cfg(feature = "requests")]
     pub(crate) fn set_optional(&mut self, name: &str, amount: u64) {
         self.set_custom(name, amount, true);
     }
