@@ -21,7 +21,7 @@ use crate::event::Metadata;
 use crate::key::denial::Denial;
 use crate::key::queue::{Service, Turn};
 use crate::plan::Plan;
-use crate::quota::{Cost, Dimension, Quota, USD};
+use crate::quota::{Cost, Dimension, Quota};
 use crate::timestamp::Timestamp;
 
 /// A request for a reservation: its keys, its cost and its options.
@@ -375,8 +375,8 @@ impl Reserved {
 /// limit on requests.
 fn missing_limit(cost: &Cost, limits: &Quota) -> Option<Dimension> {
     let tokens = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
-    let customs = cost.customs().filter(|(name, _)| *name != USD);
-    let customs = customs.map(|(name, _)| Dimension::custom(name));
+    let customs = cost.custom_amounts().filter(|custom| !custom.is_optional);
+    let customs = customs.map(|custom| Dimension::custom(&custom.name));
     let named = tokens.into_iter().chain(customs).filter(|named| cost.amount(named) > 0);
     let several = (cost.amount(&Dimension::Requests) > 1).then_some(Dimension::Requests);
     let is_limited = |named: &Dimension| limits.limits().iter().any(|l| l.dimension() == named);

@@ -10,7 +10,7 @@ use crate::limiter::Limiter;
 use crate::limiter::OwnStanding;
 use crate::price::Price;
 use crate::provider::{Estimate, OutputGuess, Terms};
-use crate::quota::{Cost, Dimension, UNKNOWN_PRICE};
+use crate::quota::{Cost, Dimension, UNKNOWN_AMOUNT};
 use crate::timestamp::Timestamp;
 
 /// The keys, cost and options under which the limiter handles a request.
@@ -103,7 +103,7 @@ impl Classified {
         if let Some(price) = self.price.as_mut().filter(|_| self.most.has_audio) {
             *price = Arc::new(price.with_audio());
         }
-        let amount = self.price.as_ref().map_or(UNKNOWN_PRICE, |price| {
+        let amount = self.price.as_ref().map_or(UNKNOWN_AMOUNT, |price| {
             // Without a bound, the output is reserved that the token limits reserve.
             let guess = self.cost.amount(&Dimension::OutputTokens);
             price.most(self.most.input, self.most.output.unwrap_or(guess))

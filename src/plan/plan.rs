@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, Share, TokenKinds, UNKNOWN_PRICE,
-    USD, UncountedKinds,
+    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, Share, TokenKinds,
+    UNKNOWN_AMOUNT, UncountedKinds,
 };
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
@@ -269,15 +269,16 @@ impl Plan {
 
     #[inline(never)]
     fn counts_customs(&self, cost: &Cost) -> bool {
-        cost.customs().all(|(name, amount)| !self.misses_custom(name, amount))
+        !cost.custom_amounts().any(|custom| self.misses_custom(custom))
     }
 
-    /// Returns `true` if the amount of a custom dimension can't be counted: no limit counts it, or the price of
-    /// the request isn't known. A price needs no limit.
-    fn misses_custom(&self, name: &str, amount: u64) -> bool {
-        match name {
-            USD => amount == UNKNOWN_PRICE && self.counts_custom(name),
-            _ => amount > 0 && !self.counts_custom(name),
+    /// Returns `true` if the amount of a custom dimension can't be counted: no limit counts it, although it needs
+    /// one, or the amount isn't known.
+    fn misses_custom(&self, custom: &CustomAmount) -> bool {
+        let CustomAmount { name, amount, is_optional } = custom;
+        match is_optional {
+            true => *amount == UNKNOWN_AMOUNT && self.counts_custom(name),
+            false => *amount > 0 && !self.counts_custom(name),
         }
     }
 
@@ -298,13 +299,13 @@ impl Plan {
         if self.counts(cost) || self.rules.is_empty() || !self.known {
             return None;
         }
-        let is_uncounted = |(name, amount): &(&str, u64)| {
-            self.misses_custom(name, *amount) && (*name == USD || !elsewhere(name))
+        let is_uncounted = |custom: &&CustomAmount| {
+            self.misses_custom(custom) && (custom.is_optional || !elsewhere(&custom.name))
         };
-        let custom = || cost.customs().find(is_uncounted);
+        let custom = || cost.custom_amounts().find(is_uncounted);
         let tokens = TOKENS.into_iter().filter(|_| self.uncounted.has(cost.named()));
         let mut tokens = tokens.filter(|kind| cost.amount(kind) > 0);
-        tokens.next().or_else(|| custom().map(|(name, _)| Dimension::custom(name)))
+        tokens.next().or_else(|| custom().map(|custom| Dimension::custom(&custom.name)))
     }
 
     /// Returns the same dimension if the plan refuses it. Limits that callers cannot know refuse none.

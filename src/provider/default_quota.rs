@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use super::date;
+use super::unit::Unit;
 use crate::quota::{Calendar, Dimension, Limit, Period, Quota, UnknownZone};
 use crate::timestamp::Timestamp;
 
@@ -93,6 +94,18 @@ impl DefaultQuota {
     #[must_use]
     pub const fn tpd(self, amount: u64) -> Self {
         Self { amounts: Amounts { tpd: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits [images](super::Unit::Images) per minute.
+    #[must_use]
+    pub const fn images_per_minute(self, amount: u64) -> Self {
+        Self { amounts: Amounts { images_per_minute: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits [inputs](super::Unit::Inputs) of embeddings per minute.
+    #[must_use]
+    pub const fn inputs_per_minute(self, amount: u64) -> Self {
+        Self { amounts: Amounts { inputs_per_minute: Some(amount), ..self.amounts }, ..self }
     }
 
     /// Sets the time zone at whose midnight the requests per day reset: `America/Los_Angeles`.
@@ -190,6 +203,10 @@ pub(super) struct Amounts {
     pub(super) rpd: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tpd: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) images_per_minute: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) inputs_per_minute: Option<u64>,
     /// The time zone at whose midnight the requests per day reset; without it a day is any 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zone: Option<&'static str>,
@@ -208,14 +225,17 @@ impl Amounts {
         otpm: None,
         rpd: None,
         tpd: None,
+        images_per_minute: None,
+        inputs_per_minute: None,
         zone: None,
         shared: false,
     };
 
     /// Returns the amounts in the order of the table's columns.
-    pub(super) fn columns(&self) -> [Option<u64>; 8] {
+    pub(super) fn columns(&self) -> [Option<u64>; 10] {
         let Self { concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd, .. } = *self;
-        [concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd]
+        let (images, inputs) = (self.images_per_minute, self.inputs_per_minute);
+        [concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd, images, inputs]
     }
 
     fn quota(&self) -> Result<Quota, UnknownZone> {
@@ -231,7 +251,13 @@ impl Amounts {
             }
             None => quota.rpd(amount(self.rpd)),
         };
-        let quota = quota.tpd(amount(self.tpd));
+        let per_minute = |unit: Unit, amount: Option<u64>| {
+            amount.and_then(|amount| Limit::per_minute(unit.dimension(), amount))
+        };
+        let quota = quota
+            .tpd(amount(self.tpd))
+            .limit(per_minute(Unit::Images, self.images_per_minute))
+            .limit(per_minute(Unit::Inputs, self.inputs_per_minute));
         Ok(if self.shared { quota.shared() } else { quota })
     }
 }

@@ -8,6 +8,7 @@ use super::limits::LimitHeaders;
 use super::mode::{Mode, ModeField};
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
+use super::unit::Unit;
 use crate::quota::Algorithm;
 
 /// Groq, `api.groq.com`.
@@ -16,6 +17,9 @@ use crate::quota::Algorithm;
 ///   bytes of text / 4 + 4 x messages + `max_tokens` x `n` if it is set. Source: six recordings of one
 ///   prompt, five of which confirm it to the token. Cached tokens are free (Groq's page on rate
 ///   limits), but can't be predicted.
+/// - **Units**: seconds of audio per hour and per day (`audio_seconds`; 7,200 and 28,800 for
+///   `whisper-large-v3` and its turbo on the free plan); source: console.groq.com/docs/rate-limits, read on
+///   2026-11-25.
 /// - **Limits**: token buckets; requests per day, tokens per minute.
 /// - **Modes**: flex (`service_tier: "flex"`) has ten times the limits; source:
 ///   console.groq.com/docs/flex-processing, November 2026.
@@ -26,6 +30,7 @@ pub const GROQ: Profile = Profile::new(
         .algorithm(Algorithm::TokenBucket)
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(AdmissionCharge::new().per_message(4)))
+        .units(&[Unit::AudioSeconds])
         .limits(LimitHeaders::GROQ)
         .modes(&[Mode::new("flex", ModeField::ServiceTier, "flex")])
         .api(

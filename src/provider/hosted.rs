@@ -79,6 +79,37 @@ pub const CEREBRAS: Profile = Profile::new(
         .api(Api::bearer(&["CEREBRAS_API_KEY"]).origin("https://api.cerebras.ai")),
 );
 
+/// Fireworks, `api.fireworks.ai`, serverless.
+///
+/// - **Charge**: prompt tokens and generated tokens per minute, apart, for each account and model, by usage.
+///   Uncached prompt tokens have a lower limit of their own, which isn't built in.
+/// - **Limits**: adaptive. Its headers state them "in tokens per second" although they are enforced per minute, so
+///   they aren't read.
+/// - **Quotas**: the limits that "all accounts start with". Source of all: Fireworks' page on rate limits
+///   (docs.fireworks.ai/serverless/rate-limits, looked up on 2026-11-25).
+pub const FIREWORKS: Profile = Profile::new(
+    &hosted("fireworks").urls(&["api.fireworks.ai"]).limits(LimitHeaders::NONE).api(
+        Api::bearer(&["FIREWORKS_API_KEY"])
+            .origin("https://api.fireworks.ai")
+            .openai_path("/inference/v1"),
+    ),
+);
+
+/// SambaNova, `api.sambanova.ai`.
+///
+/// - **Charge**: requests per minute and per day, for each model; 20 million tokens per day for all models of an
+///   account together, by usage.
+/// - **Limits**: its headers state requests per minute and, with the suffix `-day`, per day.
+/// - **Quotas**: the developer tier, of an account with a payment method, without the tokens per day of all models.
+///   Source of all: SambaNova's page on rate limits (docs.sambanova.ai/docs/en/models/rate-limits, looked up on
+///   2026-11-25).
+pub const SAMBANOVA: Profile = Profile::new(
+    &hosted("sambanova")
+        .urls(&["api.sambanova.ai"])
+        .limits(LimitHeaders::BY_NAME)
+        .api(Api::bearer(&["SAMBANOVA_API_KEY"]).origin("https://api.sambanova.ai")),
+);
+
 /// The router of Hugging Face, `router.huggingface.co`.
 ///
 /// - **Charge**: by usage, at the provider that it routes to.

@@ -92,6 +92,7 @@ mod scanner;
 mod terms;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
+mod unit;
 mod unknown_provider;
 mod utilization;
 
@@ -113,7 +114,8 @@ pub(crate) use estimate::OutputGuess;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{
-    CEREBRAS, DEEPSEEK, HUGGINGFACE, MOONSHOT, OPENROUTER, TOGETHER, VOYAGE, WRITER, XAI,
+    CEREBRAS, DEEPSEEK, FIREWORKS, HUGGINGFACE, MOONSHOT, OPENROUTER, SAMBANOVA, TOGETHER, VOYAGE,
+    WRITER, XAI,
 };
 pub use invalid_profile::InvalidProfile;
 pub use limits::{
@@ -133,5 +135,6 @@ pub use retry::LONGEST_DELAY;
 pub use rules::Rules;
 pub use scanner::{ResponseField, Scanned, Scanner, TokenCount};
 pub use terms::Terms;
+pub use unit::Unit;
 pub use unknown_provider::UnknownProvider;
 pub use utilization::{UtilizationHeaders, UtilizationReading};

@@ -8,6 +8,7 @@ use super::count_tokens::CountTokensFormat;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
+use super::unit::Unit;
 use super::utilization::UtilizationHeaders;
 use crate::quota::Algorithm;
 
@@ -24,6 +25,8 @@ use crate::quota::Algorithm;
 ///   recordings. (In 2024 it added 16 to every chat without a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
+/// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
+///   2026-11-25. Images that a tool of Responses makes can't be predicted.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Subscriptions**: Codex' headers state the used part of two windows: [`UtilizationHeaders::Codex`].
 /// - **Quotas**: tier 1, from the page of each model. Prompts above 128,000 or 272,000 tokens have limits of
@@ -34,6 +37,7 @@ pub const OPENAI: Profile = Profile::new(
         .algorithm(Algorithm::TokenBucket)
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(ADMISSION))
+        .units(&[Unit::Images])
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
         .count_tokens(CountTokensFormat::OpenAi)

@@ -136,8 +136,8 @@ impl ProviderQuotas {
         self.line(&format!("{}{sharing}", quota.pattern), amounts, [zone, &as_of, quota.source])
     }
 
-    fn line(&self, models: &str, amounts: [String; 8], texts: [&str; 3]) -> Cells {
-        let [concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd] = amounts;
+    fn line(&self, models: &str, amounts: [String; 10], texts: [&str; 3]) -> Cells {
+        let [concurrency, rps, rpm, tpm, itpm, otpm, rpd, tpd, images, inputs] = amounts;
         let [zone, as_of, source] = texts;
         let [provider, models, zone, algorithm, as_of, source] =
             [self.provider, models, zone, self.algorithm, as_of, source].map(str::to_owned);
@@ -152,6 +152,8 @@ impl ProviderQuotas {
             otpm,
             rpd,
             tpd,
+            images,
+            inputs,
             zone,
             algorithm,
             as_of,
@@ -167,7 +169,7 @@ impl ProviderQuotas {
 /// The cells of a line.
 type Cells = [String; HEADINGS.len()];
 
-const HEADINGS: [&str; 14] = [
+const HEADINGS: [&str; 16] = [
     "PROVIDER",
     "MODELS",
     "IN FLIGHT",
@@ -178,6 +180,8 @@ const HEADINGS: [&str; 14] = [
     "OTPM",
     "RPD",
     "TPD",
+    "IMAGES/MIN",
+    "INPUTS/MIN",
     "UNTIL MIDNIGHT IN",
     "ALGORITHM",
     "AS OF",
@@ -187,7 +191,7 @@ const HEADINGS: [&str; 14] = [
 const NO_LIMIT: &str = "-";
 
 /// Columns of numbers, which are right-aligned.
-const AMOUNTS: core::ops::Range<usize> = 2..10;
+const AMOUNTS: core::ops::Range<usize> = 2..12;
 
 /// Returns the width of each column; `None` for an empty one.
 fn widths(lines: &[Cells]) -> [Option<usize>; HEADINGS.len()] {

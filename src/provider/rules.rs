@@ -7,6 +7,7 @@ use super::limits::LimitHeaders;
 use super::mode::Mode;
 use super::prompt_weights::PromptWeights;
 use super::scanner::{ResponseField, TokenCount};
+use super::unit::Unit;
 use super::utilization::UtilizationHeaders;
 use crate::quota::Algorithm;
 
@@ -46,6 +47,7 @@ pub struct Rules {
     pub(super) algorithm: Algorithm,
     pub(super) weights: PromptWeights,
     pub(super) charge: Charge,
+    pub(super) units: &'static [Unit],
     pub(super) limits: LimitHeaders,
     pub(super) modes: &'static [Mode],
     pub(super) utilization: Option<UtilizationHeaders>,
@@ -97,6 +99,12 @@ impl Rules {
     #[must_use]
     pub const fn charge(self, charge: Charge) -> Self {
         Self { charge, ..self }
+    }
+
+    /// Sets the units other than tokens that the provider limits. Default: none.
+    #[must_use]
+    pub const fn units(self, units: &'static [Unit]) -> Self {
+        Self { units, ..self }
     }
 
     /// Sets which response headers state limits. Default: [`LimitHeaders::COMPATIBLE`].
@@ -172,6 +180,7 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     algorithm: Algorithm::SlidingWindow,
     weights: PromptWeights::GENEROUS,
     charge: Charge::by_usage(),
+    units: &[],
     limits: LimitHeaders::COMPATIBLE,
     modes: &[],
     utilization: None,

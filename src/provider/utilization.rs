@@ -20,7 +20,9 @@ pub enum UtilizationHeaders {
     /// ChatGPT's subscriptions: `x-codex-primary-used-percent: 12.5`, with `-primary-window-minutes` and
     /// `-primary-reset-at` in seconds since the Unix epoch (earlier `-primary-reset-after-seconds`); also
     /// `secondary`, and other limits under `x-codex-NAME-primary-...`. Source:
-    /// github.com/openai/codex, codex-rs/codex-api/src/rate_limits.rs, read in November 2026.
+    /// github.com/openai/codex, codex-rs/codex-api/src/rate_limits.rs, read in November 2026. Its event
+    /// `codex.rate_limits` has the same numbers in a WebSocket, which the layers don't read; its client reads none in
+    /// server-sent events (`src/sse/responses.rs` there).
     Codex,
 }
 

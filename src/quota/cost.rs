@@ -1,6 +1,6 @@
 use alloc::sync::Arc;
 
-use super::Dimension;
+use super::dimension::{Dimension, USD};
 use super::token_kinds::TokenKinds;
 
 /// The amounts that a request reserves in each dimension before it is sent. The default is one request. The
@@ -19,10 +19,17 @@ pub struct Cost {
     guessed_tokens: u64,
     guessed_output: u64,
     named: TokenKinds,
-    custom: Option<Arc<Vec<Custom>>>,
+    custom: Option<Arc<Vec<CustomAmount>>>,
 }
 
-type Custom = (Box<str>, u64);
+/// The amount of a custom dimension.
+#[derive(Debug, Clone)]
+pub(crate) struct CustomAmount {
+    pub(crate) name: Box<str>,
+    pub(crate) amount: u64,
+    /// True if the amount needs no limit that counts it.
+    pub(crate) is_optional: bool,
+}
 
 /// The number of built-in dimensions.
 const COLUMNS: usize = 5;
@@ -96,16 +103,28 @@ impl Cost {
         self
     }
 
-    /// Sets the amount of a custom dimension.
+    /// Sets the amount of a custom dimension. A limit must count it, except for money; an amount that the
+    /// provider's profile added stays optional.
     #[must_use]
     pub fn custom(mut self, name: &str, amount: u64) -> Self {
+        self.set_custom(name, amount, name == USD);
+        self
+    }
+
+    /// Sets the amount of a custom dimension that needs no limit, such as one that the caller doesn't know of.
+    /// An amount that the caller set still needs one.
+    #[cfg(feature = "requests")]
+    pub(crate) fn set_optional(&mut self, name: &str, amount: u64) {
+        self.set_custom(name, amount, true);
+    }
+
+    fn set_custom(&mut self, name: &str, amount: u64, is_optional: bool) {
         let mut all = self.custom.take().map_or_else(Vec::new, Arc::unwrap_or_clone);
-        match all.iter_mut().find(|(n, _)| **n == *name) {
-            Some((_, old)) => *old = amount,
-            None => all.push((name.into(), amount)),
+        match all.iter_mut().find(|custom| *custom.name == *name) {
+            Some(custom) => custom.amount = amount,
+            None => all.push(CustomAmount { name: name.into(), amount, is_optional }),
         }
         self.custom = Some(Arc::new(all));
-        self
     }
 
     /// Returns the amount in a dimension; 1 for [`Dimension::Concurrency`].
@@ -167,11 +186,11 @@ impl Cost {
             sum.amounts[column] = sum.amounts[column].saturating_add(other.amounts[column]);
         }
         sum.named = self.named.and(other.named);
-        let customs = other.customs();
-        customs.fold(sum, |sum, (name, amount)| {
-            let own = sum.custom_amount(name);
-            sum.custom(name, own.saturating_add(amount))
-        })
+        for CustomAmount { name, amount, is_optional } in other.custom_amounts() {
+            let amount = sum.custom_amount(name).saturating_add(*amount);
+            sum.set_custom(name, amount, *is_optional);
+        }
+        sum
     }
 
     /// Returns the token dimensions that were set, even to 0.
@@ -196,7 +215,7 @@ impl Cost {
 
     #[cold]
     fn completed_by(&self, reserved: &Self) -> Option<Self> {
-        let customs = || reserved.customs().filter(|(name, _)| !self.names_custom(name));
+        let customs = || reserved.custom_amounts().filter(|own| !self.names_custom(&own.name));
         if reserved.named.is_within(self.named) && customs().next().is_none() {
             return None;
         }
@@ -206,15 +225,18 @@ impl Cost {
                 completed.set(&dimension, reserved.amount(&dimension));
             }
         }
-        Some(customs().fold(completed, |cost, (name, amount)| cost.custom(name, amount)))
+        for CustomAmount { name, amount, is_optional } in customs() {
+            completed.set_custom(name, *amount, *is_optional);
+        }
+        Some(completed)
     }
 
     /// Returns the cost with only those custom dimensions for which `kept` returns `true`.
     #[must_use]
     pub(crate) fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
-        let bare = Self { custom: None, ..self.clone() };
-        let customs = self.customs().filter(|(name, _)| kept(name));
-        customs.fold(bare, |cost, (name, amount)| cost.custom(name, amount))
+        let customs = self.custom_amounts().filter(|custom| kept(&custom.name)).cloned();
+        let customs: Vec<_> = customs.collect();
+        Self { custom: (!customs.is_empty()).then(|| Arc::new(customs)), ..self.clone() }
     }
 
     /// Returns `true` if the dimension was set, even to 0. Requests and concurrency are always set.
@@ -227,7 +249,7 @@ impl Cost {
     }
 
     fn names_custom(&self, custom: &str) -> bool {
-        self.customs().any(|(name, _)| name == custom)
+        self.custom_amounts().any(|own| *own.name == *custom)
     }
 
     /// Returns the amount in the dimension of this column, or `None` for a custom dimension.
@@ -238,7 +260,12 @@ impl Cost {
 
     /// Returns the custom dimensions and their amounts.
     pub fn customs(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.custom.iter().flat_map(|all| &**all).map(|(name, amount)| (&**name, *amount))
+        self.custom_amounts().map(|custom| (&*custom.name, custom.amount))
+    }
+
+    /// Returns the amounts of custom dimensions.
+    pub(crate) fn custom_amounts(&self) -> impl Iterator<Item = &CustomAmount> {
+        self.custom.iter().flat_map(|all| &**all)
     }
 
     fn custom_amount(&self, name: &str) -> u64 {
@@ -249,6 +276,13 @@ impl Cost {
 /// Clips the guessed part of an amount so that the whole is at most `limit`.
 fn clip(amount: u64, guessed: u64, limit: u64) -> u64 {
     amount.min(limit).max(amount - guessed)
+}
+
+impl PartialEq for CustomAmount {
+    /// Compares name and amount.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, self.amount) == (&other.name, other.amount)
+    }
 }
 
 impl PartialEq for Cost {

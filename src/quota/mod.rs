@@ -55,6 +55,9 @@ pub use usd::Usd;
 pub use window::{InvalidWindow, Window};
 pub use zone::UnknownZone;
 
-pub(crate) use dimension::{UNKNOWN_PRICE, USD};
+pub(crate) use cost::CustomAmount;
+pub(crate) use dimension::UNKNOWN_AMOUNT;
+#[cfg(feature = "tower")]
+pub(crate) use dimension::USD;
 pub(crate) use grid::Grid;
 pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

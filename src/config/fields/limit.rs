@@ -11,8 +11,9 @@ use crate::quota::Algorithm;
 #[schemars(rename = "Limit")]
 pub(in crate::config) struct LimitFields {
     /// The dimension that is counted: `requests`, `tokens` (as the provider counts them),
-    /// `input_tokens`, `output_tokens`, `concurrency` (requests in flight), `usd` (money), or a custom name.
-    #[schemars(extend("examples" = ["requests", "tokens", "input_tokens", "output_tokens", "concurrency", "usd"]), length(min = 1))]
+    /// `input_tokens`, `output_tokens`, `concurrency` (requests in flight), `usd` (money), `images`,
+    /// `audio_seconds` or `inputs` (of embeddings) where the provider limits them, or a custom name.
+    #[schemars(extend("examples" = ["requests", "tokens", "input_tokens", "output_tokens", "concurrency", "usd", "images", "audio_seconds", "inputs"]), length(min = 1))]
     pub(in crate::config) dimension: String,
 
     /// The amount per window; 0 is no limit. For `usd`: dollars, with up to six decimals.

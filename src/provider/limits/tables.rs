@@ -18,6 +18,9 @@ impl LimitHeaders {
     )
     .with_windows_in_names();
 
+    /// No headers.
+    pub const NONE: Self = Self::new(&[], &[]);
+
     /// Mistral, Cerebras, SambaNova: names that state the window; `requests` and `tokens` without one
     /// are per minute.
     pub const BY_NAME: Self = Self::new(

@@ -15,8 +15,8 @@ impl Profile {
     #[cfg(feature = "requests")]
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
-            Ok(request) => self.estimate(request, body),
-            Err(_) => Request::estimate_unread(path, body),
+            Ok(request) => self.estimate(request, path, body),
+            Err(_) => self.with_form_units(Request::estimate_unread(path, body), path, body),
         }
     }
 
@@ -56,21 +56,40 @@ impl Profile {
         match Request::read(path, body) {
             Ok(request) => {
                 let unreadable = request.ambiguity(path, headers, body);
-                (self.estimate(request, body), unreadable)
+                (self.estimate(request, path, body), unreadable)
             }
-            Err(json) => Request::estimate_form(path, headers, body, json),
+            Err(json) => {
+                let (estimate, unreadable) = Request::estimate_form(path, headers, body, json);
+                (self.with_form_units(estimate, path, body), unreadable)
+            }
         }
     }
 
     #[cfg(feature = "requests")]
-    fn estimate(&self, request: Request, body: &[u8]) -> Estimate {
+    fn estimate(&self, request: Request, path: &str, body: &[u8]) -> Estimate {
         let request = match self.vocabularies {
             Some(vocabularies) => request.count_texts(body, vocabularies),
             None => request,
         };
-        let reserved = self.rules.charge.reserve(&request, &self.rules.weights);
+        let mut reserved = self.rules.charge.reserve(&request, &self.rules.weights);
+        for unit in self.rules.units {
+            if let Some(amount) = request.amount(*unit, path) {
+                reserved.cost.set_optional(unit.as_str(), amount);
+            }
+        }
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));
         let mode = mode.map(|mode| mode.name);
         Estimate { mode, ..request.into_estimate(reserved, &self.rules.weights) }
+    }
+
+    /// Adds the amounts of the provider's units in a form.
+    #[cfg(feature = "requests")]
+    fn with_form_units(&self, mut estimate: Estimate, path: &str, body: &[u8]) -> Estimate {
+        for unit in self.rules.units {
+            if let Some(amount) = Request::amount_in_form(*unit, path, body) {
+                estimate.cost.set_optional(unit.as_str(), amount);
+            }
+        }
+        estimate
     }
 }

@@ -108,6 +108,7 @@ struct Strings<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Strings<'_> {
     fn text(self, text: &str) {
+        self.0.texts += 1;
         Content(self.0).text(text);
     }
 

@@ -14,8 +14,19 @@ pub(super) fn model(body: &[u8]) -> Option<CompactString> {
         let value = pairs.find_map(|pair| pair.strip_prefix(b"model="))?;
         return named(&percent_decode(value).collect::<Vec<_>>());
     }
+    find_at_ends(body, &NAMES)
+}
+
+/// Returns the field `n` of a form in `multipart/form-data`, the number of choices.
+pub(super) fn choices(body: &[u8]) -> Option<u64> {
+    find_at_ends(body, &CHOICES)?.parse().ok()
+}
+
+/// Returns the value of the part with one of these names, near the start or the end of a form.
+fn find_at_ends(body: &[u8], names: &[&[u8]]) -> Option<CompactString> {
+    let start = &body[..body.len().min(SEARCHED)];
     let end = &body[body.len().saturating_sub(SEARCHED)..];
-    NAMES.iter().find_map(|name| find(start, name).or_else(|| find(end, name)))
+    names.iter().find_map(|name| find(start, name).or_else(|| find(end, name)))
 }
 
 /// Returns the value of the part with this name.
@@ -70,6 +81,8 @@ fn named(value: &[u8]) -> Option<CompactString> {
 }
 
 const NAMES: [&[u8]; 2] = [b" name=\"model\"", b" name=model"];
+
+const CHOICES: [&[u8]; 2] = [b" name=\"n\"", b" name=n"];
 
 /// The number of bytes at either end of the body that are searched.
 const SEARCHED: usize = 64 * 1024;

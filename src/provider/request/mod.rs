@@ -1,6 +1,7 @@
 //! Reads requests in every known format.
 
 mod ambiguity;
+mod amounts;
 mod body;
 mod counter;
 mod definition;
@@ -19,6 +20,7 @@ mod surrogates;
 mod tools;
 mod unreadable;
 mod walk;
+mod wav;
 mod without_model;
 mod words;
 
@@ -56,6 +58,8 @@ pub(super) struct Request {
     pub(super) text: u64,
     /// Messages, and the other items of a conversation.
     pub(super) items: u64,
+    /// Texts of a prompt outside a conversation.
+    texts: u64,
     /// The number of tokens that were sent as ids (embeddings, completions).
     pub(super) token_ids: u64,
     /// Tool calls in the conversation.

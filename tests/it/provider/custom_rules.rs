@@ -7,7 +7,7 @@ use tollgate::limiter::Limiter;
 use tollgate::provider::{
     AdmissionCharge, Api, COHERE, Charge, Class, DefaultQuota, ErrorRules, GROQ, InvalidProfile,
     LimitHeader, LimitHeaders, LimitWindow, MISTRAL, Profile, PromptWeights, ResetFormat,
-    ResponseField, Rules, Scanner, TokenCount,
+    ResponseField, Rules, Scanner, TokenCount, Unit,
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
@@ -18,6 +18,7 @@ const GROQ_RULES: Rules = Rules::new("my-groq")
     .algorithm(Algorithm::TokenBucket)
     .weights(PromptWeights::OPENAI)
     .charge(Charge::at_admission(AdmissionCharge::new().per_message(4)))
+    .units(&[Unit::AudioSeconds])
     .limits(LimitHeaders::new(
         &["x-ratelimit-"],
         &[
@@ -44,6 +45,7 @@ const MISTRAL_RULES: Rules = Rules::new("my-mistral")
 const COHERE_RULES: Rules = Rules::new("my-cohere")
     .urls(&["api.cohere.com", "api.cohere.ai"])
     .weights(PromptWeights::OPENAI.per_conversation(60).functions(1_000).schema_bytes_per_token(6))
+    .units(&[Unit::Inputs, Unit::Images])
     .api(Api::bearer(&["CO_API_KEY"]).endpoint("/v2/chat"));
 
 #[test]

@@ -1,6 +1,8 @@
 //! Charges by the rules that providers document, with their examples.
 
-use tollgate::provider::{BEDROCK_MANTLE, Estimate, MOONSHOT, OPENAI, Profile, Scanner, XAI};
+use tollgate::provider::{
+    BEDROCK_MANTLE, Estimate, FIREWORKS, MOONSHOT, OPENAI, Profile, Scanner, XAI,
+};
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
 /// "The number of input tokens in the request, plus the value of `max_tokens`, is checked against the
@@ -113,6 +115,17 @@ fn reasoning_within_the_output_is_not_added() {
     let body = r#"{"usage":{"prompt_tokens":10,"completion_tokens":300,"total_tokens":310,
                    "completion_tokens_details":{"reasoning_tokens":256}}}"#;
     assert_eq!(usage(OPENAI, body).output, 300);
+}
+
+/// "Total Prompt TPM — input tokens per minute (cached + uncached). Generated TPM — output tokens per minute":
+/// docs.fireworks.ai/serverless/rate-limits.
+#[test]
+fn fireworks_charges_cached_prompts_and_generated_tokens() {
+    let estimate = read(FIREWORKS, "/inference/v1/chat/completions", &format!("{{{PROMPT}}}"));
+    assert!(estimate.guesses_output());
+    let usage = Usage { input: 1_000, output: 50, cache_read: 600, ..Usage::default() };
+    let [_, input, output] = amounts(&FIREWORKS.charge(&estimate.cost, &usage));
+    assert_eq!((input, output), (1_000, 50));
 }
 
 fn read(profile: Profile, path: &str, body: &str) -> Estimate {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tollgate::provider::{
-    ANTHROPIC, AZURE, CEREBRAS, COMPATIBLE, GROQ, LimitReading, MISTRAL, OPENAI, OPENROUTER,
-    Profile, TOGETHER,
+    ANTHROPIC, AZURE, CEREBRAS, COMPATIBLE, FIREWORKS, GROQ, LimitReading, MISTRAL, OPENAI,
+    OPENROUTER, Profile, SAMBANOVA, TOGETHER,
 };
 use tollgate::quota::{Dimension, Window};
 
@@ -182,6 +182,34 @@ fn header_names_may_state_the_window() {
     ];
     assert_eq!(readings_of(CEREBRAS, &cerebras), read);
     assert_eq!(readings_of(COMPATIBLE, &cerebras), read);
+}
+
+/// The names are those of docs.sambanova.ai/docs/en/models/rate-limits, the numbers those of its developer tier.
+#[test]
+fn sambanova_states_requests_per_minute_and_per_day() {
+    let headers = headers(&[
+        ("x-ratelimit-limit-requests", "60"),
+        ("x-ratelimit-remaining-requests", "59"),
+        ("x-ratelimit-limit-requests-day", "12000"),
+        ("x-ratelimit-remaining-requests-day", "11999"),
+    ]);
+    let read = ["requests/60s: 59 of 60", "requests/86400s: 11999 of 12000"];
+    assert_eq!(readings_of(SAMBANOVA, &headers), read);
+}
+
+/// "Your current effective rate limits (described in tokens per second) are in the response headers.
+/// Enforcement uses TPM": docs.fireworks.ai/serverless/rate-limits. Its starting limits are 60k and 600 per second.
+#[test]
+fn fireworks_tokens_per_second_are_no_limits_per_minute() {
+    let headers = headers(&[
+        ("x-ratelimit-limit-tokens-prompt", "60000"),
+        ("x-ratelimit-limit-tokens-generated", "600"),
+    ]);
+    assert_eq!(readings_of(FIREWORKS, &headers), [""; 0]);
+    let quota = FIREWORKS.quotas()[0].quota().unwrap();
+    let limits: Vec<_> = quota.limits().iter().map(|l| (l.dimension(), l.amount())).collect();
+    let started = [(&Dimension::InputTokens, 60_000 * 60), (&Dimension::OutputTokens, 600 * 60)];
+    assert_eq!(limits, started);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Lookup of profiles by URL.
 
 use tollgate::provider::{
-    ANTHROPIC, AZURE, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, GEMINI,
-    GROQ, HUGGINGFACE, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER, Profile, TOGETHER, VERTEX,
-    VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
+    ANTHROPIC, AZURE, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, FIREWORKS,
+    GEMINI, GROQ, HUGGINGFACE, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER, Profile, SAMBANOVA,
+    TOGETHER, VERTEX, VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
 };
 
 #[test]
@@ -54,6 +54,8 @@ const FOUND: &[(&str, Profile)] = &[
     ("https://openrouter.ai/api/v1/chat/completions", OPENROUTER),
     ("https://api.together.xyz/v1/chat/completions", TOGETHER),
     ("https://api.cerebras.ai/v1/chat/completions", CEREBRAS),
+    ("https://api.fireworks.ai/inference/v1/chat/completions", FIREWORKS),
+    ("https://api.sambanova.ai/v1/chat/completions", SAMBANOVA),
     ("https://router.huggingface.co/together/v1/chat/completions", HUGGINGFACE),
     ("https://api.writer.com/v1/chat", WRITER),
     ("https://api.voyageai.com/v1/embeddings", VOYAGE),

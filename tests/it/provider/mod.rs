@@ -44,5 +44,7 @@ mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
+#[cfg(feature = "requests")]
+mod units;
 mod usages;
 mod utilization;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use tollgate::Timestamp;
 use tollgate::provider::{
-    ANTHROPIC, COMPATIBLE, DEEPSEEK, GEMINI, MOONSHOT, OPENAI, OPENROUTER, Profile, QuotaTable, XAI,
+    ANTHROPIC, COHERE, COMPATIBLE, DEEPSEEK, GEMINI, MOONSHOT, OPENAI, OPENROUTER, Profile,
+    QuotaTable, XAI,
 };
 
 #[test]
@@ -50,6 +51,12 @@ fn limits_of_each_kind_have_a_column() {
             "grok-4.7",
             "PROVIDER MODELS RPS TPM ALGORITHM AS OF SOURCE",
             "xai grok-4.7 150 50,000,000 sliding_window 2026-10-17",
+        ),
+        (
+            COHERE,
+            "embed-*",
+            "PROVIDER MODELS IMAGES/MIN INPUTS/MIN ALGORITHM AS OF SOURCE",
+            "cohere embed-* (shared) 400 2,000 sliding_window 2026-11-25",
         ),
         (
             MOONSHOT,
