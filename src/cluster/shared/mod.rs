@@ -20,6 +20,7 @@ mod error;
 mod eviction;
 mod failure;
 mod fallback;
+mod known_uses;
 mod lease;
 mod link;
 mod members;
