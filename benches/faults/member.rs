@@ -1,6 +1,8 @@
 //! A process that shares the limit: some clients wait for permits, and print each grant and its end.
 
 use std::io::{BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tollgate::Limiter;
@@ -21,11 +23,19 @@ pub(crate) fn run(spec: &str) {
     let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
     let limiter = builder.backend(shared.connect().unwrap()).build().unwrap();
     runtime.block_on(async {
-        for client in 0..number(clients) {
-            tokio::spawn(work(limiter.clone(), client, number(seed) + client));
-        }
+        let stopped = Arc::new(AtomicBool::new(false));
+        let start = |client| {
+            let is_stopped = Arc::clone(&stopped);
+            tokio::spawn(work(limiter.clone(), client, number(seed) + client, is_stopped))
+        };
+        let clients: Vec<_> = (0..number(clients)).map(start).collect();
         let ended = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().count());
         let _ = ended.await;
+        // A permit that is dropped with its client would have no end in the ledger.
+        stopped.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.await.unwrap();
+        }
         limiter.close().await;
     });
 }
@@ -43,9 +53,9 @@ fn quota(algorithm: &str, amount: u64) -> Quota {
     }))
 }
 
-async fn work(limiter: Limiter, client: u64, seed: u64) {
+async fn work(limiter: Limiter, client: u64, seed: u64, is_stopped: Arc<AtomicBool>) {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    loop {
+    while !is_stopped.load(Ordering::Relaxed) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
