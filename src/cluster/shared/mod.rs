@@ -23,6 +23,7 @@ mod fallback;
 mod known_uses;
 mod lease;
 mod link;
+mod log_limit;
 mod members;
 mod outage;
 mod outbox;
