@@ -55,6 +55,7 @@
 //! | `tollgate_cluster_unacknowledged` | gauge |  |  | Ends of requests that the shared store has not acknowledged yet |
 //! | `tollgate_cluster_decisions_total` | counter |  | `by` | Decisions of the shared store (`store`), and requests that leases admitted (`lease`) |
 //! | `tollgate_cluster_degraded_total` | counter |  | `policy` | Decisions made without the shared store, by policy: `closed`, `open` or `local_share` |
+//! | `tollgate_cluster_uncharged_total` | counter |  | `dimension` | Requests and tokens (`requests`, `tokens`) that `open` admitted beyond the limits during outages, and never charged |
 //! | `tollgate_cluster_outages_total` | counter |  |  | Outages of the shared store |
 //! | `tollgate_cluster_timeouts_total` | counter |  |  | Calls to which the shared store did not respond in time |
 //! | `tollgate_cluster_retries_total` | counter |  |  | Calls to the shared store that were repeated after a lost connection |

@@ -68,6 +68,14 @@ pub(super) const CLUSTER_DEGRADED: MetricSpec = MetricSpec {
     description: "Decisions made without the shared store, by policy: `closed`, `open` or `local_share`",
 };
 
+pub(super) const CLUSTER_UNCHARGED: MetricSpec = MetricSpec {
+    name: "tollgate_cluster_uncharged_total",
+    kind: Kind::Counter,
+    unit: Unit::Count,
+    labels: &["dimension"],
+    description: "Requests and tokens (`requests`, `tokens`) that `open` admitted beyond the limits during outages, and never charged",
+};
+
 pub(super) const CLUSTER_OUTAGES: MetricSpec = MetricSpec {
     name: "tollgate_cluster_outages_total",
     kind: Kind::Counter,

@@ -19,23 +19,43 @@ impl Coordinator {
     }
 
     /// Starts an outage after a failed check of the connection to `server`, or updates its cause. The
-    /// first cause of each outage is logged.
+    /// first cause of each outage is logged, unless there were several just before.
     pub(super) fn on_check_failed(&self, failure: &Failure, server: &str) {
         self.on_connection_lost(failure);
         let cause = failure.cause().to_string();
-        if self.store.connection.set_cause(&cause) {
-            let on_failure = self.store.settings.on_failure;
-            tracing::warn!(server, cause, ?on_failure, "the shared store is unavailable");
+        if let Some(unlogged) = self.store.connection.set_cause(&cause, || self.begin_log()) {
+            self.log_start(server, &cause, unlogged);
         }
     }
 
-    /// Logs the end of an outage.
+    /// Returns the number of outages since the last one that was logged, if one may be logged now.
+    fn begin_log(&self) -> Option<u64> {
+        self.log_limit.lock().begin(self.store.ticks.now())
+    }
+
+    fn log_start(&self, server: &str, cause: &str, unlogged: u64) {
+        let on_failure = self.store.settings.on_failure;
+        match unlogged {
+            0 => tracing::warn!(server, cause, ?on_failure, "the shared store is unavailable"),
+            _ => tracing::warn!(
+                server,
+                cause,
+                ?on_failure,
+                unlogged,
+                "the shared store is unavailable again"
+            ),
+        }
+    }
+
+    /// Logs the end of an outage, if its start was logged or can be.
     pub(super) fn log_end(&self, outage: &Outage, server: &str) {
         let cause = &*outage.cause;
         if !outage.is_logged {
             // The calls failed, but not the check of the connection.
-            let on_failure = self.store.settings.on_failure;
-            tracing::warn!(server, cause, ?on_failure, "the shared store is unavailable");
+            let Some(unlogged) = self.begin_log() else {
+                return self.log_limit.lock().count_unlogged();
+            };
+            self.log_start(server, cause, unlogged);
         }
         let [degraded, retries, connects, uncharged] = outage.changes(&self.store.counters);
         let millis = (self.store.clock.now() - outage.since).as_millis();

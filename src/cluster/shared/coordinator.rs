@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::failure::Failure;
 use super::fallback::Fallback;
 use super::lease::Leases;
+use super::log_limit::LogLimit;
 use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
 use super::piece::Group;
 use super::reservations::{ReservationState, Reservations};
@@ -34,6 +35,7 @@ pub(super) struct Coordinator {
     pub(super) leases: Leases,
     /// The time of the last warning about the store, for rate-limited logging.
     pub(super) last_logged: AtomicU64,
+    pub(super) log_limit: Mutex<LogLimit>,
 }
 
 /// A request for a decision of the store.
@@ -60,6 +62,7 @@ impl Coordinator {
             outbox: Mutex::default(),
             background_calls: Semaphore::new(MAX_BACKGROUND_CALLS),
             last_logged: AtomicU64::new(0),
+            log_limit: Mutex::default(),
         }
     }
 

@@ -67,6 +67,9 @@ impl SharedStatus {
             total("tollgate_cluster_degraded_total", self.degraded_closed).with_label("closed"),
             total("tollgate_cluster_degraded_total", self.degraded_open).with_label("open"),
             total("tollgate_cluster_degraded_total", self.degraded_local).with_label("local_share"),
+            total("tollgate_cluster_uncharged_total", self.uncharged_requests)
+                .with_label("requests"),
+            total("tollgate_cluster_uncharged_total", self.uncharged_tokens).with_label("tokens"),
             total("tollgate_cluster_outages_total", self.outages),
             total("tollgate_cluster_timeouts_total", self.timeouts),
             total("tollgate_cluster_retries_total", self.retries),

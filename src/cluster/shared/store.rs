@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::builder::Settings;
 use super::counters::Counters;
 use super::failure::Failure;
+use super::known_uses::taken;
 use super::piece::Piece;
 use super::redis_keys::RedisKeys;
 use super::script::{Call, Id, Operation, Outcome, Part, Response, View};
@@ -155,10 +156,10 @@ impl Store {
             let (mut link, number) = self.connection.link(even_if_unavailable).await?;
             let redis_keys: SmallVec<[Vec<u8>; 2]> =
                 pieces.iter().map(|piece| self.redis_keys.key(&piece.key)).collect();
-            let views = self.views(pieces, restore);
-            let parts = parts(pieces, &redis_keys, &views);
+            let known = self.views(pieces, restore);
             let sent = self.ticks.now();
             let time = self.views.lock().time(slot, pieces, sent);
+            let parts = self.parts(pieces, &redis_keys, &known, time.expected);
             let call = Call { operation, id, time, parts: &parts };
             let response = match link.call(&call).await {
                 Ok(response) => response,
@@ -178,7 +179,7 @@ impl Store {
                 Outcome::Lost if !restore => restore = true,
                 _ => {
                     self.record_time(slot, response.time, sent);
-                    self.record(pieces, &response);
+                    self.record(operation, pieces, &response);
                     return Ok(response);
                 }
             }
@@ -201,27 +202,32 @@ impl Store {
         self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
 
-    fn record(&self, pieces: &[Piece], response: &Response) {
+    fn record(&self, operation: Operation, pieces: &[Piece], response: &Response) {
         let mut views = self.views.lock();
         for (piece, view) in pieces.iter().zip(&response.views) {
-            views.record(&piece.key, &piece.rules, view.clone());
+            let taken = taken(operation, &piece.rules, &piece.amounts, response);
+            views.record(&piece.key, &piece.rules, view.clone(), &taken);
         }
     }
-}
 
-fn parts<'a>(
-    pieces: &'a [Piece],
-    redis_keys: &'a [Vec<u8>],
-    views: &'a [Option<View>],
-) -> SmallVec<[Part<'a>; 2]> {
-    let parts = pieces.iter().zip(redis_keys).zip(views).map(|((piece, name), view)| Part {
-        name,
-        rules: &piece.rules,
-        amounts: piece.amounts.clone(),
-        lease: piece.lease.as_ref(),
-        view: view.as_ref(),
-    });
-    parts.collect()
+    fn parts<'a>(
+        &self,
+        pieces: &'a [Piece],
+        redis_keys: &'a [Vec<u8>],
+        known: &'a [Option<View>],
+        now: u64,
+    ) -> SmallVec<[Part<'a>; 2]> {
+        let views = self.views.lock();
+        let parts = pieces.iter().zip(redis_keys).zip(known).map(|((piece, name), view)| Part {
+            name,
+            rules: &piece.rules,
+            amounts: piece.amounts.clone(),
+            lease: piece.lease.as_ref(),
+            view: view.as_ref(),
+            wants_uses: views.wants_uses(&piece.key, &piece.rules, now),
+        });
+        parts.collect()
+    }
 }
 
 /// Returns a random number, different in each process.

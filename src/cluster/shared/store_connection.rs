@@ -106,19 +106,27 @@ impl StoreConnection {
         lost
     }
 
-    /// Sets the cause of the current outage. Returns whether it is the first one to log.
-    pub(super) fn set_cause(&self, cause: &str) -> bool {
-        let mut is_first = false;
+    /// Sets the cause of the current outage. If the outage is not logged yet, `begin_log` decides whether
+    /// to log it now; returns its result.
+    pub(super) fn set_cause<T>(
+        &self,
+        cause: &str,
+        begin_log: impl FnOnce() -> Option<T>,
+    ) -> Option<T> {
+        let mut begun = None;
         self.state.send_if_modified(|state| {
             if let Some(outage) = &mut state.outage {
-                is_first = !std::mem::replace(&mut outage.is_logged, true);
+                if !outage.is_logged {
+                    begun = begin_log();
+                    outage.is_logged = begun.is_some();
+                }
                 if *outage.cause != *cause {
                     outage.cause = cause.into();
                 }
             }
             false
         });
-        is_first
+        begun
     }
 
     /// Marks the store as available. Returns the outage that ended, if any.

@@ -2,8 +2,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::quota::Key;
 
+use super::known_uses::KnownUses;
 use super::piece::Piece;
 use super::script::{ServerTime, View};
 use super::server_clock::ServerClock;
@@ -21,7 +24,9 @@ pub(super) struct Views {
 #[derive(Debug)]
 struct KnownKey {
     rules: Arc<[Rule]>,
+    /// Without the times of use.
     view: View,
+    uses: KnownUses,
 }
 
 impl Views {
@@ -29,13 +34,18 @@ impl Views {
     pub(super) fn view(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
         let known = self.keys.get(key)?;
         if known.rules == *rules {
-            return Some(known.view.clone());
+            let uses = known.uses.by_rule().to_vec();
+            return Some(View { uses, ..known.view.clone() });
         }
-        let same = |rule: &Rule| {
+        let (mut buckets, mut uses) = (SmallVec::new(), Vec::new());
+        for rule in rules.iter() {
             let index = known.rules.iter().position(|old| old.counts_same_as(rule));
-            index.and_then(|index| known.view.buckets.get(index).copied()).unwrap_or_default()
-        };
-        Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })
+            buckets
+                .push(index.and_then(|at| known.view.buckets.get(at).copied()).unwrap_or_default());
+            let of_rule = index.and_then(|at| known.uses.by_rule().get(at).cloned());
+            uses.push(of_rule.unwrap_or_default());
+        }
+        Some(View { buckets, uses, ..known.view.clone() })
     }
 
     /// Returns the last known state of a key without its amounts, which identifies the state.
@@ -44,18 +54,35 @@ impl Views {
         Some(View { created_at: view.created_at, at: view.at, ..View::default() })
     }
 
-    /// Records the state in a response. Responses may be reordered: an older one is ignored.
-    pub(super) fn record(&mut self, key: &str, rules: &Arc<[Rule]>, view: View) {
+    /// Returns whether the next call on a key should ask for the times of use.
+    pub(super) fn wants_uses(&self, key: &str, rules: &[Rule], now: u64) -> bool {
+        match self.keys.get(key) {
+            Some(known) => known.uses.are_due(rules, now),
+            None => KnownUses::default().are_due(rules, u64::MAX),
+        }
+    }
+
+    /// Records the state in a response to a call that has taken these amounts. Responses may be
+    /// reordered: an older one is ignored.
+    pub(super) fn record(&mut self, key: &str, rules: &Arc<[Rule]>, mut view: View, taken: &[u64]) {
         if let Some(known) = self.keys.get_mut(key) {
-            if known.view.created_at != view.created_at || known.view.at <= view.at {
-                *known = KnownKey { rules: Arc::clone(rules), view };
+            let is_same = known.view.created_at == view.created_at;
+            if is_same && known.view.at > view.at {
+                return;
             }
+            if !is_same || known.rules != *rules {
+                known.uses = KnownUses::default();
+            }
+            known.uses.record(rules, &mut view, taken);
+            (known.rules, known.view) = (Arc::clone(rules), view);
             return;
         }
         if self.keys.len() >= MAX_KEYS {
             self.evict_half();
         }
-        self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view });
+        let mut uses = KnownUses::default();
+        uses.record(rules, &mut view, taken);
+        self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view, uses });
     }
 
     /// Returns a piece without amounts for each key with usage.

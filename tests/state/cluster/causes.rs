@@ -2,14 +2,14 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate::cluster::{Bus, NatsBus, OnFailure, RedisBus, Shared, SharingMode};
 use tollgate::quota::{Cost, Quota};
 
 use super::failure::send_command;
 use super::logs::{lines, record};
-use super::shared::{limiter, until};
+use super::shared::{admitted, limiter, until};
 use tollgate_testing::servers::{Nats, Redis};
 
 /// Asserts that the outage of a store that can't be connected to is logged once, with this cause.
@@ -259,4 +259,51 @@ fn user_with_documented_permissions_can_share_limits() {
     until("the message is received", || bus.status().received == 1);
     let logged = lines(&address.to_string());
     assert!(logged.is_empty(), "{logged:#?}");
+}
+
+#[test]
+fn repeated_outages_do_not_flood_the_log() {
+    record();
+    let begin = Instant::now();
+    let mut redis = Redis::start();
+    let address = redis.server().address.to_string();
+    let shared = Shared::builder(redis.url(), "account").on_failure(OnFailure::Closed);
+    let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
+    for outage in 1..=8 {
+        until("the store is available", || shared.status().connected);
+        redis.server().kill();
+        until("the outage is noticed", || shared.status().outages == outage);
+        redis.restart();
+    }
+    until("the store is available", || shared.status().connected);
+    // Three in ten seconds, with a line at the start and one at the end.
+    let intervals = usize::try_from(begin.elapsed().as_secs() / 10 + 1).unwrap();
+    let logged = lines(&address);
+    assert!((6..=6 * intervals).contains(&logged.len()), "{logged:#?}");
+}
+
+#[test]
+fn loading_server_is_named_and_waited_for() {
+    record();
+    // Loads each key slowly, and answers meanwhile.
+    let slow = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
+    let saving = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut redis = Redis::with(&[&saving[..], &slow[..]].concat());
+    let address = redis.server().address;
+    let shared = Shared::builder(redis.url(), "account").on_failure(OnFailure::Closed);
+    let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
+    let limiter = limiter(&shared, Quota::new().rpd(2));
+    limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
+    until("the end is reported", || shared.status().unacknowledged == 0);
+    send_command(address, "EVAL \"for i=1,4000 do redis.call('SET',i,i) end\" 0");
+    redis.server().kill();
+    let cause = "the server is loading its data; wait until it has started";
+    std::thread::scope(|scope| {
+        // Until the data is loaded.
+        scope.spawn(|| redis.restart());
+        until("the cause is stated", || shared.outage_cause().as_deref() == Some(cause));
+        assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+    });
+    until("the store is available", || shared.status().connected);
+    assert_eq!(admitted(&limiter, 10).len(), 1, "of two");
 }

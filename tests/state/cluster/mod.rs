@@ -1,6 +1,7 @@
 //! State across machines, against real servers.
 #![expect(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
 
+mod big_request;
 mod bus_local;
 mod bus_servers;
 mod causes;

@@ -1,10 +1,11 @@
 //! Open requests and admissions while the store is unavailable.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::OnFailure;
+use tollgate::cluster::{OnFailure, Shared};
 use tollgate::engine::Wait;
-use tollgate::limiter::Backend;
+use tollgate::limiter::{Backend, Measured, Measurement};
 use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::failure::{connect_with_default_timeout, wait_until_connected};
@@ -52,6 +53,13 @@ fn open_charges_what_limits_have_left_and_counts_the_rest() {
     let uncharged: u64 = two.iter().map(|shared| shared.status().uncharged_requests).sum();
     // A minute's burst is charged, and what refilled between the two charges.
     assert!((3_000..=3_400).contains(&uncharged), "{uncharged}");
+    let metrics: Vec<_> =
+        limiters.iter().flat_map(|limiter| limiter.state().measurements()).collect();
+    let expected = |shared: &Arc<Shared>| {
+        let total = Measured::Total(shared.status().uncharged_requests);
+        Measurement::new("tollgate_cluster_uncharged_total", total).with_label("requests")
+    };
+    assert!(two.iter().all(|shared| metrics.contains(&expected(shared))), "{metrics:?}");
     for (limiter, shared) in limiters.iter().zip(&two) {
         let decided = shared.status().decided;
         if let Err(refused) = limiter.try_acquire("k", &Cost::new()) {

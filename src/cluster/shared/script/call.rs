@@ -71,6 +71,8 @@ pub(in crate::cluster::shared) struct Part<'a> {
     /// and the response is `Lost` if the server has another one; with amounts, missing usage is
     /// restored.
     pub(in crate::cluster::shared) view: Option<&'a View>,
+    /// Whether the response states the times of use. Ignored if the view has amounts.
+    pub(in crate::cluster::shared) wants_uses: bool,
 }
 
 /// The amounts that a lease call requests.

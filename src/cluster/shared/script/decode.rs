@@ -4,7 +4,8 @@ use redis::Value;
 use smallvec::SmallVec;
 
 use super::call::{Amounts, Call, Part};
-use super::response::{LeaseAnswer, Outcome, Response, RetryAfter, View};
+use super::encode::has_uses;
+use super::response::{LeaseAnswer, Outcome, Response, RetryAfter, Uses, View};
 
 impl Response {
     /// Decodes the response of the script to a call.
@@ -94,9 +95,20 @@ impl Numbers<'_> {
 
     fn view(&mut self, part: &Part<'_>, at: u64) -> Result<View, InvalidResponse> {
         let created_at = self.number()?;
-        let mut bucket = |_| Ok((self.number()?, self.number()?));
-        let buckets: Result<SmallVec<_>, _> = part.rules.iter().map(&mut bucket).collect();
-        Ok(View { created_at, at, buckets: buckets? })
+        let (mut buckets, mut uses) = (SmallVec::new(), Vec::new());
+        for rule in part.rules {
+            buckets.push((self.number()?, self.number()?));
+            if part.asks_for_uses() {
+                uses.push(if has_uses(rule) { self.uses()? } else { Uses::new() });
+            }
+        }
+        Ok(View { created_at, at, buckets, uses })
+    }
+
+    fn uses(&mut self) -> Result<Uses, InvalidResponse> {
+        let count = self.index()?;
+        // Each takes two numbers of the response.
+        (0..count).map(|_| Ok((self.number()?, self.number()?))).collect()
     }
 
     /// Decodes the decision about the lease of each part, and its state.

@@ -2,10 +2,18 @@ use redis::Cmd;
 use smallvec::SmallVec;
 
 use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part};
+use super::response::View;
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Parameters, Rule};
 use crate::quota::Grid;
 use crate::timestamp::Timestamp;
+
+impl Part<'_> {
+    /// Returns whether the response states the times of use.
+    pub(super) fn asks_for_uses(&self) -> bool {
+        self.wants_uses && self.view.is_none_or(|view| view.buckets.is_empty())
+    }
+}
 
 impl Call<'_> {
     /// Returns the command by the script's hash; a `NOSCRIPT` error means that the server does not
@@ -79,7 +87,8 @@ impl Encoder {
         let view = part.view;
         let (created_at, at) = view.map_or((0, 0), |view| (view.created_at, view.at));
         let seen = view.filter(|view| !view.buckets.is_empty());
-        self.extend([part.rules.len() as u64, created_at, at, u64::from(seen.is_some())]);
+        let usage = if seen.is_some() { 1 } else { 2 * u64::from(part.asks_for_uses()) };
+        self.extend([part.rules.len() as u64, created_at, at, usage]);
         let lease = part.lease.filter(|_| leases);
         let size_at = self.0.len();
         if let Some(lease) = lease {
@@ -96,14 +105,27 @@ impl Encoder {
         }
         if let Some(view) = seen {
             for index in 0..part.rules.len() {
-                let (used, held) = view.buckets.get(index).copied().unwrap_or_default();
-                self.push(used.saturating_add(held).min(MAX_AMOUNT));
+                self.known_uses(view, index);
             }
         }
         if lease.is_some() {
             // The script skips a part that it decides about later.
             let size = (self.0.len() - size_at) as f64;
             self.0[size_at..size_at + 8].copy_from_slice(&size.to_le_bytes());
+        }
+    }
+
+    /// Encodes when the usage of a rule was taken. Usage at unknown times, and held amounts, count as
+    /// used at the time of the view.
+    fn known_uses(&mut self, view: &View, index: usize) {
+        let (used, held) = view.buckets.get(index).copied().unwrap_or_default();
+        let known = view.uses.get(index).map_or(&[][..], |uses| uses);
+        let rest = used.saturating_sub(known.iter().map(|(_, amount)| amount).sum());
+        let rest = (view.at, rest.saturating_add(held));
+        let uses = known.iter().chain([&rest]).filter(|(_, amount)| *amount > 0);
+        self.push(uses.clone().count() as u64);
+        for &(at, amount) in uses {
+            self.extend([at, amount.min(MAX_AMOUNT)]);
         }
     }
 
@@ -182,6 +204,11 @@ fn tag(rule: &Rule) -> u64 {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     }
     hash >> 12
+}
+
+/// Returns whether the times of use decide when the amounts of a rule return.
+pub(super) fn has_uses(rule: &Rule) -> bool {
+    matches!(rule.parameters(), Parameters::Sliding { .. } | Parameters::Fixed { .. })
 }
 
 const fn kind(parameters: Parameters<'_>) -> u64 {

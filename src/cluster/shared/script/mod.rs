@@ -14,4 +14,4 @@ mod text;
 pub(super) use call::{
     Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Part, ServerTime, wake_channel,
 };
-pub(super) use response::{LeaseAnswer, Outcome, Response, RetryAfter, View};
+pub(super) use response::{LeaseAnswer, Outcome, Response, RetryAfter, Uses, View};

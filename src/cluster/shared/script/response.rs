@@ -63,4 +63,11 @@ pub(in crate::cluster::shared) struct View {
     pub(in crate::cluster::shared) at: u64,
     /// The used and held amounts of each rule.
     pub(in crate::cluster::shared) buckets: SmallVec<[(u64, u64); 3]>,
+    /// The times of use of each rule; empty if they are unknown.
+    pub(in crate::cluster::shared) uses: Vec<Uses>,
 }
+
+/// When the amounts in a sliding window were used, or when a fixed window began: pairs of time and
+/// amount, oldest first. Times of a sliding window are rounded up to a multiple of 1/32 of it. Empty
+/// for other rules.
+pub(in crate::cluster::shared) type Uses = Vec<(u64, u64)>;

@@ -12,3 +12,20 @@ local function wake(waiting)
   local low, high = unpack('<I4I4', waiting)
   redis.pcall('PUBLISH', string.format('tollgate:wake:%08x%08x', high, low), waiting)
 end
+
+-- returns the times of use in a log, rounded up to parts of the window: their number, then pairs of
+-- time and amount
+local function uses_of(log, from, till, span)
+  local cell, out, count, at, sum = math.ceil(span / 32), '', 0, 0, 0
+  while from < till do
+    local time, amount, after = unpack('<dd', log, from)
+    local rest = math.fmod(time, cell)
+    if rest > 0 then time = time - rest + cell end
+    if time > at and sum > 0 then
+      out, count, sum = out .. pack('<dd', at, sum), count + 1, 0
+    end
+    at, sum, from = time, sum + amount, after
+  end
+  if sum > 0 then out, count = out .. pack('<dd', at, sum), count + 1 end
+  return pack('<d', count) .. out
+end

@@ -14,7 +14,7 @@ if fast then
     local entry = redis.call('HMGET', KEYS[k], 's', id, 'q')
     found[k] = entry
     local state, reservation, queue = entry[1], entry[2], entry[3]
-    fast = fast and has_usage == 0 and state
+    fast = fast and has_usage ~= 1 and state
       and (operation == 1 and not reservation or operation > 1 and reservation and #reservation > 8)
     if not fast then break end
     local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
@@ -72,7 +72,7 @@ if fast then
         more, hold = 0, amount
       end
       if more < 0 or hold < 0 then freed = true end
-      local due, used, empty_at = 0, 0, 0
+      local due, used, empty_at, uses = 0, 0, 0, ''
       if kind == 3 then
         local total, first, log_end = t, bucket_at + 48, bucket_at + 48 + w
         h, from = u1, log_end
@@ -142,6 +142,7 @@ if fast then
         if h > 0 then empty_at = now + rate elseif size_of_log > 0 then empty_at = last_at + rate end
         out[o + 1] = pack('<dddddd', tag, 3, rate, h, total, size_of_log)
         out[o + 2], out[o + 3], out[o + 4], o = old, new, rest, o + 4
+        if has_usage == 2 then uses = uses_of(old .. new .. rest, 1, size_of_log, rate) end
       else
         if unit ~= u1 or not h or t > now then fast = false break end
         -- units missing at t, and units refilled since
@@ -201,7 +202,8 @@ if fast then
       if operation == 1 and amount > 0 then
         held = held .. pack('<dd', tag, holds == 1 and -amount or amount)
       end
-      views = i == 1 and views .. pack('<ddd', created, used, h) or views .. pack('<dd', used, h)
+      if i == 1 then views = views .. pack('<d', created) end
+      views = views .. pack('<dd', used, h) .. uses
     end
     fast = fast and n > 0 and at >= length and from == size + 1 and (wait > 0 or till <= expires)
       -- a granted request leaves the queue as the first of it, or else below
@@ -254,11 +256,13 @@ if fast then
       local head, state, queue, key = heads[k], found[k][1], found[k][3], KEYS[k]
       local created, next, expires, tickets = head[1], head[2], head[3], head[4]
       local waits = flag == 1 and k == which and wait < 1e21 and (queues[k] or tickets < MAX_TICKETS)
-      local n, _, place, from = unpack('<d', packed, p), nil, queues[k], 49
+      local n, _, place, from, has_usage = unpack('<d', packed, p), nil, queues[k], 49
+      has_usage = unpack('<d', packed, p + 24)
       local record, columns = id, ''
       p, views = p + 32, views .. pack('<d', created)
       for i = 1, n do
         local tag, kind, need, limit, rate, unit, t, w, r, h, used
+        local uses = ''
         tag, kind, _, _, need, limit = unpack('<dddddd', packed, p)
         p = p + (kind == 3 and 56 or 80)
         if kind == 3 then
@@ -269,6 +273,7 @@ if fast then
             if time > now - rate then break end
             used, first = used - sum, first + 16
           end
+          if has_usage == 2 then uses = uses_of(state, first, log_end, rate) end
           from = log_end
         else
           _, _, rate, unit, t, w, r, h, from = unpack('<dddddddd', state, from)
@@ -279,7 +284,7 @@ if fast then
             used = (used - part) / unit + (part > 0 and 1 or 0)
           end
         end
-        views = views .. pack('<dd', used, h)
+        views = views .. pack('<dd', used, h) .. uses
         if waits and not place then
           local before = 0
           if tickets > 0 then

@@ -13,7 +13,7 @@ if operation == 6 then
     number, first_report, p = unpack('<dd', packed, p + 16)
     local entry = fast and redis.call('HMGET', key, 's', lease_id) or {}
     local state, reservation = entry[1], entry[2]
-    fast = fast and has_usage == 0 and state and #state >= 48 + 64 * n
+    fast = fast and has_usage ~= 1 and state and #state >= 48 + 64 * n
     local created, next, expires, till, last_call, q = 0, 0, 0, 0, 0, 33
     if fast then
       local version, last, tickets

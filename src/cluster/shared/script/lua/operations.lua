@@ -8,6 +8,7 @@ local function view(part)
   local out = { pack('<d', part.created) }
   for i, r in ipairs(part.rules) do
     out[i + 1] = pack('<dd', r.methods.used(r.bucket, r, now), r.bucket.held)
+    if part.wants_uses and r.methods.uses then out[i + 1] = out[i + 1] .. r.methods.uses(r.bucket) end
   end
   return table.concat(out)
 end

@@ -23,7 +23,7 @@ local function read_rule(p)
 end
 
 local function read_part(key, p)
-  local part = { key = key, rules = {}, known_usage = false }
+  local part = { key = key, rules = {}, known_uses = false }
   local n, has_usage
   n, part.known_created, part.known_at, has_usage, p = unpack('<dddd', packed, p)
   if operation == 6 then
@@ -31,9 +31,19 @@ local function read_part(key, p)
     part.call_number, part.first_report, p = unpack('<dd', packed, p + 24)
   end
   for i = 1, n do part.rules[i], p = read_rule(p) end
-  if has_usage > 0 then
-    part.known_usage = {}
-    for i = 1, n do part.known_usage[i], p = unpack('<d', packed, p) end
+  part.wants_uses = has_usage == 2
+  if has_usage == 1 then
+    part.known_uses = {}
+    for i = 1, n do
+      local uses, count = {}, nil
+      count, p = unpack('<d', packed, p)
+      for j = 1, count do
+        local at, amount
+        at, amount, p = unpack('<dd', packed, p)
+        uses[j] = { at = at, amount = amount }
+      end
+      part.known_uses[i] = uses
+    end
   end
   return part, p
 end

@@ -17,7 +17,7 @@ for i, part in ipairs(parts) do
     return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end
   part.is_lost = part.known_created > 0 and part.created ~= part.known_created
-  if part.is_lost and not part.known_usage then return answer(LOST) end
+  if part.is_lost and not part.known_uses then return answer(LOST) end
 end
 for _, part in ipairs(parts) do
   if part.last > now and part.last <= now + SECOND then now = part.last end

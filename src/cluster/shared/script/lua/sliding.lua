@@ -101,6 +101,19 @@ function sliding.outstanding(b, _, amount, at)
   return at + b.span > now and amount or 0
 end
 
+-- returns the times of use, as the caller reads them
+function sliding.uses(b)
+  return uses_of(b.log, expired(b, now), #b.log, b.span)
+end
+
+-- adds an amount that was used at a time, which may be before the latest
+function sliding.restore(b, _, amount, at)
+  local log, pos = b.log, 1
+  while pos <= #log and unpack('<d', log, pos) < at do pos = pos + 16 end
+  b.log = sub(log, 1, pos - 1) .. pack('<dd', at, amount) .. sub(log, pos)
+  b.total = b.total + amount
+end
+
 function sliding.empty_at(b)
   if b.held > 0 then return now + b.span end
   if b.log == '' then return 0 end

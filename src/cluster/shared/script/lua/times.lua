@@ -6,21 +6,24 @@ local function each_reservation(part, visit)
   end
 end
 
--- reads the usage that 'restore' has charged: amount and time by bucket
+-- reads the usage that 'restore' has charged: lists of time and amount by bucket, oldest first
 local function read_restored(part)
   local field = redis.call('HGET', part.key, 'v')
   local restored, p = {}, 1
   while field and p <= #field do
     local tag, amount, at
     tag, amount, at, p = unpack('<ddd', field, p)
-    restored[tag] = { amount, at }
+    local uses = restored[tag] or {}
+    uses[#uses + 1], restored[tag] = { at = at, amount = amount }, uses
   end
   return restored
 end
 
 local function write_restored(part, restored)
   local out = {}
-  for tag, was in pairs(restored) do out[#out + 1] = pack('<ddd', tag, was[1], was[2]) end
+  for tag, uses in pairs(restored) do
+    for _, use in ipairs(uses) do out[#out + 1] = pack('<ddd', tag, use.amount, use.at) end
+  end
   if #out > 0 then redis.call('HSET', part.key, 'v', table.concat(out)) end
 end
 
@@ -39,7 +42,9 @@ local function shift(part, by)
   end)
   if part.tickets > 0 then read_tickets(part, by) end
   local restored = read_restored(part)
-  for _, was in pairs(restored) do was[2] = was[2] + by end
+  for _, uses in pairs(restored) do
+    for _, use in ipairs(uses) do use.at = use.at + by end
+  end
   write_restored(part, restored)
   if part.next < EXACT then part.next = part.next + by end
   part.last, part.expires, part.dirty = part.last + by, 0, true
@@ -78,22 +83,53 @@ local function sweep(part)
   part.next, part.dirty = next < EXACT and max(next, now + MIN_SWEEP) or next, true
 end
 
+-- charges the usage of a bucket without times of use; returns what is charged now
+local function restore_amount(part, rule, use, was)
+  local b, at = rule.bucket, min(use.at + jump, now)
+  local amount = rule.methods.outstanding(b, rule, use.amount, at)
+  local before = was and rule.methods.outstanding(b, rule, was.amount, was.at) or 0
+  if rule.kind == 1 then at = now end
+  if amount > before then
+    rule.methods.take(b, rule, amount - before, at)
+    part.dirty = true
+  end
+  if was and rule.kind ~= 1 then at = max(at, was.at) end
+  return { { at = at, amount = max(amount, before) } }
+end
+
+-- charges the usage of a bucket that is due back at known times, such that after each time at least
+-- as much counts as any caller knows; returns what is charged now
+local function restore_uses(part, rule, uses, was)
+  local b, known, before, added, last = rule.bucket, 0, 0, {}, #was
+  for i = #uses, 1, -1 do
+    local use = { at = uses[i].at + jump, amount = uses[i].amount }
+    if rule.methods.outstanding(b, rule, use.amount, use.at) == 0 then break end
+    known = known + use.amount
+    while last > 0 and was[last].at >= use.at do before, last = before + was[last].amount, last - 1 end
+    if known > before then
+      use.amount = known - before
+      rule.methods.restore(b, rule, use.amount, min(use.at, now))
+      before, added[#added + 1], part.dirty = known, use, true
+    end
+  end
+  for _, use in ipairs(was) do
+    if rule.methods.outstanding(b, rule, use.amount, use.at) > 0 then added[#added + 1] = use end
+  end
+  table.sort(added, function(one, other) return one.at < other.at end)
+  return added
+end
+
 -- charges the usage that the caller knows and this state lacks, once for all callers; 'jump' is the
 -- amount by which the clock was set forward since then
 local function restore(part)
   local restored = read_restored(part)
   for i, rule in ipairs(part.rules) do
-    local b, at = rule.bucket, min(part.known_at + jump, now)
-    local amount = rule.methods.outstanding(b, rule, part.known_usage[i], at)
-    local was = restored[rule.tag]
-    local before = was and rule.methods.outstanding(b, rule, was[1], was[2]) or 0
-    if amount > before then
-      rule.methods.take(b, rule, amount - before, rule.kind == 1 and now or at)
-      part.dirty = true
+    local uses, was = part.known_uses[i], restored[rule.tag] or {}
+    if rule.methods.restore then
+      restored[rule.tag] = restore_uses(part, rule, uses, was)
+    elseif #uses > 0 then
+      restored[rule.tag] = restore_amount(part, rule, uses[1], was[1])
     end
-    local most = max(amount, before)
-    if rule.kind == 1 then at = now elseif was then at = max(at, was[2]) end
-    restored[rule.tag] = most > 0 and { most, at } or nil
   end
   write_restored(part, restored)
 end

@@ -83,6 +83,15 @@ function anchored.outstanding(b, _, amount, at)
   return at + b.window + b.margin > now and amount or 0
 end
 
+-- returns the start of the window and its usage, as the caller reads them
+function anchored.uses(b)
+  if is_over(b, now) or b.sum == 0 then return pack('<d', 0) end
+  return pack('<ddd', 1, b.start + ceiling(b.late * 8388608, 1000), b.sum)
+end
+
+-- adds an amount of a window that began at a time, with which the current window is the same
+anchored.restore = add_to_window
+
 function anchored.empty_at(b)
   return b.started == 1 and ends(b) or 0
 end

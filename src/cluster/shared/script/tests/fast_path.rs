@@ -84,7 +84,8 @@ impl Schedule {
         for (key, amounts) in request.keys.iter().zip(&request.amounts) {
             let (name, rules) = &self.keys[*key];
             let amounts = amounts[..].into();
-            parts.push(Part { name, rules, amounts, lease: None, view: None });
+            let wants_uses = self.now.is_multiple_of(2);
+            parts.push(Part { name, rules, amounts, lease: None, view: None, wants_uses });
         }
         let time = ServerTime { expected: self.now, jump: 0 };
         let call = Call { operation, id: request.id, time, parts: &parts };

@@ -14,6 +14,7 @@ pub(super) struct Fixture {
     pub(super) now: u64,
     pub(super) time: ServerTime,
     pub(super) view: Option<View>,
+    pub(super) wants_uses: bool,
 }
 
 impl Fixture {
@@ -30,7 +31,7 @@ impl Fixture {
         };
         let rules = limits.iter().map(rule).collect();
         let time = ServerTime::default();
-        Self { server: Server::start(), rules, now: START, time, view: None }
+        Self { server: Server::start(), rules, now: START, time, view: None, wants_uses: false }
     }
 
     /// Creates a token bucket of 100 tokens that refills by one per second; tokens are held until
@@ -55,8 +56,9 @@ impl Fixture {
         amounts: &[u64],
         lease: Option<&LeaseRequest>,
     ) -> Response {
-        let (rules, view) = (&self.rules, self.view.as_ref());
-        let parts = [Part { name: b"{a}k", rules, amounts: amounts.into(), lease, view }];
+        let (rules, view, wants_uses) = (&self.rules, self.view.as_ref(), self.wants_uses);
+        let amounts = amounts.into();
+        let parts = [Part { name: b"{a}k", rules, amounts, lease, view, wants_uses }];
         let call = Call { operation, id: Id([id; 16]), time: self.time, parts: &parts };
         self.server.call(&call, self.now)
     }

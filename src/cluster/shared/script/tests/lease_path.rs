@@ -97,7 +97,7 @@ impl Schedule {
         let amounts = rules.iter().map(|_| self.random.below(4)).collect();
         self.next = self.next.wrapping_add(1).max(100);
         let waits = self.random.one_in(3);
-        let parts = [Part { name, rules, amounts, lease: None, view: None }];
+        let parts = [Part { name, rules, amounts, lease: None, view: None, wants_uses: false }];
         let call = self.call(Operation::Reserve { ttl: S, waits }, Id([self.next; 16]), &parts);
         assert_eq!(fast.call(&call, self.now), slow.call(&call, self.now), "{call:?}");
     }
@@ -123,7 +123,14 @@ impl Schedule {
 
     fn part<'a>(&'a self, lease: usize, (used, request): &'a (Vec<u64>, LeaseRequest)) -> Part<'a> {
         let (name, rules) = &self.keys[self.leases[lease].key];
-        Part { name, rules, amounts: used[..].into(), lease: Some(request), view: None }
+        Part {
+            name,
+            rules,
+            amounts: used[..].into(),
+            lease: Some(request),
+            view: None,
+            wants_uses: false,
+        }
     }
 
     fn record(&mut self, held: &[usize], response: Response, counts: &mut [u32; 3]) {

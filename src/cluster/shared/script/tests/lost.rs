@@ -1,5 +1,5 @@
 use super::super::{Operation, Outcome, RetryAfter, View};
-use super::fixture::{Fixture, RESERVE, S, refused};
+use super::fixture::{Fixture, RESERVE, S, START, refused};
 use crate::quota::{Algorithm, Dimension};
 
 fn flush(fixture: &mut Fixture) {
@@ -112,3 +112,60 @@ fn renew(restores: bool) -> Operation {
 
 const ALGORITHMS: [Algorithm; 3] =
     [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::ClockWindow];
+
+#[test]
+fn restored_window_goes_on_where_it_was() {
+    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let mut fixture = Fixture::with(&[(Dimension::Requests, 320, algorithm)]);
+        fixture.reserve(1, 100);
+        fixture.now += 100 * S;
+        fixture.reserve(2, 220);
+        let known = read_uses(&mut fixture);
+        flush(&mut fixture);
+        fixture.now += 20 * S;
+        fixture.view = Some(known);
+        // The time until the first amount returns, as without the loss; a sliding window counts in
+        // parts of 1/32.
+        let until = START + 320 * S - fixture.now;
+        let Outcome::Refused { wait: RetryAfter::In(wait), .. } = fixture.reserve(3, 1) else {
+            panic!("{algorithm:?}: not refused");
+        };
+        assert!((until..=until + 10 * S).contains(&wait), "{algorithm:?}: {wait} of {until}");
+        fixture.now += wait;
+        let amount = if algorithm == Algorithm::SlidingWindow { 100 } else { 320 };
+        assert_eq!(fixture.reserve(4, amount), Outcome::Done, "{algorithm:?}");
+        assert!(matches!(fixture.reserve(5, 1), Outcome::Refused { .. }), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn uses_restored_by_several_processes_count_once() {
+    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let mut fixture = Fixture::with(&[(Dimension::Requests, 320, algorithm)]);
+        let mut known = Vec::new();
+        for id in 1..=5 {
+            fixture.now += 7 * S;
+            fixture.reserve(id, 50);
+            known.push(read_uses(&mut fixture));
+        }
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 4, 1]] {
+            flush(&mut fixture);
+            fixture.now += 1;
+            for process in order {
+                fixture.view = Some(known[process].clone());
+                fixture.call(Operation::Read, 0, &[0]);
+            }
+            fixture.view = None;
+            assert_eq!(fixture.level(), (250, 0), "{algorithm:?}, {order:?}");
+        }
+        assert_eq!(read_uses(&mut fixture).uses, known[4].uses, "{algorithm:?}");
+    }
+}
+
+/// Returns the state with the times of use.
+fn read_uses(fixture: &mut Fixture) -> View {
+    fixture.wants_uses = true;
+    let state = fixture.read_state();
+    fixture.wants_uses = false;
+    state
+}

@@ -12,7 +12,8 @@ fn encoded(numbers: &[f64]) -> Value {
 fn malformed_responses_are_errors() {
     let rules = Fixture::tokens().rules;
     let amounts = [1].as_slice().into();
-    let parts = [Part { name: b"k", rules: &rules, amounts, lease: None, view: None }];
+    let parts =
+        [Part { name: b"k", rules: &rules, amounts, lease: None, view: None, wants_uses: false }];
     let time = ServerTime::default();
     let call = Call { operation: Operation::Read, id: Id([0; 16]), time, parts: &parts };
     assert!(Response::read(&call, &encoded(&[0., 5., 0., 0., 0., 1., 2., 3.])).is_ok());

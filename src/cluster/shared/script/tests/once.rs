@@ -73,6 +73,7 @@ fn several_keys_are_reserved_atomically() {
             amounts: [amount].as_slice().into(),
             lease: None,
             view: None,
+            wants_uses: false,
         };
         let parts = [part((b"{a}j", amounts[0])), part((b"{a}k", amounts[1]))];
         let operation = Operation::Reserve { ttl: 10 * S, waits: false };
@@ -113,6 +114,7 @@ fn production_script_runs_by_hash_with_the_server_clock() {
         amounts: [100].as_slice().into(),
         lease: None,
         view: None,
+        wants_uses: false,
     }];
     let operation = Operation::Reserve { ttl: S, waits: false };
     let call = Call { operation, id: Id([1; 16]), time: ServerTime::default(), parts: &parts };

@@ -240,7 +240,7 @@ pub(super) struct OwnedCall {
 impl OwnedCall {
     pub(super) fn part<'a>(&'a self, rules: &'a [Rule]) -> Part<'a> {
         let amounts = self.amounts.clone();
-        Part { name: &self.name, rules, amounts, lease: None, view: None }
+        Part { name: &self.name, rules, amounts, lease: None, view: None, wants_uses: false }
     }
 
     pub(super) fn call<'a>(&self, parts: &'a [Part<'a>], now: u64) -> Call<'a> {
