@@ -16,6 +16,7 @@ struct Pair {
     _redis: Redis,
     clock: SetClock,
     limiters: [Limiter; 2],
+    quota: Quota,
     _shared: [Arc<Shared>; 2],
 }
 
@@ -27,7 +28,13 @@ impl Pair {
         let limit = Limit::new(Dimension::Requests, 40, window).unwrap();
         let quota = Quota::new().limit(limit.with_algorithm(algorithm));
         let limiters = shared.each_ref().map(|shared| limiter(shared, quota.clone()));
-        Self { _redis: redis, clock, limiters, _shared: shared }
+        Self { _redis: redis, clock, limiters, quota, _shared: shared }
+    }
+
+    /// Returns limiters of new processes, which know nothing of the server.
+    fn replace_processes(&mut self) -> [Limiter; 2] {
+        self._shared = [(); 2].map(|()| closed(&self._redis.url()).connect().unwrap());
+        self._shared.each_ref().map(|shared| limiter(shared, self.quota.clone()))
     }
 
     /// Returns the number of requests admitted until both processes are refused.
@@ -99,6 +106,35 @@ fn answers_count_after_clock_set_back() {
     }
     take(first);
     assert_eq!(first.stats("k").limits[0].used, 22);
+}
+
+#[test]
+fn process_started_after_jump_gets_at_most_what_it_skipped() {
+    for algorithm in ALGORITHMS {
+        let mut pair = Pair::start(algorithm);
+        assert_eq!(pair.take_all(), 40);
+        // All processes that know the earlier time end: nothing tells the jump from time that passed.
+        pair.limiters = pair.replace_processes();
+        pair.clock.set_offset(300);
+        // Half of the window of a token bucket; a sliding window has nothing back before its end.
+        let skipped = if algorithm == Algorithm::TokenBucket { 20 } else { 0 };
+        let taken = pair.take_all();
+        assert!(taken <= skipped + REFILLED, "{algorithm:?}: {taken}");
+    }
+}
+
+#[test]
+fn repeated_small_jumps_refill_at_most_what_they_skip() {
+    let pair = Pair::start(Algorithm::TokenBucket);
+    assert_eq!(pair.take_all(), 40);
+    // Each is like a late answer; all together are as long as four refills.
+    let taken: usize = (1..=60)
+        .map(|second| {
+            pair.clock.set_offset(second);
+            pair.take_all()
+        })
+        .sum();
+    assert!(taken <= 4 + REFILLED, "{taken}");
 }
 
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::TokenBucket, Algorithm::SlidingWindow];

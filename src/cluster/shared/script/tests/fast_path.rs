@@ -38,6 +38,8 @@ struct Schedule {
     now: u64,
     /// The time at which all tickets were renewed last.
     renewed: u64,
+    /// The amount by which the clock was last set forward, until it is set again.
+    jump: u64,
     next: u64,
 }
 
@@ -51,13 +53,14 @@ impl Schedule {
             })
             .collect();
         let (waiting, held) = (Vec::new(), Vec::new());
-        Self { seed, random, keys, waiting, held, now: START, renewed: START, next: 0 }
+        Self { seed, random, keys, waiting, held, now: START, renewed: START, jump: 0, next: 0 }
     }
 
     fn run(mut self, fast: &mut Server, slow: &mut Server) {
         let mut granted_after_wait = 0;
         for step in 0..400 {
             self.now += self.random.pick(&[0, 1, 1_000, 30_000, 200_000, 400_000]);
+            self.set_clock();
             let mut calls = vec![self.pick()];
             // Waiting requests renew their tickets: the two drop expired ones at different times.
             if self.now - self.renewed >= 400_000 {
@@ -87,9 +90,21 @@ impl Schedule {
             let wants_uses = self.now.is_multiple_of(2);
             parts.push(Part { name, rules, amounts, lease: None, view: None, wants_uses });
         }
-        let time = ServerTime { expected: self.now, jump: 0 };
+        let time = ServerTime { expected: self.now, jump: self.jump };
         let call = Call { operation, id: request.id, time, parts: &parts };
         server.call(&call, self.now)
+    }
+
+    /// Sets the clock forward from time to time. Waiting requests renew their tickets then. A clock that
+    /// is set back keeps the waits from the last write, which only the slow path makes at a renewal.
+    fn set_clock(&mut self) {
+        let by = self.random.pick(&[2, 300, 86_400]) * 1_000_000;
+        match self.random.below(80) {
+            0 => (self.now, self.jump, self.renewed) = (self.now + by, by, 0),
+            // All keys have been seen since.
+            1 => self.jump = 0,
+            _ => {}
+        }
     }
 
     /// Returns a new request, or a call on behalf of an earlier one.
