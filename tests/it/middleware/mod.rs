@@ -19,6 +19,7 @@ mod retry;
 mod settling;
 mod spending;
 mod turns;
+mod units;
 mod wiring;
 
 #[cfg(feature = "reqwest")]
