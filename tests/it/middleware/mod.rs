@@ -20,6 +20,7 @@ mod settling;
 mod spend_limit;
 mod spending;
 mod turns;
+mod units;
 mod wiring;
 
 #[cfg(feature = "reqwest")]
