@@ -27,6 +27,9 @@ impl KnownUses {
 
     /// Records a response in which the process has taken these amounts.
     pub(super) fn record(&mut self, rules: &[Rule], view: &mut View, taken: &[u64]) {
+        if rules.iter().all(|rule| span(rule).is_none()) {
+            return;
+        }
         if !view.uses.is_empty() {
             (self.by_rule, self.stated_at) = (std::mem::take(&mut view.uses), view.at);
             return;

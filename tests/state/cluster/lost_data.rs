@@ -60,6 +60,12 @@ fn window_goes_on_where_it_was_in_an_empty_server() {
         take(&one, 40);
         until("the ends are reported", || shared.iter().all(|s| s.status().unacknowledged == 0));
         redis.restart();
+        // A process decides as soon as it has reported what it knows itself: here, the one that knows all.
+        let decided = shared[0].status().decided;
+        until("the usage is restored", || {
+            assert!(one.try_acquire("k", &Cost::new()).is_err());
+            shared[0].status().decided > decided
+        });
         // What is back from the first grants, before that of the later ones is.
         while begin.elapsed() < WINDOW * 5 / 4 {
             take(&one, 10);
