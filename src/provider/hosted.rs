@@ -95,6 +95,20 @@ pub const FIREWORKS: Profile = Profile::new(
     ),
 );
 
+/// MiniMax, `api.minimax.io` and `api.minimaxi.com`.
+///
+/// - **Charge** (`Tokens`, the TPM limit): input and output, by usage.
+/// - **Limits**: requests and tokens per minute, by model. Its pages name no headers; those of other providers are
+///   read.
+/// - **Quotas**: of an account that has paid. Source of all: MiniMax' pages on rate limits
+///   (platform.minimax.io/docs/guides/rate-limits, platform.minimaxi.com/docs/guides/rate-limits, looked up on
+///   2026-11-25).
+pub const MINIMAX: Profile = Profile::new(
+    &hosted("minimax")
+        .urls(&["api.minimax.io", "api.minimaxi.com"])
+        .api(Api::bearer(&["MINIMAX_API_KEY"]).origin("https://api.minimax.io")),
+);
+
 /// SambaNova, `api.sambanova.ai`.
 ///
 /// - **Charge**: requests per minute and per day, for each model; 20 million tokens per day for all models of an

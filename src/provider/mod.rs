@@ -114,8 +114,8 @@ pub(crate) use estimate::OutputGuess;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{
-    CEREBRAS, DEEPSEEK, FIREWORKS, HUGGINGFACE, MOONSHOT, OPENROUTER, SAMBANOVA, TOGETHER, VOYAGE,
-    WRITER, XAI,
+    CEREBRAS, DEEPSEEK, FIREWORKS, HUGGINGFACE, MINIMAX, MOONSHOT, OPENROUTER, SAMBANOVA, TOGETHER,
+    VOYAGE, WRITER, XAI,
 };
 pub use invalid_profile::InvalidProfile;
 pub use limits::{

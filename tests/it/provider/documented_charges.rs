@@ -1,7 +1,7 @@
 //! Charges by the rules that providers document, with their examples.
 
 use tollgate::provider::{
-    BEDROCK_MANTLE, Estimate, FIREWORKS, MOONSHOT, OPENAI, Profile, Scanner, XAI,
+    BEDROCK_MANTLE, Estimate, FIREWORKS, MINIMAX, MOONSHOT, OPENAI, Profile, Scanner, XAI,
 };
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
@@ -115,6 +115,20 @@ fn reasoning_within_the_output_is_not_added() {
     let body = r#"{"usage":{"prompt_tokens":10,"completion_tokens":300,"total_tokens":310,
                    "completion_tokens_details":{"reasoning_tokens":256}}}"#;
     assert_eq!(usage(OPENAI, body).output, 300);
+}
+
+/// "TPM: the limit of input and output tokens per minute": platform.minimaxi.com/docs/guides/rate-limits, translated.
+#[test]
+fn minimax_charges_input_and_output() {
+    let estimate = read(MINIMAX, "/v1/chat/completions", &format!("{{{PROMPT}}}"));
+    assert!(estimate.guesses_output());
+    let usage = Usage { input: 1_000, output: 50, cache_read: 600, ..Usage::default() };
+    let [tokens, ..] = amounts(&MINIMAX.charge(&estimate.cost, &usage));
+    assert_eq!(tokens, 1_050);
+    let row = MINIMAX.quotas().iter().find(|quota| quota.pattern == "MiniMax-M3").unwrap();
+    let limits = row.quota().unwrap();
+    let limits: Vec<_> = limits.limits().iter().map(tollgate::quota::Limit::amount).collect();
+    assert_eq!(limits, [200, 10_000_000]);
 }
 
 /// "Total Prompt TPM — input tokens per minute (cached + uncached). Generated TPM — output tokens per minute":

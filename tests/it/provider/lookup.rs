@@ -2,8 +2,8 @@
 
 use tollgate::provider::{
     ANTHROPIC, AZURE, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, FIREWORKS,
-    GEMINI, GROQ, HUGGINGFACE, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER, Profile, SAMBANOVA,
-    TOGETHER, VERTEX, VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
+    GEMINI, GROQ, HUGGINGFACE, MINIMAX, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER, Profile,
+    SAMBANOVA, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
 };
 
 #[test]
@@ -56,6 +56,8 @@ const FOUND: &[(&str, Profile)] = &[
     ("https://api.cerebras.ai/v1/chat/completions", CEREBRAS),
     ("https://api.fireworks.ai/inference/v1/chat/completions", FIREWORKS),
     ("https://api.sambanova.ai/v1/chat/completions", SAMBANOVA),
+    ("https://api.minimax.io/v1/chat/completions", MINIMAX),
+    ("https://api.minimaxi.com/anthropic/v1/messages", MINIMAX),
     ("https://router.huggingface.co/together/v1/chat/completions", HUGGINGFACE),
     ("https://api.writer.com/v1/chat", WRITER),
     ("https://api.voyageai.com/v1/embeddings", VOYAGE),
