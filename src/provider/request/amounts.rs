@@ -9,7 +9,9 @@ impl Request {
     pub(in crate::provider) fn amount(&self, unit: Unit, path: &str) -> Option<u64> {
         let is_embedding = self.endpoint == Endpoint::Embeddings;
         match unit {
-            Unit::Images if makes_images(path) => Some(self.choices()),
+            Unit::Images if self.endpoint == Endpoint::Other && makes_images(path) => {
+                Some(self.choices())
+            }
             Unit::Images => Some(self.images()).filter(|images| is_embedding && *images > 0),
             // Token ids are one input, whatever their number.
             Unit::Inputs if is_embedding => {
