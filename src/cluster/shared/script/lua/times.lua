@@ -94,7 +94,8 @@ local function restore_amount(part, rule, use, was)
     part.dirty = true
   end
   if was and rule.kind ~= 1 then at = max(at, was.at) end
-  return { { at = at, amount = max(amount, before) } }
+  amount = max(amount, before)
+  return amount > 0 and { { at = at, amount = amount } } or {}
 end
 
 -- charges the usage of a bucket that is due back at known times, such that after each time at least

@@ -169,3 +169,23 @@ fn read_uses(fixture: &mut Fixture) -> View {
     fixture.wants_uses = false;
     state
 }
+
+#[test]
+fn restored_key_without_usage_leaves_nothing_that_stays() {
+    for algorithm in [
+        Algorithm::TokenBucket,
+        Algorithm::SlidingWindow,
+        Algorithm::FixedWindow,
+        Algorithm::ClockWindow,
+    ] {
+        let mut fixture = Fixture::with(&[(Dimension::Requests, 100, algorithm)]);
+        fixture.reserve(1, 50);
+        let known = read_uses(&mut fixture);
+        flush(&mut fixture);
+        fixture.now += 1_000 * S;
+        fixture.view = Some(known);
+        fixture.call(Operation::Read, 0, &[0]);
+        let ttl: i64 = redis::cmd("PTTL").arg(b"{a}k").query(fixture.server.connection()).unwrap();
+        assert_ne!(ttl, -1, "{algorithm:?}: the hash has no end");
+    }
+}
