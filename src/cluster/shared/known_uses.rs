@@ -1,4 +1,4 @@
-use super::script::{Operation, Outcome, Response, Uses, View};
+use super::script::{Operation, Outcome, Response, Uses, View, use_span};
 use crate::engine::{Parameters, Rule};
 
 /// When the usage of a key was taken, as far as this process knows: reported to a server that has lost
@@ -27,7 +27,7 @@ impl KnownUses {
 
     /// Records a response in which the process has taken these amounts.
     pub(super) fn record(&mut self, rules: &[Rule], view: &mut View, taken: &[u64]) {
-        if rules.iter().all(|rule| span(rule).is_none()) {
+        if !have_uses(rules) {
             return;
         }
         if !view.uses.is_empty() {
@@ -36,7 +36,7 @@ impl KnownUses {
         }
         self.by_rule.resize_with(rules.len(), Uses::new);
         for (index, (rule, uses)) in rules.iter().zip(&mut self.by_rule).enumerate() {
-            let Some(span) = span(rule) else { continue };
+            let Some(span) = use_span(rule) else { continue };
             let used = view.buckets.get(index).map_or(0, |(used, _)| *used);
             let at = match rule.parameters() {
                 Parameters::Sliding { .. } => view.at.next_multiple_of(span.div_ceil(PARTS)),
@@ -52,13 +52,17 @@ impl KnownUses {
     }
 }
 
-/// Returns the amounts that a call has taken from each rule, as opposed to held.
+/// Returns the amounts that a call has taken from each rule, as opposed to held; none if no rule has times of
+/// use.
 pub(super) fn taken(
     operation: Operation,
     rules: &[Rule],
     amounts: &[u64],
     response: &Response,
 ) -> Vec<u64> {
+    if !have_uses(rules) {
+        return Vec::new();
+    }
     let takes = |rule: &Rule| match operation {
         Operation::Reserve { .. } => response.outcome == Outcome::Done && !rule.holds(),
         Operation::Charge | Operation::Lease { .. } => true,
@@ -86,17 +90,12 @@ fn remove_oldest(uses: &mut Uses, mut amount: u64) {
     });
 }
 
-/// Returns the time in microseconds for which an amount counts, if the time of use decides about that.
-fn span(rule: &Rule) -> Option<u64> {
-    match rule.parameters() {
-        Parameters::Sliding { span, .. } => Some(span.div_ceil(1_000)),
-        Parameters::Fixed { window, margin, .. } => Some((window + margin).div_ceil(1_000)),
-        _ => None,
-    }
+fn have_uses(rules: &[Rule]) -> bool {
+    rules.iter().any(|rule| use_span(rule).is_some())
 }
 
 fn interval(rule: &Rule) -> Option<u64> {
-    Some((span(rule)? / 8).max(MIN_INTERVAL))
+    Some((use_span(rule)? / 8).max(MIN_INTERVAL))
 }
 
 /// The parts of a sliding window that the server tells apart.

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::known_uses::taken;
 use super::piece::Piece;
 use super::redis_keys::RedisKeys;
-use super::script::{Call, Id, Operation, Outcome, Part, Response, View};
+use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
 use super::store_connection::StoreConnection;
 use super::views::Views;
 use crate::limiter::{Clock, SystemClock};
@@ -156,10 +156,9 @@ impl Store {
             let (mut link, number) = self.connection.link(even_if_unavailable).await?;
             let redis_keys: SmallVec<[Vec<u8>; 2]> =
                 pieces.iter().map(|piece| self.redis_keys.key(&piece.key)).collect();
-            let known = self.views(pieces, restore);
             let sent = self.ticks.now();
-            let time = self.views.lock().time(slot, pieces, sent);
-            let parts = self.parts(pieces, &redis_keys, &known, time.expected);
+            let (time, known) = self.known(slot, pieces, restore, sent);
+            let parts = parts(pieces, &redis_keys, &known);
             let call = Call { operation, id, time, parts: &parts };
             let response = match link.call(&call).await {
                 Ok(response) => response,
@@ -186,15 +185,22 @@ impl Store {
         }
     }
 
-    /// Returns the last known states of the keys: with amounts to restore a lost state, otherwise
-    /// only their identities.
-    fn views(&self, pieces: &[Piece], with_amounts: bool) -> SmallVec<[Option<View>; 2]> {
+    /// Returns the expected server time, and what is known of the keys: with amounts to restore a lost
+    /// state, otherwise only the identities of their states.
+    fn known(
+        &self,
+        slot: &str,
+        pieces: &[Piece],
+        with_amounts: bool,
+        sent: Timestamp,
+    ) -> (ServerTime, SmallVec<[KnownPart; 2]>) {
         let views = self.views.lock();
-        let known = pieces.iter().map(|piece| match with_amounts {
-            true => views.view(&piece.key, &piece.rules),
-            false => views.identity(&piece.key),
+        let time = views.time(slot, pieces, sent);
+        let known = pieces.iter().map(|Piece { key, rules, .. }| KnownPart {
+            view: if with_amounts { views.view(key, rules) } else { views.identity(key) },
+            wants_uses: views.wants_uses(key, rules, time.expected),
         });
-        known.collect()
+        (time, known.collect())
     }
 
     /// Records the server time in the response to a call that was sent at `sent`.
@@ -209,25 +215,28 @@ impl Store {
             views.record(&piece.key, &piece.rules, view.clone(), &taken);
         }
     }
+}
 
-    fn parts<'a>(
-        &self,
-        pieces: &'a [Piece],
-        redis_keys: &'a [Vec<u8>],
-        known: &'a [Option<View>],
-        now: u64,
-    ) -> SmallVec<[Part<'a>; 2]> {
-        let views = self.views.lock();
-        let parts = pieces.iter().zip(redis_keys).zip(known).map(|((piece, name), view)| Part {
-            name,
-            rules: &piece.rules,
-            amounts: piece.amounts.clone(),
-            lease: piece.lease.as_ref(),
-            view: view.as_ref(),
-            wants_uses: views.wants_uses(&piece.key, &piece.rules, now),
-        });
-        parts.collect()
-    }
+/// The knowledge of this process about one key of a call.
+struct KnownPart {
+    view: Option<View>,
+    wants_uses: bool,
+}
+
+fn parts<'a>(
+    pieces: &'a [Piece],
+    redis_keys: &'a [Vec<u8>],
+    known: &'a [KnownPart],
+) -> SmallVec<[Part<'a>; 2]> {
+    let parts = pieces.iter().zip(redis_keys).zip(known).map(|((piece, name), known)| Part {
+        name,
+        rules: &piece.rules,
+        amounts: piece.amounts.clone(),
+        lease: piece.lease.as_ref(),
+        view: known.view.as_ref(),
+        wants_uses: known.wants_uses,
+    });
+    parts.collect()
 }
 
 /// Returns a random number, different in each process.

@@ -71,8 +71,15 @@ pub(in crate::cluster::shared) struct Part<'a> {
     /// and the response is `Lost` if the server has another one; with amounts, missing usage is
     /// restored.
     pub(in crate::cluster::shared) view: Option<&'a View>,
-    /// Whether the response states the times of use. Ignored if the view has amounts.
+    /// True if the response should state the times of use. Ignored if the view has amounts.
     pub(in crate::cluster::shared) wants_uses: bool,
+}
+
+impl Part<'_> {
+    /// Returns true if the response states the times of use.
+    pub(super) fn asks_for_uses(&self) -> bool {
+        self.wants_uses && self.view.is_none_or(|view| view.buckets.is_empty())
+    }
 }
 
 /// The amounts that a lease call requests.

@@ -4,7 +4,7 @@ use redis::Value;
 use smallvec::SmallVec;
 
 use super::call::{Amounts, Call, Part};
-use super::encode::has_uses;
+use super::encode::use_span;
 use super::response::{LeaseAnswer, Outcome, Response, RetryAfter, Uses, View};
 
 impl Response {
@@ -99,7 +99,7 @@ impl Numbers<'_> {
         for rule in part.rules {
             buckets.push((self.number()?, self.number()?));
             if part.asks_for_uses() {
-                uses.push(if has_uses(rule) { self.uses()? } else { Uses::new() });
+                uses.push(if use_span(rule).is_some() { self.uses()? } else { Uses::new() });
             }
         }
         Ok(View { created_at, at, buckets, uses })

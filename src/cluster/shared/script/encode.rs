@@ -8,13 +8,6 @@ use crate::engine::{Parameters, Rule};
 use crate::quota::Grid;
 use crate::timestamp::Timestamp;
 
-impl Part<'_> {
-    /// Returns whether the response states the times of use.
-    pub(super) fn asks_for_uses(&self) -> bool {
-        self.wants_uses && self.view.is_none_or(|view| view.buckets.is_empty())
-    }
-}
-
 impl Call<'_> {
     /// Returns the command by the script's hash; a `NOSCRIPT` error means that the server does not
     /// know the script yet.
@@ -206,9 +199,13 @@ fn tag(rule: &Rule) -> u64 {
     hash >> 12
 }
 
-/// Returns whether the times of use decide when the amounts of a rule return.
-pub(super) fn has_uses(rule: &Rule) -> bool {
-    matches!(rule.parameters(), Parameters::Sliding { .. } | Parameters::Fixed { .. })
+/// Returns the time in microseconds for which an amount counts, if the time of its use decides about that.
+pub(in crate::cluster::shared) fn use_span(rule: &Rule) -> Option<u64> {
+    match rule.parameters() {
+        Parameters::Sliding { span, .. } => Some(micros(span)),
+        Parameters::Fixed { window, margin, .. } => Some(micros(window + margin)),
+        _ => None,
+    }
 }
 
 const fn kind(parameters: Parameters<'_>) -> u64 {
