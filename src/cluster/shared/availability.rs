@@ -1,13 +1,9 @@
 //! The start and end of outages of the store, and the log lines about them.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use super::coordinator::Coordinator;
 use super::failure::Failure;
 use super::outage::Outage;
 use crate::limiter::Clock;
-use crate::timestamp::Timestamp;
 
 impl Coordinator {
     /// Starts an outage after a failed call. The connection monitor finds the cause.
@@ -30,7 +26,7 @@ impl Coordinator {
 
     /// Returns the number of outages since the last one that was logged, if one may be logged now.
     fn begin_log(&self) -> Option<u64> {
-        self.log_limit.lock().begin(self.store.ticks.now())
+        self.outage_log.lock().begin(self.store.ticks.now())
     }
 
     fn log_start(&self, server: &str, cause: &str, unlogged: u64) {
@@ -53,7 +49,7 @@ impl Coordinator {
         if !outage.is_logged {
             // The calls failed, but not the check of the connection.
             let Some(unlogged) = self.begin_log() else {
-                return self.log_limit.lock().count_unlogged();
+                return self.outage_log.lock().count_unlogged();
             };
             self.log_start(server, cause, unlogged);
         }
@@ -70,16 +66,11 @@ impl Coordinator {
         );
     }
 
-    /// Logs a call that the store failed to execute, at most once per [`LOG_INTERVAL`].
+    /// Logs a call that the store failed to execute, unless another one was logged just before.
     pub(super) fn log_call_failure(&self, failure: &Failure) {
-        let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
-        if last == 0 || now - Timestamp::from_nanos(last) > LOG_INTERVAL {
-            self.last_logged.store(now.as_nanos(), Ordering::Relaxed);
+        if self.failure_log.lock().begin(self.store.ticks.now()).is_some() {
             let (cause, on_failure) = (failure.cause(), self.store.settings.on_failure);
             tracing::warn!(%cause, ?on_failure, "the shared store failed to execute a call");
         }
     }
 }
-
-/// The minimum time between two warnings about failed calls.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 //! unavailable.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -33,9 +33,9 @@ pub(super) struct Coordinator {
     /// Limits the number of concurrent background calls.
     pub(super) background_calls: Semaphore,
     pub(super) leases: Leases,
-    /// The time of the last warning about the store, for rate-limited logging.
-    pub(super) last_logged: AtomicU64,
-    pub(super) log_limit: Mutex<LogLimit>,
+    /// Limits the lines about failed calls, and about outages.
+    pub(super) failure_log: Mutex<LogLimit>,
+    pub(super) outage_log: Mutex<LogLimit>,
 }
 
 /// A request for a decision of the store.
@@ -61,8 +61,8 @@ impl Coordinator {
             fallback: Mutex::default(),
             outbox: Mutex::default(),
             background_calls: Semaphore::new(MAX_BACKGROUND_CALLS),
-            last_logged: AtomicU64::new(0),
-            log_limit: Mutex::default(),
+            failure_log: Mutex::new(LogLimit::new(MAX_FAILURES_LOGGED)),
+            outage_log: Mutex::new(LogLimit::new(MAX_OUTAGES_LOGGED)),
         }
     }
 
@@ -240,7 +240,8 @@ impl Coordinator {
     }
 
     /// Returns when to retry a refused request, which may be woken earlier. The wait is capped if requests
-    /// in flight may settle below their reservations, so that no deadline before it is exceeded for sure.
+    /// in flight may settle below their reservations: the request may fit earlier then, so that a deadline
+    /// in between must not refuse it.
     fn retry_wait(
         &self,
         views: &[View],
@@ -300,6 +301,9 @@ pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(MAX_EXACT)
 }
 
+/// The numbers of failed calls and of outages that are logged in ten seconds.
+const MAX_FAILURES_LOGGED: u32 = 1;
+const MAX_OUTAGES_LOGGED: u32 = 3;
 /// The interval at which requests are retried while the store is unavailable.
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
 /// The interval at which a waiting request asks again if the store doesn't wake it.

@@ -2,39 +2,45 @@ use std::time::Duration;
 
 use crate::timestamp::Timestamp;
 
-/// Limits the outages in the log, so that a connection that breaks again and again does not flood it.
-#[derive(Debug, Default)]
+/// Limits the lines about repeated events, so that a connection that breaks again and again does not flood
+/// the log.
+#[derive(Debug)]
 pub(super) struct LogLimit {
+    /// The maximum number of events to log per interval.
+    most: u32,
     /// The start of the current interval.
     since: Option<Timestamp>,
     logged: u32,
-    /// The outages since the last one that was logged.
+    /// The events since the last one that was logged.
     unlogged: u64,
 }
 
 impl LogLimit {
-    /// Starts to log an outage. Returns how many were not logged since the last one that was; `None` if
+    /// Creates a limit of this many events in ten seconds.
+    pub(super) const fn new(most: u32) -> Self {
+        Self { most, since: None, logged: 0, unlogged: 0 }
+    }
+
+    /// Starts to log an event. Returns the number of events since the last one that was logged; `None` if
     /// this one must not be logged yet.
     pub(super) fn begin(&mut self, now: Timestamp) -> Option<u64> {
         if self.since.is_none_or(|since| now - since >= INTERVAL) {
             (self.since, self.logged) = (Some(now), 0);
         }
-        if self.logged >= MAX_LOGGED {
+        if self.logged >= self.most {
             return None;
         }
         self.logged += 1;
         Some(std::mem::take(&mut self.unlogged))
     }
 
-    /// Counts an outage that ended without being logged.
+    /// Counts an event that isn't logged.
     pub(super) fn count_unlogged(&mut self) {
         self.unlogged += 1;
     }
 }
 
 const INTERVAL: Duration = Duration::from_secs(10);
-/// The maximum number of outages to log per interval.
-const MAX_LOGGED: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -42,7 +48,7 @@ mod tests {
 
     #[test]
     fn repeated_outages_are_folded_into_the_next_line() {
-        let mut limit = LogLimit::default();
+        let mut limit = LogLimit::new(3);
         let (mut logged, mut folded) = (0, 0);
         // An outage every 100 ms for a minute.
         for tenth in 0..600 {

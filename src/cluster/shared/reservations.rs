@@ -41,6 +41,10 @@ impl Entry {
     fn is_pending(&self) -> bool {
         self.state == ReservationState::Pending
     }
+
+    fn is_queued(&self) -> bool {
+        matches!(self.state, ReservationState::Queued { .. })
+    }
 }
 
 impl Reservations {
@@ -57,7 +61,7 @@ impl Reservations {
             state: ReservationState::Pending,
         };
         let entry = self.by_address.entry(address(reservation)).or_insert_with(new);
-        let is_queued = matches!(entry.state, ReservationState::Queued { .. });
+        let is_queued = entry.is_queued();
         entry.state = ReservationState::Pending;
         (entry.id, is_queued)
     }
@@ -144,16 +148,14 @@ impl Reservations {
                 ReservationState::Queued { .. } | ReservationState::AdmittedLocally { .. }
             ) && Arc::strong_count(&entry.reservation) == 1
         };
-        let removed = self.extract_if(abandoned);
-        let queued = |entry: &Entry| matches!(entry.state, ReservationState::Queued { .. });
-        removed.into_iter().filter(queued).map(|entry| (entry.reservation, entry.id)).collect()
+        let removed = self.extract_if(abandoned).into_iter();
+        removed.filter(Entry::is_queued).map(|entry| (entry.reservation, entry.id)).collect()
     }
 
     /// Removes all queued reservations, and returns them.
     pub(super) fn take_queued(&mut self) -> Vec<(Arc<Reservation>, Id)> {
-        let removed =
-            self.extract_if(|entry| matches!(entry.state, ReservationState::Queued { .. }));
-        removed.into_iter().map(|entry| (entry.reservation, entry.id)).collect()
+        let removed = self.extract_if(Entry::is_queued).into_iter();
+        removed.map(|entry| (entry.reservation, entry.id)).collect()
     }
 
     fn extract_if(&mut self, is_removed: impl Fn(&Entry) -> bool) -> Vec<Entry> {

@@ -3,9 +3,13 @@ use http::HeaderMap;
 
 use super::Profile;
 use crate::provider::Estimate;
+#[cfg(feature = "requests")]
+use crate::provider::Unit;
 use crate::provider::request::Request;
 #[cfg(feature = "requests")]
 use crate::provider::request::UnreadableRequest;
+#[cfg(feature = "requests")]
+use crate::quota::Cost;
 
 /// Reads requests.
 impl Profile {
@@ -72,11 +76,7 @@ impl Profile {
             None => request,
         };
         let mut reserved = self.rules.charge.reserve(&request, &self.rules.weights);
-        for unit in self.rules.units {
-            if let Some(amount) = request.amount(*unit, path) {
-                reserved.cost.set_optional(unit.as_str(), amount);
-            }
-        }
+        self.add_units(&mut reserved.cost, |unit| request.amount(unit, path));
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));
         let mode = mode.map(|mode| mode.name);
         Estimate { mode, ..request.into_estimate(reserved, &self.rules.weights) }
@@ -85,11 +85,16 @@ impl Profile {
     /// Adds the amounts of the provider's units in a form.
     #[cfg(feature = "requests")]
     fn with_form_units(&self, mut estimate: Estimate, path: &str, body: &[u8]) -> Estimate {
+        self.add_units(&mut estimate.cost, |unit| Request::amount_in_form(unit, path, body));
+        estimate
+    }
+
+    #[cfg(feature = "requests")]
+    fn add_units(&self, cost: &mut Cost, amount: impl Fn(Unit) -> Option<u64>) {
         for unit in self.rules.units {
-            if let Some(amount) = Request::amount_in_form(*unit, path, body) {
-                estimate.cost.set_optional(unit.as_str(), amount);
+            if let Some(amount) = amount(*unit) {
+                cost.set_optional(unit.as_str(), amount);
             }
         }
-        estimate
     }
 }

@@ -8,8 +8,8 @@ use super::named::{Mention, NOT_A_STRING, Named, is_model};
 /// start and the end of the body, since the middle is a file; else in `name=value` pairs, which are
 /// URL-encoded or, as in recordings, one per line.
 pub(super) fn model(body: &[u8]) -> Option<CompactString> {
-    let start = &body[..body.len().min(SEARCHED)];
     if !body.starts_with(b"--") {
+        let start = &body[..body.len().min(SEARCHED)];
         let mut pairs = start.split(|byte| matches!(byte, b'&' | b'\n'));
         let value = pairs.find_map(|pair| pair.strip_prefix(b"model="))?;
         return named(&percent_decode(value).collect::<Vec<_>>());
