@@ -3,7 +3,9 @@
 //! [`Provider`] is a pure state machine: it takes bytes and a time, and returns a
 //! [`SimulatedReply`]. [`SimulatedServer`] serves it over HTTP. [`Settings`] sets the limits, which
 //! are enforced by a token bucket, a sliding window or a fixed window, separately for each model
-//! name; spending is limited for all models of an API together ([`SpendLimit`]); others may use a part of them ([`OtherUse`]), and they may change ([`LimitChange`]). The provider speaks three API formats, selected by the path of a request:
+//! name; spending is limited for all models of an API together ([`SpendLimit`]). Others may use a part of the
+//! limits ([`OtherUse`]), and they may change ([`LimitChange`]). The provider speaks three API formats, selected
+//! by the path of a request:
 //!
 //! | format | endpoints | limits |
 //! |---|---|---|

@@ -59,12 +59,8 @@ impl CheckArgs {
             Ok(tokens) => tokens,
             Err(_) => return self.invalid(out),
         };
-        let shared = SharedUsage::connect(&self.state.config.load()?).await?;
-        let checked = self.check(tokens, shared.as_ref()).await;
-        if let Some(shared) = shared {
-            shared.close().await;
-        }
-        let checked = checked?;
+        let check = async |shared: Option<&SharedUsage>| self.check(tokens, shared).await;
+        let checked = SharedUsage::with(&self.state.config, check).await?;
         match self.json {
             true => out.json(&checked)?,
             false => out.write(&checked)?,
@@ -199,8 +195,8 @@ Check whether a request would be allowed now, without consuming quota.
 
 Decides by the limits of the configuration and the state in the store, as a program that shares \
 the state would. That program may also have queued requests, and usage that is not written yet. \
-The usage of limits that are shared between machines (`cluster`) is read from their store. Prints the decision and its code, the exceeded \
-dimension, the time to wait, and the limits of the key.
+The usage of limits that are shared between machines (`cluster`) is read from their store. Prints \
+the decision and its code, the exceeded dimension, the time to wait, and the limits of the key.
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \
 itpm_exceeded, otpm_exceeded, concurrency_exceeded, limit_exceeded, exceeds_capacity, \

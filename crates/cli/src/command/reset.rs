@@ -36,15 +36,10 @@ impl ResetArgs {
     /// # Errors
     /// Returns an error of the state, or if no key is given.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
-        let shared = SharedUsage::connect(&self.state.config.load()?).await?;
-        let exit = match StoredState::read(&self.state, shared.as_ref()) {
-            Ok(stored) => self.reset(out, &stored).await,
-            Err(error) => Err(error),
+        let reset = async |shared: Option<&SharedUsage>| {
+            self.reset(out, &StoredState::read(&self.state, shared)?).await
         };
-        if let Some(shared) = shared {
-            shared.close().await;
-        }
-        exit
+        SharedUsage::with(&self.state.config, reset).await
     }
 
     async fn reset(&self, out: &mut Stdout<'_>, stored: &StoredState<'_>) -> Result<Exit, String> {

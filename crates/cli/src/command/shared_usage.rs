@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ConfigArgs;
 use tollgate::cluster::Shared;
 use tollgate::config::Loaded;
 use tollgate::limiter::{Backend, Limiter};
@@ -15,11 +16,24 @@ pub(super) struct SharedUsage {
 }
 
 impl SharedUsage {
-    /// Connects to the store of the section `cluster`; `None` without such a section.
+    /// Runs a command with the store of the section `cluster`, if there is one, and then leaves the set of
+    /// processes that share the limits.
     ///
     /// # Errors
-    /// Returns the reason why the store is unavailable.
-    pub(super) async fn connect(loaded: &Loaded) -> Result<Option<Self>, String> {
+    /// Returns the reason why the store is unavailable, an error of the configuration, or that of the command.
+    pub(super) async fn with<T>(
+        config: &ConfigArgs,
+        command: impl AsyncFnOnce(Option<&Self>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let shared = Self::connect(&config.load()?).await?;
+        let result = command(shared.as_ref()).await;
+        if let Some(Self { shared, .. }) = shared {
+            shared.close().await;
+        }
+        result
+    }
+
+    async fn connect(loaded: &Loaded) -> Result<Option<Self>, String> {
         let Some(cluster) = &loaded.config.cluster else { return Ok(None) };
         let place = format!("{} for the account {}", cluster.redis, cluster.account);
         let shared = cluster.connect().map_err(|error| format!("{place}: {error}"))?;
@@ -74,11 +88,6 @@ impl SharedUsage {
     /// Returns the cause of an outage, if the store is unavailable.
     pub(super) fn outage_cause(&self) -> Option<String> {
         self.shared.outage_cause()
-    }
-
-    /// Leaves the set of processes that share the limits.
-    pub(super) async fn close(self) {
-        self.shared.close().await;
     }
 
     fn unavailable(&self) -> String {

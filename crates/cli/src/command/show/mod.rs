@@ -48,12 +48,8 @@ impl ShowArgs {
     /// # Errors
     /// Returns an error of the configuration, the state or standard output.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
-        let shared = SharedUsage::connect(&self.state.config.load()?).await?;
-        let exit = self.show(out, shared.as_ref()).await;
-        if let Some(shared) = shared {
-            shared.close().await;
-        }
-        exit
+        let show = async |shared: Option<&SharedUsage>| self.show(out, shared).await;
+        SharedUsage::with(&self.state.config, show).await
     }
 
     async fn show(

@@ -170,7 +170,8 @@ Run a simulated LLM provider with rate limits.
 
 Speaks the APIs of OpenAI (chat completions, responses, embeddings; also at Azure's paths), \
 Anthropic (messages) and Gemini (generateContent), streaming included; the path selects the API. \
-Requests over a limit get the provider's own 429 response. Limits apply to each model separately, that on spending to all models of an API. \
+Requests over a limit get the provider's own 429 response. Limits apply to each model separately, \
+that on spending to all models of an API. \
 Nothing is stored, and any API key is accepted.";
 
 const EXAMPLES: &str = "\
