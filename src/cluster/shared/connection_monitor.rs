@@ -1,14 +1,14 @@
 //! The background task that keeps the connection to the store alive.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::coordinator::Coordinator;
 use super::eviction::warn_if_evicting;
 use super::failure::Failure;
 use super::link::Link;
-use super::members;
+use super::members::{Heartbeat, Known};
+use super::outage::Outage;
 use super::url::Server;
 use crate::cluster::cause::Cause;
 use crate::cluster::dial::CONNECT_TIMEOUT;
@@ -23,11 +23,13 @@ pub(super) struct ConnectionMonitor {
     /// The index of the host to connect through, if there are several.
     host: usize,
     checked_eviction: bool,
+    /// The generation of the server's data that has all usage of this process; 0 before the first connection.
+    generation: u64,
 }
 
 impl ConnectionMonitor {
     pub(super) fn new(coordinator: Arc<Coordinator>, server: Server) -> Self {
-        Self { coordinator, server, host: 0, checked_eviction: false }
+        Self { coordinator, server, host: 0, checked_eviction: false, generation: 0 }
     }
 
     pub(super) async fn run(mut self) {
@@ -66,11 +68,7 @@ impl ConnectionMonitor {
                 connection.set_link(link);
             }
             let (link, number) = connection.link(true).await?;
-            let checked = match self.heartbeat(link).await {
-                Ok(()) => self.coordinator.on_connection_restored().await,
-                Err(failure) => Err(failure),
-            };
-            let failure = match checked {
+            let failure = match self.check_in(link).await {
                 Ok(outage) => {
                     let server = self.server.address(self.host);
                     outage.inspect(|outage| self.coordinator.log_end(outage, &server));
@@ -121,21 +119,55 @@ impl ConnectionMonitor {
         }
     }
 
-    async fn heartbeat(&self, mut link: Link) -> Result<(), Failure> {
+    /// Reports this process as alive, then marks the store as available. Before that, a server that has lost
+    /// its data gets the usage that this process knows and waits for the reports of the others, and the
+    /// amounts that were admitted without it are charged. Returns the outage that ended, if any.
+    ///
+    /// # Errors
+    /// Returns [`Failure`] if the store does not accept the calls.
+    async fn check_in(&mut self, mut link: Link) -> Result<Option<Outage>, Failure> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let store = &coordinator.store;
+        let mut reported_to = self.generation;
+        let heartbeat = loop {
+            let heartbeat = self.heartbeat(&mut link, reported_to).await?;
+            if reported_to != 0 && heartbeat.generation != reported_to {
+                store.connection.mark_not_ready();
+                store.restore_usage().await?;
+                reported_to = heartbeat.generation;
+            } else if heartbeat.is_complete {
+                break heartbeat;
+            } else {
+                tokio::time::sleep(MIN_PAUSE).await;
+            }
+        };
+        self.generation = heartbeat.generation;
+        store.counters.members.set(heartbeat.members.max(1));
+        coordinator.charge_debts().await?;
+        let outage = store.connection.mark_available();
+        if outage.is_some() {
+            coordinator.fallback.lock().end_outage();
+        }
+        Ok(outage)
+    }
+
+    async fn heartbeat(&self, link: &mut Link, reported_to: u64) -> Result<Heartbeat, Failure> {
         let store = &self.coordinator.store;
-        let (name, sent) = (store.redis_keys.members(), store.ticks.now());
-        let command = members::heartbeat(&name, store.process);
-        let query = link.query::<(u64, u64, bool)>(&command);
-        let heartbeat = tokio::time::timeout(store.settings.timeout, query).await;
-        let (time, count, is_known) = heartbeat.map_err(|_| Failure::TimedOut)??;
-        store.counters.members.set(count.max(1));
-        if !is_known {
-            store.lacks_usage.store(true, Ordering::Relaxed);
-        }
+        let known = Known {
+            process: store.process,
+            generation: self.generation,
+            reported_to,
+            members: store.counters.members.get(),
+        };
+        let (members, reports) = (store.redis_keys.members(), store.redis_keys.reports());
+        let sent = store.ticks.now();
+        let heartbeat = Heartbeat::send(link, [&members, &reports], known);
+        let heartbeat = tokio::time::timeout(store.settings.timeout, heartbeat).await;
+        let heartbeat = heartbeat.map_err(|_| Failure::TimedOut)??;
         if !store.redis_keys.is_spread() {
-            store.record_time("", time, sent);
+            store.record_time("", heartbeat.time, sent);
         }
-        Ok(())
+        Ok(heartbeat)
     }
 }
 

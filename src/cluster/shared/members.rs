@@ -1,35 +1,91 @@
-//! The set of live processes of an account, in the store.
+//! The live processes of an account, in the store, and their reports to a store that has lost its data.
 
 use redis::Cmd;
 
-/// Returns the heartbeat command, which records this process as alive and counts the live
-/// processes.
-///
-/// Each process writes the server's time to a sorted set, from which expired entries are removed.
-/// The heartbeat is a write, so it fails on a store that does not accept writes.
-pub(super) fn heartbeat(name: &[u8], process: u64) -> Cmd {
-    let mut command = redis::cmd("EVAL");
-    command.arg(HEARTBEAT).arg(1).arg(name).arg(format!("{process:016x}")).arg(EXPIRY_MICROS);
-    command
+use super::failure::Failure;
+use super::link::Link;
+
+/// What a process knows before a heartbeat.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// The number that identifies the process.
+    pub(super) process: u64,
+    /// The generation of the store's data that this process has used; 0 if it has not been connected.
+    pub(super) generation: u64,
+    /// The generation to which it has reported its usage.
+    pub(super) reported_to: u64,
+    /// The number of processes that it knows, itself included.
+    pub(super) members: u64,
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heartbeat {
+    /// The server's time, in microseconds.
+    pub(super) time: u64,
+    /// The time at which the server got its first heartbeat: another one means that it has lost its data.
+    pub(super) generation: u64,
+    /// False while processes that used the lost data have not reported their usage, for at most a second.
+    pub(super) is_complete: bool,
+    /// The number of live processes.
+    pub(super) members: u64,
+}
+
+impl Heartbeat {
+    /// Records this process as alive.
+    ///
+    /// The heartbeat is a write, so it fails on a store that does not accept writes.
+    pub(super) async fn send(
+        link: &mut Link,
+        [members, reports]: [&[u8]; 2],
+        known: Known,
+    ) -> Result<Self, Failure> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(HEARTBEAT).arg(2).arg(members).arg(reports);
+        command.arg(name(known.process)).arg(EXPIRY_MICROS);
+        command.arg(known.generation).arg(known.reported_to).arg(known.members);
+        let (time, generation, is_complete, members) = link.query(&command).await?;
+        Ok(Self { time, generation, is_complete, members })
+    }
 }
 
 /// Returns the command that removes this process from the set.
-pub(super) fn leave(name: &[u8], process: u64) -> Cmd {
+pub(super) fn leave(members: &[u8], process: u64) -> Cmd {
     let mut command = redis::cmd("ZREM");
-    command.arg(name).arg(format!("{process:016x}"));
+    command.arg(members).arg(name(process));
     command
 }
 
-/// Returns the server's time, the number of live processes, and whether this process was among them.
+fn name(process: u64) -> String {
+    format!("{process:016x}")
+}
+
+/// Each process writes the server's time to a sorted set, from which expired entries are removed. The first
+/// heartbeat starts a generation of the data. A process that has used another one states how many processes
+/// it knew, and then that it has reported its usage.
 const HEARTBEAT: &str = "\
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local known = redis.call('ZSCORE', KEYS[1], ARGV[1]) and 1 or 0
+local known, reported_to, members = ARGV[3], ARGV[4], tonumber(ARGV[5])
 redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('(%.0f', now - ARGV[2]))
 redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('(%.0f', now + ARGV[2]), '+inf')
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ARGV[2] / 1000))
-return {now, redis.call('ZCARD', KEYS[1]), known}";
+redis.call('HSETNX', KEYS[2], 'generation', string.format('%.0f', now))
+redis.call('PEXPIRE', KEYS[2], 900000)
+local state = redis.call('HMGET', KEYS[2], 'generation', 'expected', 'reported')
+local generation, expected, reported = state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
+if known ~= '0' and known ~= generation then
+  if members > expected then
+    expected = members
+    redis.call('HSET', KEYS[2], 'expected', members)
+  end
+  if reported_to == generation and redis.call('HSETNX', KEYS[2], ARGV[1], 1) == 1 then
+    reported = redis.call('HINCRBY', KEYS[2], 'reported', 1)
+  end
+end
+local is_complete = reported >= expected or math.abs(now - generation) >= 1000000
+return {now, tonumber(generation), is_complete and 1 or 0, redis.call('ZCARD', KEYS[1])}";
 
 /// A process counts as dead after three and a half missed heartbeats.
 const EXPIRY_MICROS: u64 = 3_500_000;

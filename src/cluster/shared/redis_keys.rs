@@ -26,6 +26,11 @@ impl RedisKeys {
         format!("tollgate:{{{}}}#members", self.account).into_bytes()
     }
 
+    /// Returns the Redis key of the reports of these processes to a server that has lost its data.
+    pub(super) fn reports(&self) -> Vec<u8> {
+        format!("tollgate:{{{}}}#reports", self.account).into_bytes()
+    }
+
     /// Returns whether each key has its own slot.
     pub(super) fn is_spread(&self) -> bool {
         self.spread

@@ -36,8 +36,6 @@ pub(super) struct Store {
     /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
-    /// True if the store may have lost the usage that this process knows.
-    pub(super) lacks_usage: AtomicBool,
     /// True while the store's messages to waiting requests arrive.
     pub(super) is_listening: AtomicBool,
 }
@@ -55,7 +53,6 @@ impl Store {
             process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
-            lacks_usage: AtomicBool::new(false),
             is_listening: AtomicBool::new(false),
         }
     }

@@ -14,11 +14,13 @@ pub(super) struct StoreConnection {
     pub(super) check_requested: Notify,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct ConnectionState {
     link: Option<Link>,
     /// The number of connections so far.
     number: u64,
+    /// True once the server has the usage that the processes know, so that it can decide.
+    is_ready: bool,
     outage: Option<Outage>,
 }
 
@@ -39,43 +41,54 @@ impl StoreConnection {
     }
 
     pub(super) fn is_available(&self) -> bool {
-        let state = self.state.borrow();
-        state.outage.is_none() && state.link.is_some()
+        self.state.borrow().is_available()
     }
 
     pub(super) fn has_link(&self) -> bool {
         self.state.borrow().link.is_some()
     }
 
-    /// Waits for a connection, and returns it with its number.
+    /// Waits until the store can decide, and returns the connection with its number. With
+    /// `even_if_unavailable`, waits for a connection only.
     ///
     /// # Errors
     /// Returns [`Failure::Unavailable`] if the store counts as unavailable, unless
     /// `even_if_unavailable`.
     pub(super) async fn link(&self, even_if_unavailable: bool) -> Result<(Link, u64), Failure> {
         let mut states = self.state.subscribe();
-        let is_settled = |state: &ConnectionState| {
-            state.link.is_some() || (state.outage.is_some() && !even_if_unavailable)
+        let is_settled = |state: &ConnectionState| match even_if_unavailable {
+            true => state.link.is_some(),
+            false => state.is_available() || state.outage.is_some(),
         };
         let state = states.wait_for(is_settled).await.map_err(|_| Failure::Unavailable)?;
-        match (&state.link, &state.outage) {
-            (Some(link), None) => Ok((link.clone(), state.number)),
-            (Some(link), Some(_)) if even_if_unavailable => Ok((link.clone(), state.number)),
+        match &state.link {
+            Some(link) if even_if_unavailable || state.outage.is_none() => {
+                Ok((link.clone(), state.number))
+            }
             _ => Err(Failure::Unavailable),
         }
     }
 
     /// Waits until the store is available.
     pub(super) async fn wait_until_available(&self) {
-        let is_available = |state: &ConnectionState| state.outage.is_none() && state.link.is_some();
         // Cannot fail: `self` holds the sender.
-        let _ = self.state.subscribe().wait_for(is_available).await;
+        let _ = self.state.subscribe().wait_for(ConnectionState::is_available).await;
     }
 
+    /// Sets a new connection, which is not ready yet.
     pub(super) fn set_link(&self, link: Link) {
         self.state.send_modify(|state| {
             state.link = Some(link);
             state.number += 1;
+            state.is_ready = false;
+        });
+    }
+
+    /// Makes calls wait until [`mark_available`](Self::mark_available), because the server has lost usage.
+    pub(super) fn mark_not_ready(&self) {
+        self.state.send_if_modified(|state| {
+            state.is_ready = false;
+            false
         });
     }
 
@@ -134,8 +147,15 @@ impl StoreConnection {
         let mut outage = None;
         self.state.send_if_modified(|state| {
             outage = state.outage.take();
-            outage.is_some()
+            let was_ready = std::mem::replace(&mut state.is_ready, true);
+            outage.is_some() || !was_ready
         });
         outage
+    }
+}
+
+impl ConnectionState {
+    fn is_available(&self) -> bool {
+        self.outage.is_none() && self.link.is_some() && self.is_ready
     }
 }

@@ -1,7 +1,6 @@
 //! Background upkeep: renews reservations, closes the connection, and handles failed calls.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,7 +8,6 @@ use futures_util::future::join_all;
 use super::coordinator::{Coordinator, micros};
 use super::failure::Failure;
 use super::members;
-use super::outage::Outage;
 use super::script::{Id, Operation, Outcome};
 use crate::limiter::{Clock, Reservation};
 
@@ -118,27 +116,6 @@ impl Coordinator {
             Failure::TimedOut => self.store.connection.check_requested.notify_one(),
             _ => self.on_call_failure(failure),
         }
-    }
-
-    /// Restores the usage of all known keys if the store may have lost it, charges the amounts that
-    /// were admitted without the store, then marks the store as available, so that it decides about
-    /// requests again. Returns the outage that ended, if any.
-    ///
-    /// # Errors
-    /// Returns [`Failure`] if the store does not accept the calls.
-    pub(super) async fn on_connection_restored(
-        self: &Arc<Self>,
-    ) -> Result<Option<Outage>, Failure> {
-        if self.store.lacks_usage.load(Ordering::Relaxed) {
-            self.store.restore_usage().await?;
-            self.store.lacks_usage.store(false, Ordering::Relaxed);
-        }
-        self.charge_debts().await?;
-        let outage = self.store.connection.mark_available();
-        if outage.is_some() {
-            self.fallback.lock().end_outage();
-        }
-        Ok(outage)
     }
 }
 

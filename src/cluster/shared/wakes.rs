@@ -23,7 +23,11 @@ impl Coordinator {
         for host in 0.. {
             self.store.connection.wait_until_available().await;
             let ended = self.listen_via(&server.via_host(host)).await;
-            self.store.is_listening.store(false, Ordering::Relaxed);
+            // The other connection may be lost too, which an idle process would not notice until its next
+            // heartbeat.
+            if self.store.is_listening.swap(false, Ordering::Relaxed) {
+                self.store.connection.check_requested.notify_one();
+            }
             if let Err(error) = ended
                 && !error.is_io_error()
                 && !std::mem::replace(&mut is_warned, true)

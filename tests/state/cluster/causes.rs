@@ -285,17 +285,16 @@ fn repeated_outages_do_not_flood_the_log() {
 #[test]
 fn loading_server_is_named_and_waited_for() {
     record();
-    // Loads each key slowly, and answers meanwhile.
-    let slow = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
-    let saving = ["--appendonly", "yes", "--appendfsync", "always"];
-    let mut redis = Redis::with(&[&saving[..], &slow[..]].concat());
+    // Loads each key slowly, and answers after every 1,024 commands: several times per second.
+    let slow = ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "20"];
+    let mut redis = Redis::with(&slow);
     let address = redis.server().address;
     let shared = Shared::builder(redis.url(), "account").on_failure(OnFailure::Closed);
     let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().rpd(2));
     limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
     until("the end is reported", || shared.status().unacknowledged == 0);
-    send_command(address, "EVAL \"for i=1,4000 do redis.call('SET',i,i) end\" 0");
+    send_command(address, "EVAL \"for i=1,40000 do redis.call('SET',i,i) end\" 0");
     redis.server().kill();
     let cause = "the server is loading its data; wait until it has started";
     std::thread::scope(|scope| {

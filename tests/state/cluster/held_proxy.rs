@@ -1,7 +1,7 @@
 //! A TCP proxy that holds responses back, as a long distance does.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
@@ -53,7 +53,8 @@ fn forward_responses(
     while let Ok(length @ 1..) = server.read(&mut buffer) {
         drop(released.wait_while(holds.lock().unwrap(), |holds| *holds).unwrap());
         if client.write_all(&buffer[..length]).is_err() {
-            return;
+            break;
         }
     }
+    let _ = (server.shutdown(Shutdown::Both), client.shutdown(Shutdown::Both));
 }

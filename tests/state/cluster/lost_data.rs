@@ -1,13 +1,17 @@
 //! A server that comes back without its data.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tollgate::cluster::Shared;
 use tollgate::limiter::Limiter;
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
 
 use super::failure::send_command;
+use super::held_proxy::HeldProxy;
 use super::shared::{closed, limiter, until};
 
 #[test]
@@ -60,12 +64,14 @@ fn window_goes_on_where_it_was_in_an_empty_server() {
         take(&one, 40);
         until("the ends are reported", || shared.iter().all(|s| s.status().unacknowledged == 0));
         redis.restart();
-        // A process decides as soon as it has reported what it knows itself: here, the one that knows all.
-        let decided = shared[0].status().decided;
-        until("the usage is restored", || {
-            assert!(one.try_acquire("k", &Cost::new()).is_err());
-            shared[0].status().decided > decided
-        });
+        // Neither process decides before both have reported what they know.
+        for (limiter, shared) in [(&other, &shared[1]), (&one, &shared[0])] {
+            let decided = shared.status().decided;
+            until("the usage is restored", || {
+                assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+                shared.status().decided > decided
+            });
+        }
         // What is back from the first grants, before that of the later ones is.
         while begin.elapsed() < WINDOW * 5 / 4 {
             take(&one, 10);
@@ -85,6 +91,78 @@ fn window_goes_on_where_it_was_in_an_empty_server() {
             assert!(sum <= 100, "{algorithm:?}: {sum} within the window");
         }
     }
+}
+
+/// A process that takes all of a limit, and one that doesn't know of that, in a server that is restarted
+/// without its data. The connection of the first one goes through a proxy.
+struct Restarted {
+    redis: Redis,
+    address: SocketAddr,
+    proxy: HeldProxy,
+    user: Arc<Shared>,
+    other: Arc<Shared>,
+}
+
+impl Restarted {
+    fn new() -> Self {
+        let mut redis = Redis::start();
+        let address = redis.server().address;
+        let proxy = HeldProxy::start(address);
+        let other = closed(&redis.url()).connect().unwrap();
+        let user = closed(&format!("redis://{}", proxy.address)).connect().unwrap();
+        until("both are counted", || [&user, &other].iter().all(|s| s.status().members == 2));
+        let limiter = limiter(&user, Quota::new().rpd(4));
+        limiter
+            .try_acquire("k", &Cost::new().requests(4))
+            .unwrap()
+            .settle(&Cost::new().requests(4));
+        until("the end is reported", || user.status().unacknowledged == 0);
+        proxy.hold();
+        redis.restart();
+        Self { redis, address, proxy, user, other }
+    }
+
+    /// Returns a field of the reports in the server.
+    fn report(&self, field: &str) -> String {
+        let key = "tollgate:{account}#reports";
+        let answer = send_command(self.address, &format!("HGET {key} {field}"));
+        answer.lines().nth(1).unwrap_or_default().to_owned()
+    }
+}
+
+#[test]
+fn nothing_is_granted_before_all_processes_have_reported() {
+    let restarted = Restarted::new();
+    let other = limiter(&restarted.other, Quota::new().rpd(4));
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| other.try_acquire("k", &Cost::new()).is_ok());
+        until("the process waits for two reports", || restarted.report("expected") == "2");
+        assert!(!restarted.other.status().connected);
+        restarted.proxy.release();
+        assert!(!asked.join().unwrap(), "granted again");
+    });
+    until("both are connected", || {
+        [&restarted.user, &restarted.other].iter().all(|shared| shared.status().connected)
+    });
+    assert!(other.try_acquire("another", &Cost::new()).is_ok());
+}
+
+#[test]
+fn process_that_never_reports_delays_others_by_a_second() {
+    let restarted = Restarted::new();
+    let other = limiter(&restarted.other, Quota::new().rpd(4));
+    until("the process waits for two reports", || restarted.report("expected") == "2");
+    until("the process is connected", || restarted.other.status().connected);
+    assert_eq!(restarted.report("reported"), "1");
+    assert!(other.try_acquire("k", &Cost::new()).is_ok(), "nobody else knows of the usage");
+    // A process that has started since waits for nobody.
+    let new = closed(&restarted.redis.url()).connect().unwrap();
+    until("the new process is connected", || new.status().connected);
+    let generation = restarted.report("generation");
+    restarted.proxy.release();
+    until("the late process is connected", || restarted.user.status().connected);
+    assert_eq!(restarted.report("generation"), generation);
+    assert!(other.try_acquire("k", &Cost::new()).is_err(), "the late process has reported");
 }
 
 fn park_until(time: Instant) {
