@@ -141,6 +141,10 @@ impl ConnectionMonitor {
                 tokio::time::sleep(MIN_PAUSE).await;
             }
         };
+        let is_new = self.generation == 0;
+        if is_new && heartbeat.jump.1 > 0 && !store.redis_keys.is_spread() {
+            store.views.lock().add_jump(heartbeat.jump);
+        }
         self.generation = heartbeat.generation;
         store.counters.members.set(heartbeat.members.max(1));
         coordinator.charge_debts().await?;
@@ -153,14 +157,15 @@ impl ConnectionMonitor {
 
     async fn heartbeat(&self, link: &mut Link, reported_to: u64) -> Result<Heartbeat, Failure> {
         let store = &self.coordinator.store;
+        let sent = store.ticks.now();
         let known = Known {
             process: store.process,
             generation: self.generation,
             reported_to,
             members: store.counters.members.get(),
+            jump: store.views.lock().last_jump(sent).unwrap_or_default(),
         };
         let (members, reports) = (store.redis_keys.members(), store.redis_keys.reports());
-        let sent = store.ticks.now();
         let heartbeat = Heartbeat::send(link, [&members, &reports], known);
         let heartbeat = tokio::time::timeout(store.settings.timeout, heartbeat).await;
         let heartbeat = heartbeat.map_err(|_| Failure::TimedOut)??;

@@ -30,10 +30,7 @@ impl ServerClock {
         let (earliest, latest) = (self.earliest(sent), self.at(received));
         let is_set_back = server.saturating_add(MIN_JUMP) <= earliest;
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
-            if self.jumps.len() >= MAX_JUMPS {
-                self.jumps.remove(0);
-            }
-            self.jumps.push((server, server - latest));
+            self.add_jump((server, server - latest));
         } else if is_set_back {
             // The clock will show the same times again.
             self.jumps.clear();
@@ -47,6 +44,19 @@ impl ServerClock {
     fn earliest(&self, own: Timestamp) -> u64 {
         let (after, before) = (own.nanos_since(self.received), self.received.nanos_since(own));
         self.server.saturating_add(after / 1_000).saturating_sub(before / 1_000)
+    }
+
+    /// Adds a forward change.
+    pub(super) fn add_jump(&mut self, jump: (u64, u64)) {
+        if self.jumps.len() >= MAX_JUMPS {
+            self.jumps.remove(0);
+        }
+        self.jumps.push(jump);
+    }
+
+    /// Returns the last forward change, if a state that it applies to can still exist.
+    pub(super) fn last_jump(&self, now: u64) -> Option<(u64, u64)> {
+        self.jumps.last().copied().filter(|(at, by)| now < at.saturating_add(*by))
     }
 
     pub(super) fn has_jumped(&self) -> bool {

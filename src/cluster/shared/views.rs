@@ -126,6 +126,17 @@ impl Views {
         }
     }
 
+    /// Returns the last change of the server's clock forward that states can still need.
+    pub(super) fn last_jump(&self, own: Timestamp) -> Option<(u64, u64)> {
+        let clock = self.clocks.get("")?;
+        clock.last_jump(clock.at(own))
+    }
+
+    /// Records a change of the server's clock forward that other processes noticed before this one started.
+    pub(super) fn add_jump(&mut self, jump: (u64, u64)) {
+        self.clocks.entry("".into()).or_default().add_jump(jump);
+    }
+
     /// Returns the expected server time of a slot, and by how much the clock was set forward since
     /// these keys were last seen.
     pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: Timestamp) -> ServerTime {

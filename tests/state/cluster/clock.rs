@@ -7,7 +7,8 @@ use tollgate::cluster::Shared;
 use tollgate::limiter::Limiter;
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
-use super::shared::{closed, limiter};
+use super::failure::send_command;
+use super::shared::{closed, limiter, until};
 use tollgate_testing::servers::Redis;
 use tollgate_testing::set_clock::SetClock;
 
@@ -72,9 +73,7 @@ fn end_after_clock_set_forward_refills_nothing() {
         pair.clock.set_offset(300);
         // The first call after the change is not a decision.
         permit.settle(&Cost::new());
-        super::shared::until("the end is reported", || {
-            pair._shared[0].status().unacknowledged == 0
-        });
+        until("the end is reported", || pair._shared[0].status().unacknowledged == 0);
         assert!(pair.take_all() <= REFILLED, "{algorithm:?}");
     }
 }
@@ -120,6 +119,25 @@ fn process_started_after_jump_gets_at_most_what_it_skipped() {
         let skipped = if algorithm == Algorithm::TokenBucket { 20 } else { 0 };
         let taken = pair.take_all();
         assert!(taken <= skipped + REFILLED, "{algorithm:?}: {taken}");
+    }
+}
+
+#[test]
+fn process_started_after_jump_is_told_of_it() {
+    for algorithm in ALGORITHMS {
+        let mut pair = Pair::start(algorithm);
+        assert_eq!(pair.take_all(), 40);
+        pair.clock.set_offset(300);
+        // The processes that know the earlier time notice the change, and don't use the key again.
+        let address = pair._redis.server().address;
+        until("the change is noticed", || {
+            send_command(address, "HGET tollgate:{account}#reports jump_by").starts_with("$9")
+        });
+        let new = closed(&pair._redis.url()).connect().unwrap();
+        until("the new process is connected", || new.status().connected);
+        let new = limiter(&new, pair.quota.clone());
+        let again = (0..40).filter(|_| new.try_acquire("k", &Cost::new()).is_ok()).count();
+        assert!(again <= REFILLED, "{algorithm:?}: {again}");
     }
 }
 
