@@ -146,7 +146,8 @@ impl ConnectionMonitor {
             store.views.lock().add_jump(heartbeat.jump);
         }
         self.generation = heartbeat.generation;
-        store.counters.members.set(heartbeat.members.max(1));
+        store.counters.members.set(heartbeat.members);
+        store.counters.rank.set(heartbeat.rank);
         coordinator.charge_debts().await?;
         let outage = store.connection.mark_available();
         if outage.is_some() {

@@ -17,9 +17,10 @@ use super::piece::Group;
 use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Outcome, RetryAfter, View};
 use super::store::Store;
+use super::turns::Turns;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
-use crate::limiter::{Clock, Ending, Reservation, ReserveError};
+use crate::limiter::{Clock, Ending, Reservation, ReserveError, Reserved};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -148,15 +149,33 @@ impl Coordinator {
 
     fn reserve_local_share(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError> {
         let (store, now) = (&self.store, self.store.clock.now());
-        let members = store.counters.members.get().max(1);
         let mut fallback = self.fallback.lock();
-        fallback.reserve(reservation, members, now, |reserved| {
-            let slot = store.slot(&reserved.key);
-            let ticks = store.ticks.now();
-            store.views.lock().buckets(&reserved.key, slot, &reserved.rules, ticks, now)
-        })?;
+        fallback.reserve(
+            reservation,
+            now,
+            |reserved| self.turns(reserved),
+            |reserved| {
+                let slot = store.slot(&reserved.key);
+                let ticks = store.ticks.now();
+                store.views.lock().buckets(&reserved.key, slot, &reserved.rules, ticks, now)
+            },
+        )?;
         self.admit_locally(&mut fallback, reservation);
         Ok(())
+    }
+
+    /// Returns the turns of this process under the limits of a key.
+    fn turns(&self, reserved: &Reserved) -> Turns {
+        let store = &self.store;
+        let (slot, own) = (store.slot(&reserved.key), store.ticks.now());
+        let (last_seen, now) = store.views.lock().times(slot, own);
+        Turns {
+            members: store.counters.members.get().max(1),
+            rank: store.counters.rank.get(),
+            last_seen,
+            now,
+            reservation_ttl: micros(store.settings.ttl),
+        }
     }
 
     fn admit_locally(&self, fallback: &mut Fallback, reservation: &Arc<Reservation>) {
@@ -281,8 +300,8 @@ impl Coordinator {
         };
         let mut fallback = self.fallback.lock();
         if fallback.outage() == outage {
-            let members = self.store.counters.members.get().max(1);
-            fallback.end(reservation, actual, members, sent, self.store.clock.now());
+            let turns = |reserved: &_| self.turns(reserved);
+            fallback.end(reservation, actual, turns, sent, self.store.clock.now());
             return None;
         }
         drop(fallback);

@@ -19,6 +19,8 @@ pub(super) struct Counters {
     /// The current number, not a total.
     pub(super) unacknowledged: Count,
     pub(super) members: Count,
+    /// The number of members before this one.
+    pub(super) rank: Count,
     /// Attempts to open a connection.
     pub(super) connects: Count,
     /// The durations of calls to the store, up to their response or failure.

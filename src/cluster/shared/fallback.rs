@@ -7,9 +7,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::piece::Piece;
-use crate::engine::{self, Bucket, Rule};
+use super::share::Share;
+use super::turns::Turns;
+use crate::engine::{Bucket, Rule, Shortfall};
 use crate::limiter::{Reservation, ReserveError, Reserved};
-use crate::quota::{Cost, Dimension, Key};
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 /// The local shares, and the amounts admitted without the store that the store does not know yet.
@@ -18,14 +20,6 @@ pub(super) struct Fallback {
     outage: u64,
     shares: HashMap<Key, Share>,
     debts: HashMap<Key, Debt>,
-}
-
-/// The buckets of a key, in which each cost counts once per live process: the local share of the
-/// limit.
-#[derive(Debug)]
-struct Share {
-    rules: Arc<[Rule]>,
-    buckets: Vec<Bucket>,
 }
 
 /// The amounts of a key that were admitted without the store.
@@ -46,15 +40,15 @@ impl Fallback {
     pub(super) fn reserve(
         &mut self,
         reservation: &Reservation,
-        members: u64,
         now: Timestamp,
+        turns: impl Fn(&Reserved) -> Turns,
         begin: impl Fn(&Reserved) -> Option<Vec<Bucket>>,
     ) -> Result<(), ReserveError> {
-        let mut longest: Option<(usize, engine::Shortfall)> = None;
-        for (scope, reserved) in reservation.scopes.iter().enumerate() {
+        let turns: SmallVec<[Turns; 3]> = reservation.scopes.iter().map(turns).collect();
+        let mut longest: Option<(usize, Shortfall)> = None;
+        for (scope, (reserved, turns)) in reservation.scopes.iter().zip(&turns).enumerate() {
             let share = self.share(reserved, now, &begin);
-            let cost = multiplied(&reserved.rules, &reservation.cost, members);
-            if let Err(shortfall) = engine::check(&share.rules, &share.buckets, &cost, now)
+            if let Err(shortfall) = share.check(&reservation.cost, turns, now)
                 && longest.is_none_or(|(_, longest)| shortfall.wait > longest.wait)
             {
                 longest = Some((scope, shortfall));
@@ -63,10 +57,9 @@ impl Fallback {
         if let Some((scope, shortfall)) = longest {
             return Err(ReserveError::Short { scope, shortfall });
         }
-        for reserved in &reservation.scopes {
+        for (reserved, turns) in reservation.scopes.iter().zip(&turns) {
             let share = self.share(reserved, now, &begin);
-            let cost = multiplied(&reserved.rules, &reservation.cost, members);
-            engine::commit(&share.rules, &mut share.buckets, &cost, now);
+            share.commit(&reservation.cost, turns, now);
         }
         Ok(())
     }
@@ -82,23 +75,15 @@ impl Fallback {
         &mut self,
         reservation: &Reservation,
         actual: Option<&Cost>,
-        members: u64,
+        turns: impl Fn(&Reserved) -> Turns,
         sent: Timestamp,
         now: Timestamp,
     ) {
         let nothing = Cost::new().requests(0);
         self.adjust_debt(reservation, actual.unwrap_or(&nothing), &reservation.cost);
         for reserved in &reservation.scopes {
-            let Some(share) = self.shares.get_mut(&reserved.key) else { continue };
-            let rules = &share.rules;
-            let (buckets, before) =
-                (&mut share.buckets, multiplied(rules, &reservation.cost, members));
-            match actual {
-                Some(actual) => {
-                    let actual = multiplied(rules, actual, members);
-                    engine::settle(rules, buckets, sent, &before, &actual, now);
-                }
-                None => engine::release(rules, buckets, sent, &before, now),
+            if let Some(share) = self.shares.get_mut(&reserved.key) {
+                share.end(&reservation.cost, actual, &turns(reserved), sent, now);
             }
         }
     }
@@ -106,11 +91,8 @@ impl Fallback {
     /// Frees the concurrency slots of a request that the store had granted.
     pub(super) fn release_concurrency(&mut self, reservation: &Reservation) {
         for reserved in &reservation.scopes {
-            let Some(share) = self.shares.get_mut(&reserved.key) else { continue };
-            for (rule, bucket) in share.rules.iter().zip(&mut share.buckets) {
-                if *rule.dimension() == Dimension::Concurrency {
-                    bucket.drop_hold(1);
-                }
+            if let Some(share) = self.shares.get_mut(&reserved.key) {
+                share.release_concurrency();
             }
         }
     }
@@ -118,11 +100,7 @@ impl Fallback {
     /// Resets the usage of a key.
     pub(super) fn reset(&mut self, key: &str) {
         self.debts.remove(key);
-        if let Some(Share { rules, buckets }) = self.shares.get_mut(key) {
-            for (rule, bucket) in rules.iter().zip(buckets) {
-                *bucket = bucket.cleared(rule);
-            }
-        }
+        self.shares.get_mut(key).into_iter().for_each(Share::reset);
     }
 
     /// Ends the outage: the store decides again.
@@ -161,16 +139,10 @@ impl Fallback {
     ) -> &mut Share {
         let rules = &reserved.rules;
         let known = self.shares.get(&reserved.key);
-        if known.is_none_or(|known| known.rules != *rules) {
+        if known.is_none_or(|known| !known.has_rules(rules)) {
             let new = || rules.iter().map(Bucket::new).collect();
-            let mut buckets = begin(reserved).unwrap_or_else(new);
-            for (rule, bucket) in rules.iter().zip(&mut buckets) {
-                match known.and_then(|known| known.carried_over(rule, now)) {
-                    Some(carried_over) => *bucket = carried_over,
-                    None => charge_held(rule, bucket, now),
-                }
-            }
-            let share = Share { rules: Arc::clone(rules), buckets };
+            let buckets = begin(reserved).unwrap_or_else(new);
+            let share = Share::new(Arc::clone(rules), buckets, known, now);
             self.shares.insert(reserved.key.clone(), share);
         }
         self.shares.get_mut(&reserved.key).expect("the share was just inserted")
@@ -193,39 +165,10 @@ impl Fallback {
     }
 }
 
-impl Share {
-    /// Carries the bucket of the same limit over to a changed rule.
-    fn carried_over(&self, rule: &Rule, now: Timestamp) -> Option<Bucket> {
-        let index = self.rules.iter().position(|old| old.counts_same_as(rule))?;
-        Some(self.buckets.get(index)?.carry(&self.rules[index], rule, now))
-    }
-}
-
 impl Debt {
     /// Returns the recorded amount for the limit of a rule, which may have changed.
     fn amount_for(&self, rule: &Rule) -> u64 {
         let index = self.rules.iter().position(|old| old.counts_same_as(rule));
         index.and_then(|index| self.amounts.get(index).copied()).unwrap_or(0)
     }
-}
-
-/// Converts the amounts that other processes hold to usage when the store becomes unavailable,
-/// since this process won't learn of their settlements. Concurrency slots stay held until the process's own
-/// requests end.
-fn charge_held(rule: &Rule, bucket: &mut Bucket, now: Timestamp) {
-    let held = bucket.held();
-    if held > 0 && *rule.dimension() != Dimension::Concurrency {
-        bucket.drop_hold(held);
-        bucket.charge(rule, held, now);
-    }
-}
-
-/// Multiplies the amounts of these rules by the number of members.
-fn multiplied(rules: &[Rule], cost: &Cost, members: u64) -> Cost {
-    let mut all = Cost::new().requests(0);
-    for rule in rules {
-        let amount = rule.amount(cost).saturating_mul(members);
-        all.set(rule.dimension(), amount);
-    }
-    all
 }

@@ -32,6 +32,8 @@ pub(super) struct Heartbeat {
     pub(super) is_complete: bool,
     /// The number of live processes.
     pub(super) members: u64,
+    /// The number of them before this one, in an order that all agree on.
+    pub(super) rank: u64,
     /// The last change of the server's clock forward that any process has noticed.
     pub(super) jump: (u64, u64),
 }
@@ -50,8 +52,8 @@ impl Heartbeat {
         command.arg(name(known.process)).arg(EXPIRY_MICROS);
         command.arg(known.generation).arg(known.reported_to).arg(known.members);
         command.arg(known.jump.0).arg(known.jump.1);
-        let (time, generation, is_complete, members, at, by) = link.query(&command).await?;
-        Ok(Self { time, generation, is_complete, members, jump: (at, by) })
+        let (time, generation, is_complete, members, rank, at, by) = link.query(&command).await?;
+        Ok(Self { time, generation, is_complete, members, rank, jump: (at, by) })
     }
 }
 
@@ -97,8 +99,9 @@ if known ~= '0' and known ~= generation then
   end
 end
 local is_complete = reported >= expected or math.abs(now - generation) >= 1000000
-local members = redis.call('ZCARD', KEYS[1])
-return {now, tonumber(generation), is_complete and 1 or 0, members, jump_at, jump_by}";
+local members, rank = redis.call('ZRANGE', KEYS[1], 0, -1), 0
+for _, name in ipairs(members) do if name < ARGV[1] then rank = rank + 1 end end
+return {now, tonumber(generation), is_complete and 1 or 0, #members, rank, jump_at, jump_by}";
 
 /// A process counts as dead after three and a half missed heartbeats.
 const EXPIRY_MICROS: u64 = 3_500_000;

@@ -3,7 +3,8 @@
 //! - `shared` implements the limiter's backend, and `builder` configures it. A worker thread owns
 //!   the connection.
 //! - `coordinator` decides about each request: by a lease (`lease`), by the store (`store`), or
-//!   locally while the store is unavailable (`fallback`).
+//!   locally while the store is unavailable (`fallback`: each process admits its `share`, or takes
+//!   `turns`).
 //! - `script` encodes the calls of the Lua script that decides in the server, and decodes its
 //!   responses.
 //! - `store_connection` tracks whether the store is available; `connection_monitor` keeps its
@@ -33,11 +34,13 @@ mod reservations;
 mod script;
 mod sentinel;
 mod server_clock;
+mod share;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod shared;
 mod status;
 mod store;
 mod store_connection;
+mod turns;
 mod upkeep;
 mod url;
 mod views;

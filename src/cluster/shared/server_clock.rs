@@ -23,6 +23,11 @@ impl ServerClock {
         }
     }
 
+    /// Returns the server time of the last response.
+    pub(super) fn last_seen(&self) -> u64 {
+        self.server
+    }
+
     /// Records the server time in a response, and returns whether the clock was set back. `sent` and
     /// `received` are the local times of the call and its response, so that a late response is not
     /// mistaken for a clock change.

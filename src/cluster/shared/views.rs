@@ -150,6 +150,11 @@ impl Views {
         ServerTime { expected, jump }
     }
 
+    /// Returns the server's time of its last response in a slot, and its expected time; zeros if there was none.
+    pub(super) fn times(&self, slot: &str, own: Timestamp) -> (u64, u64) {
+        self.clocks.get(slot).map_or((0, 0), |clock| (clock.last_seen(), clock.at(own)))
+    }
+
     fn expected(&self, slot: &str, own: Timestamp) -> u64 {
         self.clocks.get(slot).map_or(0, |clock| clock.at(own))
     }

@@ -1,12 +1,12 @@
 //! Open requests and admissions while the store is unavailable.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate::cluster::{OnFailure, Shared};
 use tollgate::engine::Wait;
-use tollgate::limiter::{Backend, Measured, Measurement};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::limiter::{Backend, Limiter, Measured, Measurement};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 use super::failure::{connect_with_default_timeout, wait_until_connected};
 use super::proxy::Proxy;
@@ -97,6 +97,75 @@ fn outage_limits_each_member_to_local_share() {
     three.iter().for_each(|shared| wait_until_connected(shared));
     for limiter in &limiters {
         assert_eq!(admitted(limiter, 30).len(), 0);
+    }
+}
+
+/// Lets three members ask until each was admitted in an outage, for a limit of less than one unit each. Returns
+/// the times just before and after each admission.
+fn take_turns(limit: &Limit) -> Vec<(Instant, Instant)> {
+    let mut redis = Redis::start();
+    let three: Vec<_> = (0..3)
+        .map(|_| {
+            let builder = Shared::builder(redis.url(), "account").on_failure(OnFailure::LocalShare);
+            builder.reservation_ttl(Duration::from_secs(1)).connect().unwrap()
+        })
+        .collect();
+    until("all are counted", || three.iter().all(|shared| shared.status().members == 3));
+    let limiters: Vec<_> =
+        three.iter().map(|shared| limiter(shared, Quota::new().limit(limit.clone()))).collect();
+    redis.server().kill();
+    let (mut granted, mut times, begin) = ([0; 3], Vec::new(), Instant::now());
+    while granted.contains(&0) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{granted:?}");
+        for (limiter, granted) in limiters.iter().zip(&mut granted) {
+            let asked = Instant::now();
+            if let Ok(permit) = limiter.try_acquire("k", &Cost::new()) {
+                times.push((asked, Instant::now()));
+                *granted += 1;
+                // Keeps its place in flight until the next turn of this member.
+                std::mem::forget(permit);
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+    times
+}
+
+#[test]
+fn members_with_less_than_one_unit_take_turns() {
+    let limit = Limit::per_second(Dimension::Requests, 1).unwrap();
+    let limits = [
+        limit.clone().with_algorithm(Algorithm::SlidingWindow),
+        limit.with_algorithm(Algorithm::TokenBucket),
+        Limit::concurrent(1).unwrap(),
+    ];
+    std::thread::scope(|scope| {
+        for limit in limits {
+            scope.spawn(move || {
+                let times = take_turns(&limit);
+                for pair in times.windows(2) {
+                    assert!(
+                        pair[1].1 - pair[0].0 >= Duration::from_secs(1),
+                        "{limit:?}: {times:?}"
+                    );
+                }
+            });
+        }
+    });
+}
+
+#[tokio::test]
+async fn request_waits_for_the_turn_of_its_member() {
+    let mut redis = Redis::start();
+    let two: Vec<_> =
+        (0..2).map(|_| connect_with_default_timeout(&redis.url(), OnFailure::LocalShare)).collect();
+    until("both are counted", || two.iter().all(|shared| shared.status().members == 2));
+    let quota = Quota::new().limit(Limit::per_second(Dimension::Requests, 1).unwrap());
+    let limiters: Vec<_> = two.iter().map(|shared| limiter(shared, quota.clone())).collect();
+    redis.server().kill();
+    let acquire = |limiter: &Limiter| limiter.acquire("k", &Cost::new());
+    for permit in [acquire(&limiters[0]).await, acquire(&limiters[1]).await] {
+        drop(permit.unwrap());
     }
 }
 
