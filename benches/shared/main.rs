@@ -15,6 +15,7 @@ mod delay;
 mod server;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
@@ -45,6 +46,9 @@ async fn main() {
     print_waiters(&mut redis, &server, 16, Quota::new().concurrency(1), "a place").await;
     for (processes, keys) in [(1, 100), (1, 2_000), (10, 200)] {
         print_lease_load(&mut redis, &server, keys, processes).await;
+    }
+    for mode in [SharingMode::Exact, SharingMode::Lease] {
+        print_fleet_load(&mut redis, &server, mode).await;
     }
     println!("decisions per second");
     print_rate("local limiter, one key", || decide_locally("k"), 1).await;
@@ -154,6 +158,37 @@ async fn print_lease_load(
     let renewals = ServerTime::read(redis).await.writes as f64;
     let rate = renewals / SECONDS as f64;
     println!("  {:<36}{rate:>8.0}/s{:>8.1} us", "its renewals of one key", script / renewals);
+    users.into_iter().for_each(|user| user.abort());
+}
+
+/// Prints the load by 100 processes that send 10,000 requests per second, spread over 1,000 keys.
+async fn print_fleet_load(redis: &mut MultiplexedConnection, server: &Server, mode: SharingMode) {
+    let account = format!("fleet in {mode:?}");
+    let sent = Arc::new(AtomicU64::new(0));
+    let mut users = Vec::new();
+    for process in 0..100_u64 {
+        let limiter = limiter(&server.url(), mode, &account, two_buckets());
+        let sent = Arc::clone(&sent);
+        users.push(tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(Duration::from_millis(10));
+            let mut number = process;
+            loop {
+                ticks.tick().await;
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (limiter, key) = (limiter.clone(), format!("k{}", (number >> 33) % 1_000));
+                let sent = Arc::clone(&sent);
+                tokio::spawn(async move {
+                    drop(limiter.acquire(&key, &cost()).await.unwrap());
+                    sent.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+        }));
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = sent.load(Ordering::Relaxed);
+    print_load(redis, &format!("100 processes, 1,000 keys, {mode:?}")).await;
+    let rate = (sent.load(Ordering::Relaxed) - before) as f64 / SECONDS as f64;
+    println!("  {:<36}{rate:>8.0}/s", "its requests");
     users.into_iter().for_each(|user| user.abort());
 }
 

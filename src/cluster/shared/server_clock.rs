@@ -1,3 +1,5 @@
+use smallvec::SmallVec;
+
 use crate::timestamp::Timestamp;
 
 /// An estimate of a server's clock, and the times at which it was set forward.
@@ -10,7 +12,8 @@ pub(super) struct ServerClock {
     own: Timestamp,
     /// The local time of the response.
     received: Timestamp,
-    /// Forward clock changes: the server time after the change, and the amount in microseconds.
+    /// Forward clock changes, less backward ones: the server time after the change, and the amount in
+    /// microseconds.
     jumps: Vec<(u64, u64)>,
 }
 
@@ -37,11 +40,26 @@ impl ServerClock {
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
             self.add_jump((server, server - latest));
         } else if is_set_back {
-            // The clock will show the same times again.
-            self.jumps.clear();
+            self.take_back(earliest - server, server);
         }
         (self.server, self.own, self.received) = (server, sent, received);
         is_set_back
+    }
+
+    /// Takes a backward change to time `server` off the latest forward changes. A state that was seen in
+    /// between counts as seen at `server`, so that no change applies to it.
+    fn take_back(&mut self, mut by: u64, server: u64) {
+        while let Some((_, last)) = self.jumps.last_mut() {
+            let taken = by.min(*last);
+            (*last, by) = (*last - taken, by - taken);
+            if *last > 0 {
+                break;
+            }
+            self.jumps.pop();
+        }
+        for (at, _) in &mut self.jumps {
+            *at = server.min(*at);
+        }
     }
 
     /// Returns the earliest time that the server's clock can show at a local time: the last known
@@ -68,16 +86,16 @@ impl ServerClock {
         !self.jumps.is_empty()
     }
 
-    /// Returns the amount in microseconds by which to shift the times of a state that this process
-    /// last saw at server time `seen`: the sum of all later forward changes. For a state that it
-    /// has never seen, a change counts only while less time has passed since than the change
-    /// skipped: until then, the server can detect whether another process has shifted the state.
-    pub(super) fn jump_since(&self, seen: Option<u64>, now: u64) -> u64 {
+    /// Returns the forward changes that apply to a state that this process last saw at server time `seen`:
+    /// all later ones. For a state that it has never seen, a change counts only while less time has passed
+    /// since than the change skipped: until then, the server can detect whether another process has shifted
+    /// the state.
+    pub(super) fn jumps_since(&self, seen: Option<u64>, now: u64) -> SmallVec<[(u64, u64); 1]> {
         let is_later = |&&(at, by): &&(u64, u64)| match seen {
             Some(seen) => seen < at,
             None => now < at.saturating_add(by),
         };
-        self.jumps.iter().filter(is_later).fold(0, |sum: u64, (_, by)| sum.saturating_add(*by))
+        self.jumps.iter().filter(is_later).copied().collect()
     }
 }
 
@@ -112,10 +130,10 @@ mod tests {
         clock.record(after, at(1_000_000_000), at(1_000_000_000));
         // A later record, by any key, does not hide the change.
         clock.record(after + SECOND, at(2_000_000_000), at(2_000_000_000));
-        assert_eq!(clock.jump_since(Some(NOON), after), HOUR);
-        assert_eq!(clock.jump_since(Some(after), after), 0);
-        assert_eq!(clock.jump_since(None, after), HOUR);
-        assert_eq!(clock.jump_since(None, after + HOUR), 0);
+        assert_eq!(clock.jumps_since(Some(NOON), after)[..], [(after, HOUR)]);
+        assert_eq!(clock.jumps_since(Some(after), after)[..], []);
+        assert_eq!(clock.jumps_since(None, after)[..], [(after, HOUR)]);
+        assert_eq!(clock.jumps_since(None, after + HOUR)[..], []);
     }
 
     #[test]
@@ -132,6 +150,6 @@ mod tests {
         let mut clock = recorded_clock();
         assert!(!clock.record(NOON + HOUR, at(1_000), at(1_000)));
         assert!(clock.record(NOON, at(2_000), at(2_000)));
-        assert_eq!(clock.jump_since(Some(0), NOON), 0);
+        assert_eq!(clock.jumps_since(Some(0), NOON)[..], []);
     }
 }

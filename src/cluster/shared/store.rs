@@ -197,7 +197,8 @@ impl Store {
             view: if with_amounts { views.view(key, rules) } else { views.identity(key) },
             wants_uses: views.wants_uses(key, rules, time.expected),
         });
-        (time, known.collect())
+        let known = known.collect();
+        (time, known)
     }
 
     /// Records the server time in the response to a call that was sent at `sent`.

@@ -141,13 +141,13 @@ impl Views {
     /// these keys were last seen.
     pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: Timestamp) -> ServerTime {
         let Some(clock) = self.clocks.get(slot) else { return ServerTime::default() };
-        let (expected, mut jump) = (clock.at(own), 0);
+        let (expected, mut jumps) = (clock.at(own), SmallVec::new());
         if clock.has_jumped() {
             let seen = |piece: &Piece| self.keys.get(&piece.key).map(|known| known.view.at);
-            let jumps = pieces.iter().map(|piece| clock.jump_since(seen(piece), expected));
-            jump = jumps.max().unwrap_or(0);
+            let missed = pieces.iter().map(|piece| clock.jumps_since(seen(piece), expected));
+            jumps = missed.max_by_key(SmallVec::len).unwrap_or_default();
         }
-        ServerTime { expected, jump }
+        ServerTime { expected, jumps }
     }
 
     /// Returns the server's time of its last response in a slot, and its expected time; zeros if there was none.

@@ -102,12 +102,13 @@ pub(in crate::cluster::shared) struct LeaseRequest {
 pub(in crate::cluster::shared) type Amounts = SmallVec<[u64; 3]>;
 
 /// The time that this process expects the server's clock to show.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct ServerTime {
     /// The last known server time plus the time that has passed since; 0 if unknown.
     pub(in crate::cluster::shared) expected: u64,
-    /// The amount by which the server's clock was set forward, as found by earlier responses.
-    pub(in crate::cluster::shared) jump: u64,
+    /// The changes by which the server's clock was set forward, as found by earlier responses: the time after
+    /// each, and its amount.
+    pub(in crate::cluster::shared) jumps: SmallVec<[(u64, u64); 1]>,
 }
 
 /// The maximum of amounts and rates, such that sums of several are exact in the script. Larger

@@ -1,7 +1,7 @@
 use redis::Cmd;
 use smallvec::SmallVec;
 
-use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part};
+use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part, ServerTime};
 use super::response::View;
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Parameters, Rule};
@@ -34,9 +34,11 @@ impl Call<'_> {
     fn encoded(&self) -> Vec<u8> {
         let mut encoded = Encoder(Vec::with_capacity(384));
         let (operation, flag, ttl) = self.operation.numbers();
-        encoded.extend([operation, u64::from(flag), ttl, self.time.expected, self.time.jump]);
+        let ServerTime { expected, jumps } = &self.time;
+        encoded.extend([operation, u64::from(flag), ttl, *expected, jumps.len() as u64]);
+        jumps.iter().for_each(|(at, by)| encoded.extend([*at, *by]));
         for part in self.parts {
-            encoded.part(part, self.time.expected, self.operation.is_lease());
+            encoded.part(part, *expected, self.operation.is_lease());
         }
         encoded.0
     }

@@ -4,7 +4,14 @@ local values, unpack, pack, sub = unpack, struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local operation, flag, ttl, expected, jump, pos = unpack('<ddddd', packed)
+local operation, flag, ttl, expected, count, pos = unpack('<ddddd', packed)
+-- changes of the clock forward that the caller has noticed, with the time after each; their sum
+local jumps, jump = {}, 0
+for i = 1, count do
+  local at, by
+  at, by, pos = unpack('<dd', packed, pos)
+  jumps[i], jump = { at = at, by = by }, jump + by
+end
 
 -- tells the process of a waiting request that it should ask again; if the server's access rules
 -- forbid that, the request asks again after some time

@@ -2,7 +2,7 @@
 -- and sliding windows, with no expired reservations and tickets, and exact numbers. It writes only
 -- when the whole call is decided; all other calls continue below.
 local found, TICKET_TTL, MAX_TICKETS = {}, 900000, 256
-local is_late = expected > 0 and now > expected + jump + 1000000
+local is_late = expected > 0 and now > expected + 1000000
 local fast = jump == 0 and not is_late and (operation == 1 or (operation <= 3 and flag == 0))
 if fast then
   local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992

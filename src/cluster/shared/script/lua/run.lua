@@ -26,8 +26,9 @@ for _, part in ipairs(parts) do
   id = part.id or id
   if part.last > now + SECOND then
     shift(part, now - part.last)
-  elseif jump > 0 and part.last > 0 and part.last <= now - jump + SECOND / 10 then
-    shift(part, jump)
+  elseif jump > 0 and part.last > 0 then
+    local missed = missed_jump(part)
+    if missed > 0 then shift(part, missed) end
   end
   bind(part)
   if part.is_lost then restore(part) end

@@ -50,6 +50,17 @@ local function shift(part, by)
   part.last, part.expires, part.dirty = part.last + by, 0, true
 end
 
+-- returns by how much the clock was set forward since the state was last written
+local function missed_jump(part)
+  local missed = 0
+  for i = #jumps, 1, -1 do
+    local sum = missed + jumps[i].by
+    if part.last >= jumps[i].at or part.last > now - sum + SECOND then break end
+    missed = sum
+  end
+  return missed
+end
+
 -- ends the holds of a reservation; with 'charges', the held amounts count as used
 local function drop_holds(part, value, charges)
   local p = 17

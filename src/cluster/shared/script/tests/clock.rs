@@ -1,3 +1,5 @@
+use smallvec::smallvec;
+
 use super::super::{Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, RESERVE, S, refused};
 use crate::quota::{Algorithm, Dimension};
@@ -7,7 +9,7 @@ const HOUR: u64 = 3_600 * S;
 #[test]
 fn call_more_than_a_second_late_is_stale() {
     let mut fixture = Fixture::requests();
-    fixture.time = ServerTime { expected: fixture.now - S - 1, jump: 0 };
+    fixture.time = ServerTime { expected: fixture.now - S - 1, ..ServerTime::default() };
     let response = fixture.call(RESERVE, 1, &[10]);
     assert_eq!((response.outcome, response.time), (Outcome::Stale, fixture.now));
     assert_eq!(fixture.level(), (0, 0));
@@ -54,14 +56,14 @@ fn clock_set_forward_keeps_waits_if_reported_repeatedly() {
         let mut fixture = Fixture::with(&[(Dimension::Requests, 100, algorithm)]);
         fixture.reserve(1, 100);
         let before = fixture.reserve(2, 1);
-        fixture.time = ServerTime { expected: fixture.now, jump: 0 };
+        fixture.time = ServerTime { expected: fixture.now, ..ServerTime::default() };
         fixture.now += HOUR;
         assert_eq!(fixture.reserve(2, 1), Outcome::Stale);
-        fixture.time = ServerTime { expected: fixture.now, jump: HOUR };
+        fixture.time = set_forward(fixture.now);
         for _ in 0..3 {
             assert_eq!(fixture.reserve(2, 1), before, "{algorithm:?}");
         }
-        fixture.now += 100 * S;
+        (fixture.now, fixture.time.expected) = (fixture.now + 100 * S, fixture.now + 100 * S);
         assert_eq!(fixture.reserve(2, 1), Outcome::Done);
     }
 }
@@ -71,11 +73,16 @@ fn clock_set_forward_prolongs_reservations() {
     let mut fixture = Fixture::tokens();
     fixture.reserve(1, 60);
     fixture.now += HOUR;
-    fixture.time = ServerTime { expected: fixture.now, jump: HOUR };
+    fixture.time = set_forward(fixture.now);
     assert_eq!(fixture.reserve(2, 1), Outcome::Done);
     assert_eq!(fixture.level(), (0, 61));
     fixture.now += 10 * S;
     assert_eq!(fixture.level(), (61, 0));
+}
+
+/// Returns the time after the clock was set forward by an hour.
+fn set_forward(now: u64) -> ServerTime {
+    ServerTime { expected: now, jumps: smallvec![(now, HOUR)] }
 }
 
 /// Clock windows are left out, since they follow the clock.

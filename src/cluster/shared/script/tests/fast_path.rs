@@ -38,8 +38,8 @@ struct Schedule {
     now: u64,
     /// The time at which all tickets were renewed last.
     renewed: u64,
-    /// The amount by which the clock was last set forward, until it is set again.
-    jump: u64,
+    /// The last change of the clock forward, until all keys have been seen since.
+    jump: Option<(u64, u64)>,
     next: u64,
 }
 
@@ -53,7 +53,7 @@ impl Schedule {
             })
             .collect();
         let (waiting, held) = (Vec::new(), Vec::new());
-        Self { seed, random, keys, waiting, held, now: START, renewed: START, jump: 0, next: 0 }
+        Self { seed, random, keys, waiting, held, now: START, renewed: START, jump: None, next: 0 }
     }
 
     fn run(mut self, fast: &mut Server, slow: &mut Server) {
@@ -90,7 +90,7 @@ impl Schedule {
             let wants_uses = self.now.is_multiple_of(2);
             parts.push(Part { name, rules, amounts, lease: None, view: None, wants_uses });
         }
-        let time = ServerTime { expected: self.now, jump: self.jump };
+        let time = ServerTime { expected: self.now, jumps: self.jump.into_iter().collect() };
         let call = Call { operation, id: request.id, time, parts: &parts };
         server.call(&call, self.now)
     }
@@ -100,9 +100,11 @@ impl Schedule {
     fn set_clock(&mut self) {
         let by = self.random.pick(&[2, 300, 86_400]) * 1_000_000;
         match self.random.below(80) {
-            0 => (self.now, self.jump, self.renewed) = (self.now + by, by, 0),
+            0 => {
+                (self.now, self.jump, self.renewed) = (self.now + by, Some((self.now + by, by)), 0)
+            }
             // All keys have been seen since.
-            1 => self.jump = 0,
+            1 => self.jump = None,
             _ => {}
         }
     }

@@ -59,7 +59,7 @@ impl Fixture {
         let (rules, view, wants_uses) = (&self.rules, self.view.as_ref(), self.wants_uses);
         let amounts = amounts.into();
         let parts = [Part { name: b"{a}k", rules, amounts, lease, view, wants_uses }];
-        let call = Call { operation, id: Id([id; 16]), time: self.time, parts: &parts };
+        let call = Call { operation, id: Id([id; 16]), time: self.time.clone(), parts: &parts };
         self.server.call(&call, self.now)
     }
 

@@ -88,7 +88,12 @@ impl Schedule {
     }
 
     fn call<'a>(&self, operation: Operation, id: Id, parts: &'a [Part<'a>]) -> Call<'a> {
-        Call { operation, id, time: ServerTime { expected: self.now, jump: 0 }, parts }
+        Call {
+            operation,
+            id,
+            time: ServerTime { expected: self.now, ..ServerTime::default() },
+            parts,
+        }
     }
 
     /// Another process uses some of a key.

@@ -3,6 +3,7 @@ mod clock;
 mod expiry;
 mod fast_path;
 mod fixture;
+mod jumps;
 mod lease_path;
 mod leases;
 mod lost;

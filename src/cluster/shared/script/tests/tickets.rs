@@ -1,3 +1,5 @@
+use smallvec::smallvec;
+
 use super::super::{Operation, Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
 
@@ -101,7 +103,8 @@ fn ticket_lifetime_survives_a_clock_change() {
     for (back, forward) in [(HOUR, 0), (0, HOUR)] {
         let mut fixture = key_with_waiter();
         fixture.now = fixture.now - back + forward;
-        fixture.time = ServerTime { expected: fixture.now, jump: forward };
+        fixture.time =
+            ServerTime { expected: fixture.now, jumps: smallvec![(fixture.now, forward)] };
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
         fixture.time = ServerTime::default();
         fixture.now += TICKET - 1;

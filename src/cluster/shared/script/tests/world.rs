@@ -244,7 +244,7 @@ impl OwnedCall {
     }
 
     pub(super) fn call<'a>(&self, parts: &'a [Part<'a>], now: u64) -> Call<'a> {
-        let time = ServerTime { expected: now, jump: 0 };
+        let time = ServerTime { expected: now, ..ServerTime::default() };
         Call { operation: self.operation, id: self.id, time, parts }
     }
 }

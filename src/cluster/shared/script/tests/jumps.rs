@@ -1,0 +1,155 @@
+//! Two processes share a limit while the server's clock is set forward and back. A ledger in true time
+//! judges what is granted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::smallvec;
+use tollgate_testing::full::full_or;
+
+use super::super::{Call, Id, Operation, Outcome, Part};
+use super::fixture::{S, START};
+use super::random::Random;
+use super::server::Server;
+use crate::cluster::shared::piece::Piece;
+use crate::cluster::shared::views::Views;
+use crate::engine::Rule;
+use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Window};
+use crate::timestamp::Timestamp;
+
+#[test]
+fn set_clock_gives_no_limit_twice_and_takes_none_away() {
+    let mut server = Server::start();
+    for seed in 0..full_or(600, 30) {
+        let algorithms = [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+        for algorithm in algorithms {
+            World::new(seed, algorithm).run(&mut server);
+        }
+    }
+}
+
+/// A limit of 20 in 100 seconds, and two processes that use it.
+struct World {
+    seed: u64,
+    random: Random,
+    algorithm: Algorithm,
+    piece: Piece,
+    processes: [Views; 2],
+    /// True time in microseconds, and the difference of the server's clock to it.
+    time: u64,
+    offset: i64,
+    /// The granted amounts, with the true time of each.
+    grants: Vec<(u64, u64)>,
+    next: u64,
+}
+
+impl World {
+    fn new(seed: u64, algorithm: Algorithm) -> Self {
+        let window = Window::new(Duration::from_micros(WINDOW)).unwrap();
+        let limit = Limit::new(Dimension::Requests, LIMIT, window).unwrap();
+        let rules = Arc::from([Rule::new(&limit, algorithm, Margin::NONE, SettleAt::Send)]);
+        let key = format!("{seed} {algorithm:?}");
+        let piece = Piece { key: key.as_str().into(), rules, amounts: smallvec![0], lease: None };
+        let processes = [Views::default(), Views::default()];
+        let (random, grants) = (Random(seed), Vec::new());
+        Self { seed, random, algorithm, piece, processes, time: START, offset: 0, grants, next: 0 }
+    }
+
+    fn run(mut self, server: &mut Server) {
+        for _ in 0..150 {
+            self.time += self.random.pick(&[1_000, S / 3, S, 5 * S, 30 * S]);
+            // A process with a connection sends a heartbeat each second.
+            for process in 0..2 {
+                self.heartbeat(process);
+            }
+            if self.random.one_in(6) {
+                let by = self.random.pick(&[2, 60, 300, 4_000]) * 1_000_000;
+                self.offset += if self.random.one_in(2) { by } else { -by };
+            }
+            let (process, amount) = (usize::from(self.random.one_in(2)), 1 + self.random.below(8));
+            self.reserve(server, process, amount);
+        }
+        // Without further changes, the whole limit is available after its time. The time between the last call
+        // and a change back is lost.
+        self.reserve(server, 0, 1);
+        self.time += WINDOW + 2 * S;
+        assert!(self.reserve(server, 0, LIMIT), "{:?}, seed {}", self.algorithm, self.seed);
+        self.assert_limit();
+    }
+
+    fn heartbeat(&mut self, process: usize) {
+        let (own, server) = (self.own_time(), self.server_time());
+        self.processes[process].record_time("", server, own, own);
+    }
+
+    fn own_time(&self) -> Timestamp {
+        Timestamp::from_nanos(self.time * 1_000)
+    }
+
+    fn server_time(&self) -> u64 {
+        self.time.saturating_add_signed(self.offset)
+    }
+
+    /// Makes a request of a process; returns whether it was granted.
+    fn reserve(&mut self, server: &mut Server, process: usize, amount: u64) -> bool {
+        self.next += 1;
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.next.to_le_bytes());
+        let (own, now) = (self.own_time(), self.server_time());
+        let piece = Piece { amounts: smallvec![amount], ..self.piece.clone() };
+        let name = format!("{{j}}{}", &*piece.key).into_bytes();
+        let operation = Operation::Reserve { ttl: 10 * S, waits: false };
+        for _ in 0..3 {
+            let views = &mut self.processes[process];
+            let time = views.time("", std::slice::from_ref(&piece), own);
+            let view = views.identity(&piece.key);
+            let parts = [Part {
+                name: &name,
+                rules: &piece.rules,
+                amounts: piece.amounts.clone(),
+                lease: None,
+                view: view.as_ref(),
+                wants_uses: false,
+            }];
+            let call = Call { operation, id: Id(id), time, parts: &parts };
+            let response = server.call(&call, now);
+            views.record_time("", response.time, own, own);
+            if response.outcome == Outcome::Stale {
+                continue;
+            }
+            views.record(&piece.key, &piece.rules, response.views[0].clone(), &[]);
+            let is_granted = response.outcome == Outcome::Done;
+            if is_granted {
+                self.grants.push((self.time, amount));
+            }
+            return is_granted;
+        }
+        panic!("{:?}, seed {}: the call stays stale", self.algorithm, self.seed);
+    }
+
+    /// Windows that start at their first use are not judged: after the clock was set back, they can end later
+    /// than the provider's.
+    fn assert_limit(&self) {
+        let case = format!("{:?}, seed {}: {:?}", self.algorithm, self.seed, self.grants);
+        let mut level = i128::from(LIMIT * WINDOW);
+        let mut last = START;
+        for (at, (time, amount)) in self.grants.iter().enumerate() {
+            let refilled = i128::from((time - last) * LIMIT);
+            level = (level + refilled).min(i128::from(LIMIT * WINDOW));
+            level -= i128::from(amount * WINDOW);
+            last = *time;
+            match self.algorithm {
+                Algorithm::TokenBucket => assert!(level >= 0, "at {time}, {case}"),
+                Algorithm::SlidingWindow => {
+                    let within =
+                        self.grants[at..].iter().take_while(|(end, _)| *end < time + WINDOW);
+                    assert!(within.map(|(_, amount)| amount).sum::<u64>() <= LIMIT, "{case}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+const LIMIT: u64 = 20;
+const WINDOW: u64 = 100 * S;
