@@ -7,6 +7,7 @@ mod counter;
 mod deferred;
 mod definition;
 mod endpoint;
+mod flac;
 mod form;
 mod key;
 mod medium;
