@@ -74,8 +74,8 @@ impl AdmissionCharge {
     }
 
     /// Charges a request to OpenAI's Responses its estimated prompt and `per_request` tokens, and
-    /// `functions` more if it defines functions, each of which has `per_function` tokens beside its names and
-    /// descriptions. `max_output_tokens` then has no effect.
+    /// `functions` more if it defines functions, each of which has `per_function` tokens beside its name, its
+    /// description and its parameters. `max_output_tokens` then has no effect.
     #[must_use]
     pub const fn responses_by_prompt(
         self,

@@ -19,10 +19,12 @@ use crate::quota::Algorithm;
 ///   set and `max_tokens` is not), images by their tiles, other media by their estimated input tokens,
 ///   and `max_tokens` x `n`. Completions and embeddings: bytes / 4, and `max_tokens` x `n`.
 ///   Responses: the prompt's tokens + 19, and 198 more if there are functions (recorded, to the
-///   token); `max_output_tokens` has no effect. The prompt is estimated by its words and the names and
-///   descriptions in its functions. Models that reason are charged more, differently for equal requests
-///   (recorded: 228 and 624 for a prompt of 12 tokens), which can't be predicted. Source: the `limit - remaining` of its headers in 193
-///   recordings. (In 2024 it added 16 to every chat without a bound, and nothing for images.)
+///   token); `max_output_tokens` has no effect. The prompt is estimated by its words, the notation in
+///   which models are shown functions and schemas, and the reasoning since the user's last message; of
+///   deferred functions, the parameters count once they are loaded. Models that reason are charged
+///   more, differently for equal requests (recorded: 228 and 624 for a prompt of 12 tokens), which can't
+///   be predicted. Source: the `limit - remaining` of its headers in 193 recordings. (In 2024 it added 16
+///   to every chat without a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
@@ -51,4 +53,4 @@ pub(super) const ADMISSION: AdmissionCharge = AdmissionCharge::new()
     .per_chat(1)
     .per_unbounded_choice(16)
     .with_media()
-    .responses_by_prompt(19, 201, 16);
+    .responses_by_prompt(19, 198, 6);

@@ -19,8 +19,8 @@ pub enum Unit {
     Images,
     /// Seconds of audio in an upload to be transcribed, rounded up. The dimension `audio_seconds`.
     ///
-    /// The header of a WAV file states them. Other formats state no length at a fixed place: one second is
-    /// assumed for 16,000 bytes of the upload, the size of audio at 128 kbit/s. That is a guess.
+    /// The header of a WAV or FLAC file states them. Other formats state no length at a fixed place: one second
+    /// is assumed for 16,000 bytes of the upload, the size of audio at 128 kbit/s. That is a guess.
     AudioSeconds,
     /// Inputs in a request for embeddings, without images. The dimension `inputs`.
     Inputs,

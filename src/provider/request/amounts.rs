@@ -1,7 +1,7 @@
 //! Reads the amounts of a request in other units than tokens.
 
 use super::medium::MediumKind;
-use super::{Endpoint, Request, endpoint, form, wav};
+use super::{Endpoint, Request, endpoint, flac, form, wav};
 use crate::provider::Unit;
 
 impl Request {
@@ -29,7 +29,8 @@ impl Request {
             Unit::Images if makes_images(path) => Some(form::choices(body).unwrap_or(1).max(1)),
             Unit::AudioSeconds if reads_audio(path) => {
                 let guess = || (body.len() as u64).div_ceil(BYTES_PER_SECOND);
-                Some(wav::seconds(body).unwrap_or_else(guess))
+                let stated = wav::seconds(body).or_else(|| flac::seconds(body));
+                Some(stated.unwrap_or_else(guess))
             }
             Unit::Images | Unit::Inputs | Unit::AudioSeconds => None,
         }

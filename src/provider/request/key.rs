@@ -84,6 +84,9 @@ pub(super) enum Key {
     )]
     Content,
     Name,
+    Namespace,
+    Role,
+    EncryptedContent,
     #[serde(alias = "args")]
     Arguments,
     #[serde(alias = "function_call", alias = "functionCall", alias = "toolUse")]

@@ -40,6 +40,16 @@ fn wav(bytes: usize, stated: u32) -> Vec<u8> {
     file
 }
 
+/// Returns the start of a FLAC file of two channels with 16 bits, with this rate and number of samples, as RFC 9639
+/// encodes STREAMINFO.
+fn flac(rate: u64, samples: u64) -> Vec<u8> {
+    let mut file = b"fLaC\x80\0\0\x22\x10\0\x10\0\0\0\x0f\0\0\x0f".to_vec();
+    let fields = (rate << 44) | (1 << 41) | (15 << 36) | samples;
+    file.extend_from_slice(&fields.to_be_bytes());
+    file.resize(file.len() + 16 + 32_000, 0);
+    file
+}
+
 /// "RPM, RPD, TPM, TPD, and IPM (images per minute)": developers.openai.com, "Rate limits". The bodies are those of
 /// "Create image" and "Create image edit" in its API reference.
 #[test]
@@ -96,6 +106,11 @@ fn groq_counts_the_seconds_of_uploaded_audio() {
     for unknown in [0, u32::MAX] {
         assert_eq!(seconds(&wav(63_000, unknown)), one("audio_seconds", 2));
     }
+    assert_eq!(seconds(&flac(48_000, 168_000)), one("audio_seconds", 4));
+    assert_eq!(seconds(&flac(44_100, 44_100 * 3_600)), one("audio_seconds", 3_600));
+    // The samples or the rate are unknown.
+    let guessed = one("audio_seconds", 3);
+    assert_eq!((seconds(&flac(48_000, 0)), seconds(&flac(0, 9))), (guessed.clone(), guessed));
     assert_eq!(amounts(GROQ, "/openai/v1/audio/speech", b"{\"input\": \"Hi\"}"), []);
 }
 
