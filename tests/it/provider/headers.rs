@@ -168,17 +168,18 @@ fn header_names_may_state_the_window() {
             "tokens/2592000s: 9999999893 of 10000000000",
         ]
     );
+    // The example of inference-docs.cerebras.ai/support/rate-limits.
     let cerebras = headers(&[
-        ("x-ratelimit-limit-requests-day", "14400"),
-        ("x-ratelimit-remaining-requests-day", "14399"),
-        ("x-ratelimit-reset-requests-day", "33011.382867"),
-        ("x-ratelimit-limit-tokens-minute", "60000"),
-        ("x-ratelimit-remaining-tokens-minute", "59000"),
-        ("x-ratelimit-reset-tokens-minute", "11.38"),
+        ("x-ratelimit-limit-requests-day", "1000000000"),
+        ("x-ratelimit-limit-tokens-minute", "1000000000"),
+        ("x-ratelimit-remaining-requests-day", "999997455"),
+        ("x-ratelimit-remaining-tokens-minute", "999998298"),
+        ("x-ratelimit-reset-requests-day", "33011.382867097855"),
+        ("x-ratelimit-reset-tokens-minute", "11.382867097854614"),
     ]);
     let read = [
-        "requests/86400s: 14399 of 14400, full in 33011.382867s",
-        "tokens/60s: 59000 of 60000, full in 11.38s",
+        "requests/86400s: 999997455 of 1000000000, full in 33011.382867098s",
+        "tokens/60s: 999998298 of 1000000000, full in 11.382867098s",
     ];
     assert_eq!(readings_of(CEREBRAS, &cerebras), read);
     assert_eq!(readings_of(COMPATIBLE, &cerebras), read);
