@@ -124,6 +124,21 @@ pub const BASETEN: Profile = Profile::new(
         .api(Api::bearer(&["BASETEN_API_KEY"]).origin("https://inference.baseten.co")),
 );
 
+/// DeepInfra, `api.deepinfra.com`.
+///
+/// - **Charge**: requests in flight, for each model, not their rate. `Tokens` are the usage.
+/// - **Limits**: its page names no headers; those of other providers are read.
+/// - **Quotas**: of an account without an increase. Source of all: DeepInfra's page on rate limits
+///   (deepinfra.com/docs/advanced/rate-limits, looked up on 2026-11-25).
+pub const DEEPINFRA: Profile = Profile::new(
+    &hosted("deepinfra").urls(&["api.deepinfra.com"]).api(
+        Api::bearer(&["DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"])
+            .origin("https://api.deepinfra.com")
+            .endpoint("/v1/openai/chat/completions")
+            .openai_path("/v1/openai"),
+    ),
+);
+
 /// Hyperbolic, `api.hyperbolic.xyz`, serverless.
 ///
 /// - **Charge**: requests per minute; tokens, by usage, have no limit.

@@ -2,8 +2,8 @@
 
 use tollgate::provider::{
     AI21, ANTHROPIC, AZURE, BASETEN, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE,
-    DASHSCOPE, DEEPSEEK, FIREWORKS, GEMINI, GROQ, HUGGINGFACE, HYPERBOLIC, MINIMAX, MISTRAL,
-    MOONSHOT, NEBIUS, OLLAMA, OPENAI, OPENROUTER, Profile, SAMBANOVA, TOGETHER, VERTEX,
+    DASHSCOPE, DEEPINFRA, DEEPSEEK, FIREWORKS, GEMINI, GROQ, HUGGINGFACE, HYPERBOLIC, MINIMAX,
+    MISTRAL, MOONSHOT, NEBIUS, OLLAMA, OPENAI, OPENROUTER, Profile, SAMBANOVA, TOGETHER, VERTEX,
     VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
 };
 
@@ -60,6 +60,7 @@ const FOUND: &[(&str, Profile)] = &[
     ("https://api.minimax.io/v1/chat/completions", MINIMAX),
     ("https://api.minimaxi.com/anthropic/v1/messages", MINIMAX),
     ("https://inference.baseten.co/v1/chat/completions", BASETEN),
+    ("https://api.deepinfra.com/v1/openai/chat/completions", DEEPINFRA),
     ("https://api.hyperbolic.xyz/v1/chat/completions", HYPERBOLIC),
     ("https://api.tokenfactory.nebius.com/v1/chat/completions", NEBIUS),
     ("https://api.ai21.com/studio/v1/chat/completions", AI21),

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tollgate::Timestamp;
 use tollgate::provider::{
-    AI21, ANTHROPIC, BASETEN, BEDROCK_MANTLE, COHERE, COMPATIBLE, DEEPSEEK, FIREWORKS, GEMINI,
-    HYPERBOLIC, MOONSHOT, OPENAI, OPENROUTER, Profile, QuotaTable, SAMBANOVA, VOYAGE, WRITER, XAI,
+    AI21, ANTHROPIC, BASETEN, BEDROCK_MANTLE, COHERE, COMPATIBLE, DEEPINFRA, DEEPSEEK, FIREWORKS,
+    GEMINI, HYPERBOLIC, MOONSHOT, OPENAI, OPENROUTER, Profile, QuotaTable, SAMBANOVA, VOYAGE,
+    WRITER, XAI,
 };
 
 #[test]
@@ -91,6 +92,7 @@ fn documented_tables_are_the_default_quotas() {
         (VOYAGE, "rerank-2.5", &[2_000, 2_000_000]),
         (WRITER, "*", &[400, 25_000]),
         (AI21, "jamba-large*", &[10, 200]),
+        (DEEPINFRA, "*", &[200]),
         (HYPERBOLIC, "*Llama-3.1-405B*", &[120]),
         (HYPERBOLIC, "*", &[600]),
         (BASETEN, "*", &[120, 500_000]),
