@@ -3,6 +3,7 @@
 use super::Profile;
 use super::api::Api;
 use super::charge::Charge;
+use super::error::ErrorRules;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
@@ -54,7 +55,8 @@ pub const MOONSHOT: Profile = Profile::new(
 /// Together, `api.together.xyz`.
 ///
 /// - **Charge**: requests and tokens, by usage.
-/// - **Limits**: its headers state requests per second (recorded). **Quotas**: none; they follow
+/// - **Limits**: its headers state requests per second (recorded), in which limits per minute are enforced: 60 per
+///   minute as 1 per second (docs.together.ai/docs/rate-limits, looked up on 2026-11-25). **Quotas**: none; they follow
 ///   from the account's recent use.
 pub const TOGETHER: Profile = Profile::new(
     &hosted("together")
@@ -109,6 +111,98 @@ pub const MINIMAX: Profile = Profile::new(
         .api(Api::bearer(&["MINIMAX_API_KEY"]).origin("https://api.minimax.io")),
 );
 
+/// Baseten, `inference.baseten.co`: its Model APIs.
+///
+/// - **Charge** (`Tokens`, the TPM limit): input and output, by usage; cached input counts in full.
+/// - **Limits**: requests and tokens per minute. Its pages name no headers; those of other providers are read.
+/// - **Quotas**: of a verified account on the Basic plan. The page doesn't say whether models have limits of their
+///   own, so that they share these. Source of all: Baseten's page on limits
+///   (docs.baseten.co/inference/model-apis/pricing-and-limits, looked up on 2026-11-25).
+pub const BASETEN: Profile = Profile::new(
+    &hosted("baseten")
+        .urls(&["inference.baseten.co"])
+        .api(Api::bearer(&["BASETEN_API_KEY"]).origin("https://inference.baseten.co")),
+);
+
+/// DeepInfra, `api.deepinfra.com`.
+///
+/// - **Charge**: requests in flight, for each model, not their rate. `Tokens` are the usage.
+/// - **Limits**: its page names no headers; those of other providers are read.
+/// - **Quotas**: of an account without an increase. Source of all: DeepInfra's page on rate limits
+///   (deepinfra.com/docs/advanced/rate-limits, looked up on 2026-11-25).
+pub const DEEPINFRA: Profile = Profile::new(
+    &hosted("deepinfra").urls(&["api.deepinfra.com"]).api(
+        Api::bearer(&["DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"])
+            .origin("https://api.deepinfra.com")
+            .endpoint("/v1/openai/chat/completions")
+            .openai_path("/v1/openai"),
+    ),
+);
+
+/// Hyperbolic, `api.hyperbolic.xyz`, serverless.
+///
+/// - **Charge**: requests per minute; tokens, by usage, have no limit.
+/// - **Limits**: its pages name no headers; those of other providers are read.
+/// - **Quotas**: the Pro tier, of an account with a deposit of $5. Models share them, as all tiers have a limit of 600
+///   requests per minute and address; Llama 3.1 405B has its own. Source of all: Hyperbolic's page on limits
+///   (docs.hyperbolic.ai/inference/performance-limits, looked up on 2026-11-25).
+pub const HYPERBOLIC: Profile = Profile::new(
+    &hosted("hyperbolic")
+        .urls(&["api.hyperbolic.xyz"])
+        .api(Api::bearer(&["HYPERBOLIC_API_KEY"]).origin("https://api.hyperbolic.xyz")),
+);
+
+/// Nebius Token Factory, `api.tokenfactory.nebius.com`, formerly AI Studio.
+///
+/// - **Charge**: requests and tokens per minute, by usage.
+/// - **Limits**: adaptive: a limit of which 80 % is used over 15 minutes grows by a fifth, up to 20 times; one of which
+///   half is used shrinks by a third. Headers state it: `x-ratelimit-remaining-requests` and `-tokens` are documented,
+///   OpenAI's other names are read too.
+/// - **Quotas**: none; only the console states them. Source of all: Nebius' page on rate limits
+///   (docs.tokenfactory.nebius.com/ai-models-inference/rate-limits, looked up on 2026-11-25).
+pub const NEBIUS: Profile = Profile::new(
+    &hosted("nebius")
+        .urls(&["api.tokenfactory.nebius.com", "api.studio.nebius.com"])
+        .api(Api::bearer(&["NEBIUS_API_KEY"]).origin("https://api.tokenfactory.nebius.com")),
+);
+
+/// AI21, `api.ai21.com`: the Jamba models.
+///
+/// - **Charge**: requests per second and per minute; tokens, by usage, have no limit.
+/// - **Limits**: its pages name no headers; those of other providers are read.
+/// - **Quotas**: of every account. Source of all: AI21's page on rate limits
+///   (docs.ai21.com/reference/api-rate-limits, looked up on 2026-11-25).
+pub const AI21: Profile = Profile::new(
+    &hosted("ai21").urls(&["api.ai21.com"]).api(
+        Api::bearer(&["AI21_API_KEY"])
+            .origin("https://api.ai21.com")
+            .endpoint("/studio/v1/chat/completions")
+            .openai_path("/studio/v1"),
+    ),
+);
+
+/// Alibaba Cloud Model Studio, `dashscope.aliyuncs.com`: the Qwen models.
+///
+/// - **Charge**: requests and tokens per minute, for each model of an account, by usage.
+/// - **Limits**: no headers documented; those of other providers are read. Limits may also be enforced per second, as
+///   a sixtieth of those per minute: a limit of a second in a quota spaces the requests. Sudden growth is refused too.
+/// - **Errors**: a 429 with the code `insufficient_quota` is that of tokens per minute, and transient; an exhausted
+///   free quota is a 403.
+/// - **Quotas**: none; they differ by model and region. Source of all: Model Studio's pages on rate limits
+///   (help.aliyun.com/en/model-studio/rate-limit, docs.qwencloud.com/developer-guides/administration/rate-limits,
+///   looked up on 2026-11-25).
+pub const DASHSCOPE: Profile = Profile::new(
+    &hosted("dashscope")
+        .urls(&["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyuncs.com"])
+        .errors(ErrorRules::new().transient_codes(&["insufficient_quota"]))
+        .api(
+            Api::bearer(&["DASHSCOPE_API_KEY"])
+                .origin("https://dashscope.aliyuncs.com")
+                .endpoint("/compatible-mode/v1/chat/completions")
+                .openai_path("/compatible-mode/v1"),
+        ),
+);
+
 /// SambaNova, `api.sambanova.ai`.
 ///
 /// - **Charge**: requests per minute and per day, for each model; 20 million tokens per day for all models of an
@@ -137,7 +231,9 @@ pub const HUGGINGFACE: Profile = Profile::new(
 /// Writer, `api.writer.com`.
 ///
 /// - **Charge**: requests and tokens per minute, by usage.
-/// - **Limits**: no headers seen. **Quotas**: none.
+/// - **Limits**: no headers seen. **Quotas**: of every account without limits of its own; the page doesn't say whether
+///   models have limits of their own, so that they share these. Source: Writer's page on rate limits
+///   (dev.writer.com/api-reference/rate-limits, looked up on 2026-11-25).
 pub const WRITER: Profile =
     Profile::new(&hosted("writer").urls(&["api.writer.com"]).api(
         Api::bearer(&["WRITER_API_KEY"]).origin("https://api.writer.com").endpoint("/v1/chat"),
@@ -146,7 +242,8 @@ pub const WRITER: Profile =
 /// Voyage, `api.voyageai.com`: embeddings and rerankings.
 ///
 /// - **Charge**: requests and tokens per minute, by usage, which states only a total.
-/// - **Limits**: no headers seen. **Quotas**: none; they differ by model and tier.
+/// - **Limits**: no headers seen. **Quotas**: tier 1, of an account with a payment method. Source: Voyage's page on
+///   rate limits (docs.voyageai.com/docs/rate-limits, looked up on 2026-11-25).
 pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.com"]).api(
     Api::bearer(&["VOYAGE_API_KEY"]).origin("https://api.voyageai.com").endpoint("/v1/embeddings"),
 ));

@@ -3,8 +3,11 @@
 use super::{ApiError, ErrorRules};
 
 /// Returns true if every request of the account fails like this: no credit, a spending limit, an
-/// invalid key.
+/// invalid key. The provider's own transient codes count before the known ones.
 pub(in crate::provider) fn is_account_wide(error: &ApiError, rules: &ErrorRules) -> bool {
+    if has_code(error, &[rules.transient_codes]) {
+        return false;
+    }
     has_code(error, &[rules.account_codes, ACCOUNT_WIDE])
         || error.codes().any(|code| code.ends_with("_spend_limit_exceeded"))
         || has_text(error, &["credit balance is too low"])

@@ -43,4 +43,7 @@ const TEXTS: &[(&[&str], Dimension)] = &[
         &["(RPM)", "(RPD)", "equests per ", "call rate limit", "Too many requests", "API calls /"],
         Dimension::Requests,
     ),
+    // Alibaba.
+    (&["Allocated quota exceeded", "model-studio/error-code#token-limit"], Dimension::Tokens),
+    (&["Requests rate limit exceeded", "exceeded your current requests list"], Dimension::Requests),
 ];

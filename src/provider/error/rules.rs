@@ -50,7 +50,7 @@ impl ErrorRules {
     }
 
     /// Sets the codes of errors that may not recur if the request is repeated, regardless of
-    /// the status.
+    /// the status. They count before all other codes: `insufficient_quota` is transient at Alibaba.
     #[must_use]
     pub const fn transient_codes(self, codes: &'static [&'static str]) -> Self {
         Self { transient_codes: codes, ..self }

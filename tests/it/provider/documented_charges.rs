@@ -1,7 +1,7 @@
 //! Charges by the rules that providers document, with their examples.
 
 use tollgate::provider::{
-    BEDROCK_MANTLE, Estimate, FIREWORKS, MINIMAX, MOONSHOT, OPENAI, Profile, Scanner, XAI,
+    BASETEN, BEDROCK_MANTLE, Estimate, FIREWORKS, MINIMAX, MOONSHOT, OPENAI, Profile, Scanner, XAI,
 };
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
@@ -140,6 +140,17 @@ fn fireworks_charges_cached_prompts_and_generated_tokens() {
     let usage = Usage { input: 1_000, output: 50, cache_read: 600, ..Usage::default() };
     let [_, input, output] = amounts(&FIREWORKS.charge(&estimate.cost, &usage));
     assert_eq!((input, output), (1_000, 50));
+}
+
+/// "Maximum tokens processed per minute (input + output combined). Cached input tokens count at full weight":
+/// docs.baseten.co/inference/model-apis/pricing-and-limits.
+#[test]
+fn baseten_charges_cached_input_in_full() {
+    let estimate = read(BASETEN, CHAT, &format!("{{{PROMPT}}}"));
+    assert!(estimate.guesses_output());
+    let usage = Usage { input: 1_000, output: 50, cache_read: 600, ..Usage::default() };
+    let [tokens, ..] = amounts(&BASETEN.charge(&estimate.cost, &usage));
+    assert_eq!(tokens, 1_050);
 }
 
 fn read(profile: Profile, path: &str, body: &str) -> Estimate {

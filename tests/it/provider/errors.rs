@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, StatusCode};
 use tollgate::provider::{
-    ANTHROPIC, ApiError, BEDROCK, COHERE, Class, GEMINI, GROQ, OPENAI, OPENROUTER, Profile,
-    Scanner, VERTEX_ANTHROPIC,
+    ANTHROPIC, ApiError, BEDROCK, COHERE, Class, DASHSCOPE, GEMINI, GROQ, OPENAI, OPENROUTER,
+    Profile, Scanner, VERTEX_ANTHROPIC,
 };
 use tollgate::quota::Dimension;
 
@@ -158,6 +158,27 @@ fn refusal_names_dimension_of_reached_limit() {
     ] {
         assert_eq!(named, expected);
     }
+}
+
+/// A 429 that disappeared when the request was sent again (github.com/hawkxtreme/mini-ai-1c issue 23). "Allocated
+/// quota exceeded or You exceeded your current quota: this indicates that the tokens per minute (TPM) limit was
+/// triggered": help.aliyun.com/en/model-studio/rate-limit. The code is that of an empty account at OpenAI.
+#[test]
+fn dashscope_429_of_tokens_per_minute_is_transient() {
+    let body = br#"{"error":{"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing details. For details, see: https://help.aliyun.com/zh/model-studio/error-code#token-limit","param":null,"type":"insufficient_quota"},"request_id":""}"#;
+    let error = ApiError::read(body).unwrap();
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    assert_eq!(error.dimension(), Some(Dimension::Tokens));
+    assert_eq!(DASHSCOPE.classify(status, &HeaderMap::new(), body), Class::Transient);
+    assert!(!DASHSCOPE.is_account_wide(status, &error));
+    assert_eq!(OPENAI.classify(status, &HeaderMap::new(), body), Class::Terminal);
+    let of = |message: &str| {
+        let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
+        ApiError::read(body.as_bytes()).unwrap().dimension()
+    };
+    assert_eq!(of("Allocated quota exceeded"), Some(Dimension::Tokens));
+    assert_eq!(of("Requests rate limit exceeded"), Some(Dimension::Requests));
+    assert_eq!(of("You exceeded your current requests list"), Some(Dimension::Requests));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tollgate::provider::{
-    ANTHROPIC, AZURE, CEREBRAS, COMPATIBLE, FIREWORKS, GROQ, LimitReading, MISTRAL, OPENAI,
-    OPENROUTER, Profile, SAMBANOVA, TOGETHER,
+    ANTHROPIC, AZURE, CEREBRAS, COMPATIBLE, FIREWORKS, GROQ, LimitReading, MISTRAL, MOONSHOT,
+    NEBIUS, OPENAI, OPENROUTER, Profile, SAMBANOVA, TOGETHER,
 };
 use tollgate::quota::{Dimension, Window};
 
@@ -168,17 +168,18 @@ fn header_names_may_state_the_window() {
             "tokens/2592000s: 9999999893 of 10000000000",
         ]
     );
+    // The example of inference-docs.cerebras.ai/support/rate-limits.
     let cerebras = headers(&[
-        ("x-ratelimit-limit-requests-day", "14400"),
-        ("x-ratelimit-remaining-requests-day", "14399"),
-        ("x-ratelimit-reset-requests-day", "33011.382867"),
-        ("x-ratelimit-limit-tokens-minute", "60000"),
-        ("x-ratelimit-remaining-tokens-minute", "59000"),
-        ("x-ratelimit-reset-tokens-minute", "11.38"),
+        ("x-ratelimit-limit-requests-day", "1000000000"),
+        ("x-ratelimit-limit-tokens-minute", "1000000000"),
+        ("x-ratelimit-remaining-requests-day", "999997455"),
+        ("x-ratelimit-remaining-tokens-minute", "999998298"),
+        ("x-ratelimit-reset-requests-day", "33011.382867097855"),
+        ("x-ratelimit-reset-tokens-minute", "11.382867097854614"),
     ]);
     let read = [
-        "requests/86400s: 14399 of 14400, full in 33011.382867s",
-        "tokens/60s: 59000 of 60000, full in 11.38s",
+        "requests/86400s: 999997455 of 1000000000, full in 33011.382867098s",
+        "tokens/60s: 999998298 of 1000000000, full in 11.382867098s",
     ];
     assert_eq!(readings_of(CEREBRAS, &cerebras), read);
     assert_eq!(readings_of(COMPATIBLE, &cerebras), read);
@@ -212,6 +213,23 @@ fn fireworks_tokens_per_second_are_no_limits_per_minute() {
     assert_eq!(limits, started);
 }
 
+/// The limits of an account's first 15 minutes and the names of what remains: docs.tokenfactory.nebius.com, "Rate
+/// limits & scaling". The names of the limits are OpenAI's.
+#[test]
+fn nebius_states_limits_per_minute_that_grow() {
+    for (requests, tokens) in [("60", "400000"), ("72", "480000")] {
+        let headers = headers(&[
+            ("x-ratelimit-limit-requests", requests),
+            ("x-ratelimit-remaining-requests", "59"),
+            ("x-ratelimit-limit-tokens", tokens),
+            ("x-ratelimit-remaining-tokens", "399000"),
+        ]);
+        let read =
+            [format!("requests/60s: 59 of {requests}"), format!("tokens/60s: 399000 of {tokens}")];
+        assert_eq!(readings_of(NEBIUS, &headers), read);
+    }
+}
+
 #[test]
 fn header_names_may_omit_dimension_and_window() {
     let plain = |profile, reset| {
@@ -224,6 +242,7 @@ fn header_names_may_omit_dimension_and_window() {
         readings_of(profile, &headers).join("")
     };
     assert_eq!(plain(TOGETHER, "2"), "requests/1s: 0 of 20, full in 2s");
+    assert_eq!(plain(MOONSHOT, "30"), "requests/60s: 0 of 20, full in 30s");
     // 30 seconds and 17 hours after the date, in seconds and in milliseconds.
     let minute = "requests/60s: 0 of 20, full in 30s";
     assert_eq!(plain(OPENROUTER, "1792567710"), minute);

@@ -1,9 +1,10 @@
 //! Lookup of profiles by URL.
 
 use tollgate::provider::{
-    ANTHROPIC, AZURE, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, FIREWORKS,
-    GEMINI, GROQ, HUGGINGFACE, MINIMAX, MISTRAL, MOONSHOT, OLLAMA, OPENAI, OPENROUTER, Profile,
-    SAMBANOVA, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
+    AI21, ANTHROPIC, AZURE, BASETEN, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE,
+    DASHSCOPE, DEEPINFRA, DEEPSEEK, FIREWORKS, GEMINI, GROQ, HUGGINGFACE, HYPERBOLIC, MINIMAX,
+    MISTRAL, MOONSHOT, NEBIUS, OLLAMA, OPENAI, OPENROUTER, Profile, SAMBANOVA, TOGETHER, VERTEX,
+    VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
 };
 
 #[test]
@@ -58,6 +59,13 @@ const FOUND: &[(&str, Profile)] = &[
     ("https://api.sambanova.ai/v1/chat/completions", SAMBANOVA),
     ("https://api.minimax.io/v1/chat/completions", MINIMAX),
     ("https://api.minimaxi.com/anthropic/v1/messages", MINIMAX),
+    ("https://inference.baseten.co/v1/chat/completions", BASETEN),
+    ("https://api.deepinfra.com/v1/openai/chat/completions", DEEPINFRA),
+    ("https://api.hyperbolic.xyz/v1/chat/completions", HYPERBOLIC),
+    ("https://api.tokenfactory.nebius.com/v1/chat/completions", NEBIUS),
+    ("https://api.ai21.com/studio/v1/chat/completions", AI21),
+    ("https://dashscope.aliyuncs.com/compatible-mode/v1/chat/completions", DASHSCOPE),
+    ("https://ws-1.cn-beijing.maas.aliyuncs.com/compatible-mode/v1/chat/completions", DASHSCOPE),
     ("https://router.huggingface.co/together/v1/chat/completions", HUGGINGFACE),
     ("https://api.writer.com/v1/chat", WRITER),
     ("https://api.voyageai.com/v1/embeddings", VOYAGE),

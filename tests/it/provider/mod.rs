@@ -16,6 +16,7 @@ mod documented_charges;
 mod errors;
 #[cfg(feature = "requests")]
 mod estimates;
+mod facts;
 mod headers;
 mod lookup;
 #[cfg(feature = "requests")]

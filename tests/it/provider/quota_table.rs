@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tollgate::Timestamp;
 use tollgate::provider::{
-    ANTHROPIC, COHERE, COMPATIBLE, DEEPSEEK, GEMINI, MOONSHOT, OPENAI, OPENROUTER, Profile,
-    QuotaTable, XAI,
+    AI21, ANTHROPIC, BASETEN, BEDROCK_MANTLE, COHERE, COMPATIBLE, DEEPINFRA, DEEPSEEK, FIREWORKS,
+    GEMINI, HYPERBOLIC, MOONSHOT, OPENAI, OPENROUTER, Profile, QuotaTable, SAMBANOVA, VOYAGE,
+    WRITER, XAI,
 };
 
 #[test]
@@ -75,6 +76,33 @@ fn limits_of_each_kind_have_a_column() {
         assert_eq!(heading, headings);
         let row = row.replace("AI Studio's rate-limit page (", "");
         assert_eq!(row.trim_end(), cells);
+    }
+}
+
+/// The numbers of the pages that state one table for all accounts of a tier. "The voyage-3.5 API rate limits are set at
+/// 2000 RPM and 8M TPM": docs.voyageai.com/docs/rate-limits. "RPM (requests per minute): 400, TPM (token per min):
+/// 25,000": dev.writer.com/api-reference/rate-limits. "Jamba Large 10 200": docs.ai21.com/reference/api-rate-limits.
+#[test]
+fn documented_tables_are_the_default_quotas() {
+    for (profile, model, amounts) in [
+        (OPENAI, "gpt-5.5", &[500, 500_000][..]),
+        (BEDROCK_MANTLE, "anthropic.claude-opus-5", &[20_000_000, 2_000_000]),
+        (VOYAGE, "voyage-3.5", &[2_000, 8_000_000]),
+        (VOYAGE, "voyage-3.5-lite", &[2_000, 16_000_000]),
+        (VOYAGE, "rerank-2.5", &[2_000, 2_000_000]),
+        (WRITER, "*", &[400, 25_000]),
+        (AI21, "jamba-large*", &[10, 200]),
+        (DEEPINFRA, "*", &[200]),
+        (HYPERBOLIC, "*Llama-3.1-405B*", &[120]),
+        (HYPERBOLIC, "*", &[600]),
+        (BASETEN, "*", &[120, 500_000]),
+        (SAMBANOVA, "gpt-oss-120b", &[60, 12_000]),
+        (FIREWORKS, "accounts/fireworks/models/*", &[3_600_000, 36_000]),
+    ] {
+        let row = profile.quotas().iter().find(|quota| quota.pattern == model).expect(model);
+        let quota = row.quota().unwrap();
+        let limits: Vec<_> = quota.limits().iter().map(tollgate::quota::Limit::amount).collect();
+        assert_eq!(limits, amounts, "{model}");
     }
 }
 
