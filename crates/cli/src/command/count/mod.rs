@@ -76,7 +76,12 @@ impl CountArgs {
     /// Returns the reason why counting failed, or an error of standard output.
     pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let text = text::read(self.text.as_deref())?;
-        let tokenizer = tokenizer().filter(|profile| profile.tokenizes(&self.model));
+        // Loading the vocabularies takes a while.
+        let tokenizer = match self.by {
+            None | Some(CountBy::Tokenizer) => tokenizer(),
+            Some(CountBy::Estimate | CountBy::Provider) => None,
+        };
+        let tokenizer = tokenizer.filter(|profile| profile.tokenizes(&self.model));
         let by = self.by.unwrap_or(match tokenizer {
             Some(_) => CountBy::Tokenizer,
             None => CountBy::Estimate,
