@@ -30,6 +30,22 @@ step() {
   printf '==> %s s, %s s in total\n' "$((SECONDS - started))" "$SECONDS"
 }
 
+# Starts a command that uses one core beside the following steps, up to `await`.
+beside() {
+  beside_log=$(mktemp)
+  "$@" >"$beside_log" 2>&1 &
+  beside=$!
+}
+await() {
+  local status=0
+  wait "$beside" || status=$?
+  cat "$beside_log"
+  rm -f "$beside_log"
+  beside=
+  return "$status"
+}
+trap '[ -z "${beside:-}" ] || { kill "$beside" 2>/dev/null || true; rm -f "$beside_log"; }' EXIT
+
 # Sets a variable to a folder beside the repository, unless it is set or the folder is missing.
 data() {
   local name=$1 folder=../shared/$2
@@ -78,31 +94,24 @@ data TOLLGATE_CORPUS corpus
 data TOLLGATE_TRACES traces
 
 # Each feature must build by itself (the other features are implied by these), and each package with its
-# default features. Checks of one crate use one core, so that they run beside the lints.
+# default features.
 check_features() {
   local feature package
   for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
-    step cargo check --no-default-features --features "$feature"
+    step cargo check --quiet --no-default-features --features "$feature"
   done
   for package in tollgate-simulate tollgate-serve tollgate-cli; do
-    step cargo check --package "$package"
+    step cargo check --quiet --package "$package"
   done
 }
-features_log=$(mktemp)
-CARGO_TARGET_DIR=target/features check_features >"$features_log" 2>&1 &
-features=$!
-trap 'kill "$features" 2>/dev/null || true; rm -f "$features_log"' EXIT
+CARGO_TARGET_DIR=target/features beside check_features
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --all-features -- -D warnings
 step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
 step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
-if ! wait "$features"; then
-  cat "$features_log"
-  exit 1
-fi
-grep '==>' "$features_log"
+await
 
 # Most tests wait, so that they run on more threads than CPUs.
 export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
@@ -114,6 +123,8 @@ else
 fi
 step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
   --test tokenizer --test fuzz --test simulate --test serve --test command
+# Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
+beside step bash scripts/instructions.sh
 # Parsing must not depend on features of serde_json, which other crates may enable. Without features of the
 # library, errors name the missing one.
 step "${runner[@]}" --no-default-features --features requests,serde_json/arbitrary_precision,serde_json/preserve_order \
@@ -123,7 +134,6 @@ step cargo test --doc --workspace --all-features
 # rebuilding everything else.
 step env RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle -D warnings" \
   cargo test --no-default-features --test models --target-dir target/models
-# Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
-step bash scripts/instructions.sh
+await
 
 printf '\nAll checks passed (%s s).\n' "$SECONDS"

@@ -115,8 +115,8 @@ pub const MINIMAX: Profile = Profile::new(
 ///
 /// - **Charge** (`Tokens`, the TPM limit): input and output, by usage; cached input counts in full.
 /// - **Limits**: requests and tokens per minute. Its pages name no headers; those of other providers are read.
-/// - **Quotas**: of a verified account on the Basic plan. The page doesn't say whether models have limits of their
-///   own, so that they share these. Source of all: Baseten's page on limits
+/// - **Quotas**: none built in, since other providers have models of the same names. A verified account on the Basic
+///   plan has 120 requests and 500,000 tokens per minute. Source of all: Baseten's page on limits
 ///   (docs.baseten.co/inference/model-apis/pricing-and-limits, looked up on 2026-11-25).
 pub const BASETEN: Profile = Profile::new(
     &hosted("baseten")
@@ -128,8 +128,8 @@ pub const BASETEN: Profile = Profile::new(
 ///
 /// - **Charge**: requests in flight, for each model, not their rate. `Tokens` are the usage.
 /// - **Limits**: its page names no headers; those of other providers are read.
-/// - **Quotas**: of an account without an increase. Source of all: DeepInfra's page on rate limits
-///   (deepinfra.com/docs/advanced/rate-limits, looked up on 2026-11-25).
+/// - **Quotas**: none built in, since other providers have models of the same names. An account has 200 requests in
+///   flight for each model. Source of all: DeepInfra's page on rate limits (deepinfra.com/docs/advanced/rate-limits, looked up on 2026-11-25).
 pub const DEEPINFRA: Profile = Profile::new(
     &hosted("deepinfra").urls(&["api.deepinfra.com"]).api(
         Api::bearer(&["DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"])
@@ -143,8 +143,8 @@ pub const DEEPINFRA: Profile = Profile::new(
 ///
 /// - **Charge**: requests per minute; tokens, by usage, have no limit.
 /// - **Limits**: its pages name no headers; those of other providers are read.
-/// - **Quotas**: the Pro tier, of an account with a deposit of $5. Models share them, as all tiers have a limit of 600
-///   requests per minute and address; Llama 3.1 405B has its own. Source of all: Hyperbolic's page on limits
+/// - **Quotas**: none built in, since other providers have models of the same names. The Pro tier, of an account with
+///   a deposit of $5, has 600 requests per minute, and 120 of Llama 3.1 405B. Source of all: Hyperbolic's page on limits
 ///   (docs.hyperbolic.ai/inference/performance-limits, looked up on 2026-11-25).
 pub const HYPERBOLIC: Profile = Profile::new(
     &hosted("hyperbolic")

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 use tollgate::Timestamp;
 use tollgate::provider::{
-    AI21, ANTHROPIC, BASETEN, BEDROCK_MANTLE, COHERE, COMPATIBLE, DEEPINFRA, DEEPSEEK, FIREWORKS,
-    GEMINI, HYPERBOLIC, MOONSHOT, OPENAI, OPENROUTER, Profile, QuotaTable, SAMBANOVA, VOYAGE,
-    WRITER, XAI,
+    AI21, ANTHROPIC, BEDROCK_MANTLE, COHERE, COMPATIBLE, DEEPSEEK, FIREWORKS, GEMINI, MOONSHOT,
+    OPENAI, OPENROUTER, Profile, QuotaTable, SAMBANOVA, VOYAGE, WRITER, XAI,
 };
 
 #[test]
@@ -90,12 +89,8 @@ fn documented_tables_are_the_default_quotas() {
         (VOYAGE, "voyage-3.5", &[2_000, 8_000_000]),
         (VOYAGE, "voyage-3.5-lite", &[2_000, 16_000_000]),
         (VOYAGE, "rerank-2.5", &[2_000, 2_000_000]),
-        (WRITER, "*", &[400, 25_000]),
+        (WRITER, "palmyra*", &[400, 25_000]),
         (AI21, "jamba-large*", &[10, 200]),
-        (DEEPINFRA, "*", &[200]),
-        (HYPERBOLIC, "*Llama-3.1-405B*", &[120]),
-        (HYPERBOLIC, "*", &[600]),
-        (BASETEN, "*", &[120, 500_000]),
         (SAMBANOVA, "gpt-oss-120b", &[60, 12_000]),
         (FIREWORKS, "accounts/fireworks/models/*", &[3_600_000, 36_000]),
     ] {
