@@ -1,4 +1,5 @@
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ pub struct Utilization {
     pub used: f64,
     /// The time at which the window starts again.
     pub resets_at: Option<Timestamp>,
+    /// The time of the response that stated it.
+    pub observed_at: Timestamp,
     /// The part to which the quota of the key holds its requests.
     pub held_to: Option<f64>,
 }
@@ -25,7 +28,13 @@ impl Eq for Utilization {}
 impl Utilization {
     /// Creates the used part of a window, which nothing is held to.
     pub fn new(window: impl Into<String>, used: f64) -> Self {
-        Self { window: window.into(), used, resets_at: None, held_to: None }
+        let observed_at = Timestamp::UNIX_EPOCH;
+        Self { window: window.into(), used, resets_at: None, observed_at, held_to: None }
+    }
+
+    /// Returns whether the window hasn't started again. One without a known reset counts for a day.
+    pub(crate) fn is_current(&self, now: Timestamp) -> bool {
+        self.resets_at.unwrap_or(self.observed_at + UNKNOWN_RESET) > now
     }
 }
 
@@ -35,6 +44,9 @@ impl fmt::Display for Utilization {
         self.held_to.map_or(Ok(()), |part| write!(f, ", held to {} %", percent(part)))
     }
 }
+
+/// The time for which a window counts if its reset isn't known.
+const UNKNOWN_RESET: Duration = Duration::from_secs(86_400);
 
 /// Returns a part in percent, with at most one decimal.
 fn percent(part: f64) -> f64 {

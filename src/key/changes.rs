@@ -1,4 +1,5 @@
 use crate::answer::learned::LearnedLimit;
+use crate::answer::utilization::Utilization;
 use crate::quota::{Dimension, Key, Window};
 use crate::timestamp::Timestamp;
 
@@ -15,6 +16,8 @@ pub struct KeyChanges {
     pub cooling_until: Option<Timestamp>,
     /// The limits that answers of the provider have shown, all of them; `None` if they haven't changed.
     pub learned: Option<Vec<LearnedLimit>>,
+    /// The used parts of the account's windows, all that are known; `None` if none was stated.
+    pub utilization: Option<Vec<Utilization>>,
     /// The time at which the key was reset. Usage before it no longer counts.
     pub reset_at: Option<Timestamp>,
 }

@@ -1,4 +1,5 @@
 use crate::answer::learned::LearnedLimit;
+use crate::answer::utilization::Utilization;
 use crate::engine::Saved;
 use crate::quota::{Dimension, Window};
 use crate::timestamp::Timestamp;
@@ -15,6 +16,8 @@ pub struct KeySnapshot {
     pub cooling_until: Option<Timestamp>,
     /// The limits that answers of the provider have shown.
     pub learned: Vec<LearnedLimit>,
+    /// The used parts of the account's windows.
+    pub utilization: Vec<Utilization>,
 }
 
 /// The state of one bucket: amounts and times, independent of the algorithm.
@@ -34,12 +37,16 @@ pub struct BucketSnapshot {
 impl KeySnapshot {
     /// Creates the state of a key.
     pub fn new(key: impl Into<String>, buckets: Vec<BucketSnapshot>) -> Self {
-        Self { key: key.into(), buckets, cooling_until: None, learned: Vec::new() }
+        let (learned, utilization) = (Vec::new(), Vec::new());
+        Self { key: key.into(), buckets, cooling_until: None, learned, utilization }
     }
 
     /// Returns whether the key is equivalent to a new one.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.buckets.is_empty() && self.cooling_until.is_none() && self.learned.is_empty()
+        self.buckets.is_empty()
+            && self.cooling_until.is_none()
+            && self.learned.is_empty()
+            && self.utilization.is_empty()
     }
 }
 

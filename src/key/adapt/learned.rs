@@ -1,4 +1,5 @@
 use super::Adapt;
+use super::utilization::Windows;
 use crate::answer::learned::LearnedLimit;
 use crate::key::limits::Limits;
 #[cfg(feature = "tower")]
@@ -52,10 +53,11 @@ impl Adapt {
         !taken.is_empty()
     }
 
-    /// Forgets what was learned.
+    /// Forgets what was learned, and the used parts of the account's windows.
     pub(crate) fn forget_learned(&mut self) {
         self.controller = None;
         self.initial.clear();
+        self.utilization = Windows::default();
     }
 
     /// Returns the dimensions of the reported limits that have ended since the last call.

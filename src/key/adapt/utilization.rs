@@ -10,8 +10,6 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     latest: Vec<Utilization>,
-    /// The time of the last statement.
-    seen_at: Timestamp,
     /// The end of the cool-down for a window whose part is used.
     held_until: Option<Timestamp>,
 }
@@ -19,13 +17,16 @@ pub(super) struct Windows {
 impl Windows {
     /// Returns whether no window has been stated for a while.
     pub(super) fn is_idle(&self, now: Timestamp) -> bool {
-        self.latest.is_empty() || now - self.seen_at > LEARNED_FOR
+        self.latest.iter().all(|window| now - window.observed_at > LEARNED_FOR)
     }
 
     /// Moves all times back by the amount by which the clock was set back.
     pub(super) fn rebase(&mut self, back: Duration) {
-        let resets = self.latest.iter_mut().filter_map(|window| window.resets_at.as_mut());
-        for at in resets.chain(&mut self.held_until).chain([&mut self.seen_at]) {
+        let windows = self.latest.iter_mut();
+        let times = windows.flat_map(|window| {
+            window.resets_at.as_mut().into_iter().chain([&mut window.observed_at])
+        });
+        for at in times.chain(&mut self.held_until) {
             *at = at.saturating_sub(back);
         }
     }
@@ -41,18 +42,29 @@ impl Adapt {
         held_to: Option<Share>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        for UtilizationReading { window, used, reset } in readings {
-            let resets_at = reset.map(|reset| now + reset);
-            let known = self.utilization.latest.iter_mut().find(|known| known.window == *window);
-            match known {
-                Some(known) => (known.used, known.resets_at) = (*used, resets_at),
-                None => self
-                    .utilization
-                    .latest
-                    .push(Utilization { resets_at, ..Utilization::new(window.clone(), *used) }),
+        let windows = readings.iter().map(|reading| Utilization {
+            resets_at: reading.reset.map(|reset| now + reset),
+            observed_at: now,
+            ..Utilization::new(reading.window.clone(), reading.used)
+        });
+        self.restore_utilization(windows, held_to, now)
+    }
+
+    /// Does the same with windows that were stated earlier. The newer statement of a window applies.
+    pub(crate) fn restore_utilization(
+        &mut self,
+        windows: impl Iterator<Item = Utilization>,
+        held_to: Option<Share>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let latest = &mut self.utilization.latest;
+        for window in windows {
+            match latest.iter_mut().find(|known| known.window == window.window) {
+                Some(known) if known.observed_at > window.observed_at => {}
+                Some(known) => *known = window,
+                None => latest.push(window),
             }
         }
-        self.utilization.seen_at = now;
         self.hold_utilization(held_to, now)
     }
 
@@ -84,9 +96,8 @@ impl Adapt {
     /// Returns the used parts of the windows that haven't started again.
     pub(crate) fn utilization(&self, held_to: Option<Share>, now: Timestamp) -> Vec<Utilization> {
         let held_to = held_to.map(Share::as_part);
-        let is_current =
-            |window: &&Utilization| window.resets_at.is_none_or(|resets_at| resets_at > now);
-        let current = self.utilization.latest.iter().filter(is_current).cloned();
+        let windows = self.utilization.latest.iter();
+        let current = windows.filter(|window| window.is_current(now)).cloned();
         current.map(|window| Utilization { held_to, ..window }).collect()
     }
 }

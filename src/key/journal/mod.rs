@@ -16,6 +16,7 @@ use self::delta::{Delta, signed, window_name};
 use super::changes::{BucketChanges, KeyChanges};
 use super::limits::{Granted, Limits};
 use crate::answer::learned::LearnedLimit;
+use crate::answer::utilization::Utilization;
 use crate::engine::Rule;
 use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Key, Window};
@@ -37,6 +38,8 @@ pub(crate) struct Journal {
     learned: Option<Vec<LearnedLimit>>,
     /// The limits that were learned at the last collection that reported some.
     collected: Vec<LearnedLimit>,
+    /// The used parts of the account's windows, if the provider has stated some.
+    utilization: Option<Vec<Utilization>>,
     reset_at: Option<Timestamp>,
     listing: Listing,
 }
@@ -71,6 +74,7 @@ impl Journal {
             cooling: None,
             learned: None,
             collected: Vec::new(),
+            utilization: None,
             reset_at: None,
             listing: if is_held { Listing::Due } else { Listing::No },
         }
@@ -173,6 +177,12 @@ impl Journal {
         self.mark_changed();
     }
 
+    /// Records the used parts of the account's windows, all of them.
+    pub(crate) fn utilization(&mut self, windows: Vec<Utilization>) {
+        self.utilization = Some(windows);
+        self.mark_changed();
+    }
+
     /// Records the present amounts of the limits that were learned, before a collection, if they have changed
     /// noticeably since the last one.
     pub(crate) fn learned_now(&mut self, learned: Vec<LearnedLimit>) {
@@ -194,7 +204,7 @@ impl Journal {
         }
         self.by_others.clear();
         (self.reset_at, self.cooling) = (Some(now), Some(Timestamp::UNIX_EPOCH));
-        self.learned = Some(Vec::new());
+        (self.learned, self.utilization) = (Some(Vec::new()), None);
         self.mark_changed();
     }
 
@@ -319,12 +329,13 @@ impl Journal {
         }
         self.drop_blank();
         (changes.cooling_until, changes.reset_at) = (self.cooling.take(), self.reset_at.take());
-        changes.learned = self.learned.take();
+        (changes.learned, changes.utilization) = (self.learned.take(), self.utilization.take());
         if let Some(learned) = &changes.learned {
             self.collected.clone_from(learned);
         }
         let has_changes = changes.cooling_until.is_some()
             || changes.learned.is_some()
+            || changes.utilization.is_some()
             || changes.reset_at.is_some()
             || !changes.buckets.is_empty();
         has_changes.then_some(changes)
@@ -337,7 +348,11 @@ impl Journal {
         for limit in self.learned.iter_mut().flatten() {
             limit.measured_at = limit.measured_at.saturating_sub(back);
         }
-        let times = [&mut self.cooling, &mut self.reset_at].into_iter().flatten();
+        let windows = self.utilization.iter_mut().flatten();
+        let times = windows.flat_map(|window| {
+            window.resets_at.as_mut().into_iter().chain([&mut window.observed_at])
+        });
+        let times = times.chain([&mut self.cooling, &mut self.reset_at].into_iter().flatten());
         for time in times.chain([&mut self.since]) {
             *time = time.saturating_sub(back);
         }

@@ -173,12 +173,18 @@ impl KeyState {
         readings: &[UtilizationReading],
     ) -> Option<Timestamp> {
         let held_to = self.full_plan().utilization;
-        if held_to.is_none() {
-            let now = self.now();
+        let now = self.now();
+        let until = if held_to.is_none() {
             let extra = self.extra.get_or_insert_default();
-            return extra.adapt.see_utilization(readings, held_to, now);
+            extra.adapt.see_utilization(readings, held_to, now)
+        } else {
+            self.adapt_and_record(|adapt, _, now| adapt.see_utilization(readings, held_to, now))
+        };
+        let extra = self.extra.get_or_insert_default();
+        if let Some(journal) = &mut extra.journal {
+            journal.utilization(extra.adapt.utilization(None, now));
         }
-        self.adapt_and_record(|adapt, _, now| adapt.see_utilization(readings, held_to, now))
+        until
     }
 
     /// Returns the evidence, if the key may have some.

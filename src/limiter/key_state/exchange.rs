@@ -83,7 +83,9 @@ impl KeyState {
         let cooling_until = Some(self.cooling_until()).filter(|&until| until > self.now());
         let mut learned = self.learned();
         learned.retain(|limit| limit.is_current(self.now()));
-        KeySnapshot { key: key.to_string(), buckets, cooling_until, learned }
+        let utilization = self.evidence().map(|adapt| adapt.utilization(None, self.now()));
+        let utilization = utilization.unwrap_or_default();
+        KeySnapshot { key: key.to_string(), buckets, cooling_until, learned, utilization }
     }
 
     /// Adds the usage of another limiter or of an earlier run. Usage of buckets is added only if the
@@ -94,6 +96,11 @@ impl KeyState {
             self.limits.absorb(&snapshot.buckets, now);
         }
         self.record(|_, _, _| {});
+        if !snapshot.utilization.is_empty() {
+            let held_to = self.full_plan().utilization;
+            let windows = snapshot.utilization.iter().filter(|window| window.is_current(now));
+            self.adapt(|adapt, _, now| adapt.restore_utilization(windows.cloned(), held_to, now));
+        }
         if let Some(until) = snapshot.cooling_until {
             self.adapt(|adapt, limits, now| adapt.cool_down_until(limits, until, now));
         }

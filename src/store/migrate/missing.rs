@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::limiter::{BucketChanges, BucketSnapshot, KeyChanges, KeySnapshot};
+use crate::limiter::{BucketChanges, BucketSnapshot, KeyChanges, KeySnapshot, Utilization};
 use crate::quota::Dimension;
 use crate::store::State;
 use crate::timestamp::Timestamp;
@@ -22,7 +22,10 @@ pub(super) fn charge_held(state: &mut State, written: Timestamp) {
         }
     }
     state.keys.retain(|key| {
-        !key.buckets.is_empty() || key.cooling_until.is_some() || !key.learned.is_empty()
+        !key.buckets.is_empty()
+            || key.cooling_until.is_some()
+            || !key.learned.is_empty()
+            || !key.utilization.is_empty()
     });
 }
 
@@ -33,7 +36,10 @@ pub(super) fn missing(source: &State, stored: &State) -> Vec<KeyChanges> {
         key_changes(key, same)
     });
     all.filter(|key| {
-        !key.buckets.is_empty() || key.cooling_until.is_some() || key.learned.is_some()
+        !key.buckets.is_empty()
+            || key.cooling_until.is_some()
+            || key.learned.is_some()
+            || key.utilization.is_some()
     })
     .collect()
 }
@@ -45,6 +51,15 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
         key.cooling_until.filter(|imported| until.is_none_or(|until| *imported > until));
     let is_learned = stored.is_some_and(|stored| !stored.learned.is_empty());
     changes.learned = Some(key.learned.clone()).filter(|new| !new.is_empty() && !is_learned);
+    let is_known = |window: &&Utilization| {
+        let known = stored.into_iter().flat_map(|stored| &stored.utilization);
+        known
+            .into_iter()
+            .any(|known| known.window == window.window && known.observed_at >= window.observed_at)
+    };
+    let newer: Vec<_> =
+        key.utilization.iter().filter(|window| !is_known(window)).cloned().collect();
+    changes.utilization = Some(newer).filter(|newer| !newer.is_empty());
     for bucket in &key.buckets {
         let is_same_bucket = |other: &&BucketSnapshot| {
             other.dimension == bucket.dimension && other.window == bucket.window

@@ -206,10 +206,11 @@ impl OwnerTransaction<'_> {
         self.tx.execute("DELETE FROM resets WHERE at < ?1", [past])?;
         self.tx.execute("DELETE FROM cooling WHERE max(until, noted_at) < ?1", [past])?;
         self.prune_learned()?;
+        self.prune_utilization()?;
         let sql = "DELETE FROM clocks WHERE id <> ?1 AND id NOT IN (SELECT clock FROM usage \
                    UNION SELECT clock FROM owners UNION SELECT clock FROM buried \
                    UNION SELECT clock FROM cooling UNION SELECT clock FROM resets \
-                   UNION SELECT clock FROM learned)";
+                   UNION SELECT clock FROM learned UNION SELECT clock FROM utilization)";
         self.tx.execute(sql, [self.clock])?;
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::learned::learned;
 use super::net_usage::net_usage;
 use super::owner_transaction::{clocks, time};
 use super::quota_text;
+use super::utilization::utilization;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota};
 use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
@@ -36,6 +37,11 @@ pub(super) fn state(
     for (key, limit) in learned(db, &clocks, origin, now)? {
         if limit.is_current(now) {
             entry(&mut keys, key.into()).learned.push(limit);
+        }
+    }
+    for (key, window) in utilization(db, &clocks, origin, now)? {
+        if window.is_current(now) {
+            entry(&mut keys, key.into()).utilization.push(window);
         }
     }
     Ok(State { quotas: quotas(db)?, keys: keys.into_values().collect() })

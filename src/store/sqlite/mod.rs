@@ -51,6 +51,7 @@ mod read;
 mod replace;
 mod schema;
 mod session;
+mod utilization;
 mod write;
 
 #[cfg(feature = "yaml")]

@@ -26,7 +26,8 @@ impl OwnerTransaction<'_> {
     /// Resets all keys.
     pub(super) fn reset_all(&mut self) -> Result<(), DatabaseError> {
         let mut keys = self.tx.prepare(
-            "SELECT key FROM buckets UNION SELECT key FROM cooling UNION SELECT key FROM learned",
+            "SELECT key FROM buckets UNION SELECT key FROM cooling \
+             UNION SELECT key FROM learned UNION SELECT key FROM utilization",
         )?;
         let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         keys.iter().try_for_each(|key| self.reset_now(key))
@@ -58,6 +59,7 @@ impl OwnerTransaction<'_> {
             }
         }
         self.write_learned(&key.key, &key.learned)?;
+        self.write_utilization(&key.key, &key.utilization)?;
         key.cooling_until.map_or(Ok(()), |until| self.record_cool_down(&key.key, until))
     }
 }

@@ -186,7 +186,7 @@ fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
 
 /// The application id in the file header: `toll`.
 const APPLICATION: i32 = 0x746f_6c6c;
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const MIN_PAGE_SIZE: u64 = 512;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -242,6 +242,12 @@ CREATE TABLE learned (
     key TEXT NOT NULL, dimension TEXT NOT NULL, amount REAL NOT NULL, configured REAL,
     measured_at INTEGER NOT NULL, clock INTEGER NOT NULL, events INTEGER NOT NULL,
     PRIMARY KEY (key, dimension)
+) WITHOUT ROWID;
+",
+    "
+CREATE TABLE utilization (
+    key TEXT NOT NULL, window TEXT NOT NULL, used REAL NOT NULL, resets_at INTEGER,
+    observed_at INTEGER NOT NULL, clock INTEGER NOT NULL, PRIMARY KEY (key, window)
 ) WITHOUT ROWID;
 ",
 ];

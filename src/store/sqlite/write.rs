@@ -30,6 +30,7 @@ impl OwnerTransaction<'_> {
             if let Some(learned) = &change.learned {
                 self.write_learned(&change.key, learned)?;
             }
+            self.write_utilization(&change.key, change.utilization.as_deref().unwrap_or_default())?;
             let since = self.reset_at(&change.key)?;
             for bucket in &change.buckets {
                 let (dimension, window) = (bucket.dimension.clone(), bucket.window);
@@ -94,6 +95,7 @@ impl OwnerTransaction<'_> {
 
     pub(super) fn delete_before(&self, key: &str, time: Timestamp) -> Result<(), DatabaseError> {
         self.write_learned(key, &[])?;
+        self.delete_utilization(key)?;
         for (&id, clock) in &self.clocks {
             let time = stored(time).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "buried"] {

@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket_usage::BucketUsage;
 use super::stored_learned::StoredLearned;
+use super::stored_utilization::StoredUtilization;
 use super::text::Time;
 use crate::limiter::{KeyChanges, KeySnapshot};
 use crate::quota::{Dimension, Window};
@@ -16,6 +17,8 @@ pub(super) struct KeyUsage {
     pub(super) cooling: Option<CoolDown>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     learned: Vec<StoredLearned>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    utilization: Vec<StoredUtilization>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) buckets: Vec<BucketUsage>,
 }
@@ -45,15 +48,23 @@ impl KeyUsage {
         if let Some(learned) = &changes.learned {
             self.learned = learned.iter().map(StoredLearned::from).collect();
         }
+        for window in changes.utilization.iter().flatten().map(StoredUtilization::from) {
+            match self.utilization.iter_mut().find(|known| known.window == window.window) {
+                Some(known) if known.observed_at.0 > window.observed_at.0 => {}
+                Some(known) => *known = window,
+                None => self.utilization.push(window),
+            }
+        }
         for change in &changes.buckets {
             self.bucket(change.dimension.clone(), change.window).merge(change);
         }
     }
 
-    /// Deletes usage, the cool-down and learned limits; held amounts stay.
+    /// Deletes usage, the cool-down, learned limits and utilization; held amounts stay.
     fn reset(&mut self) {
         self.cooling = None;
         self.learned.clear();
+        self.utilization.clear();
         self.buckets.iter_mut().for_each(|bucket| bucket.taken.clear());
     }
 
@@ -61,16 +72,20 @@ impl KeyUsage {
         self.buckets.iter_mut().for_each(|bucket| bucket.charge_held(now));
     }
 
-    /// Deletes expired usage and learned limits.
+    /// Deletes expired usage, learned limits and utilization.
     pub(super) fn prune(&mut self, now: Timestamp) {
         self.cooling = self.cooling.filter(|cooling| cooling.until.0 > now);
         self.buckets.iter_mut().for_each(|bucket| bucket.prune(now));
         self.buckets.retain(|bucket| !bucket.is_empty());
         self.learned.retain(|limit| limit.limit().is_current(now));
+        self.utilization.retain(|window| window.utilization().is_current(now));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.cooling.is_none() && self.buckets.is_empty() && self.learned.is_empty()
+        self.cooling.is_none()
+            && self.buckets.is_empty()
+            && self.learned.is_empty()
+            && self.utilization.is_empty()
     }
 
     /// Converts every time from the clock of `then` to that of `origin`, which shows `now`.
@@ -78,6 +93,11 @@ impl KeyUsage {
         self.buckets.iter_mut().for_each(|bucket| bucket.retime(|at| origin.read(at, then, now)));
         for limit in &mut self.learned {
             limit.measured_at = Time(origin.read(limit.measured_at.0, then, now));
+        }
+        for StoredUtilization { resets_at, observed_at, .. } in &mut self.utilization {
+            *resets_at =
+                resets_at.map(|at| Time(origin.read_until(at.0, observed_at.0, then, now)));
+            *observed_at = Time(origin.read(observed_at.0, then, now));
         }
         if let Some(CoolDown { noted_at, until }) = &mut self.cooling {
             *until = Time(origin.read_until(until.0, noted_at.0, then, now));
@@ -90,6 +110,8 @@ impl KeyUsage {
         let mut snapshot = KeySnapshot::new(key, buckets);
         snapshot.cooling_until = self.cooling.map(|cooling| cooling.until.0);
         snapshot.learned = self.learned.iter().map(StoredLearned::limit).collect();
+        let windows = self.utilization.iter().map(StoredUtilization::utilization);
+        snapshot.utilization = windows.collect();
         snapshot
     }
 
@@ -100,7 +122,8 @@ impl KeyUsage {
             snapshot.buckets.iter().map(BucketUsage::from).collect();
         buckets.retain(|bucket| !bucket.is_empty());
         let learned = snapshot.learned.iter().map(StoredLearned::from).collect();
-        let mut key = Self { cooling, learned, buckets };
+        let utilization = snapshot.utilization.iter().map(StoredUtilization::from).collect();
+        let mut key = Self { cooling, learned, utilization, buckets };
         key.sort();
         key
     }

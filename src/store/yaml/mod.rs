@@ -12,6 +12,7 @@ mod lock;
 mod store;
 mod stored_learned;
 mod stored_quota;
+mod stored_utilization;
 mod text;
 
 pub use store::Yaml;

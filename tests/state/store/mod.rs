@@ -13,6 +13,7 @@ mod sqlite_faults;
 mod sqlite_owners;
 mod sqlite_size;
 mod states;
+mod utilization;
 mod yaml;
 mod yaml_broken;
 mod yaml_persistence;

@@ -8,7 +8,9 @@ use tollgate::Timestamp;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use tollgate::engine::Saved;
-use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::limiter::{
+    BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin, Utilization,
+};
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Window};
 use tollgate::store::State;
 
@@ -17,17 +19,20 @@ pub(super) const NOW: Timestamp =
 
 pub(super) fn state() -> impl Strategy<Value = State> {
     let quotas = btree_map(name(), (quota(), origin()), 0..4);
-    let keys = btree_map(name(), (buckets(), cooling()), 0..4);
+    let keys = btree_map(name(), (buckets(), cooling(), utilization()), 0..4);
     (quotas, keys).prop_map(|(quotas, keys)| {
         let mut state = State::default();
         let named = |(name, (quota, origin))| NamedQuota::new(name, quota, origin);
         state.quotas = quotas.into_iter().map(named).collect();
-        let keys = keys.into_iter().map(|(key, (buckets, cooling))| {
+        let keys = keys.into_iter().map(|(key, (buckets, cooling, utilization))| {
             let mut snapshot = KeySnapshot::new(key, buckets);
-            snapshot.cooling_until = cooling;
+            (snapshot.cooling_until, snapshot.utilization) = (cooling, utilization);
             snapshot
         });
-        state.keys = keys.filter(|k| !k.buckets.is_empty() || k.cooling_until.is_some()).collect();
+        let is_used = |key: &KeySnapshot| {
+            !key.buckets.is_empty() || key.cooling_until.is_some() || !key.utilization.is_empty()
+        };
+        state.keys = keys.filter(is_used).collect();
         state
     })
 }
@@ -46,6 +51,20 @@ fn origin() -> impl Strategy<Value = QuotaOrigin> {
 
 fn cooling() -> impl Strategy<Value = Option<Timestamp>> {
     prop::option::of((1..3_600_000_000_000u64).prop_map(|left| NOW + Duration::from_nanos(left)))
+}
+
+fn utilization() -> impl Strategy<Value = Vec<Utilization>> {
+    let nanos = 1..80_000_000_000_000u64;
+    let window = (0.0..100.0f64, nanos.clone(), prop::option::of(nanos));
+    btree_map(name(), window, 0..3).prop_map(|windows| {
+        let windows = windows.into_iter().map(|(name, (used, age, left))| {
+            let mut window = Utilization::new(name, used);
+            window.observed_at = NOW - Duration::from_nanos(age);
+            window.resets_at = left.map(|left| NOW + Duration::from_nanos(left));
+            window
+        });
+        windows.collect()
+    })
 }
 
 fn dimension() -> impl Strategy<Value = Dimension> {

@@ -3,7 +3,9 @@ use serde::{Serialize, Serializer};
 
 use crate::terminal::rfc3339;
 use tollgate::Timestamp;
-use tollgate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LearnedLimit, LimitStats};
+use tollgate::limiter::{
+    BucketSnapshot, KeySnapshot, KeyStats, LearnedLimit, LimitStats, Utilization,
+};
 use tollgate::quota::{Dimension, Window};
 
 /// The usage of a key. Field names are stable.
@@ -19,6 +21,8 @@ pub(in crate::command) struct KeyUsage {
     pub(in crate::command) cooling_until: Option<Rfc3339>,
     /// The limits measured by its provider's answers.
     pub(in crate::command) learned: Vec<LearnedUsage>,
+    /// The used parts of the account's windows.
+    pub(in crate::command) utilization: Vec<WindowUsage>,
     /// The time of the last answer of the store of shared limits; null if they aren't shared.
     pub(in crate::command) as_of: Option<Rfc3339>,
 }
@@ -26,6 +30,10 @@ pub(in crate::command) struct KeyUsage {
 /// A limit measured by a provider's answers. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::command) struct LearnedUsage(pub(in crate::command) LearnedLimit);
+
+/// The used part of a window of the account. Field names are stable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::command) struct WindowUsage(pub(in crate::command) Utilization);
 
 /// The usage of a limit. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,12 +75,16 @@ impl KeyUsage {
         let unknown = unknown.flat_map(|key| &key.buckets);
         let limits = known.chain(unknown.map(|bucket| LimitUsage::unlimited(bucket, now)));
         let learned = stored.into_iter().flat_map(|key| &key.learned);
+        let stored_windows = stored.into_iter().filter(|_| stats.utilization.is_empty());
+        let stored_windows = stored_windows.flat_map(|key| &key.utilization);
+        let windows = stats.utilization.iter().chain(stored_windows);
         let cooling_until = stats.cooling_until.or(stored.and_then(|key| key.cooling_until));
         Self {
             key: key.to_owned(),
             quota,
             limits: limits.collect(),
             learned: learned.cloned().map(LearnedUsage).collect(),
+            utilization: windows.cloned().map(WindowUsage).collect(),
             cooling_until: cooling_until.filter(|&until| until > now).map(Rfc3339),
             as_of: None,
         }
@@ -122,6 +134,19 @@ impl Serialize for LearnedUsage {
         fields.serialize_field("measured_at", &Rfc3339(*measured_at))?;
         fields.serialize_field("events", events)?;
         fields.serialize_field("source", source)?;
+        fields.end()
+    }
+}
+
+impl Serialize for WindowUsage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Utilization { window, used, resets_at, observed_at, held_to, .. } = &self.0;
+        let mut fields = serializer.serialize_struct("WindowUsage", 5)?;
+        fields.serialize_field("window", window)?;
+        fields.serialize_field("used", used)?;
+        fields.serialize_field("resets_at", &resets_at.map(Rfc3339))?;
+        fields.serialize_field("observed_at", &Rfc3339(*observed_at))?;
+        fields.serialize_field("held_to", held_to)?;
         fields.end()
     }
 }

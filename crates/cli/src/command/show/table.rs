@@ -4,7 +4,7 @@ use comfy_table::CellAlignment::{Left, Right};
 use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
-use super::key_usage::{KeyUsage, LearnedUsage, LimitUsage};
+use super::key_usage::{KeyUsage, LearnedUsage, LimitUsage, WindowUsage};
 use crate::terminal::{HumanDuration, amount, plain_table, printable};
 use tollgate::Timestamp;
 use tollgate::quota::Window;
@@ -88,6 +88,12 @@ impl fmt::Display for KeyTable<'_> {
             }
             for LearnedUsage(limit) in &key.learned {
                 let line = format!("  learned {limit}, {}", limit.provenance(self.now));
+                writeln!(f, "{}", self.truncated(&printable(&line)))?;
+            }
+            for WindowUsage(window) in &key.utilization {
+                let reset = window.resets_at.and_then(|at| HumanDuration::between(self.now, at));
+                let reset = reset.map_or_else(String::new, |span| format!(", resets in {span}"));
+                let line = format!("  {window}{reset}");
                 writeln!(f, "{}", self.truncated(&printable(&line)))?;
             }
         }
@@ -266,6 +272,7 @@ mod tests {
                 limits,
                 cooling_until: None,
                 learned,
+                utilization: Vec::new(),
                 as_of: None,
             },
             KeyUsage {
@@ -274,6 +281,7 @@ mod tests {
                 limits: Vec::new(),
                 cooling_until: Some(Rfc3339(Timestamp::from_unix_secs(1_003))),
                 learned: Vec::new(),
+                utilization: Vec::new(),
                 as_of: None,
             },
         ]

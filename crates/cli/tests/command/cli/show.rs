@@ -1,7 +1,7 @@
 //! `tollgate show`.
 
 use serde_json::{Value, json};
-use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter};
+use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter, Utilization};
 use tollgate::quota::{Cost, Dimension, Quota};
 use tollgate::store::{Sqlite, Store};
 
@@ -109,6 +109,30 @@ fn show_json_has_usage_on_one_line() {
     assert_eq!(fields, expected.each_ref());
     let (now, resets) = (shown["at"].as_str().unwrap(), tokens["resets_at"].as_str().unwrap());
     assert!(resets > now && resets.ends_with('Z'), "{now} {resets}");
+}
+
+#[test]
+fn utilization_is_shown_with_time_until_reset() {
+    let home = TestHome::new();
+    two_keys(&home.path("s.db"));
+    let now = Limiter::builder().build().unwrap().now();
+    let mut window = Utilization::new("5h", 0.925);
+    window.observed_at = now;
+    window.resets_at = Some(now + std::time::Duration::from_secs(9_000));
+    let mut change = KeyChanges::new("gpt-4o");
+    change.utilization = Some(vec![window]);
+    let mut store = Sqlite::new(home.path("s.db"));
+    store.open(now).unwrap();
+    store.sync(&[change], None, now).unwrap();
+    store.close(now).unwrap();
+    let output = home.run("show gpt-4o --store s.db");
+    let last = output.stdout.lines().last().unwrap_or_default();
+    assert!(last.starts_with("  5h window 92.5 % used, resets in 2h"), "{output:?}");
+    let shown = home.run("show gpt-4o --json --store s.db").json();
+    let windows = &shown["keys"][0]["utilization"];
+    let fields = ["window", "used", "held_to"].map(|name| &windows[0][name]);
+    assert_eq!(fields, [&json!("5h"), &json!(0.925), &json!(null)]);
+    assert!(windows[0]["resets_at"].as_str().unwrap() > shown["at"].as_str().unwrap(), "{shown}");
 }
 
 #[test]

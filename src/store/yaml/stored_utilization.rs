@@ -1,0 +1,40 @@
+use serde::{Deserialize, Serialize};
+
+use super::text::Time;
+use crate::limiter::Utilization;
+
+/// The used part of a window of the account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredUtilization {
+    pub(super) window: String,
+    /// 1 if the window is used up.
+    used: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resets_at: Option<Time>,
+    pub(super) observed_at: Time,
+}
+
+/// Parts are compared, not ordered: one that isn't a number is written once more, and holds no request back.
+impl Eq for StoredUtilization {}
+
+impl StoredUtilization {
+    pub(super) fn utilization(&self) -> Utilization {
+        Utilization {
+            resets_at: self.resets_at.map(|at| at.0),
+            observed_at: self.observed_at.0,
+            ..Utilization::new(self.window.clone(), self.used)
+        }
+    }
+}
+
+impl From<&Utilization> for StoredUtilization {
+    fn from(window: &Utilization) -> Self {
+        Self {
+            window: window.window.clone(),
+            used: window.used,
+            resets_at: window.resets_at.map(Time),
+            observed_at: Time(window.observed_at),
+        }
+    }
+}
