@@ -65,11 +65,11 @@ fn newer_utilization_of_two_processes_is_kept() {
     one.open(START).unwrap();
     two.open(START).unwrap();
     let (older, newer) = (window(0.25, START), window(0.95, START + HOUR));
-    one.sync(&[change(&[newer.clone()])], None, START + HOUR).unwrap();
+    one.sync(&[change(std::slice::from_ref(&newer))], None, START + HOUR).unwrap();
     two.sync(&[change(&[older])], None, START + HOUR).unwrap();
     assert_eq!(stored(&Sqlite::peek(&path, START + HOUR, None).unwrap()), [newer]);
     let newest = window(0.5, START + 2 * HOUR);
-    two.sync(&[change(&[newest.clone()])], None, START + 2 * HOUR).unwrap();
+    two.sync(&[change(std::slice::from_ref(&newest))], None, START + 2 * HOUR).unwrap();
     assert_eq!(stored(&Sqlite::peek(&path, START + 2 * HOUR, None).unwrap()), [newest]);
 }
 
