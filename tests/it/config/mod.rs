@@ -9,6 +9,7 @@ mod reload;
 mod schema;
 mod secrets;
 mod sections;
+mod shared_state;
 mod values;
 mod watch;
 mod yaml;
