@@ -13,6 +13,7 @@ use super::url::Server;
 use crate::cluster::cause::Cause;
 use crate::cluster::dial::CONNECT_TIMEOUT;
 use crate::limiter::Clock;
+use crate::timestamp::Timestamp;
 
 /// Opens the connection, checks it once per second and after each failure, and reports when the
 /// store becomes unavailable or available again.
@@ -25,11 +26,22 @@ pub(super) struct ConnectionMonitor {
     checked_eviction: bool,
     /// The generation of the server's data that has all usage of this process; 0 before the first connection.
     generation: u64,
+    /// The number of the last heartbeat.
+    last_heartbeat: u64,
+    connected_at: Timestamp,
 }
 
 impl ConnectionMonitor {
     pub(super) fn new(coordinator: Arc<Coordinator>, server: Server) -> Self {
-        Self { coordinator, server, host: 0, checked_eviction: false, generation: 0 }
+        Self {
+            coordinator,
+            server,
+            host: 0,
+            checked_eviction: false,
+            generation: 0,
+            last_heartbeat: 0,
+            connected_at: Timestamp::UNIX_EPOCH,
+        }
     }
 
     pub(super) async fn run(mut self) {
@@ -64,6 +76,7 @@ impl ConnectionMonitor {
         for _ in 0..MAX_ATTEMPTS {
             if !connection.has_link() {
                 let link = self.open().await?;
+                self.connected_at = coordinator.store.ticks.now();
                 self.check_eviction(&link);
                 connection.set_link(link);
             }
@@ -141,13 +154,16 @@ impl ConnectionMonitor {
                 tokio::time::sleep(MIN_PAUSE).await;
             }
         };
-        let is_new = self.generation == 0;
-        if is_new && heartbeat.jump.1 > 0 && !store.redis_keys.is_spread() {
-            store.views.lock().add_jump(heartbeat.jump);
+        if self.generation == 0 && !store.redis_keys.is_spread() {
+            store.views.lock().clock().add_earlier(&heartbeat.jumps);
         }
-        self.generation = heartbeat.generation;
-        store.counters.members.set(heartbeat.members);
-        store.counters.rank.set(heartbeat.rank);
+        (self.generation, self.last_heartbeat) = (heartbeat.generation, heartbeat.number);
+        // Others may be about to reconnect.
+        let is_settled = store.ticks.now() - self.connected_at >= MEMBERS_RETURN;
+        if is_settled || heartbeat.members >= store.counters.members.get() {
+            store.counters.members.set(heartbeat.members);
+            store.counters.rank.set(heartbeat.rank);
+        }
         coordinator.charge_debts().await?;
         let outage = store.connection.mark_available();
         if outage.is_some() {
@@ -158,18 +174,21 @@ impl ConnectionMonitor {
 
     async fn heartbeat(&self, link: &mut Link, reported_to: u64) -> Result<Heartbeat, Failure> {
         let store = &self.coordinator.store;
-        let sent = store.ticks.now();
         let known = Known {
             process: store.process,
             generation: self.generation,
+            heartbeat: self.last_heartbeat,
             reported_to,
             members: store.counters.members.get(),
-            jump: store.views.lock().last_jump(sent).unwrap_or_default(),
+            jumps: store.views.lock().clock().jumps().to_vec(),
         };
         let (members, reports) = (store.redis_keys.members(), store.redis_keys.reports());
-        let heartbeat = Heartbeat::send(link, [&members, &reports], known);
+        let sent = store.ticks.now();
+        let heartbeat = Heartbeat::send(link, [&members, &reports], &known);
         let heartbeat = tokio::time::timeout(store.settings.timeout, heartbeat).await;
         let heartbeat = heartbeat.map_err(|_| Failure::TimedOut)??;
+        let received = store.ticks.now();
+        store.heartbeat_clock.lock().record(heartbeat.time, sent, received);
         if !store.redis_keys.is_spread() {
             store.record_time("", heartbeat.time, sent);
         }
@@ -180,5 +199,7 @@ impl ConnectionMonitor {
 /// The maximum number of connections to try during one check.
 const MAX_ATTEMPTS: usize = 10;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time after a connection in which other processes may connect again.
+const MEMBERS_RETURN: Duration = Duration::from_millis(3_500);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_millis(50);

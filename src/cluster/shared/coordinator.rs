@@ -20,7 +20,7 @@ use super::store::Store;
 use super::turns::Turns;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
-use crate::limiter::{Clock, Ending, Reservation, ReserveError, Reserved};
+use crate::limiter::{Clock, Ending, Reservation, ReserveError};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -150,30 +150,22 @@ impl Coordinator {
     fn reserve_local_share(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError> {
         let (store, now) = (&self.store, self.store.clock.now());
         let mut fallback = self.fallback.lock();
-        fallback.reserve(
-            reservation,
-            now,
-            |reserved| self.turns(reserved),
-            |reserved| {
-                let slot = store.slot(&reserved.key);
-                let ticks = store.ticks.now();
-                store.views.lock().buckets(&reserved.key, slot, &reserved.rules, ticks, now)
-            },
-        )?;
+        fallback.reserve(reservation, now, &self.turns(), |reserved| {
+            let slot = store.slot(&reserved.key);
+            let ticks = store.ticks.now();
+            store.views.lock().buckets(&reserved.key, slot, &reserved.rules, ticks, now)
+        })?;
         self.admit_locally(&mut fallback, reservation);
         Ok(())
     }
 
-    /// Returns the turns of this process under the limits of a key.
-    fn turns(&self, reserved: &Reserved) -> Turns {
-        let store = &self.store;
-        let (slot, own) = (store.slot(&reserved.key), store.ticks.now());
-        let (last_seen, now) = store.views.lock().times(slot, own);
+    fn turns(&self) -> Turns {
+        let (store, clock) = (&self.store, self.store.heartbeat_clock.lock());
         Turns {
             members: store.counters.members.get().max(1),
             rank: store.counters.rank.get(),
-            last_seen,
-            now,
+            last_seen: clock.last_seen(),
+            now: clock.at(store.ticks.now()),
             reservation_ttl: micros(store.settings.ttl),
         }
     }
@@ -300,8 +292,7 @@ impl Coordinator {
         };
         let mut fallback = self.fallback.lock();
         if fallback.outage() == outage {
-            let turns = |reserved: &_| self.turns(reserved);
-            fallback.end(reservation, actual, turns, sent, self.store.clock.now());
+            fallback.end(reservation, actual, &self.turns(), sent, self.store.clock.now());
             return None;
         }
         drop(fallback);

@@ -41,12 +41,11 @@ impl Fallback {
         &mut self,
         reservation: &Reservation,
         now: Timestamp,
-        turns: impl Fn(&Reserved) -> Turns,
+        turns: &Turns,
         begin: impl Fn(&Reserved) -> Option<Vec<Bucket>>,
     ) -> Result<(), ReserveError> {
-        let turns: SmallVec<[Turns; 3]> = reservation.scopes.iter().map(turns).collect();
         let mut longest: Option<(usize, Shortfall)> = None;
-        for (scope, (reserved, turns)) in reservation.scopes.iter().zip(&turns).enumerate() {
+        for (scope, reserved) in reservation.scopes.iter().enumerate() {
             let share = self.share(reserved, now, &begin);
             if let Err(shortfall) = share.check(&reservation.cost, turns, now)
                 && longest.is_none_or(|(_, longest)| shortfall.wait > longest.wait)
@@ -57,7 +56,7 @@ impl Fallback {
         if let Some((scope, shortfall)) = longest {
             return Err(ReserveError::Short { scope, shortfall });
         }
-        for (reserved, turns) in reservation.scopes.iter().zip(&turns) {
+        for reserved in &reservation.scopes {
             let share = self.share(reserved, now, &begin);
             share.commit(&reservation.cost, turns, now);
         }
@@ -75,7 +74,7 @@ impl Fallback {
         &mut self,
         reservation: &Reservation,
         actual: Option<&Cost>,
-        turns: impl Fn(&Reserved) -> Turns,
+        turns: &Turns,
         sent: Timestamp,
         now: Timestamp,
     ) {
@@ -83,7 +82,7 @@ impl Fallback {
         self.adjust_debt(reservation, actual.unwrap_or(&nothing), &reservation.cost);
         for reserved in &reservation.scopes {
             if let Some(share) = self.shares.get_mut(&reserved.key) {
-                share.end(&reservation.cost, actual, &turns(reserved), sent, now);
+                share.end(&reservation.cost, actual, turns, sent, now);
             }
         }
     }

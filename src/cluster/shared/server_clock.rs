@@ -1,6 +1,12 @@
-use smallvec::SmallVec;
-
 use crate::timestamp::Timestamp;
+
+/// A change by which a server's clock was set forward, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Jump {
+    /// The server time after the change.
+    pub(super) at: u64,
+    pub(super) by: u64,
+}
 
 /// An estimate of a server's clock, and the times at which it was set forward.
 ///
@@ -12,9 +18,8 @@ pub(super) struct ServerClock {
     own: Timestamp,
     /// The local time of the response.
     received: Timestamp,
-    /// Forward clock changes, less backward ones: the server time after the change, and the amount in
-    /// microseconds.
-    jumps: Vec<(u64, u64)>,
+    /// Forward changes less backward ones, oldest first.
+    jumps: Vec<Jump>,
 }
 
 impl ServerClock {
@@ -38,7 +43,7 @@ impl ServerClock {
         let (earliest, latest) = (self.earliest(sent), self.at(received));
         let is_set_back = server.saturating_add(MIN_JUMP) <= earliest;
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
-            self.add_jump((server, server - latest));
+            self.add_jump(Jump { at: server, by: server - latest });
         } else if is_set_back {
             self.take_back(earliest - server, server);
         }
@@ -49,16 +54,16 @@ impl ServerClock {
     /// Takes a backward change to time `server` off the latest forward changes. A state that was seen in
     /// between counts as seen at `server`, so that no change applies to it.
     fn take_back(&mut self, mut by: u64, server: u64) {
-        while let Some((_, last)) = self.jumps.last_mut() {
-            let taken = by.min(*last);
-            (*last, by) = (*last - taken, by - taken);
-            if *last > 0 {
+        while let Some(last) = self.jumps.last_mut() {
+            let taken = by.min(last.by);
+            (last.by, by) = (last.by - taken, by - taken);
+            if last.by > 0 {
                 break;
             }
             self.jumps.pop();
         }
-        for (at, _) in &mut self.jumps {
-            *at = server.min(*at);
+        for jump in &mut self.jumps {
+            jump.at = jump.at.min(server);
         }
     }
 
@@ -69,33 +74,29 @@ impl ServerClock {
         self.server.saturating_add(after / 1_000).saturating_sub(before / 1_000)
     }
 
-    /// Adds a forward change.
-    pub(super) fn add_jump(&mut self, jump: (u64, u64)) {
+    fn add_jump(&mut self, jump: Jump) {
         if self.jumps.len() >= MAX_JUMPS {
             self.jumps.remove(0);
         }
         self.jumps.push(jump);
     }
 
-    /// Returns the last forward change, if a state that it applies to can still exist.
-    pub(super) fn last_jump(&self, now: u64) -> Option<(u64, u64)> {
-        self.jumps.last().copied().filter(|(at, by)| now < at.saturating_add(*by))
+    /// Adds the changes that other processes noticed before this one started.
+    pub(super) fn add_earlier(&mut self, jumps: &[Jump]) {
+        jumps.iter().rev().for_each(|jump| self.jumps.insert(0, *jump));
+        self.jumps.truncate(MAX_JUMPS);
     }
 
-    pub(super) fn has_jumped(&self) -> bool {
-        !self.jumps.is_empty()
+    /// Returns all forward changes.
+    pub(super) fn jumps(&self) -> &[Jump] {
+        &self.jumps
     }
 
-    /// Returns the forward changes that apply to a state that this process last saw at server time `seen`:
-    /// all later ones. For a state that it has never seen, a change counts only while less time has passed
-    /// since than the change skipped: until then, the server can detect whether another process has shifted
-    /// the state.
-    pub(super) fn jumps_since(&self, seen: Option<u64>, now: u64) -> SmallVec<[(u64, u64); 1]> {
-        let is_later = |&&(at, by): &&(u64, u64)| match seen {
-            Some(seen) => seen < at,
-            None => now < at.saturating_add(by),
-        };
-        self.jumps.iter().filter(is_later).copied().collect()
+    /// Returns the forward changes since this process last saw a state at server time `seen`: all if it never
+    /// has.
+    pub(super) fn jumps_since(&self, seen: Option<u64>) -> &[Jump] {
+        let is_earlier = |jump: &Jump| seen.is_some_and(|seen| jump.at <= seen);
+        &self.jumps[self.jumps.partition_point(is_earlier)..]
     }
 }
 
@@ -130,10 +131,10 @@ mod tests {
         clock.record(after, at(1_000_000_000), at(1_000_000_000));
         // A later record, by any key, does not hide the change.
         clock.record(after + SECOND, at(2_000_000_000), at(2_000_000_000));
-        assert_eq!(clock.jumps_since(Some(NOON), after)[..], [(after, HOUR)]);
-        assert_eq!(clock.jumps_since(Some(after), after)[..], []);
-        assert_eq!(clock.jumps_since(None, after)[..], [(after, HOUR)]);
-        assert_eq!(clock.jumps_since(None, after + HOUR)[..], []);
+        let jump = Jump { at: after, by: HOUR };
+        assert_eq!(clock.jumps_since(Some(NOON)), [jump]);
+        assert_eq!(clock.jumps_since(Some(after)), []);
+        assert_eq!(clock.jumps_since(None), [jump]);
     }
 
     #[test]
@@ -142,7 +143,7 @@ mod tests {
         assert!(!clock.record(NOON + 5 * SECOND, at(1_000_000_000), at(5_000_000_000)));
         assert!(!clock.record(NOON + 2 * SECOND, at(2_000_000_000), at(9_000_000_000)));
         assert!(!clock.record(NOON + 10 * SECOND, at(9_500_000_000), at(10_000_000_000)));
-        assert!(!clock.has_jumped());
+        assert!(clock.jumps().is_empty());
     }
 
     #[test]
@@ -150,6 +151,15 @@ mod tests {
         let mut clock = recorded_clock();
         assert!(!clock.record(NOON + HOUR, at(1_000), at(1_000)));
         assert!(clock.record(NOON, at(2_000), at(2_000)));
-        assert_eq!(clock.jumps_since(Some(0), NOON)[..], []);
+        assert_eq!(clock.jumps_since(Some(0)), []);
+    }
+
+    #[test]
+    fn clock_set_back_takes_off_the_latest_changes() {
+        let mut clock = recorded_clock();
+        assert!(!clock.record(NOON + HOUR, at(0), at(0)));
+        assert!(!clock.record(NOON + 2 * HOUR, at(0), at(0)));
+        assert!(clock.record(NOON + HOUR / 2, at(0), at(0)));
+        assert_eq!(clock.jumps(), [Jump { at: NOON + HOUR / 2, by: HOUR / 2 }]);
     }
 }

@@ -12,8 +12,8 @@ use crate::timestamp::Timestamp;
 pub(super) struct Share {
     rules: Arc<[Rule]>,
     buckets: Vec<Bucket>,
-    /// The last turn of this process that it has used, for each rule.
-    used_turns: Vec<Option<u64>>,
+    /// The end of the last turn that this process has used, in the server's time.
+    used_until: u64,
 }
 
 impl Share {
@@ -24,14 +24,14 @@ impl Share {
         earlier: Option<&Self>,
         now: Timestamp,
     ) -> Self {
-        let mut used_turns = vec![None; rules.len()];
-        for ((rule, bucket), used) in rules.iter().zip(&mut buckets).zip(&mut used_turns) {
+        for (rule, bucket) in rules.iter().zip(&mut buckets) {
             match earlier.and_then(|earlier| earlier.carried_over(rule, now)) {
-                Some(carried_over) => (*bucket, *used) = carried_over,
+                Some(carried_over) => *bucket = carried_over,
                 None => charge_held(rule, bucket, now),
             }
         }
-        Self { rules, buckets, used_turns }
+        let used_until = earlier.map_or(0, |earlier| earlier.used_until);
+        Self { rules, buckets, used_until }
     }
 
     pub(super) fn has_rules(&self, rules: &[Rule]) -> bool {
@@ -50,7 +50,7 @@ impl Share {
     ) -> Result<(), Shortfall> {
         let mut longest: Option<Shortfall> = None;
         for (index, (rule, bucket)) in self.rules.iter().zip(&self.buckets).enumerate() {
-            let wait = self.wait(index, rule, bucket, cost, turns, now);
+            let wait = self.wait(rule, bucket, rule.amount(cost), turns, now);
             if let Some(wait) = wait
                 && longest.is_none_or(|longest| wait > longest.wait)
             {
@@ -62,22 +62,20 @@ impl Share {
 
     fn wait(
         &self,
-        index: usize,
         rule: &Rule,
         bucket: &Bucket,
-        cost: &Cost,
+        amount: u64,
         turns: &Turns,
         now: Timestamp,
     ) -> Option<Wait> {
-        let amount = rule.amount(cost);
         if amount == 0 {
             return None;
         }
         let times = match turns.apply_to(rule) {
             false => turns.members,
             true if amount > 1 => return Some(Wait::Never),
-            true => match turns.current(rule, self.used_turns[index]) {
-                Ok((_, begun)) => begun,
+            true => match turns.current(&self.rules, self.used_until) {
+                Ok(turn) => turn.units.min(rule.capacity()),
                 Err(wait) => return Some(Wait::At(now + wait)),
             },
         };
@@ -88,13 +86,14 @@ impl Share {
 
     /// Reserves a cost that [`check`](Self::check) has found to fit.
     pub(super) fn commit(&mut self, cost: &Cost, turns: &Turns, now: Timestamp) {
-        for (index, (rule, bucket)) in self.rules.iter().zip(&mut self.buckets).enumerate() {
-            let amount = rule.amount(cost);
-            if amount > 0 && turns.apply_to(rule) {
-                let turn = turns.current(rule, None);
-                self.used_turns[index] = turn.ok().map(|(slot, _)| slot);
-            }
-            let cost = multiplied(rule, amount, counted(rule, turns));
+        let takes_turn = |rule: &Rule| rule.amount(cost) > 0 && turns.apply_to(rule);
+        if self.rules.iter().any(takes_turn)
+            && let Ok(turn) = turns.current(&self.rules, self.used_until)
+        {
+            self.used_until = turn.until;
+        }
+        for (rule, bucket) in self.rules.iter().zip(&mut self.buckets) {
+            let cost = multiplied(rule, rule.amount(cost), counted(rule, turns));
             engine::commit(slice::from_ref(rule), slice::from_mut(bucket), &cost, now);
         }
     }
@@ -108,7 +107,7 @@ impl Share {
         sent: Timestamp,
         now: Timestamp,
     ) {
-        for (index, (rule, bucket)) in self.rules.iter().zip(&mut self.buckets).enumerate() {
+        for (rule, bucket) in self.rules.iter().zip(&mut self.buckets) {
             let times = counted(rule, turns);
             let (rules, buckets) = (slice::from_ref(rule), slice::from_mut(bucket));
             let before = multiplied(rule, rule.amount(reserved), times);
@@ -119,9 +118,11 @@ impl Share {
                 }
                 None => engine::release(rules, buckets, sent, &before, now),
             }
-            if *rule.dimension() == Dimension::Concurrency {
-                self.used_turns[index] = None;
-            }
+        }
+        // A place that is free again can be taken again.
+        let is_free = |rule: &Rule| *rule.dimension() == Dimension::Concurrency;
+        if self.rules.iter().filter(|rule| turns.apply_to(rule)).all(is_free) {
+            self.used_until = 0;
         }
     }
 
@@ -142,10 +143,9 @@ impl Share {
     }
 
     /// Carries the bucket of the same limit over to a changed rule.
-    fn carried_over(&self, rule: &Rule, now: Timestamp) -> Option<(Bucket, Option<u64>)> {
+    fn carried_over(&self, rule: &Rule, now: Timestamp) -> Option<Bucket> {
         let index = self.rules.iter().position(|old| old.counts_same_as(rule))?;
-        let bucket = self.buckets.get(index)?.carry(&self.rules[index], rule, now);
-        Some((bucket, self.used_turns[index]))
+        Some(self.buckets.get(index)?.carry(&self.rules[index], rule, now))
     }
 }
 

@@ -13,6 +13,7 @@ use super::known_uses::taken;
 use super::piece::Piece;
 use super::redis_keys::RedisKeys;
 use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
+use super::server_clock::ServerClock;
 use super::store_connection::StoreConnection;
 use super::views::Views;
 use crate::limiter::{Clock, SystemClock};
@@ -29,6 +30,8 @@ pub(super) struct Store {
     pub(super) connection: StoreConnection,
     pub(super) counters: Counters,
     pub(super) views: Mutex<Views>,
+    /// The clock of the server that answers heartbeats.
+    pub(super) heartbeat_clock: Mutex<ServerClock>,
     /// The limiter's clock, which is manual in tests.
     pub(super) clock: Arc<dyn Clock>,
     /// The system's monotonic clock, for timeouts and leases.
@@ -49,6 +52,7 @@ impl Store {
             connection: StoreConnection::new(),
             counters: Counters::default(),
             views: Mutex::default(),
+            heartbeat_clock: Mutex::default(),
             clock,
             process: random_id(ticks.now()),
             ticks,
@@ -96,7 +100,7 @@ impl Store {
         pieces: &[Piece],
     ) -> Result<Response, Failure> {
         let call = self.call_with_retries(operation, id, pieces, true);
-        self.timed(self.settings.timeout, call).await
+        self.timed(self.settings.timeout.max(CHECK_TIMEOUT), call).await
     }
 
     /// Runs a call with a timeout, and records its duration unless it was not sent.
@@ -161,6 +165,10 @@ impl Store {
                 Ok(response) => response,
                 Err(Failure::ConnectionLost) => {
                     self.connection.drop_link(number);
+                    // Only the caller, which checks the connection, opens another one.
+                    if even_if_unavailable {
+                        return Err(Failure::ConnectionLost);
+                    }
                     self.counters.retries.add(1);
                     continue;
                 }
@@ -172,7 +180,10 @@ impl Store {
                     self.record_time(slot, response.time, sent);
                 }
                 Outcome::Stale => return Err(Failure::TimedOut),
-                Outcome::Lost if !restore => restore = true,
+                Outcome::Lost if !restore => {
+                    restore = true;
+                    self.connection.check_requested.notify_one();
+                }
                 _ => {
                     self.record_time(slot, response.time, sent);
                     self.record(operation, pieces, &response);
@@ -243,6 +254,8 @@ fn random_id(now: Timestamp) -> u64 {
     RandomState::new().hash_one((std::process::id(), now))
 }
 
+/// The minimum time for a call that no request waits for, while all processes report at the same time.
+const CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 /// The number of keys whose usage one call restores, such that a call takes about a millisecond.
 const RESTORED_PER_CALL: usize = 32;
 /// The maximum number of concurrent calls that restore usage.

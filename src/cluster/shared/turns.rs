@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::{Parameters, Rule};
 
-/// The processes that share a limit while the store is unavailable, as this one last knew them.
+/// The processes that share limits while the store is unavailable, as this one last knew them.
 ///
 /// If there are more processes than units, each unit belongs to one process at a time: the server's time is
 /// divided into slots, which go to the processes by rank. The owner of a slot admits one unit at its start. The
@@ -16,12 +16,21 @@ pub(super) struct Turns {
     pub(super) members: u64,
     /// The number of processes before this one.
     pub(super) rank: u64,
-    /// The server's time when it last responded; 0 if it never has.
+    /// The server's time when it last answered a heartbeat; 0 if it never has.
     pub(super) last_seen: u64,
     /// The expected time of the server.
     pub(super) now: u64,
     /// The longest time for which a request in flight counts.
     pub(super) reservation_ttl: u64,
+}
+
+/// The turn of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The end of the slot.
+    pub(super) until: u64,
+    /// The units that owners of slots may have taken since the last answer of the server, with this slot's.
+    pub(super) units: u64,
 }
 
 impl Turns {
@@ -30,44 +39,64 @@ impl Turns {
         rule.capacity() < self.members
     }
 
-    /// Returns the number of the current slot, and of the units that owners of slots may have taken since the
-    /// last response of the server, those of this slot included.
+    /// Returns the turn of this process under the rules of a key to which turns apply.
     ///
     /// # Errors
-    /// Returns the time until the next turn of this process. It has no turn if it has used slot `used`.
-    pub(super) fn current(&self, rule: &Rule, used: Option<u64>) -> Result<(u64, u64), Duration> {
-        let (spacing, usable) = self.slots(rule);
+    /// Returns the time until its next turn. It has none before `used_until`, the end of the last one that it
+    /// has used.
+    pub(super) fn current(&self, rules: &[Rule], used_until: u64) -> Result<Turn, Duration> {
+        let (spacing, usable) = self.slots(rules);
         let (slot, within) = (self.now / spacing, self.now % spacing);
         let ahead = (self.rank + self.members - slot % self.members) % self.members;
-        if ahead == 0 && within < usable && used != Some(slot) {
-            let begun = slot.saturating_sub(self.last_seen / spacing).saturating_add(1);
-            return Ok((slot, begun.min(rule.capacity())));
+        if ahead == 0 && within < usable && self.now >= used_until {
+            let units = slot.saturating_sub(self.last_seen / spacing).saturating_add(1);
+            return Ok(Turn { until: (slot + 1).saturating_mul(spacing), units });
         }
         let ahead = if ahead == 0 { self.members } else { ahead };
         Err(Duration::from_micros(ahead.saturating_mul(spacing).saturating_sub(within)))
     }
 
-    /// Returns the length of a slot, and of the part of it in which its owner may admit a unit.
-    fn slots(&self, rule: &Rule) -> (u64, u64) {
-        let capacity = rule.capacity().max(1);
-        // The time in which the whole capacity is back.
-        let period = match rule.parameters() {
+    /// Returns the length of a slot, and of the part of it in which its owner may admit a unit: one schedule for
+    /// all rules, since a request needs its turn under each of them.
+    fn slots(&self, rules: &[Rule]) -> (u64, u64) {
+        let turning = rules.iter().filter(|rule| self.apply_to(rule));
+        let slots = turning.map(|rule| {
+            let period = self.period(rule);
+            let usable = (period / 4).max(MIN_USABLE);
+            let spacing =
+                period.saturating_add(usable).saturating_add(LAG) / rule.capacity().max(1);
+            (spacing.max(1), usable)
+        });
+        let longest = |(spacing, usable): (u64, u64), (other, least): (u64, u64)| {
+            (spacing.max(other), usable.min(least))
+        };
+        let (spacing, usable) = slots.reduce(longest).unwrap_or((1, 1));
+        (spacing, usable.min(spacing))
+    }
+
+    /// Returns the time in which the whole capacity is back.
+    fn period(&self, rule: &Rule) -> u64 {
+        let window = || rule.limit().window().as_nanos();
+        let nanos = match rule.parameters() {
             Parameters::Token { burst, per_nano, per_token, .. } => {
                 let nanos = u128::from(burst) * u128::from(per_token) / u128::from(per_nano.max(1));
-                u64::try_from(nanos / 1_000).unwrap_or(u64::MAX)
+                u64::try_from(nanos).unwrap_or(u64::MAX)
             }
-            Parameters::Concurrency { .. } => self.reservation_ttl,
-            _ => rule.limit().window().as_nanos() / 1_000,
+            Parameters::Concurrency { .. } => return self.reservation_ttl,
+            Parameters::Sliding { span, .. } => span,
+            Parameters::Fixed { margin, .. } | Parameters::Grid { margin, .. } => {
+                window().saturating_add(margin)
+            }
         };
-        let usable = period / 4;
-        let spacing = (period.saturating_add(usable).saturating_add(LAG) / capacity).max(1);
-        (spacing, usable.min(spacing))
+        nanos.div_ceil(1_000)
     }
 }
 
-/// The time in microseconds by which the processes' estimates of the server's time may differ, and by which
-/// requests may reach the provider later than others.
+/// The time in microseconds by which the processes' estimates of the server's time may differ.
 const LAG: u64 = 500_000;
+
+/// The minimum time in which the owner of a slot may admit a unit, for requests that try again every 20 ms.
+const MIN_USABLE: u64 = 50_000;
 
 #[cfg(test)]
 mod tests {
@@ -87,22 +116,22 @@ mod tests {
         fn units_of_all_processes_are_back_before_the_next(
             capacity in 1_u64..40,
             more in 1_u64..40,
-            period in 1_000_000_u64..100_000_000,
+            period in 10_000_u64..100_000_000,
             picks in prop::collection::vec(0.0..1.0_f64, 200),
         ) {
             let window = Duration::from_micros(period);
-            let rule = rule(capacity, capacity, window);
+            let rules = [rule(capacity, capacity, window), rule(capacity, capacity, window / 2)];
             let members = capacity + more;
             let turns = |rank, now| Turns { members, rank, last_seen: 0, now, reservation_ttl: 0 };
-            let (spacing, usable) = turns(0, 0).slots(&rule);
+            let (spacing, usable) = turns(0, 0).slots(&rules);
             let mut times = Vec::new();
             for (slot, pick) in (0_u64..).zip(&picks) {
                 let now = slot * spacing + (usable as f64 * pick) as u64;
                 let owners: Vec<u64> = (0..members)
-                    .filter(|&rank| turns(rank, now).current(&rule, None).is_ok())
+                    .filter(|&rank| turns(rank, now).current(&rules, 0).is_ok())
                     .collect();
                 prop_assert_eq!(&owners, &[slot % members]);
-                prop_assert!(turns(slot % members, now).current(&rule, Some(slot)).is_err());
+                prop_assert!(turns(slot % members, now).current(&rules, (slot + 1) * spacing).is_err());
                 times.push(now);
             }
             for (at, time) in times.iter().enumerate() {
@@ -118,13 +147,13 @@ mod tests {
             rank in 0_u64..50,
             now in 0_u64..1_000_000_000_000,
         ) {
-            let rule = rule(2, 2, Duration::from_secs(60));
+            let rules = [rule(2, 2, Duration::from_secs(60))];
             let turns =
                 |now| Turns { members, rank: rank % members, last_seen: 0, now, reservation_ttl: 0 };
-            if let Err(wait) = turns(now).current(&rule, None) {
+            if let Err(wait) = turns(now).current(&rules, 0) {
                 let wait = u64::try_from(wait.as_micros()).unwrap();
-                prop_assert!(turns(now + wait).current(&rule, None).is_ok());
-                prop_assert!(turns(now + wait - 1).current(&rule, None).is_err());
+                prop_assert!(turns(now + wait).current(&rules, 0).is_ok());
+                prop_assert!(turns(now + wait - 1).current(&rules, 0).is_err());
             }
         }
     }

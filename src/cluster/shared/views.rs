@@ -126,33 +126,22 @@ impl Views {
         }
     }
 
-    /// Returns the last change of the server's clock forward that states can still need.
-    pub(super) fn last_jump(&self, own: Timestamp) -> Option<(u64, u64)> {
-        let clock = self.clocks.get("")?;
-        clock.last_jump(clock.at(own))
+    /// Returns the clock of the only slot.
+    pub(super) fn clock(&mut self) -> &mut ServerClock {
+        self.clocks.entry("".into()).or_default()
     }
 
-    /// Records a change of the server's clock forward that other processes noticed before this one started.
-    pub(super) fn add_jump(&mut self, jump: (u64, u64)) {
-        self.clocks.entry("".into()).or_default().add_jump(jump);
-    }
-
-    /// Returns the expected server time of a slot, and by how much the clock was set forward since
-    /// these keys were last seen.
+    /// Returns the expected server time of a slot, and the changes by which the clock was set forward since
+    /// any of these keys was last seen.
     pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: Timestamp) -> ServerTime {
         let Some(clock) = self.clocks.get(slot) else { return ServerTime::default() };
-        let (expected, mut jumps) = (clock.at(own), SmallVec::new());
-        if clock.has_jumped() {
+        let mut jumps = &[][..];
+        if !clock.jumps().is_empty() {
             let seen = |piece: &Piece| self.keys.get(&piece.key).map(|known| known.view.at);
-            let missed = pieces.iter().map(|piece| clock.jumps_since(seen(piece), expected));
-            jumps = missed.max_by_key(SmallVec::len).unwrap_or_default();
+            let missed = pieces.iter().map(|piece| clock.jumps_since(seen(piece)));
+            jumps = missed.max_by_key(|jumps| jumps.len()).unwrap_or_default();
         }
-        ServerTime { expected, jumps }
-    }
-
-    /// Returns the server's time of its last response in a slot, and its expected time; zeros if there was none.
-    pub(super) fn times(&self, slot: &str, own: Timestamp) -> (u64, u64) {
-        self.clocks.get(slot).map_or((0, 0), |clock| (clock.last_seen(), clock.at(own)))
+        ServerTime { expected: clock.at(own), jumps: jumps.into() }
     }
 
     fn expected(&self, slot: &str, own: Timestamp) -> u64 {

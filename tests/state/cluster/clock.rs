@@ -131,7 +131,7 @@ fn process_started_after_jump_is_told_of_it() {
         // The processes that know the earlier time notice the change, and don't use the key again.
         let address = pair._redis.server().address;
         until("the change is noticed", || {
-            send_command(address, "HEXISTS tollgate:{account}#reports jump") == ":1\r\n"
+            send_command(address, "HSTRLEN tollgate:{account}#reports jumps") != ":0\r\n"
         });
         let new = closed(&pair._redis.url()).connect().unwrap();
         until("the new process is connected", || new.status().connected);

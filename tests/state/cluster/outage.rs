@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tollgate::cluster::{OnFailure, Shared};
 use tollgate::engine::Wait;
-use tollgate::limiter::{Backend, Limiter, Measured, Measurement};
+use tollgate::limiter::{Backend, Measured, Measurement};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 use super::failure::{connect_with_default_timeout, wait_until_connected};
@@ -163,10 +163,15 @@ async fn request_waits_for_the_turn_of_its_member() {
     let quota = Quota::new().limit(Limit::per_second(Dimension::Requests, 1).unwrap());
     let limiters: Vec<_> = two.iter().map(|shared| limiter(shared, quota.clone())).collect();
     redis.server().kill();
-    let acquire = |limiter: &Limiter| limiter.acquire("k", &Cost::new());
-    for permit in [acquire(&limiters[0]).await, acquire(&limiters[1]).await] {
+    let mut granted = Vec::new();
+    for limiter in [&limiters[0], &limiters[1]] {
+        let asked = Instant::now();
+        let permit = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(20)).await;
+        granted.push((asked, Instant::now()));
         drop(permit.unwrap());
     }
+    let apart = granted[1].1 - granted[0].0;
+    assert!(apart >= Duration::from_secs(1), "{apart:?} apart");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use smallvec::SmallVec;
 
 use super::response::View;
+use crate::cluster::shared::server_clock::Jump;
 use crate::engine::Rule;
 
 /// The id of a reservation, the same for each call on its behalf, so that a repeated call is
@@ -106,9 +107,8 @@ pub(in crate::cluster::shared) type Amounts = SmallVec<[u64; 3]>;
 pub(in crate::cluster::shared) struct ServerTime {
     /// The last known server time plus the time that has passed since; 0 if unknown.
     pub(in crate::cluster::shared) expected: u64,
-    /// The changes by which the server's clock was set forward, as found by earlier responses: the time after
-    /// each, and its amount.
-    pub(in crate::cluster::shared) jumps: SmallVec<[(u64, u64); 1]>,
+    /// The changes by which the server's clock was set forward, as found by earlier responses.
+    pub(in crate::cluster::shared) jumps: SmallVec<[Jump; 1]>,
 }
 
 /// The maximum of amounts and rates, such that sums of several are exact in the script. Larger

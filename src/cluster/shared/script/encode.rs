@@ -36,7 +36,7 @@ impl Call<'_> {
         let (operation, flag, ttl) = self.operation.numbers();
         let ServerTime { expected, jumps } = &self.time;
         encoded.extend([operation, u64::from(flag), ttl, *expected, jumps.len() as u64]);
-        jumps.iter().for_each(|(at, by)| encoded.extend([*at, *by]));
+        jumps.iter().for_each(|jump| encoded.extend([jump.at, jump.by]));
         for part in self.parts {
             encoded.part(part, *expected, self.operation.is_lease());
         }

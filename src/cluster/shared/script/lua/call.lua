@@ -5,12 +5,12 @@ local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local operation, flag, ttl, expected, count, pos = unpack('<ddddd', packed)
--- changes of the clock forward that the caller has noticed, with the time after each; their sum
-local jumps, jump = {}, 0
+-- changes of the clock forward that the caller has noticed, with the time after each
+local jumps = {}
 for i = 1, count do
   local at, by
   at, by, pos = unpack('<dd', packed, pos)
-  jumps[i], jump = { at = at, by = by }, jump + by
+  jumps[i] = { at = at, by = by }
 end
 
 -- tells the process of a waiting request that it should ask again; if the server's access rules

@@ -3,7 +3,7 @@
 -- when the whole call is decided; all other calls continue below.
 local found, TICKET_TTL, MAX_TICKETS = {}, 900000, 256
 local is_late = expected > 0 and now > expected + 1000000
-local fast = jump == 0 and not is_late and (operation == 1 or (operation <= 3 and flag == 0))
+local fast = #jumps == 0 and not is_late and (operation == 1 or (operation <= 3 and flag == 0))
 if fast then
   local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992
   local count, views, wait, which, where, p = #KEYS, '', 0, 1, 1, pos

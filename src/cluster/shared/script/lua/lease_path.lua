@@ -5,7 +5,7 @@ if operation == 6 then
   local fmod, EXACT = math.fmod, 9007199254740992
   local p = pos
   for k, key in ipairs(KEYS) do
-    local at, fast = p, jump == 0 and not is_late
+    local at, fast = p, #jumps == 0 and not is_late
     local n, known_created, _, has_usage, size, number, first_report
     n, known_created, _, has_usage, size, p = unpack('<ddddd', packed, p)
     local next_part = at + 32 + size

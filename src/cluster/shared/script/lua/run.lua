@@ -26,7 +26,7 @@ for _, part in ipairs(parts) do
   id = part.id or id
   if part.last > now + SECOND then
     shift(part, now - part.last)
-  elseif jump > 0 and part.last > 0 then
+  elseif #jumps > 0 and part.last > 0 then
     local missed = missed_jump(part)
     if missed > 0 then shift(part, missed) end
   end

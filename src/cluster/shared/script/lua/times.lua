@@ -54,8 +54,13 @@ end
 local function missed_jump(part)
   local missed = 0
   for i = #jumps, 1, -1 do
-    local sum = missed + jumps[i].by
-    if part.last >= jumps[i].at or part.last > now - sum + SECOND then break end
+    local at, sum = jumps[i].at, missed + jumps[i].by
+    if part.last >= at then break end
+    if part.last > now - sum + SECOND then
+      -- written by a process that noticed the change up to two seconds earlier, or before the clock was also
+      -- set back
+      return part.last < at - 2 * SECOND and now - part.last or missed
+    end
     missed = sum
   end
   return missed
@@ -96,7 +101,7 @@ end
 
 -- charges the usage of a bucket without times of use; returns what is charged now
 local function restore_amount(part, rule, use, was)
-  local b, at = rule.bucket, min(use.at + jump, now)
+  local b, at = rule.bucket, min(use.at + part.jump, now)
   local amount = rule.methods.outstanding(b, rule, use.amount, at)
   local before = was and rule.methods.outstanding(b, rule, was.amount, was.at) or 0
   if rule.kind == 1 then at = now end
@@ -114,7 +119,7 @@ end
 local function restore_uses(part, rule, uses, was)
   local b, known, before, added, last = rule.bucket, 0, 0, {}, #was
   for i = #uses, 1, -1 do
-    local use = { at = uses[i].at + jump, amount = uses[i].amount }
+    local use = { at = uses[i].at + part.jump, amount = uses[i].amount }
     if rule.methods.outstanding(b, rule, use.amount, use.at) == 0 then break end
     known = known + use.amount
     while last > 0 and was[last].at >= use.at do before, last = before + was[last].amount, last - 1 end
@@ -131,10 +136,14 @@ local function restore_uses(part, rule, uses, was)
   return added
 end
 
--- charges the usage that the caller knows and this state lacks, once for all callers; 'jump' is the
--- amount by which the clock was set forward since then
+-- charges the usage that the caller knows and this state lacks, once for all callers
 local function restore(part)
   local restored = read_restored(part)
+  -- by how much the clock was set forward since the caller knew it
+  part.jump = 0
+  for _, change in ipairs(jumps) do
+    if change.at > part.known_at then part.jump = part.jump + change.by end
+  end
   for i, rule in ipairs(part.rules) do
     local uses, was = part.known_uses[i], restored[rule.tag] or {}
     if rule.methods.restore then

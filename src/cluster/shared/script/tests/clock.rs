@@ -2,6 +2,7 @@ use smallvec::smallvec;
 
 use super::super::{Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, RESERVE, S, refused};
+use crate::cluster::shared::server_clock::Jump;
 use crate::quota::{Algorithm, Dimension};
 
 const HOUR: u64 = 3_600 * S;
@@ -82,7 +83,7 @@ fn clock_set_forward_prolongs_reservations() {
 
 /// Returns the time after the clock was set forward by an hour.
 fn set_forward(now: u64) -> ServerTime {
-    ServerTime { expected: now, jumps: smallvec![(now, HOUR)] }
+    ServerTime { expected: now, jumps: smallvec![Jump { at: now, by: HOUR }] }
 }
 
 /// Clock windows are left out, since they follow the clock.

@@ -9,6 +9,7 @@ use tollgate_testing::full::full_or;
 use super::super::{Call, Id, Operation, Outcome, Part, Response, ServerTime};
 use super::random::Random;
 use super::server::Server;
+use crate::cluster::shared::server_clock::Jump;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Window};
 
@@ -39,7 +40,7 @@ struct Schedule {
     /// The time at which all tickets were renewed last.
     renewed: u64,
     /// The last change of the clock forward, until all keys have been seen since.
-    jump: Option<(u64, u64)>,
+    jump: Option<Jump>,
     next: u64,
 }
 
@@ -101,7 +102,8 @@ impl Schedule {
         let by = self.random.pick(&[2, 300, 86_400]) * 1_000_000;
         match self.random.below(80) {
             0 => {
-                (self.now, self.jump, self.renewed) = (self.now + by, Some((self.now + by, by)), 0)
+                (self.now, self.jump, self.renewed) =
+                    (self.now + by, Some(Jump { at: self.now + by, by }), 0)
             }
             // All keys have been seen since.
             1 => self.jump = None,

@@ -19,8 +19,8 @@ impl Server {
     /// Starts a server whose script has no fast paths.
     pub(super) fn without_fast_path() -> Self {
         Self::with_changes(&[
-            ("local fast = jump == 0", "local fast = false and jump == 0"),
-            ("local at, fast = p, jump == 0", "local at, fast = p, false and jump == 0"),
+            ("local fast = #jumps == 0", "local fast = false and #jumps == 0"),
+            ("local at, fast = p, #jumps == 0", "local at, fast = p, false and #jumps == 0"),
         ])
     }
 

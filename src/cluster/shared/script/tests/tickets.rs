@@ -2,6 +2,7 @@ use smallvec::smallvec;
 
 use super::super::{Operation, Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
+use crate::cluster::shared::server_clock::Jump;
 
 const HOUR: u64 = 3_600 * S;
 /// The time after which a ticket expires without renewal.
@@ -103,8 +104,10 @@ fn ticket_lifetime_survives_a_clock_change() {
     for (back, forward) in [(HOUR, 0), (0, HOUR)] {
         let mut fixture = key_with_waiter();
         fixture.now = fixture.now - back + forward;
-        fixture.time =
-            ServerTime { expected: fixture.now, jumps: smallvec![(fixture.now, forward)] };
+        fixture.time = ServerTime {
+            expected: fixture.now,
+            jumps: smallvec![Jump { at: fixture.now, by: forward }],
+        };
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
         fixture.time = ServerTime::default();
         fixture.now += TICKET - 1;
