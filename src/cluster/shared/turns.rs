@@ -114,14 +114,13 @@ mod tests {
     proptest! {
         #[test]
         fn units_of_all_processes_are_back_before_the_next(
-            capacity in 1_u64..40,
+            limits in prop::collection::vec((1_u64..40, 10_000_u64..100_000_000), 1..3),
             more in 1_u64..40,
-            period in 10_000_u64..100_000_000,
             picks in prop::collection::vec(0.0..1.0_f64, 200),
         ) {
-            let window = Duration::from_micros(period);
-            let rules = [rule(capacity, capacity, window), rule(capacity, capacity, window / 2)];
-            let members = capacity + more;
+            let rule = |&(capacity, period)| rule(capacity, capacity, Duration::from_micros(period));
+            let rules: Vec<Rule> = limits.iter().map(rule).collect();
+            let members = limits.iter().map(|(capacity, _)| capacity).max().unwrap() + more;
             let turns = |rank, now| Turns { members, rank, last_seen: 0, now, reservation_ttl: 0 };
             let (spacing, usable) = turns(0, 0).slots(&rules);
             let mut times = Vec::new();
@@ -134,9 +133,11 @@ mod tests {
                 prop_assert!(turns(slot % members, now).current(&rules, (slot + 1) * spacing).is_err());
                 times.push(now);
             }
-            for (at, time) in times.iter().enumerate() {
-                if let Some(later) = times.get(at + usize::try_from(capacity).unwrap()) {
-                    prop_assert!(later - time >= period, "{} us apart", later - time);
+            for (capacity, period) in limits {
+                for (at, time) in times.iter().enumerate() {
+                    if let Some(later) = times.get(at + usize::try_from(capacity).unwrap()) {
+                        prop_assert!(later - time >= period, "{} us apart", later - time);
+                    }
                 }
             }
         }
