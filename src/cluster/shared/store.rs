@@ -152,7 +152,8 @@ impl Store {
     ) -> Result<Response, Failure> {
         let Some(first) = pieces.first() else { return Err(Failure::Unavailable) };
         let slot = self.slot(&first.key);
-        let (mut stale, mut restore) = (0, false);
+        // Where the connection is checked, the server may have lost what this process knows.
+        let (mut stale, mut restore) = (0, even_if_unavailable);
         loop {
             let (mut link, number) = self.connection.link(even_if_unavailable).await?;
             let redis_keys: SmallVec<[Vec<u8>; 2]> =
