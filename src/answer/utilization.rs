@@ -32,6 +32,11 @@ impl Utilization {
         Self { window: window.into(), used, resets_at: None, observed_at, held_to: None }
     }
 
+    /// Returns all times of the window, to move them when the clock was set back.
+    pub(crate) fn times_mut(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        self.resets_at.as_mut().into_iter().chain([&mut self.observed_at])
+    }
+
     /// Returns whether the window hasn't started again. One without a known reset counts for a day.
     pub(crate) fn is_current(&self, now: Timestamp) -> bool {
         self.resets_at.unwrap_or(self.observed_at + UNKNOWN_RESET) > now

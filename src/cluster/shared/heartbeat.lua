@@ -21,6 +21,7 @@ if number <= tonumber(last) then
   redis.call('HSET', KEYS[2], 'number', number)
 end
 redis.call('HSETNX', KEYS[2], 'generation', time)
+-- as long as states outlive their usage, in case the clock is set forward
 redis.call('PEXPIRE', KEYS[2], 900000)
 -- a process that has just started doesn't know of earlier changes
 if known ~= '0' then redis.call('HSET', KEYS[2], 'jumps', ARGV[5]) end

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::link::Link;
 use super::server_clock::Jump;
 
-/// What a process knows before a heartbeat.
+/// The knowledge of a process before a heartbeat.
 #[derive(Debug)]
 pub(super) struct Known {
     /// The number that identifies the process.

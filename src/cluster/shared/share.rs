@@ -120,8 +120,8 @@ impl Share {
             }
         }
         // A place that is free again can be taken again.
-        let is_free = |rule: &Rule| *rule.dimension() == Dimension::Concurrency;
-        if self.rules.iter().filter(|rule| turns.apply_to(rule)).all(is_free) {
+        let counts_places = |rule: &Rule| *rule.dimension() == Dimension::Concurrency;
+        if self.rules.iter().filter(|rule| turns.apply_to(rule)).all(counts_places) {
             self.used_until = 0;
         }
     }

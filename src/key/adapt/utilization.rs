@@ -22,10 +22,7 @@ impl Windows {
 
     /// Moves all times back by the amount by which the clock was set back.
     pub(super) fn rebase(&mut self, back: Duration) {
-        let windows = self.latest.iter_mut();
-        let times = windows.flat_map(|window| {
-            window.resets_at.as_mut().into_iter().chain([&mut window.observed_at])
-        });
+        let times = self.latest.iter_mut().flat_map(Utilization::times_mut);
         for at in times.chain(&mut self.held_until) {
             *at = at.saturating_sub(back);
         }

@@ -349,9 +349,7 @@ impl Journal {
             limit.measured_at = limit.measured_at.saturating_sub(back);
         }
         let windows = self.utilization.iter_mut().flatten();
-        let times = windows.flat_map(|window| {
-            window.resets_at.as_mut().into_iter().chain([&mut window.observed_at])
-        });
+        let times = windows.flat_map(Utilization::times_mut);
         let times = times.chain([&mut self.cooling, &mut self.reset_at].into_iter().flatten());
         for time in times.chain([&mut self.since]) {
             *time = time.saturating_sub(back);

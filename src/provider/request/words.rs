@@ -10,7 +10,7 @@ use super::counter::Vocabulary;
 /// - A row of signs takes in the line ends after it. A row of line ends takes in the spaces between and before
 ///   them. Of other spaces, the second and later ones of a row are a token.
 ///
-/// How many letters and signs a token holds is fitted to 853 recorded texts of other providers, of which 87 % are
+/// The numbers of letters and signs in a token are fitted to 853 recorded texts of other providers, of which 87 % are
 /// within 2 tokens or 2 % of the count by `o200k_base` (72 % with one token for each row of letters, signs or line
 /// ends, and none for spaces).
 #[derive(Debug)]

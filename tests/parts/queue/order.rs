@@ -1,4 +1,4 @@
-//! Who goes first: gates, late arrivals, priorities and starved ones.
+//! The order of waiters: gates, late arrivals, priorities and starved ones.
 
 use super::*;
 

@@ -131,7 +131,7 @@ impl Restarted {
 }
 
 #[test]
-fn nothing_is_granted_before_all_processes_have_reported() {
+fn used_limit_is_refused_until_all_processes_have_reported() {
     let restarted = Restarted::new();
     let other = limiter(&restarted.other, Quota::new().rpd(4));
     std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! `tollgate show`.
 
 use serde_json::{Value, json};
+use tollgate::Timestamp;
 use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter, Utilization};
 use tollgate::quota::{Cost, Dimension, Quota};
 use tollgate::store::{Sqlite, Store};
@@ -111,6 +112,14 @@ fn show_json_has_usage_on_one_line() {
     assert!(resets > now && resets.ends_with('Z'), "{now} {resets}");
 }
 
+/// Adds the changes of a key to the store.
+fn add_changes(home: &TestHome, change: KeyChanges, now: Timestamp) {
+    let mut store = Sqlite::new(home.path("s.db"));
+    store.open(now).unwrap();
+    store.sync(&[change], None, now).unwrap();
+    store.close(now).unwrap();
+}
+
 #[test]
 fn utilization_is_shown_with_time_until_reset() {
     let home = TestHome::new();
@@ -121,10 +130,7 @@ fn utilization_is_shown_with_time_until_reset() {
     window.resets_at = Some(now + std::time::Duration::from_secs(9_000));
     let mut change = KeyChanges::new("gpt-4o");
     change.utilization = Some(vec![window]);
-    let mut store = Sqlite::new(home.path("s.db"));
-    store.open(now).unwrap();
-    store.sync(&[change], None, now).unwrap();
-    store.close(now).unwrap();
+    add_changes(&home, change, now);
     let output = home.run("show gpt-4o --store s.db");
     let last = output.stdout.lines().last().unwrap_or_default();
     assert!(last.starts_with("  5h window 92.5 % used, resets in 2h"), "{output:?}");
@@ -145,10 +151,7 @@ fn learned_limits_are_shown_with_rate_of_quota_and_age() {
     limit.configured = Some(8.333);
     let mut change = KeyChanges::new("gpt-4o");
     change.learned = Some(vec![limit]);
-    let mut store = Sqlite::new(home.path("s.db"));
-    store.open(now).unwrap();
-    store.sync(&[change], None, now).unwrap();
-    store.close(now).unwrap();
+    add_changes(&home, change, now);
     let output = home.run("show gpt-4o --store s.db");
     let expected = "  learned 2 requests/s (told 8.33), measured 3 times, last 2h ago";
     assert_eq!(output.stdout.lines().last(), Some(expected), "{output:?}");

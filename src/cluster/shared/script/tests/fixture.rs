@@ -93,6 +93,13 @@ pub(super) fn refused(wait: RetryAfter) -> Outcome {
     Outcome::Refused { part: 0, rule: 0, wait }
 }
 
+pub(super) const ALL_ALGORITHMS: [Algorithm; 4] = [
+    Algorithm::TokenBucket,
+    Algorithm::SlidingWindow,
+    Algorithm::FixedWindow,
+    Algorithm::ClockWindow,
+];
+
 /// A reservation that expires after ten seconds.
 pub(super) const RESERVE: Operation = Operation::Reserve { ttl: 10 * S, waits: false };
 

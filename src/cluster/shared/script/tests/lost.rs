@@ -1,5 +1,5 @@
 use super::super::{Operation, Outcome, RetryAfter, View};
-use super::fixture::{Fixture, RESERVE, S, START, refused};
+use super::fixture::{ALL_ALGORITHMS, Fixture, RESERVE, S, START, refused};
 use crate::quota::{Algorithm, Dimension};
 
 fn flush(fixture: &mut Fixture) {
@@ -172,12 +172,7 @@ fn read_uses(fixture: &mut Fixture) -> View {
 
 #[test]
 fn restored_key_without_usage_leaves_nothing_that_stays() {
-    for algorithm in [
-        Algorithm::TokenBucket,
-        Algorithm::SlidingWindow,
-        Algorithm::FixedWindow,
-        Algorithm::ClockWindow,
-    ] {
+    for algorithm in ALL_ALGORITHMS {
         let mut fixture = Fixture::with(&[(Dimension::Requests, 100, algorithm)]);
         fixture.reserve(1, 50);
         let known = read_uses(&mut fixture);

@@ -2,8 +2,8 @@ use redis::Commands;
 
 use super::super::text::{SOURCES, TEXT};
 use super::super::{Call, Id, Operation, Outcome, Part, RetryAfter, ServerTime};
-use super::fixture::{Fixture, S, refused};
-use crate::quota::{Algorithm, Dimension};
+use super::fixture::{ALL_ALGORITHMS, Fixture, S, refused};
+use crate::quota::Dimension;
 
 #[test]
 fn repeated_reserve_is_granted_once() {
@@ -140,12 +140,7 @@ fn repeated_reset_is_executed_once() {
 
 #[test]
 fn reset_without_rules_clears_the_key() {
-    for algorithm in [
-        Algorithm::TokenBucket,
-        Algorithm::SlidingWindow,
-        Algorithm::FixedWindow,
-        Algorithm::ClockWindow,
-    ] {
+    for algorithm in ALL_ALGORITHMS {
         let mut fixture = Fixture::with(&[(Dimension::Requests, 100, algorithm)]);
         fixture.reserve(1, 50);
         let rules = std::mem::take(&mut fixture.rules);
