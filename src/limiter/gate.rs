@@ -11,7 +11,7 @@ use super::table::KeyRef;
 use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::{GateTerms, NO_AMOUNTS, Turn};
+use crate::key::queue::{GateTerms, Turn, is_absent, poll_period};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -46,8 +46,9 @@ struct KeyGate {
 enum GateState {
     /// The gate isn't in the queue.
     Idle,
-    /// The gate has been in the queue since this time.
-    Queued { since: Timestamp },
+    /// The gate has waited since this time, and was polled at the other. If that is long ago, it may have left
+    /// the queue without its turn, and starts again at its place.
+    Queued { since: Timestamp, polled_at: Timestamp },
     /// Its turn has come, and it was polled at this time.
     #[cfg_attr(
         not(any(feature = "tower", shuttle)),
@@ -207,11 +208,13 @@ impl KeyGate {
         }
         let (core, now) = (&entry.core, key.now());
         let since = match *state {
-            GateState::Queued { since } => {
+            GateState::Queued { since, polled_at } => {
                 let contains = |turn| key.queue().is_some_and(|queue| queue.contains(turn));
                 if !turn.is_some_and(contains) {
                     *state = GateState::Open { at: now };
-                    return Check::Open;
+                    if !is_absent(polled_at + poll_period(0), now) {
+                        return Check::Open;
+                    }
                 }
                 since
             }
@@ -221,7 +224,7 @@ impl KeyGate {
         let ends = query.patience.map(|patience| since + patience);
         let wait = match (key.check_limits(&typical, now), *state) {
             _ if !core.is_fast() => None,
-            (Ok(()), GateState::Idle) => {
+            (Ok(()), GateState::Idle | GateState::Open { .. }) => {
                 // A gate that waits at another key has a number, and may go before those that wait here.
                 let turn = turn.unwrap_or_else(|| query.standing.gate_turn(u64::MAX));
                 key.check_turn(turn, false, false, &typical).map(Denial::wait)
@@ -231,8 +234,9 @@ impl KeyGate {
         };
         let wait = wait.filter(|_| ends.is_none_or(|ends| now < ends));
         if wait.is_none() {
-            if let GateState::Queued { .. } = std::mem::replace(state, GateState::Idle) {
-                turn.iter().for_each(|&turn| key.leave(turn, NO_AMOUNTS));
+            if let GateState::Queued { .. } = *state {
+                *state = GateState::Idle;
+                turn.iter().for_each(|&turn| key.leave(turn));
             }
             return Check::Open;
         }
@@ -240,21 +244,22 @@ impl KeyGate {
         let service = query.standing.gate_service(key.plan(), &typical, core);
         let terms = GateTerms { cost: typical, leaves_claim: query.leaves_claim };
         key.enter_gate(turn, service, terms, waker);
-        *state = GateState::Queued { since };
+        let polls_by = key.on_polled(turn);
+        *state = GateState::Queued { since, polled_at: now };
         // Gates behind the first waiter check a little later, in case the first is no longer polled: the
         // later the more there are, so that a thousand gates cost little.
         let rank = key.queue().and_then(|queue| queue.rank_in_flow(turn)).unwrap_or_default();
         let late =
             LATE.saturating_mul(u32::try_from(rank.saturating_mul(rank)).unwrap_or(u32::MAX));
         let due = key.gates_due().map(|due| due.max(now) + late);
-        Check::Shut(due.into_iter().chain(ends).min())
+        Check::Shut(due.into_iter().chain(ends).chain(polls_by).min())
     }
 
     /// Leaves the queue. If its turn has come, even without a poll since then, this ends its claim.
     fn leave(&mut self, turn: Turn, is_called: bool) {
         if !matches!(std::mem::replace(&mut self.state, GateState::Idle), GateState::Idle) {
             let mut key = self.entry.lock();
-            key.leave(turn, NO_AMOUNTS);
+            key.leave(turn);
             key.end_claim(turn.arrival(), is_called);
         }
     }

@@ -8,7 +8,7 @@ use crate::answer::error::AcquireError;
 use crate::backend::Reservation;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::{Attempt, NO_AMOUNTS, Standing, Turn, WaitQueue};
+use crate::key::queue::{Attempt, Standing, Turn, WaitQueue, poll_period};
 use crate::timestamp::Timestamp;
 
 /// The place of a request in the queue of the key that blocks it.
@@ -42,6 +42,7 @@ impl QueuePlace {
         waker: &Waker,
     ) -> Result<Self, AcquireError> {
         let arrival = request.arrival.take();
+        scopes.get_mut(scope).expect_another();
         let (core, locked) = (request.core(), scopes.get(scope));
         let waiting = locked.queue().map_or(0, WaitQueue::requests);
         let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
@@ -58,6 +59,28 @@ impl QueuePlace {
         let service = request.service(locked);
         locked.enter(turn, service, waker);
         Ok(Self { turn, scope, moves: 0, unit: service.unit })
+    }
+
+    /// Returns the request to its queue, if it has left that because it wasn't polled for too long.
+    pub(super) fn return_to_queue(
+        &self,
+        request: &Request,
+        scopes: &mut Scopes<'_>,
+        waker: &Waker,
+    ) {
+        let locked = scopes.get_mut(self.scope);
+        if !locked.queue().is_some_and(|queue| queue.contains(self.turn)) {
+            let service = request.service(locked);
+            locked.enter(self.turn, service, waker);
+        }
+    }
+
+    /// Notes that the request was polled. Returns the time by which it has to be polled again, since others may
+    /// wait behind it.
+    pub(super) fn on_polled(&self, scopes: &mut Scopes<'_>) -> Option<Timestamp> {
+        let polls_by = scopes.get_mut(self.scope).on_polled(self.turn);
+        let confirms_by = self.holds_claims(scopes).then(|| scopes.now() + poll_period(0));
+        polls_by.into_iter().chain(confirms_by).min()
     }
 
     /// Judges the request at its turn. Moves it to the queue of another key if only that one is short.
@@ -88,7 +111,7 @@ impl QueuePlace {
 
     fn move_to(&mut self, to: usize, request: &Request, scopes: &mut Scopes<'_>, waker: &Waker) {
         for scope in (0..scopes.len()).filter(|&scope| scope != to) {
-            scopes.get_mut(scope).leave(self.turn, request.cost.main_amounts());
+            scopes.get_mut(scope).leave(self.turn);
         }
         let locked = scopes.get_mut(to);
         let service = request.service(locked);
@@ -101,12 +124,16 @@ impl QueuePlace {
 
     /// Holds a claim on each key before the one that blocks the request, if it has moved too often.
     fn hold_claims(&self, request: &Request, scopes: &mut Scopes<'_>) {
-        if self.moves > scopes.len() && request.core().is_local() {
+        if self.holds_claims(scopes) && request.core().is_local() {
             for scope in 0..=self.scope {
                 let cost = (scope != self.scope).then_some(&request.cost);
                 scopes.get_mut(scope).hold_claim(self.turn, cost);
             }
         }
+    }
+
+    fn holds_claims(&self, scopes: &Scopes<'_>) -> bool {
+        self.moves > scopes.len()
     }
 
     /// Returns the time at which the request has to check its keys again without being woken. Only the
@@ -157,7 +184,7 @@ impl QueuePlace {
             return None;
         }
         let attempt = Attempt { is_in_turn: !is_out_of_turn, is_first: is_first_attempt };
-        locked.ask(self.turn, request.cost.main_amounts(), attempt, waker);
+        locked.ask(self.turn, attempt, waker);
         Some((slot, can_wait && is_idle))
     }
 
@@ -196,7 +223,7 @@ impl QueuePlace {
             if at == self.scope {
                 scope.leave_granted(self.turn, request.granted_service(self.unit));
             } else {
-                scope.leave(self.turn, NO_AMOUNTS);
+                scope.leave(self.turn);
                 request.charge_turn(self.turn, scope);
             }
             scope.release_claim(self.turn);
@@ -204,9 +231,9 @@ impl QueuePlace {
     }
 
     /// Leaves all queues, and ends the claims.
-    pub(super) fn leave(&self, request: &Request, scopes: &mut Scopes<'_>) {
+    pub(super) fn leave(&self, scopes: &mut Scopes<'_>) {
         scopes.iter_mut().for_each(|scope| {
-            scope.leave(self.turn, request.cost.main_amounts());
+            scope.leave(self.turn);
             scope.release_claim(self.turn);
         });
     }

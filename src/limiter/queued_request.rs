@@ -87,13 +87,14 @@ impl QueuedRequest {
     /// Admits the request if its turn has come and its cost fits. Ends it if waiting cannot succeed.
     pub(super) fn check(&mut self, request: &mut Request, waker: &Waker) -> Progress {
         let Some(mut scopes) = request.lock(&self.entries) else {
-            self.place.leave(request, &mut Scopes::lock(&self.entries));
+            self.place.leave(&mut Scopes::lock(&self.entries));
             request.arrival = Some(self.place.turn.arrival());
             return Progress::Retired;
         };
         let (now, mut reservations) = (scopes.now(), None);
         let Self { place, asked, .. } = self;
-        let progress = match place.judge(request, &mut scopes, waker) {
+        place.return_to_queue(request, &mut scopes, waker);
+        let mut progress = match place.judge(request, &mut scopes, waker) {
             Verdict::Admit => {
                 reservations = Some(scopes.commit(&request.cost));
                 None
@@ -106,9 +107,13 @@ impl QueuedRequest {
                 Attempted::Failed(error) => Progress::Ended(Err(error)),
             }),
         };
-        match &progress {
+        match &mut progress {
             None => place.leave_granted(request, &mut scopes),
-            Some(Progress::Ended(_)) => place.leave(request, &mut scopes),
+            Some(Progress::Ended(_)) => place.leave(&mut scopes),
+            Some(Progress::Wait(until)) => {
+                place.update_wakers(&mut scopes, waker);
+                *until = until.iter().copied().chain(place.on_polled(&mut scopes)).min();
+            }
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
         drop(scopes);
@@ -156,7 +161,7 @@ impl QueuedRequest {
         if let Some(error) =
             request.wait_error(&scopes, Blocker::at_backend(self.place.scope, error))
         {
-            self.place.leave(request, &mut scopes);
+            self.place.leave(&mut scopes);
             drop(scopes);
             // The request isn't repeated, so that other processes needn't wait behind it.
             self.asked.release(request);
@@ -180,9 +185,12 @@ impl QueuedRequest {
         )))
     }
 
-    /// Returns whether one of its keys is retired.
-    pub(super) fn is_retired(&self) -> bool {
-        Scopes::lock(&self.entries).is_retired()
+    /// Notes that the request was polled while it asks. Returns the time by which it has to be polled again, or
+    /// `None` if one of its keys is retired.
+    pub(super) fn on_polled(&self) -> Option<Timestamp> {
+        let mut scopes = Scopes::lock(&self.entries);
+        let polls_by = self.place.on_polled(&mut scopes).unwrap_or(Timestamp::MAX);
+        (!scopes.is_retired()).then_some(polls_by)
     }
 
     /// Returns its arrival number.
@@ -204,8 +212,8 @@ impl QueuedRequest {
     }
 
     /// Leaves its queues, and wakes the next request of each.
-    pub(super) fn leave(&mut self, request: &Request) {
-        self.place.leave(request, &mut Scopes::lock(&self.entries));
+    pub(super) fn leave(&mut self) {
+        self.place.leave(&mut Scopes::lock(&self.entries));
     }
 }
 

@@ -19,11 +19,12 @@ enum Action {
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let arrival = || 1..8_u64;
     let action = prop_oneof![
-        (0..60_u64).prop_map(Action::Pass),
-        arrival().prop_map(Action::Leave),
-        (arrival(), any::<bool>()).prop_map(|(arrival, called)| Action::End(arrival, called)),
-        (arrival(), any::<bool>()).prop_map(|(arrival, cost)| Action::Hold(arrival, cost)),
-        arrival().prop_map(Action::Release),
+        4 => (0..60_u64).prop_map(Action::Pass),
+        1 => (900..1_100_u64).prop_map(Action::Pass),
+        5 => arrival().prop_map(Action::Leave),
+        5 => (arrival(), any::<bool>()).prop_map(|(arrival, called)| Action::End(arrival, called)),
+        5 => (arrival(), any::<bool>()).prop_map(|(arrival, cost)| Action::Hold(arrival, cost)),
+        5 => arrival().prop_map(Action::Release),
     ];
     proptest::collection::vec(action, 1..60)
 }
@@ -53,12 +54,16 @@ proptest! {
         let mut gate: Option<(u64, Timestamp)> = None;
         let mut requests: Vec<(u64, bool)> = Vec::new();
         let mut blocked = Duration::ZERO;
+        // The time at which each request last confirmed its claim.
+        let mut confirmed = std::collections::HashMap::new();
         for action in actions {
             match action {
                 Action::Pass(milliseconds) => {
                     now += Duration::from_millis(milliseconds);
                     let has_lapsed = gate.take_if(|(_, since)| *since + CLAIM_TIME <= now).is_some();
-                    prop_assert_eq!(claims.lapse(now), has_lapsed);
+                    let held = requests.len();
+                    requests.retain(|(own, _)| confirmed[own] + CONFIRM_TIME > now);
+                    prop_assert_eq!(claims.lapse(now), has_lapsed || requests.len() < held);
                     blocked += if has_lapsed { CLAIM_TIME } else { Duration::ZERO };
                 }
                 Action::Leave(arrival) => {
@@ -77,11 +82,12 @@ proptest! {
                     let before = requests.first().copied();
                     requests.retain(|(own, _)| *own != arrival);
                     requests.push((arrival, has_cost));
+                    confirmed.insert(arrival, now);
                     requests.sort_by_key(|(own, _)| rank(*own));
                     let is_first = requests[0].0 == arrival;
                     let ended = is_first && before.is_some_and(|before| before != requests[0]);
                     let cost = has_cost.then_some(|| Cost::new().requests(arrival));
-                    prop_assert_eq!(claims.hold(turn(arrival), cost), ended);
+                    prop_assert_eq!(claims.hold(turn(arrival), cost, now), ended);
                 }
                 Action::Release(arrival) => {
                     let counted = requests.first().is_some_and(|(own, _)| *own == arrival);

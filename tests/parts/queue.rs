@@ -126,7 +126,7 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
         }
         Action::Remove(turn) => {
             let left =
-                queue.remove(turn, NO_AMOUNTS, now).map(|left| (left.was_next, id(&left.waker)));
+                queue.remove(turn, now).map(|left| (left.was_next, id(&left.waker)));
             assert_eq!(left, reference.remove(turn));
         }
         Action::Admit(turn) => {
@@ -219,13 +219,13 @@ proptest! {
     fn queue_after_any_actions_equals_reference(actions in actions()) {
         let wakers: Vec<Waker> = (0..WAKERS).map(|_| waker()).collect();
         let (mut queue, mut reference) = (WaitQueue::default(), Reference::default());
-        reference.compare(&queue);
+        reference.compare(&mut queue);
         for action in actions {
             act(&mut queue, &mut reference, &wakers, action);
-            reference.compare(&queue);
+            reference.compare(&mut queue);
         }
         for turn in turns() {
-            drop(queue.remove(turn, NO_AMOUNTS, at(reference.now)));
+            drop(queue.remove(turn, at(reference.now)));
         }
         (0..ARRIVALS).for_each(|arrival| drop(queue.stop_listening(arrival)));
         prop_assert!(queue.is_empty() && queue.head().is_none());

@@ -1,8 +1,9 @@
 use std::task::Waker;
 
+use super::flow::Contact;
 use super::head::Head;
 use super::turn::Turn;
-use super::wakers::replace;
+use crate::timestamp::Timestamp;
 
 /// The requests of one queue that await the answer of a backend, in the order in which they asked.
 ///
@@ -23,7 +24,7 @@ pub(crate) struct Asking {
 #[derive(Debug)]
 struct Asker {
     turn: Turn,
-    waker: Waker,
+    contact: Contact,
     /// The turn that it had in the queue; `None` for a request that asks out of turn, since it doesn't
     /// wait.
     head: Option<Head>,
@@ -101,10 +102,10 @@ impl Asking {
         turn: Turn,
         head: Option<Head>,
         is_first_attempt: bool,
-        waker: Waker,
+        contact: Contact,
     ) {
         let (is_sent, is_early, is_passing) = (false, false, false);
-        let asker = Asker { turn, waker, head, is_sent, is_early, is_passing, is_first_attempt };
+        let asker = Asker { turn, contact, head, is_sent, is_early, is_passing, is_first_attempt };
         self.requests.push(asker);
     }
 
@@ -138,12 +139,12 @@ impl Asking {
         if asker.head.is_some() && asker.is_first_attempt {
             (self.most, self.is_short) = (self.most.saturating_add(1), false);
         }
-        Some(Answered { waker: asker.waker, due })
+        Some(Answered { waker: asker.contact.waker, due })
     }
 
     /// Ends a request that gives up.
     pub(super) fn cancel(&mut self, turn: Turn) -> Option<Answered> {
-        self.remove(turn).map(|(asker, due)| Answered { waker: asker.waker, due })
+        self.remove(turn).map(|(asker, due)| Answered { waker: asker.contact.waker, due })
     }
 
     /// Ends a request that was refused and returns to the queue. Requests that asked later must not pass it.
@@ -159,18 +160,34 @@ impl Asking {
             }
         }
         let (asker, due) = self.remove(turn)?;
-        Some((asker.head, Answered { waker: asker.waker, due }))
+        Some((asker.head, Answered { waker: asker.contact.waker, due }))
     }
 
     /// Replaces the waker of a request. Returns the old one.
     pub(crate) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
         let asker = self.requests.iter_mut().find(|asker| asker.turn == turn)?;
-        replace(&mut asker.waker, waker)
+        asker.contact.set_waker(waker)
+    }
+
+    /// Sets the time by which a request is polled again. Returns whether it asks.
+    pub(super) fn set_polls_by(&mut self, turn: Turn, polls_by: Timestamp) -> bool {
+        let asker = self.requests.iter_mut().find(|asker| asker.turn == turn);
+        asker.map(|asker| asker.contact.polls_by = polls_by).is_some()
+    }
+
+    /// Returns each request with the time by which it is polled again.
+    pub(super) fn polls_by(&self) -> impl Iterator<Item = (Turn, Timestamp)> {
+        self.requests.iter().map(|asker| (asker.turn, asker.contact.polls_by))
+    }
+
+    /// Returns the contacts of all requests that ask.
+    pub(super) fn contacts_mut(&mut self) -> impl Iterator<Item = &mut Contact> {
+        self.requests.iter_mut().map(|asker| &mut asker.contact)
     }
 
     /// Returns the wakers of all requests that ask.
     pub(super) fn wakers(&self) -> impl Iterator<Item = Waker> {
-        self.requests.iter().map(|asker| asker.waker.clone())
+        self.requests.iter().map(|asker| asker.contact.waker.clone())
     }
 
     fn in_turn(&self) -> impl Iterator<Item = &Asker> {
@@ -193,7 +210,7 @@ impl Asking {
             let is_next = highest.is_none_or(|highest| asker.turn.priority > highest);
             if index >= at && asker.is_early && (is_next || asker.is_passing) {
                 asker.is_early = false;
-                due.push(asker.waker.clone());
+                due.push(asker.contact.waker.clone());
             }
             highest = highest.max(Some(asker.turn.priority));
         }

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::task::Waker;
 
-use super::flow::Flow;
+use super::flow::{Contact, Flow};
 use super::flow_order::{FlowOrder, FlowRank};
 use super::priority::Priority;
 use super::turn::{Amounts, GateTerms, Kind, Service, Turn};
@@ -25,6 +25,7 @@ pub(super) struct Band {
     /// The flows without waiters whose virtual time is ahead.
     idle: BTreeSet<(u128, u64)>,
     requests: usize,
+    gates: usize,
 }
 
 impl Band {
@@ -37,6 +38,7 @@ impl Band {
             order: FlowOrder::default(),
             idle: BTreeSet::new(),
             requests: 0,
+            gates: 0,
         }
     }
 
@@ -47,6 +49,16 @@ impl Band {
     /// Returns the number of requests that wait.
     pub(super) fn requests(&self) -> usize {
         self.requests
+    }
+
+    /// Returns the number of requests and gates that wait.
+    pub(super) fn waiters(&self) -> usize {
+        self.requests + self.gates
+    }
+
+    /// Returns the number of flows with waiters.
+    pub(super) fn flows(&self) -> usize {
+        self.order.len()
     }
 
     /// Returns the first waiter of the flow that goes next.
@@ -75,34 +87,31 @@ impl Band {
         turn: Turn,
         service: Service,
         gate: Option<GateTerms>,
-        waker: &Waker,
+        contact: Contact,
     ) {
         let flow = self.flows.entry(turn.flow).or_insert_with(|| Flow::new(self.time));
         let old = flow.rank(turn.flow);
         if old.is_none() {
             self.idle.remove(&(flow.start, turn.flow));
         }
-        let is_request = gate.is_none();
-        let is_new = flow.enter(turn, service, gate, waker);
+        let is_new = flow.enter(turn, service, gate, contact);
         self.order.replace(old, flow.rank(turn.flow));
-        self.requests += usize::from(is_new && is_request);
+        if is_new {
+            *self.count_mut(turn) += 1;
+        }
     }
 
     /// Removes a waiter. Returns its waker, and the next waiter of its flow.
-    pub(super) fn remove(
-        &mut self,
-        turn: Turn,
-        amounts: Amounts<u64>,
-    ) -> Option<(Waker, Option<Turn>)> {
+    pub(super) fn remove(&mut self, turn: Turn) -> Option<(Waker, Option<Turn>)> {
         let flow = self.flows.get_mut(&turn.flow)?;
         let old = flow.rank(turn.flow);
-        let waker = flow.remove(turn, amounts)?;
+        let waker = flow.remove(turn)?;
         let (start, new) = (flow.start, flow.rank(turn.flow));
         self.order.replace(old, new);
         if new.is_none() {
             self.retire(turn.flow, start);
         }
-        self.requests -= usize::from(!turn.is_gate());
+        *self.count_mut(turn) -= 1;
         Some((waker, new.map(|rank| self.turn(rank))))
     }
 
@@ -110,7 +119,7 @@ impl Band {
     pub(super) fn grant(&mut self, turn: Turn, service: Service) -> Option<Waker> {
         let flow = self.flows.get_mut(&turn.flow)?;
         let old = flow.rank(turn.flow);
-        let waker = flow.remove(turn, service.amounts)?;
+        let waker = flow.remove(turn)?;
         self.time = self.time.max(flow.start);
         flow.charge(service);
         let (start, new) = (flow.start, flow.rank(turn.flow));
@@ -119,7 +128,7 @@ impl Band {
             self.retire(turn.flow, start);
         }
         self.forget_idle();
-        self.requests -= usize::from(!turn.is_gate());
+        *self.count_mut(turn) -= 1;
         Some(waker)
     }
 
@@ -142,14 +151,18 @@ impl Band {
         self.forget_idle();
     }
 
-    /// Replaces the waker of a waiter. Returns the old one.
-    pub(super) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
-        self.flows.get_mut(&turn.flow)?.set_waker(turn, waker)
+    /// Returns the contact of a waiter.
+    pub(super) fn contact(&self, turn: Turn) -> Option<&Contact> {
+        self.flows.get(&turn.flow)?.contact(turn)
     }
 
-    /// Returns the waker of a waiter.
-    pub(super) fn waker(&self, turn: Turn) -> Option<&Waker> {
-        self.flows.get(&turn.flow)?.waker(turn)
+    pub(super) fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
+        self.flows.get_mut(&turn.flow)?.contact_mut(turn)
+    }
+
+    /// Returns the contacts of all waiters.
+    pub(super) fn contacts_mut(&mut self) -> impl Iterator<Item = &mut Contact> {
+        self.flows.values_mut().flat_map(Flow::contacts_mut)
     }
 
     /// Returns the amounts of the requests that certainly go before a new one: those of its flow.
@@ -165,6 +178,11 @@ impl Band {
     /// Returns the number of waiters of its flow that arrived before a waiter.
     pub(super) fn rank_in_flow(&self, turn: Turn) -> Option<usize> {
         Some(self.flows.get(&turn.flow)?.waiters_before(turn.arrival))
+    }
+
+    /// Returns the number of waiters of the kind of a turn.
+    fn count_mut(&mut self, turn: Turn) -> &mut usize {
+        if turn.is_gate() { &mut self.gates } else { &mut self.requests }
     }
 
     fn turn(&self, first: FlowRank) -> Turn {

@@ -36,6 +36,8 @@ struct RequestClaim {
     /// `None` at the key in whose queue the request waits: it keeps out the claims of requests behind it,
     /// which could block those before it.
     cost: Option<Cost>,
+    /// The time until which it counts: its request confirms it whenever it is polled.
+    until: Timestamp,
 }
 
 /// The sum of the claims that a request has to leave.
@@ -67,24 +69,39 @@ impl Claims {
         ended.is_some()
     }
 
-    /// Ends a gate's claim whose time is over. Returns whether there was one.
+    /// Ends a gate's claim whose time is over, and those of requests that are no longer polled. Returns whether
+    /// there was one.
     pub(crate) fn lapse(&mut self, now: Timestamp) -> bool {
         let has_lapsed = self.gate.take_if(|claim| claim.until <= now).is_some();
         if has_lapsed {
             self.allowance = self.allowance.saturating_sub(CLAIM_TIME);
         }
-        has_lapsed
+        let held = self.requests.len();
+        self.requests.retain(|claim| claim.until > now);
+        has_lapsed || self.requests.len() < held
     }
 
-    /// Holds a claim for a request. Returns whether it counts from now on in place of another one, which may
-    /// have been its own with another cost.
-    pub(crate) fn hold(&mut self, turn: Turn, cost: Option<impl FnOnce() -> Cost>) -> bool {
+    /// Holds a claim for a request, or confirms it, for [`CONFIRM_TIME`]. Returns whether it counts from now on in
+    /// place of another one, which may have been its own with another cost.
+    pub(crate) fn hold(
+        &mut self,
+        turn: Turn,
+        cost: Option<impl FnOnce() -> Cost>,
+        now: Timestamp,
+    ) -> bool {
+        let until = now + CONFIRM_TIME;
         let (is_claimed, has_cost) = (!self.requests.is_empty(), cost.is_some());
         let at = self.requests.partition_point(|claim| claim.turn.is_before(turn));
-        match self.requests.get(at).filter(|claim| claim.turn == turn) {
-            Some(own) if own.cost.is_some() == has_cost => return false,
-            Some(_) => self.requests[at].cost = cost.map(|cost| cost()),
-            None => self.requests.insert(at, RequestClaim { turn, cost: cost.map(|cost| cost()) }),
+        match self.requests.get_mut(at).filter(|claim| claim.turn == turn) {
+            Some(own) if own.cost.is_some() == has_cost => {
+                own.until = until;
+                return false;
+            }
+            Some(own) => (own.cost, own.until) = (cost.map(|cost| cost()), until),
+            None => {
+                let cost = cost.map(|cost| cost());
+                self.requests.insert(at, RequestClaim { turn, cost, until });
+            }
         }
         at == 0 && is_claimed
     }
@@ -139,6 +156,9 @@ impl Claims {
             claim.since = claim.since.saturating_sub(back);
             claim.until = claim.until.saturating_sub(back);
         }
+        for claim in &mut self.requests {
+            claim.until = claim.until.saturating_sub(back);
+        }
     }
 }
 
@@ -151,6 +171,10 @@ impl Default for Claims {
 /// The time that a gate's claim lasts: a service that is ready is called within microseconds, unless its
 /// caller has forgotten it.
 const CLAIM_TIME: Duration = Duration::from_millis(50);
+
+/// The time for which a request's claim counts without a poll of the request, which waits for at most
+/// [`poll_period`](super::poll_period).
+const CONFIRM_TIME: Duration = Duration::from_millis(1_000);
 
 /// The time that gates' claims without a call may block others in a row; it refills by one part of
 /// `REFILL_PART`.

@@ -2,8 +2,9 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use super::flow_order::FlowRank;
-use super::turn::{Amounts, GateTerms, Kind, Service, Turn};
+use super::turn::{Amounts, GateTerms, Kind, NO_AMOUNTS, Service, Turn};
 use super::wakers::replace;
+use crate::timestamp::Timestamp;
 
 /// The waiters of one flow in order of arrival, and the service that the flow has had.
 ///
@@ -13,7 +14,8 @@ pub(super) struct Flow {
     /// The virtual time at which its next request starts: service so far, divided by the weight.
     pub(super) start: u128,
     weight: u32,
-    requests: Waiters<()>,
+    /// The requests, with the amounts that they entered with.
+    requests: Waiters<Amounts<u64>>,
     gates: Waiters<Box<GateTerms>>,
     /// The sums of the amounts of its requests.
     pub(super) amounts: Amounts<u128>,
@@ -25,8 +27,23 @@ type Waiters<T> = VecDeque<Waiter<T>>;
 #[derive(Debug)]
 struct Waiter<T> {
     arrival: u64,
-    waker: Waker,
+    contact: Contact,
     terms: T,
+}
+
+/// The task that polls a waiter.
+#[derive(Debug)]
+pub(super) struct Contact {
+    pub(super) waker: Waker,
+    /// The time by which the task polls the waiter again, unless it has forgotten it.
+    pub(super) polls_by: Timestamp,
+}
+
+impl Contact {
+    /// Replaces the waker. Returns the old one.
+    pub(super) fn set_waker(&mut self, waker: &Waker) -> Option<Waker> {
+        replace(&mut self.waker, waker)
+    }
 }
 
 impl Flow {
@@ -62,24 +79,28 @@ impl Flow {
         std::iter::from_fn(move || {
             let next_gate = gates.peek().map_or(u64::MAX, |gate| gate.arrival);
             match requests.next_if(|request| request.arrival <= next_gate) {
-                Some(request) => Some((Kind::Request, &request.waker)),
-                None => gates.next().map(|gate| (Kind::Gate, &gate.waker)),
+                Some(request) => Some((Kind::Request, &request.contact.waker)),
+                None => gates.next().map(|gate| (Kind::Gate, &gate.contact.waker)),
             }
         })
     }
 
-    /// Inserts a waiter by its arrival number, or replaces its terms. Returns whether it wasn't there.
+    /// Inserts a waiter by its arrival number, or replaces the terms of a gate. Returns whether it wasn't there.
     pub(super) fn enter(
         &mut self,
         turn: Turn,
         service: Service,
         gate: Option<GateTerms>,
-        waker: &Waker,
+        contact: Contact,
     ) -> bool {
         self.weight = service.weight.max(1);
         let is_new = match gate {
-            Some(terms) => enter(&mut self.gates, turn.arrival, Box::new(terms), waker),
-            None => enter(&mut self.requests, turn.arrival, (), waker),
+            Some(terms) => {
+                let terms = Box::new(terms);
+                let entered = enter(&mut self.gates, turn.arrival, terms, contact);
+                entered.map_err(|(old, terms)| *old = terms).is_ok()
+            }
+            None => enter(&mut self.requests, turn.arrival, service.amounts, contact).is_ok(),
         };
         if is_new {
             for (sum, amount) in self.amounts.iter_mut().zip(service.amounts) {
@@ -89,37 +110,44 @@ impl Flow {
         is_new
     }
 
-    /// Replaces the waker of a waiter. Returns the old one.
-    pub(super) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
-        let own = match turn.kind {
-            Kind::Request => &mut get_mut(&mut self.requests, turn.arrival)?.waker,
-            Kind::Gate => &mut get_mut(&mut self.gates, turn.arrival)?.waker,
-        };
-        replace(own, waker)
+    /// Returns the contact of a waiter.
+    pub(super) fn contact(&self, turn: Turn) -> Option<&Contact> {
+        match turn.kind {
+            Kind::Request => get(&self.requests, turn.arrival).map(|request| &request.contact),
+            Kind::Gate => get(&self.gates, turn.arrival).map(|gate| &gate.contact),
+        }
     }
 
-    /// Returns the waker of a waiter.
-    pub(super) fn waker(&self, turn: Turn) -> Option<&Waker> {
+    pub(super) fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
         match turn.kind {
-            Kind::Request => get(&self.requests, turn.arrival).map(|request| &request.waker),
-            Kind::Gate => get(&self.gates, turn.arrival).map(|gate| &gate.waker),
+            Kind::Request => Some(&mut get_mut(&mut self.requests, turn.arrival)?.contact),
+            Kind::Gate => Some(&mut get_mut(&mut self.gates, turn.arrival)?.contact),
         }
+    }
+
+    /// Returns the contacts of all waiters.
+    pub(super) fn contacts_mut(&mut self) -> impl Iterator<Item = &mut Contact> {
+        let requests = self.requests.iter_mut().map(|request| &mut request.contact);
+        requests.chain(self.gates.iter_mut().map(|gate| &mut gate.contact))
     }
 
     pub(super) fn gate_terms(&self, arrival: u64) -> Option<&GateTerms> {
         get(&self.gates, arrival).map(|gate| &*gate.terms)
     }
 
-    /// Removes a waiter, which entered with these amounts. Returns its waker.
-    pub(super) fn remove(&mut self, turn: Turn, amounts: Amounts<u64>) -> Option<Waker> {
-        let waker = match turn.kind {
-            Kind::Request => remove(&mut self.requests, turn.arrival)?.waker,
-            Kind::Gate => remove(&mut self.gates, turn.arrival)?.waker,
+    /// Removes a waiter. Returns its waker.
+    pub(super) fn remove(&mut self, turn: Turn) -> Option<Waker> {
+        let (contact, amounts) = match turn.kind {
+            Kind::Request => {
+                let request = remove(&mut self.requests, turn.arrival)?;
+                (request.contact, request.terms)
+            }
+            Kind::Gate => (remove(&mut self.gates, turn.arrival)?.contact, NO_AMOUNTS),
         };
         for (sum, amount) in self.amounts.iter_mut().zip(amounts) {
             *sum = sum.saturating_sub(u128::from(amount));
         }
-        Some(waker)
+        Some(contact.waker)
     }
 
     /// Returns whether a waiter with this arrival number goes behind all others.
@@ -143,15 +171,20 @@ impl Flow {
     }
 }
 
-fn enter<T>(waiters: &mut Waiters<T>, arrival: u64, terms: T, waker: &Waker) -> bool {
+/// Inserts a waiter. If it is there already, returns its terms and the new ones.
+fn enter<T>(
+    waiters: &mut Waiters<T>,
+    arrival: u64,
+    terms: T,
+    contact: Contact,
+) -> Result<(), (&mut T, T)> {
     match position(waiters, arrival) {
-        Ok(at) => waiters[at].terms = terms,
+        Ok(at) => Err((&mut waiters[at].terms, terms)),
         Err(at) => {
-            waiters.insert(at, Waiter { arrival, waker: waker.clone(), terms });
-            return true;
+            waiters.insert(at, Waiter { arrival, contact, terms });
+            Ok(())
         }
     }
-    false
 }
 
 fn get<T>(waiters: &Waiters<T>, arrival: u64) -> Option<&Waiter<T>> {

@@ -26,6 +26,10 @@ impl FlowOrder {
         self.first
     }
 
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         self.first.iter().chain(&self.rest).map(|rank| rank.flow)
     }

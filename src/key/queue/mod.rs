@@ -17,6 +17,7 @@ mod claims;
 mod flow;
 mod flow_order;
 mod head;
+mod presence;
 mod priority;
 mod turn;
 mod wakers;
@@ -29,7 +30,9 @@ use smallvec::SmallVec;
 pub(crate) use self::asking::{Answered, Asking, Attempt, Standing};
 use self::band::Band;
 pub(crate) use self::claims::{Claimed, Claims};
+use self::flow::Contact;
 use self::head::Head;
+pub(crate) use self::presence::{Absent, is_absent, poll_period};
 pub use self::priority::{Priority, PriorityError};
 use self::turn::Kind;
 pub(crate) use self::turn::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn};
@@ -49,6 +52,8 @@ pub(crate) struct WaitQueue {
     /// Requests that have left the queue to ask a backend.
     asking: Asking,
     max_starvation: Duration,
+    /// The time at which a waiter last arrived or was polled.
+    polled_at: Timestamp,
     /// Requests in the queue of another of their keys that ask a backend for this key too.
     listeners: Vec<(u64, Waker)>,
 }
@@ -73,6 +78,11 @@ impl WaitQueue {
         self.bands.iter().map(|band| band.requests()).sum()
     }
 
+    /// Returns the number of requests and gates that wait in the queue.
+    fn waiters(&self) -> usize {
+        self.bands.iter().map(|band| band.waiters()).sum()
+    }
+
     /// Inserts a waiter at the place that its turn is due, or keeps the place that it has. Returns whether it
     /// is another waiter's turn now, which is to be woken: the head was displaced, but by a starved priority.
     pub(crate) fn enter(
@@ -88,7 +98,8 @@ impl WaitQueue {
         if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
             self.bands.insert(at, Box::new(Band::new(turn.priority, now)));
         }
-        self.bands[at].enter(turn, service, gate, waker);
+        let polls_by = now + poll_period(0);
+        self.bands[at].enter(turn, service, gate, Contact { waker: waker.clone(), polls_by });
         if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
             self.choose(now);
             return !self.is_head(turn);
@@ -102,22 +113,17 @@ impl WaitQueue {
     /// Replaces the waker of a waiter that stays. Returns the old one, to be dropped without a lock.
     #[must_use = "to be dropped without a lock"]
     pub(crate) fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
-        self.band_mut(turn.priority)?.set_waker(turn, waker)
+        self.band_mut(turn.priority)?.contact_mut(turn)?.set_waker(waker)
     }
 
-    /// Removes a waiter, which entered with these amounts. The service of its flow stays as it is.
+    /// Removes a waiter. The service of its flow stays as it is.
     #[must_use = "its waker is to be dropped without a lock"]
-    pub(crate) fn remove(
-        &mut self,
-        turn: Turn,
-        amounts: Amounts<u64>,
-        now: Timestamp,
-    ) -> Option<Left> {
+    pub(crate) fn remove(&mut self, turn: Turn, now: Timestamp) -> Option<Left> {
         let was_head = self.is_head(turn);
         let was_next = was_head || self.first_request() == Some(turn);
         let at = self.bands.iter().position(|band| band.priority == turn.priority)?;
         let band = &mut self.bands[at];
-        let (waker, next) = band.remove(turn, amounts)?;
+        let (waker, next) = band.remove(turn)?;
         if band.is_empty() {
             self.bands.remove(at);
         }
@@ -165,19 +171,14 @@ impl WaitQueue {
 
     /// Moves a request from the queue to those that ask a backend. With `is_in_turn`, it is the head, and its
     /// grant is used in the order of the queue. The next one may ask after [`on_asked`](Self::on_asked).
-    pub(crate) fn ask(
-        &mut self,
-        turn: Turn,
-        amounts: Amounts<u64>,
-        attempt: Attempt,
-        now: Timestamp,
-    ) {
+    pub(crate) fn ask(&mut self, turn: Turn, attempt: Attempt, now: Timestamp) {
         let head = self.head.filter(|head| attempt.is_in_turn && head.turn == turn);
-        let Some(Left { waker, .. }) = self.remove(turn, amounts, now) else { return };
+        let Some(Left { waker, .. }) = self.remove(turn, now) else { return };
         if attempt.is_first && self.is_empty() {
             self.asking = Asking::default();
         }
-        self.asking.begin(turn, head, attempt.is_first, waker);
+        let contact = Contact { waker, polls_by: now + poll_period(0) };
+        self.asking.begin(turn, head, attempt.is_first, contact);
     }
 
     /// Notes that the backend was called for a request.
@@ -227,7 +228,14 @@ impl WaitQueue {
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
         let since = self.head.as_mut().map(|head| &mut head.since);
-        served.chain(since).for_each(|time| *time = time.saturating_sub(back));
+        let times = served.chain(since).chain([&mut self.polled_at]);
+        times.for_each(|time| *time = time.saturating_sub(back));
+        let waiters = self.bands.iter_mut().flat_map(|band| band.contacts_mut());
+        for contact in waiters.chain(self.asking.contacts_mut()) {
+            if contact.polls_by != Timestamp::MAX {
+                contact.polls_by = contact.polls_by.saturating_sub(back);
+            }
+        }
     }
 
     /// Returns the waiter whose turn it is.
@@ -287,14 +295,6 @@ impl WaitQueue {
             return Some(head);
         }
         self.bands.iter().find_map(|band| band.first_request())
-    }
-
-    /// Returns the wakers of the head and, as a gate may have been forgotten by its owner, of the first
-    /// request behind gates.
-    pub(crate) fn next(&self) -> impl Iterator<Item = Waker> {
-        let head = self.head();
-        let request = head.filter(|head| head.is_gate()).and_then(|_| self.first_request());
-        head.into_iter().chain(request).filter_map(|turn| self.waker(turn).cloned())
     }
 
     /// Returns the wakers of all requests.
@@ -361,7 +361,11 @@ impl WaitQueue {
     }
 
     fn waker(&self, turn: Turn) -> Option<&Waker> {
-        self.bands.iter().find(|band| band.priority == turn.priority)?.waker(turn)
+        self.contact(turn).map(|contact| &contact.waker)
+    }
+
+    fn contact(&self, turn: Turn) -> Option<&Contact> {
+        self.bands.iter().find(|band| band.priority == turn.priority)?.contact(turn)
     }
 
     fn band_mut(&mut self, priority: Priority) -> Option<&mut Band> {

@@ -29,7 +29,7 @@ impl BackendCall {
         if let Some(backend) = &request.core().backend {
             backend.end(&reservation, Ending::Released);
         }
-        queued.leave(request);
+        queued.leave();
     }
 }
 
@@ -74,16 +74,17 @@ impl Acquire {
             self.finish_call();
             return Poll::Ready(progress);
         }
-        if queued.is_retired() {
+        let Some(polls_by) = queued.on_polled() else {
             // Cancels the call, and asks again under the key that replaced the retired one.
             self.request.arrival = Some(queued.arrival());
             self.give_up();
             return Poll::Ready(Progress::Retired);
-        }
+        };
         let is_granted = answer.is_some();
         let Some(error) = queued.overdue(&self.request, until) else {
             let deadline = self.request.deadline.map(|deadline| deadline.max(until));
             let due = if is_granted { Some(until) } else { deadline };
+            let due = due.into_iter().chain([polls_by]).min();
             std::task::ready!(self.poll_timer(due, cx));
             return self.poll_asking(cx);
         };

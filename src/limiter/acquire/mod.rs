@@ -37,8 +37,9 @@ use crate::timestamp::Timestamp;
 /// task that is granted in a loop yields to others. A poll without budget reserves nothing.
 ///
 /// # Cancel safety
-/// Dropping the future gives up its place in the queue and wakes the next request. A future that is
-/// neither polled nor dropped holds up the requests behind it.
+/// Dropping the future gives up its place in the queue and wakes the next request. The requests behind a
+/// future that is neither polled nor dropped pass it after a second at most; it returns to its place when it is
+/// polled.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire {
     request: Request,
@@ -309,7 +310,7 @@ impl Acquire {
     /// Leaves the queue, and cancels a call to the backend.
     fn give_up(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Queued(mut queued) => queued.leave(&self.request),
+            Stage::Queued(mut queued) => queued.leave(),
             Stage::Asking(call) => call.cancel(&self.request),
             Stage::New | Stage::Done => {}
         }

@@ -1,7 +1,7 @@
 use std::task::Waker;
 
 use super::KeyState;
-use crate::key::queue::{Amounts, Answered, Asking, Attempt, Service, Standing, Turn, WaitQueue};
+use crate::key::queue::{Answered, Asking, Attempt, Service, Standing, Turn, WaitQueue};
 
 /// Requests that ask a backend.
 impl KeyState {
@@ -16,17 +16,11 @@ impl KeyState {
     }
 
     /// Moves a request from the queue to those that ask. The backend has to be called next.
-    pub(in crate::limiter) fn ask(
-        &mut self,
-        turn: Turn,
-        amounts: Amounts<u64>,
-        attempt: Attempt,
-        waker: &Waker,
-    ) {
+    pub(in crate::limiter) fn ask(&mut self, turn: Turn, attempt: Attempt, waker: &Waker) {
         let now = self.now();
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
-        extra.queue.ask(turn, amounts, attempt, now);
+        extra.queue.ask(turn, attempt, now);
     }
 
     /// Notes that the backend was called, so that the next request may ask.
@@ -72,10 +66,11 @@ impl KeyState {
     }
 
     fn wake_next_to_ask(&mut self) {
+        let now = self.now();
         if let Some(extra) = &mut self.extra
             && extra.queue.asking().admits()
         {
-            extra.wakers.wake(extra.queue.next());
+            extra.wakers.wake(extra.queue.next(now));
         }
     }
 }

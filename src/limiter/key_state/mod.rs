@@ -75,9 +75,11 @@ impl ExtraState {
             && self.claims.is_empty()
     }
 
-    /// Returns whether a gate is the head of the queue, or a gate's claim may have lapsed.
-    fn has_gate_work(&self) -> bool {
-        self.claims.until().is_some() || self.queue.head().is_some_and(Turn::is_gate)
+    /// Returns whether a gate is the head of the queue, a claim may have lapsed, or a waiter is absent.
+    fn has_queue_work(&self) -> bool {
+        !self.claims.is_empty()
+            || self.queue.head().is_some_and(Turn::is_gate)
+            || self.queue.has_absent()
     }
 
     /// Returns whether the extra state holds nothing and can be dropped.

@@ -4,7 +4,7 @@ use std::task::Waker;
 use super::KeyState;
 use crate::engine::{Bucket, Rule, Wait};
 use crate::key::denial::Denial;
-use crate::key::queue::{Amounts, Claimed, GateTerms, Left, NO_AMOUNTS, Service, Turn, WaitQueue};
+use crate::key::queue::{Absent, Claimed, GateTerms, Left, Service, Turn, WaitQueue};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -23,10 +23,10 @@ impl KeyState {
 
     /// Removes a waiter or a request that asks, and a listener with its arrival number. Wakes the next
     /// waiters if the removed one came before them.
-    pub(in crate::limiter) fn leave(&mut self, turn: Turn, amounts: Amounts<u64>) {
+    pub(in crate::limiter) fn leave(&mut self, turn: Turn) {
         let now = self.now();
         self.end_asking(turn, false);
-        self.finish(turn, |queue| queue.remove(turn, amounts, now));
+        self.finish(turn, |queue| queue.remove(turn, now));
     }
 
     /// Removes a waiter or a request that asks and is admitted, and charges its flow. Wakes the next waiters
@@ -41,14 +41,47 @@ impl KeyState {
     }
 
     fn finish(&mut self, turn: Turn, remove: impl FnOnce(&mut WaitQueue) -> Option<Left>) {
+        let now = self.now();
         let Some(extra) = &mut self.extra else { return };
         if let Some(removed) = remove(&mut extra.queue) {
             extra.wakers.drop_later(Some(removed.waker));
             if removed.was_next {
-                extra.wakers.wake(extra.queue.next());
+                self.skip_absent();
+                let extra = self.extra_mut();
+                extra.wakers.wake(extra.queue.next(now));
             }
         }
+        let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.stop_listening(turn.arrival()));
+    }
+
+    /// Removes absent waiters, so that the others don't wait behind them. Returns whether there were any.
+    fn skip_absent(&mut self) -> bool {
+        let now = self.now();
+        let Some(extra) = self.extra.as_mut().filter(|extra| extra.queue.has_absent()) else {
+            return false;
+        };
+        let Absent { spent, due } = extra.queue.remove_absent(now);
+        extra.wakers.wake(due);
+        spent.into_iter().for_each(|waker| extra.wakers.drop_later(Some(waker)));
+        true
+    }
+
+    /// Notes that a waiter or a request that asks was polled. Returns the time by which it has to be polled
+    /// again, unless nobody could wait behind it.
+    pub(in crate::limiter) fn on_polled(&mut self, turn: Turn) -> Option<Timestamp> {
+        let now = self.now();
+        self.extra.as_mut()?.queue.on_polled(turn, now)
+    }
+
+    /// Wakes a waiter that was alone, since another one arrives.
+    pub(in crate::limiter) fn expect_another(&mut self) {
+        let now = self.now();
+        if let Some(extra) = &mut self.extra
+            && extra.queue.expects_another(now)
+        {
+            extra.wakers.wake(extra.queue.next(now));
+        }
     }
 
     /// Inserts a request at the position of its turn, or replaces its waker if it already waits.
@@ -69,10 +102,13 @@ impl KeyState {
 
     fn insert(&mut self, turn: Turn, service: Service, gate: Option<GateTerms>, waker: &Waker) {
         let now = self.now();
+        if !self.queue().is_some_and(|queue| queue.contains(turn)) {
+            self.expect_another();
+        }
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
         if extra.queue.enter(turn, service, gate, waker, now) {
-            extra.wakers.wake(extra.queue.next());
+            extra.wakers.wake(extra.queue.next(now));
         }
     }
 
@@ -83,37 +119,38 @@ impl KeyState {
         if let Some(extra) = &mut self.extra
             && extra.queue.charge(turn, service, now)
         {
-            extra.wakers.wake(extra.queue.next());
+            extra.wakers.wake(extra.queue.next(now));
         }
     }
 
-    /// Opens the gates whose turn has come: each leaves the queue, and may leave a claim. Returns whether
-    /// the next waiters were woken.
+    /// Opens the gates whose turn has come: each leaves the queue, and may leave a claim. Absent waiters leave
+    /// the queue too. Returns whether the next waiters were woken.
     #[inline]
     pub(in crate::limiter) fn open_gates(&mut self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.has_gate_work()) && self.open_next_gates()
+        self.extra.as_ref().is_some_and(|extra| extra.has_queue_work()) && self.open_next_gates()
     }
 
     fn open_next_gates(&mut self) -> bool {
         let now = self.now();
         let has_lapsed = self.extra_mut().claims.lapse(now);
-        let mut has_opened = false;
+        let mut has_opened = self.skip_absent();
         while let Some((turn, terms)) = self.next_gate()
             && self.check_gate(turn, terms).is_none()
         {
             let terms = terms.clone();
             let extra = self.extra_mut();
-            if let Some(removed) = extra.queue.remove(turn, NO_AMOUNTS, now) {
+            if let Some(removed) = extra.queue.remove(turn, now) {
                 extra.wakers.wake([removed.waker]);
             }
             if terms.leaves_claim {
                 extra.claims.leave(turn.arrival(), terms.cost, now);
             }
+            self.skip_absent();
             has_opened = true;
         }
         if has_lapsed || has_opened {
             let extra = self.extra_mut();
-            extra.wakers.wake(extra.queue.next());
+            extra.wakers.wake(extra.queue.next(now));
         }
         has_lapsed || has_opened
     }
@@ -160,9 +197,9 @@ impl KeyState {
     /// Keeps the cost of a request free that waits in the queue of another key, unless a request that goes
     /// before it does so here. `None` is for the key in whose queue it waits.
     pub(in crate::limiter) fn hold_claim(&mut self, turn: Turn, cost: Option<&Cost>) {
-        let plan = Arc::clone(self.plan());
+        let (plan, now) = (Arc::clone(self.plan()), self.now());
         let cost = cost.map(|cost| || plan.clip_guesses(cost).into_owned());
-        if self.extra_mut().claims.hold(turn, cost) {
+        if self.extra_mut().claims.hold(turn, cost, now) {
             self.wake_next();
         }
     }
@@ -177,8 +214,9 @@ impl KeyState {
     /// Opens the gates whose turn has come, and wakes the next waiters.
     fn wake_next(&mut self) {
         if !self.open_gates() {
+            let now = self.now();
             let extra = self.extra_mut();
-            extra.wakers.wake(extra.queue.next());
+            extra.wakers.wake(extra.queue.next(now));
         }
     }
 
@@ -256,12 +294,12 @@ impl KeyState {
     /// Counts a change and wakes the waiters that it concerns: the next one, and all listeners.
     pub(in crate::limiter) fn notify_change(&mut self) {
         // Gates open here, and not when they are polled: one may be forgotten, and others wait behind it.
-        let has_opened = self.open_gates();
+        let (now, has_opened) = (self.now(), self.open_gates());
         if let Some(extra) = &mut self.extra {
             extra.changes += 1;
             extra.wakers.wake(extra.queue.listener_wakers());
             if !has_opened {
-                extra.wakers.wake(extra.queue.next());
+                extra.wakers.wake(extra.queue.next(now));
             }
         }
     }

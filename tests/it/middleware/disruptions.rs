@@ -93,7 +93,11 @@ async fn claim_without_call_delays_others_by_fifty_ms() {
     let mut kept = tokens(&limiter).key("k").layer(echo());
     assert!(!is_ready(&mut kept).await);
     let begin = limiter.now();
-    limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
+    let other = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    // A service that is never polled again leaves no claim.
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert!(!is_ready(&mut kept).await);
+    other.await.unwrap().unwrap().settle(&Cost::new());
     let waited = limiter.now() - begin;
     assert!(waited > S && waited <= S + Duration::from_millis(60), "{waited:?}");
     drop(kept);

@@ -109,8 +109,12 @@ async fn woken_service_dropped_wakes_next() {
     for (service, waker) in services.iter_mut().zip(&wakers) {
         assert!(service.poll_ready(&mut Context::from_waker(&waker.waker())).is_pending());
     }
+    // A second waiter wakes the first, which is polled regularly from then on.
+    let begin: Vec<_> = wakers.iter().map(|waker| waker.count()).collect();
+    assert_eq!(begin, [1, 0, 0]);
     drop(permit);
-    let count = || wakers.iter().map(|waker| waker.count()).collect::<Vec<_>>();
+    let calls = |waker: &Arc<WakeCounter>, begin: &usize| waker.count() - begin;
+    let count = || wakers.iter().zip(&begin).map(|(w, b)| calls(w, b)).collect::<Vec<_>>();
     // The second one watches the first, which may be forgotten.
     assert_eq!(count(), [1, 1, 0]);
     drop(services.remove(0));

@@ -9,6 +9,7 @@ mod custom_service;
 mod discover;
 mod disruptions;
 mod errors;
+mod forgotten;
 mod gate;
 mod include_usage;
 mod inner;

@@ -10,7 +10,7 @@ fn request_with_old_number_entering_last_goes_first() {
     }
     for arrival in [2, 5, 7, 9] {
         assert!(queue.is_head(Turn::request(arrival)));
-        drop(queue.remove(Turn::request(arrival), NO_AMOUNTS, at(0)));
+        drop(queue.remove(Turn::request(arrival), at(0)));
     }
 }
 
@@ -20,10 +20,10 @@ fn gate_goes_before_requests_that_arrived_later() {
     let (gate, request) = (waker(), waker());
     queue.enter(Turn::gate(1), Service::default(), terms(Turn::gate(1)), &gate, at(0));
     queue.enter(Turn::request(9), Service::default(), None, &request, at(0));
-    assert_eq!(ids(queue.next()), [id(&gate), id(&request)], "the gate may be forgotten");
+    assert_eq!(ids(queue.next(at(0))), [id(&gate), id(&request)], "the gate may be forgotten");
     assert!(queue.is_behind(Turn::request(9), at(0)));
-    assert!(queue.remove(Turn::gate(1), NO_AMOUNTS, at(0)).unwrap().was_next);
-    assert_eq!(ids(queue.next()), [id(&request)]);
+    assert!(queue.remove(Turn::gate(1), at(0)).unwrap().was_next);
+    assert_eq!(ids(queue.next(at(0))), [id(&request)]);
 }
 
 #[test]

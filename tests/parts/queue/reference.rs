@@ -153,7 +153,7 @@ impl Reference {
         if head.is_gate() { requests() } else { Some(head) }
     }
 
-    pub(super) fn compare(&self, queue: &WaitQueue) {
+    pub(super) fn compare(&self, queue: &mut WaitQueue) {
         let in_order = self.in_order();
         let waker = |turn: Turn| self.waiters.iter().find(|waiter| waiter.0 == turn).unwrap().1;
         let wakers = |of: &dyn Fn(Turn) -> bool| -> Vec<usize> {
@@ -174,7 +174,7 @@ impl Reference {
         assert_eq!(queue.requests(), self.waiters.iter().filter(|w| !w.0.is_gate()).count());
         assert_eq!(queue.head(), self.head());
         assert_eq!(queue.first_request(), self.first_request());
-        assert_eq!(ids(queue.next()), next);
+        assert_eq!(ids(queue.next(at(self.now))), next);
         assert_eq!(ids(queue.request_wakers()), wakers(&|turn| !turn.is_gate()));
         let all = (wakers(&|_| true), listeners.clone());
         assert_eq!(split(ids(queue.all_wakers()), self.waiters.len()), all);

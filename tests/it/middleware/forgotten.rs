@@ -1,0 +1,249 @@
+//! Services and requests that their tasks keep without polling them: nobody waits behind one for longer than a
+//! second.
+
+use std::pin::pin;
+
+use proptest::prelude::*;
+use tollgate_testing::full::full_or;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+
+/// A waiter of one or two keys, and its end.
+#[derive(Debug, Clone, Copy)]
+struct Waiter {
+    kind: Kind,
+    /// The index of its keys in [`KEYS`].
+    keys: usize,
+    /// Milliseconds.
+    arrives: u64,
+    end: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Request,
+    Service,
+    Capacity,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    /// It is polled until it is served.
+    Served,
+    /// It is kept, but no longer polled after this many milliseconds.
+    Forgotten(u64),
+    Dropped(u64),
+}
+
+/// A limit of one request per second under each key.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Rate,
+    /// One request in flight, and each takes a second.
+    Flight,
+}
+
+const KEYS: [&[&str]; 4] = [&["a"], &["b"], &["a", "b"], &["b", "a"]];
+
+fn waiters() -> impl Strategy<Value = Vec<Waiter>> {
+    let end = prop_oneof![
+        4 => Just(End::Served),
+        3 => (0..4_000_u64).prop_map(End::Forgotten),
+        1 => (0..4_000_u64).prop_map(End::Dropped),
+    ];
+    let kind = prop_oneof![
+        3 => Just(Kind::Request),
+        3 => Just(Kind::Service),
+        1 => Just(Kind::Capacity),
+    ];
+    let keys = prop_oneof![3 => Just(0_usize), 1 => 1..4_usize];
+    let waiter = (kind, keys, 0..5_000_u64, end);
+    let waiter =
+        waiter.prop_map(|(kind, keys, arrives, end)| Waiter { kind, keys, arrives, end });
+    proptest::collection::vec(waiter, 1..12)
+}
+
+/// Serves a waiter. Under [`Limit::Flight`], it is in flight for a second.
+async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
+    let keys = KEYS[waiter.keys];
+    let in_flight = match limit {
+        Limit::Rate => Duration::ZERO,
+        Limit::Flight => S,
+    };
+    match waiter.kind {
+        Kind::Request => {
+            let permit = limiter.acquire_all(keys, &Cost::new()).await.unwrap();
+            sleep(in_flight).await;
+            permit.settle(&Cost::new());
+        }
+        Kind::Service => {
+            let classify = move |_: &u64| Classified::new(keys[0], Cost::new());
+            let layer = RateLimitLayer::new(limiter.clone()).classify(classify);
+            let layer = keys.iter().skip(1).fold(layer.key(keys[0]), |layer, key| layer.scope(*key));
+            let inner = Strict::new(move |number: u64| async move {
+                sleep(in_flight).await;
+                Ok(number)
+            });
+            let mut service = layer.observe(|_: &u64| None).layer(inner);
+            service.ready().await.unwrap().call(1).await.unwrap();
+        }
+        Kind::Capacity => {
+            for key in keys {
+                limiter.wait_for_capacity(key, &Cost::new()).await.unwrap();
+            }
+        }
+    }
+}
+
+/// Runs a waiter to its end. Returns how long it took, if it was served.
+async fn run(limiter: Limiter, waiter: Waiter, limit: Limit) -> Option<Duration> {
+    sleep(Duration::from_millis(waiter.arrives)).await;
+    let begin = Instant::now();
+    let mut served = Box::pin(serve(limiter, waiter, limit));
+    match waiter.end {
+        End::Served => served.await,
+        End::Dropped(after) => drop(timeout(Duration::from_millis(after), served).await),
+        End::Forgotten(after) => {
+            if timeout(Duration::from_millis(after), &mut served).await.is_err() {
+                // Kept until the end of the test.
+                sleep(Duration::from_secs(3_600)).await;
+                drop(served);
+                return None;
+            }
+        }
+    }
+    (waiter.end == End::Served).then(|| begin.elapsed())
+}
+
+/// Returns how long all others take at most, and the waiter itself.
+///
+/// One that was forgotten while it was in flight keeps its place: it is as slow as the caller makes it.
+fn longest_wait(waiters: &[Waiter], limit: Limit) -> Duration {
+    let takes = match limit {
+        Limit::Rate => S,
+        Limit::Flight => S + Duration::from_millis(60),
+    };
+    takes * (waiters.len() as u32 + 1)
+}
+
+async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit) {
+    let quota = match limit {
+        Limit::Rate => Quota::new().rpm(60),
+        Limit::Flight => Quota::new().concurrency(1),
+    };
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
+    let limiter = builder().quota("*", quota).build().unwrap();
+    let used = match limit {
+        Limit::Rate => 60,
+        Limit::Flight => 1,
+    };
+    let begin = ["a", "b"].map(|key| {
+        limiter.try_acquire(key, &Cost::new().requests(used)).unwrap()
+    });
+    let mut running = Vec::new();
+    for &waiter in waiters {
+        running.push((waiter, tokio::spawn(run(limiter.clone(), waiter, limit))));
+    }
+    sleep(S / 2).await;
+    begin.into_iter().for_each(|permit| permit.settle(&Cost::new().requests(used)));
+    let most = longest_wait(waiters, limit) + S;
+    for (waiter, running) in running {
+        if waiter.end == End::Served {
+            let served = timeout(Duration::from_secs(60), running).await;
+            let took = served.expect("a waiter that is polled is served").unwrap().unwrap();
+            assert!(took <= most, "{waiter:?} took {took:?}, not {most:?}");
+        }
+    }
+}
+
+fn check(waiters: &[Waiter], limit: Limit) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(all_polled_waiters_are_served(waiters, limit));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(full_or(100_000, 1_000))
+    })]
+
+    /// Whoever is still polled is served within its wait and one second, whatever others do.
+    #[test]
+    fn forgotten_waiters_of_a_rate_delay_nobody(waiters in waiters()) {
+        check(&waiters, Limit::Rate);
+    }
+
+    #[test]
+    fn forgotten_waiters_of_a_flight_delay_nobody(waiters in waiters()) {
+        // A service that was forgotten in flight would keep its place.
+        let waiters: Vec<_> = waiters
+            .into_iter()
+            .map(|waiter| match waiter.end {
+                End::Forgotten(after) => Waiter { end: End::Forgotten(after % 400), ..waiter },
+                _ => waiter,
+            })
+            .filter(|waiter| waiter.end == End::Served || waiter.arrives < 90)
+            .collect();
+        check(&waiters, Limit::Flight);
+    }
+}
+
+/// The report of a user: a request is the head, a service is forgotten behind it, and another one waits.
+#[tokio::test(start_paused = true)]
+async fn service_behind_forgotten_one_is_ready_in_time() {
+    let limiter = limiter(Quota::new().rpm(60));
+    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
+    let begin = limiter.now();
+    let request = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    settle_down().await;
+    let mut forgotten = tokens(&limiter).key("k").layer(echo());
+    assert!(!is_ready(&mut forgotten).await);
+    let mut service = tokens(&limiter).key("k").layer(echo());
+    let called = tokio::spawn(async move { service.ready().await.unwrap().call(1).await });
+    drop(request.await.unwrap().unwrap());
+    assert_eq!(limiter.now() - begin, S);
+    called.await.unwrap().unwrap();
+    assert_eq!(limiter.now() - begin, 2 * S);
+    // The forgotten one still works.
+    forgotten.ready().await.unwrap().call(1).await.unwrap();
+    assert_eq!(limiter.now() - begin, 3 * S);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_capacity_beside_forgotten_service_ends_in_time() {
+    let limiter = limiter(Quota::new().rpm(60));
+    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
+    let begin = limiter.now();
+    let request = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    settle_down().await;
+    let mut forgotten = tokens(&limiter).key("k").layer(echo());
+    assert!(!is_ready(&mut forgotten).await);
+    let waiting = limiter.wait_for_capacity("k", &Cost::new());
+    let waiting = tokio::spawn(waiting);
+    drop(request.await.unwrap().unwrap());
+    waiting.await.unwrap().unwrap();
+    assert_eq!(limiter.now() - begin, 2 * S);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_request_is_passed_and_returns_to_its_place() {
+    let limiter = limiter(Quota::new().rpm(60));
+    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
+    let begin = limiter.now();
+    let mut forgotten = pin!(limiter.acquire("k", &Cost::new()));
+    assert!(futures_util::poll!(&mut forgotten).is_pending());
+    let others: Vec<_> =
+        (0..4).map(|_| tokio::spawn(limiter.acquire("k", &Cost::new()))).collect();
+    sleep(S + S / 2).await;
+    let is_granted = |other: &tokio::task::JoinHandle<_>| other.is_finished();
+    assert_eq!(others.iter().filter(|other| is_granted(other)).count(), 1);
+    // It arrived before the others.
+    forgotten.await.unwrap().settle(&Cost::new());
+    assert_eq!(limiter.now() - begin, 2 * S);
+    for other in others {
+        other.await.unwrap().unwrap().settle(&Cost::new());
+    }
+    assert_eq!(limiter.now() - begin, 5 * S);
+}
