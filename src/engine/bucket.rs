@@ -166,6 +166,14 @@ impl Bucket {
         bucket
     }
 
+    /// Returns the bucket as if all requests in flight had come back without a charge.
+    #[must_use]
+    pub(crate) fn without_holds(&self) -> Self {
+        let mut bucket = self.clone();
+        bucket.drop_hold(bucket.held());
+        bucket
+    }
+
     /// Returns the least amount that the provider has left, as it would report it, if no other client uses
     /// the limit and no request in flight exceeds its reservation; rounded down. The margin isn't
     /// subtracted.

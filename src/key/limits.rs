@@ -131,6 +131,12 @@ impl Limits {
         Self { buckets: plan.carry(&self.plan, &self.buckets, now), plan }
     }
 
+    /// Returns the limits as if all requests in flight had come back without a charge.
+    pub(crate) fn without_holds(&self) -> Self {
+        let buckets = self.buckets.iter().map(Bucket::without_holds).collect();
+        Self { plan: Arc::clone(&self.plan), buckets }
+    }
+
     /// Returns the same limits with other amounts.
     pub(crate) fn resized(&self, plan: Arc<Plan>, now: Timestamp) -> Self {
         Self { buckets: resize(&self.plan.rules, &self.buckets, &plan.rules, now), plan }

@@ -92,5 +92,8 @@ fn wait_error(key: &KeyHandle, cost: &Cost, deadline: Option<Timestamp>) -> Opti
         Wait::Unknown => (refused.asked_at, Timestamp::UNIX_EPOCH),
     };
     let deadline = deadline.filter(|&time| time <= now || time < earliest)?;
+    if deadline > now && key.may_fit_by(cost, deadline) {
+        return None;
+    }
     Some(AcquireError::DeadlineExceeded { deadline, refused })
 }

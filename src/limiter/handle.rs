@@ -8,11 +8,13 @@ use super::admission::{self, Answer};
 use super::entry::{Entry, Locked};
 use super::gate::Gate;
 use super::permit::Permit;
+use super::scopes::Scopes;
 use super::table::KeyRef;
 use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
 use crate::quota::{Cost, Key};
+use crate::timestamp::Timestamp;
 
 /// A handle to a key, with the methods of the limiter but without a lookup for each request.
 ///
@@ -72,6 +74,12 @@ impl KeyHandle {
             let denial = key.check(cost, key.entry().core.is_local()).err()?;
             Some(key.refused(key.key(), denial, cost))
         })
+    }
+
+    /// Returns whether the cost could fit by this time if all requests in flight came back without a charge.
+    pub(super) fn may_fit_by(&self, cost: &Cost, by: Timestamp) -> bool {
+        let entries = [self.entry()];
+        Scopes::lock(&entries).may_fit_by(cost, by, entries[0].core.is_local())
     }
 
     /// Returns the current statistics of the key.

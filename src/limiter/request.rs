@@ -301,6 +301,13 @@ impl Request {
             _ => self.deadline,
         };
         let deadline = deadline.filter(is_missed)?;
+        let depends_on_others = !matches!(blocker.denial, Denial::Away(_));
+        if deadline > scopes.now()
+            && depends_on_others
+            && scopes.may_fit_by(&self.cost, deadline, self.core().is_local())
+        {
+            return None;
+        }
         Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
     }
 

@@ -8,7 +8,7 @@ use super::entry::{Entry, Locked};
 use super::key_reservation::{GrantedKey, KeyReservation, KeyReservations};
 use crate::answer::error::Refused;
 use crate::backend::ReserveError;
-use crate::engine::Wait;
+use crate::engine::{Rule, Wait};
 use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
 use crate::plan::Plan;
@@ -160,6 +160,25 @@ impl<'a> Scopes<'a> {
         Some(blocker)
     }
 
+    /// Returns whether the cost could fit by this time if all requests in flight came back without a charge. A
+    /// backend doesn't tell what is in flight, so that it may fit where a limit counts that.
+    pub(super) fn may_fit_by(&self, cost: &Cost, by: Timestamp, is_local: bool) -> bool {
+        if !is_local {
+            let holds = |scope: &Locked<'_>| scope.plan().rules.iter().any(Rule::holds);
+            return self.iter().any(holds) && self.iter().all(|scope| scope.check_open(by).is_ok());
+        }
+        let mut at = self.now();
+        for _ in 0..MAX_ROUNDS {
+            let denied = |scope: &Locked<'_>| scope.check_without_holds(cost, at).err();
+            match self.iter().filter_map(denied).map(Denial::wait).max() {
+                Some(Wait::At(then)) if then > at && then <= by => at = then,
+                Some(Wait::At(_) | Wait::Never) => return false,
+                Some(Wait::Unknown) | None => return true,
+            }
+        }
+        true
+    }
+
     /// Returns the refusal of a cost that the limits cannot count: a key limits tokens, but not the kinds of
     /// tokens that the cost names, or no key limits a custom dimension of the cost.
     pub(super) fn missing_limit(&self, cost: &Cost) -> Option<Refused> {
@@ -252,3 +271,6 @@ impl Drop for Scopes<'_> {
         }
     }
 }
+
+/// The number of times at which [`Scopes::may_fit_by`] looks: windows close and open in turn.
+const MAX_ROUNDS: usize = 64;

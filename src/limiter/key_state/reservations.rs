@@ -3,7 +3,7 @@ use crate::answer::code::Code;
 use crate::answer::error::Refused;
 use crate::engine::{self, Shortfall, Wait};
 use crate::key::denial::Denial;
-use crate::key::limits::Granted;
+use crate::key::limits::{Granted, Limits};
 use crate::key::queue::Turn;
 use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
@@ -58,10 +58,24 @@ impl KeyState {
         cost: &Cost,
         at: Timestamp,
     ) -> Result<(), Denial> {
-        match (self.check_rates(cost, at), self.check_open(at)) {
+        self.check_limits_of(&self.limits, cost, at)
+    }
+
+    /// Checks whether the cost would fit if all requests in flight came back without a charge. Its wait is a lower
+    /// bound, unlike that of [`check_limits`](Self::check_limits).
+    pub(in crate::limiter) fn check_without_holds(
+        &self,
+        cost: &Cost,
+        at: Timestamp,
+    ) -> Result<(), Denial> {
+        self.check_limits_of(&self.limits.without_holds(), cost, at)
+    }
+
+    fn check_limits_of(&self, limits: &Limits, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
+        match (self.check_rates(limits, cost, at), self.check_open(at)) {
             (Err(short), _) if short.wait() == Wait::Never => Err(short),
             (_, Err(Denial::CoolingDown(Wait::At(until)))) => {
-                let then = self.check_rates(cost, until).err();
+                let then = self.check_rates(limits, cost, until).err();
                 Err(Denial::CoolingDown(then.map_or(Wait::At(until), Denial::wait)))
             }
             (short, open) => open.and(short),
@@ -69,8 +83,8 @@ impl KeyState {
     }
 
     /// Checks the buckets and the learned rates. Returns the denial with the longer wait.
-    fn check_rates(&self, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
-        let short = self.check_buckets(cost, at).map_err(Denial::Short);
+    fn check_rates(&self, limits: &Limits, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
+        let short = self.check_buckets(limits, cost, at).map_err(Denial::Short);
         let paced = self.evidence().map_or(Ok(()), |adapt| adapt.check_pace(cost, at));
         match (short, paced) {
             (Err(short), Err(paced)) if paced.wait() > short.wait() => Err(paced),
@@ -89,10 +103,9 @@ impl KeyState {
         }
     }
 
-    fn check_buckets(&self, cost: &Cost, at: Timestamp) -> Result<(), Shortfall> {
-        let Self { limits, extra, .. } = self;
+    fn check_buckets(&self, limits: &Limits, cost: &Cost, at: Timestamp) -> Result<(), Shortfall> {
         let cost = &*limits.plan.clip_guesses(cost);
-        match extra {
+        match &self.extra {
             Some(extra) => extra.adapt.check(limits, cost, at),
             None => engine::check(&limits.plan.rules, &limits.buckets, cost, at),
         }

@@ -9,6 +9,7 @@ mod claims;
 mod collected_changes;
 mod cool_down;
 #[cfg(feature = "regex")]
+mod deadlines;
 mod default_limits;
 mod expected_output;
 mod gate;

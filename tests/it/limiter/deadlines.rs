@@ -1,0 +1,79 @@
+//! Deadlines of requests that fit once others in flight end: refused early only if no end of others helps.
+
+use std::time::Duration;
+
+use tollgate::limiter::{AcquireError, Code};
+use tollgate::quota::{Algorithm, Dimension, Limit, Window};
+use tollgate::{Cost, Quota};
+
+use super::{paused, settle_down};
+
+const S: Duration = Duration::from_secs(1);
+
+fn outputs(tokens: u64) -> Cost {
+    Cost::new().output_tokens(tokens)
+}
+
+fn quotas() -> [Quota; 3] {
+    let limit = |window| Limit::new(Dimension::OutputTokens, 1_000, window).unwrap();
+    [
+        Quota::new().otpm(1_000).with_algorithm(Algorithm::TokenBucket),
+        Quota::new().limit(limit(Window::MINUTE).with_algorithm(Algorithm::SlidingWindow)),
+        Quota::new().limit(
+            limit(Window::new(365 * Window::DAY.as_duration()).unwrap())
+                .with_algorithm(Algorithm::ClockWindow),
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_is_granted_when_one_in_flight_uses_less() {
+    for quota in quotas() {
+        let limiter = paused(quota);
+        limiter.acquire("k", &outputs(300)).await.unwrap().settle(&outputs(300));
+        let in_flight = limiter.acquire("k", &outputs(400)).await.unwrap();
+        let begin = limiter.now();
+        let waiting = tokio::spawn(limiter.acquire("k", &outputs(400)).max_wait(5 * S));
+        let capacity = limiter.wait_for_capacity("k", &outputs(400)).max_wait(5 * S);
+        let capacity = tokio::spawn(capacity);
+        settle_down().await;
+        assert!(!waiting.is_finished() && !capacity.is_finished());
+        tokio::time::sleep(2 * S).await;
+        in_flight.settle(&outputs(10));
+        waiting.await.unwrap().unwrap().settle(&outputs(10));
+        capacity.await.unwrap().unwrap();
+        assert_eq!(limiter.now() - begin, 2 * S);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_fails_at_its_deadline_if_no_other_ends() {
+    for quota in quotas() {
+        let limiter = paused(quota);
+        let in_flight = limiter.acquire("k", &outputs(700)).await.unwrap();
+        let begin = limiter.now();
+        let waiting = limiter.acquire("k", &outputs(400)).max_wait(5 * S).await;
+        assert!(matches!(waiting, Err(AcquireError::DeadlineExceeded { .. })));
+        assert_eq!(limiter.now() - begin, 5 * S);
+        drop(in_flight);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_is_refused_early_if_what_is_used_is_too_much() {
+    for quota in quotas() {
+        let limiter = paused(quota);
+        limiter.acquire("k", &outputs(900)).await.unwrap().settle(&outputs(900));
+        let in_flight = limiter.acquire("k", &outputs(50)).await.unwrap();
+        let begin = limiter.now();
+        let error = limiter.acquire("k", &outputs(500)).max_wait(5 * S).await.unwrap_err();
+        let AcquireError::DeadlineExceeded { refused, .. } = error else { panic!("{error}") };
+        assert!(
+            matches!(refused.code, Code::OtpmExceeded | Code::LimitExceeded),
+            "{:?}",
+            refused.code
+        );
+        assert_eq!(limiter.now(), begin);
+        drop(in_flight);
+    }
+}
