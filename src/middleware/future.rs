@@ -10,7 +10,7 @@ use tracing::Span;
 use super::classify::Classified;
 use super::error::{BoxError, Failure, RateLimitError, RefusedRequest};
 use super::observe::Observe;
-use super::queue_slots::{QueueSlot, ReservedSlot};
+use super::queue_slots::QueueSlot;
 use super::record::{OTHER, Record};
 use super::response_guard::ResponseGuard;
 use super::settings::Settings;
@@ -112,7 +112,7 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
             }
             Arrival::Queued(acquire) => {
                 let (acquire, arrived) = (*acquire, arrived_at);
-                let slot = shared.slots.take(ReservedSlot::None);
+                let slot = shared.slots.take();
                 let waiting =
                     QueuedRequest { acquire, inner, request, classified, arrived, record, slot };
                 let state = State::Waiting { waiting: Some(Box::new(waiting)) };
@@ -135,7 +135,6 @@ where
         mut classified: Classified,
         mut record: Option<Box<Record>>,
         shared: Arc<Settings<C, O>>,
-        slot: ReservedSlot,
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let inside = record.as_ref().map(|record| record.span().entered());
@@ -152,7 +151,7 @@ where
             }
             None => {
                 *inner = inner.clone();
-                let (inner, slot) = (inner.clone(), shared.slots.take(slot));
+                let (inner, slot) = (inner.clone(), shared.slots.take());
                 let waiting =
                     QueuedRequest { acquire, inner, request, classified, arrived, record, slot };
                 State::Waiting { waiting: Some(Box::new(waiting)) }
@@ -216,7 +215,11 @@ where
                     });
                 }
                 StateProjection::Waiting { waiting } => {
-                    let acquire = &mut waiting.as_mut().expect(POLLED_AGAIN).acquire;
+                    let queued = waiting.as_mut().expect(POLLED_AGAIN);
+                    if let Some(slot) = &queued.slot {
+                        slot.on_polled(cx.waker());
+                    }
+                    let acquire = &mut queued.acquire;
                     let result = ready!(Pin::new(acquire).poll(cx));
                     let waiting = waiting.take().expect(POLLED_AGAIN);
                     waiting.ended(result, this.guard)

@@ -134,6 +134,9 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     /// Sets the number of requests of this layer that may wait after their call, under all keys together.
     /// `poll_ready` waits while as many do, unless a [`max_wait`](Self::max_wait) is set. Default: 5,000.
     ///
+    /// A service that is ready holds no slot, since it may never be called. So a few more requests wait if
+    /// several services were ready at the same time.
+    ///
     /// The limiter's bound for each key, [`Builder::max_waiting`](crate::limiter::Builder::max_waiting), stays:
     /// a request beyond that fails.
     #[must_use]
@@ -183,7 +186,8 @@ impl<C, O, R> RateLimitLayer<C, O, R> {
         options: Options,
         retries: R,
     ) -> Self {
-        let (typical_cost, slots) = (TypicalCost::default(), QueueSlots::new(options.slots()));
+        let typical_cost = TypicalCost::default();
+        let slots = QueueSlots::new(options.slots(), limiter.clone());
         let settings = Settings { limiter, classify, observe, options, typical_cost, slots };
         Self { shared: Arc::new(settings), retries }
     }

@@ -9,7 +9,7 @@ use super::error::{BoxError, Failure, RateLimitError};
 use super::future::{Arrival, ResponseFuture};
 use super::http::Http;
 use super::observe::Observe;
-use super::queue_slots::ReservedSlot;
+use super::queue_slots::SlotWait;
 use super::record::Record;
 use super::settings::Settings;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
@@ -20,13 +20,14 @@ pub struct RateLimitService<S, C = Http, O = Http> {
     pub(super) inner: S,
     shared: Arc<Settings<C, O>>,
     gate: Option<Gate>,
-    slot: ReservedSlot,
+    /// Set while the service waits for a slot.
+    slot: Option<Box<SlotWait>>,
     open: bool,
 }
 
 impl<S, C, O> RateLimitService<S, C, O> {
     pub(super) fn new(inner: S, shared: Arc<Settings<C, O>>) -> Self {
-        Self { inner, shared, gate: None, slot: ReservedSlot::None, open: false }
+        Self { inner, shared, gate: None, slot: None, open: false }
     }
 
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -98,7 +99,6 @@ impl<S, C, O> RateLimitService<S, C, O> {
     /// Ends the gate's turn, after the request has arrived.
     #[inline]
     fn end_turn(&mut self) {
-        self.slot = ReservedSlot::None;
         if let Some(gate) = &mut self.gate {
             gate.end_turn();
         }
@@ -128,9 +128,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let acquire = acquire.answered_by_provider(self.is_answered::<Request>());
         let acquire = acquire.with_arrival(self.gate.as_ref().and_then(Gate::call_arrival));
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
-        let slot = std::mem::take(&mut self.slot);
-        let response =
-            ResponseFuture::arrive(acquire, inner, request, classified, record, shared, slot);
+        let response = ResponseFuture::arrive(acquire, inner, request, classified, record, shared);
         self.end_turn();
         response
     }

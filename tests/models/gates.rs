@@ -2,9 +2,13 @@
 //! opens.
 
 use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Cost, Quota};
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::thread;
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate::quota::{Cost, Margin, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, limiter, poll_once, run_threads, thread_of,
@@ -100,4 +104,45 @@ fn gates_of_reset_key_open() {
 #[test]
 fn gates_of_closed_limiter_open() {
     check_opened_by(|limiter| block_on(limiter.close()));
+}
+
+/// A gate that is polled once and kept: the others open, whatever the order of the threads. The clock advances
+/// until then.
+#[test]
+fn gates_and_requests_behind_forgotten_gate_end() {
+    check(|| {
+        let clock = ManualClock::new();
+        let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
+        let limiter = builder.quota("k", Quota::new().concurrency(1)).build().unwrap();
+        let held = limiter.try_acquire("k", &Cost::new()).unwrap();
+        let mut forgotten = limiter.gate(&["k"]).unwrap().of_service();
+        poll_once(poll_fn(|cx| forgotten.poll_open(&Cost::new(), None, cx)));
+        let ended = Arc::new(AtomicUsize::new(0));
+        let end = |ended: &Arc<AtomicUsize>| {
+            let ended = Arc::clone(ended);
+            move || {
+                ended.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let (opened, granted, ends) = (end(&ended), end(&ended), Arc::clone(&ended));
+        run_threads([
+            thread_of(&limiter, move |limiter| {
+                wait_open(limiter.gate(&["k"]).unwrap());
+                opened();
+            }),
+            thread_of(&limiter, move |limiter| {
+                drop(block_on(limiter.acquire("k", &Cost::new())).unwrap());
+                granted();
+            }),
+            Box::new(move || drop(held)),
+            Box::new(move || {
+                while ends.load(Ordering::Relaxed) < 2 {
+                    clock.advance(Duration::from_millis(100));
+                    thread::yield_now();
+                }
+            }),
+        ]);
+        drop(forgotten);
+        assert_unused(&limiter, "k");
+    });
 }

@@ -125,8 +125,7 @@ fn act(queue: &mut WaitQueue, reference: &mut Reference, wakers: &[Waker], actio
             assert_eq!(old.as_ref().map(id), replaced.filter(|old| *old != pick(at).1));
         }
         Action::Remove(turn) => {
-            let left =
-                queue.remove(turn, now).map(|left| (left.was_next, id(&left.waker)));
+            let left = queue.remove(turn, now).map(|left| (left.was_next, id(&left.waker)));
             assert_eq!(left, reference.remove(turn));
         }
         Action::Admit(turn) => {

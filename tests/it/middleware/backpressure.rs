@@ -76,3 +76,49 @@ async fn pending_service_dropped_after_wake_wakes_next() {
     assert_eq!(counters[1].count(), 1);
     services[1].as_mut().unwrap().ready().await.unwrap().call(1).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_service_keeps_no_slot() {
+    let (layer, release, waiting) = full_layer().await;
+    let mut forgotten = layer.layer(echo());
+    assert!(!is_ready(&mut forgotten).await);
+    let mut service = layer.layer(echo());
+    let called = tokio::spawn(async move { service.ready().await.unwrap().call(1).await });
+    settle_down().await;
+    release();
+    waiting.await.unwrap();
+    let begin = tokio::time::Instant::now();
+    called.await.unwrap().unwrap();
+    assert!(begin.elapsed() <= S, "{:?}", begin.elapsed());
+    forgotten.ready().await.unwrap().call(1).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_request_keeps_its_slot_for_a_second_at_most() {
+    let limiter = limiter(Quota::new().concurrency(1));
+    let layer = tokens(&limiter).max_waiting(1);
+    let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let mut service = layer.layer(echo());
+    assert!(is_ready(&mut service).await);
+    let mut forgotten = service.call(1);
+    assert!(futures_util::poll!(&mut forgotten).is_pending());
+    let begin = tokio::time::Instant::now();
+    let mut other = layer.layer(echo());
+    let called = other.ready().await.unwrap().call(1);
+    assert!(begin.elapsed() <= S, "{:?}", begin.elapsed());
+    // Another one may wait, and passes the forgotten one.
+    drop(permit);
+    called.await.unwrap();
+    forgotten.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_waits_long_keeps_its_slot() {
+    let (layer, release, waiting) = full_layer().await;
+    let mut service = layer.layer(echo());
+    let ready = tokio::time::timeout(60 * S, service.ready()).await;
+    assert!(ready.is_err(), "one request waits");
+    release();
+    waiting.await.unwrap();
+    service.ready().await.unwrap().call(1).await.unwrap();
+}

@@ -4,8 +4,8 @@
 use std::pin::pin;
 
 use proptest::prelude::*;
-use tollgate_testing::full::full_or;
 use tokio::time::{Instant, sleep, timeout};
+use tollgate_testing::full::full_or;
 
 use super::*;
 
@@ -59,8 +59,7 @@ fn waiters() -> impl Strategy<Value = Vec<Waiter>> {
     ];
     let keys = prop_oneof![3 => Just(0_usize), 1 => 1..4_usize];
     let waiter = (kind, keys, 0..5_000_u64, end);
-    let waiter =
-        waiter.prop_map(|(kind, keys, arrives, end)| Waiter { kind, keys, arrives, end });
+    let waiter = waiter.prop_map(|(kind, keys, arrives, end)| Waiter { kind, keys, arrives, end });
     proptest::collection::vec(waiter, 1..12)
 }
 
@@ -80,7 +79,8 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
         Kind::Service => {
             let classify = move |_: &u64| Classified::new(keys[0], Cost::new());
             let layer = RateLimitLayer::new(limiter.clone()).classify(classify);
-            let layer = keys.iter().skip(1).fold(layer.key(keys[0]), |layer, key| layer.scope(*key));
+            let layer =
+                keys.iter().skip(1).fold(layer.key(keys[0]), |layer, key| layer.scope(*key));
             let inner = Strict::new(move |number: u64| async move {
                 sleep(in_flight).await;
                 Ok(number)
@@ -138,9 +138,8 @@ async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit) {
         Limit::Rate => 60,
         Limit::Flight => 1,
     };
-    let begin = ["a", "b"].map(|key| {
-        limiter.try_acquire(key, &Cost::new().requests(used)).unwrap()
-    });
+    let begin =
+        ["a", "b"].map(|key| limiter.try_acquire(key, &Cost::new().requests(used)).unwrap());
     let mut running = Vec::new();
     for &waiter in waiters {
         running.push((waiter, tokio::spawn(run(limiter.clone(), waiter, limit))));
@@ -234,8 +233,7 @@ async fn forgotten_request_is_passed_and_returns_to_its_place() {
     let begin = limiter.now();
     let mut forgotten = pin!(limiter.acquire("k", &Cost::new()));
     assert!(futures_util::poll!(&mut forgotten).is_pending());
-    let others: Vec<_> =
-        (0..4).map(|_| tokio::spawn(limiter.acquire("k", &Cost::new()))).collect();
+    let others: Vec<_> = (0..4).map(|_| tokio::spawn(limiter.acquire("k", &Cost::new()))).collect();
     sleep(S + S / 2).await;
     let is_granted = |other: &tokio::task::JoinHandle<_>| other.is_finished();
     assert_eq!(others.iter().filter(|other| is_granted(other)).count(), 1);
