@@ -257,5 +257,6 @@ const CHECKED_HOLDERS: usize = 16;
 /// Returns the time after which a service that waits checks the slots again, in case those before it are no
 /// longer polled: the longer, the more there are.
 fn check_period(rank: u64) -> Duration {
-    FIRST_PERIOD + (FIRST_PERIOD / 16).saturating_mul(u32::try_from(rank).unwrap_or(u32::MAX))
+    let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+    FIRST_PERIOD + (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank))
 }

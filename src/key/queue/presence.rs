@@ -108,11 +108,11 @@ pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
     polls_by.saturating_add(GRACE) < polled_at
 }
 
-/// Returns the time after which a waiter has to be polled again: the longer, the more go before it, so that
-/// 10,000 of them cost little.
+/// Returns the time after which a waiter has to be polled again: the longer, the more go before it, so that any
+/// number of them is polled about 50 times a second in all.
 pub(crate) fn poll_period(rank: usize) -> Duration {
-    let more = u32::try_from(rank).unwrap_or(u32::MAX);
-    FIRST_PERIOD + (FIRST_PERIOD / 16).saturating_mul(more)
+    let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+    FIRST_PERIOD + (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank))
 }
 
 /// The time after which the first waiter has to be polled again.
