@@ -3,9 +3,12 @@ use std::fmt;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
+use super::cut_stream::{CutStream, Received};
 use super::refusal::Refusal;
 use super::response_guard::ResponseGuard;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
+use crate::quota::Usage;
+use crate::timestamp::Timestamp;
 
 /// A reader of a response body, for its usage or, if the provider refused the request, for the delay until
 /// a retry. Dropping it ends the reservation.
@@ -19,6 +22,8 @@ pub struct Reading {
     settles_early: bool,
     /// `true` if the body was read completely.
     whole: bool,
+    /// The last time at which all that had arrived of a measured stream was read.
+    caught_up_at: Option<Timestamp>,
 }
 
 /// The state of reading a body.
@@ -52,7 +57,10 @@ impl Reading {
                 }
             }
             () if status.as_u16() < 400 && is_plain(headers) => {
-                BodyState::Success(profile, Scanner::of(profile, headers))
+                let scanner = Scanner::of(profile, headers);
+                let measures = guard.measures_output(profile);
+                let scanner = if measures { scanner.measuring_output() } else { scanner };
+                BodyState::Success(profile, scanner)
             }
             () => {
                 if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
@@ -62,7 +70,7 @@ impl Reading {
             }
         };
         let settles_early = profile.settled_early().next().is_some();
-        Self { body, guard, settles_early, whole: false }
+        Self { body, guard, settles_early, whole: false, caught_up_at: None }
     }
 
     /// Reads the next bytes of the body.
@@ -91,6 +99,14 @@ impl Reading {
         self.guard.span()
     }
 
+    /// Records that all that has arrived of the body was read, and more is awaited. Without these calls, a
+    /// stream that is cut off may have been unread for its whole duration, and is charged more.
+    pub fn awaits_more(&mut self) {
+        if matches!(&self.body, BodyState::Success(_, scanner) if scanner.measures_output()) {
+            self.caught_up_at = Some(self.guard.now());
+        }
+    }
+
     /// Marks the body as complete. If this isn't called before the drop, the body is treated as
     /// truncated: usage that isn't final is a lower bound, and isn't used to predict later requests.
     pub fn ended(&mut self) {
@@ -116,10 +132,11 @@ impl Reading {
     }
 
     fn on_success(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
-        if let Some(usage) = &scanned.usage {
-            // The usage of a stream that failed is incomplete, like that of a truncated one.
-            let is_final = scanned.is_final || (self.whole && scanned.error.is_none());
-            self.guard.set_usage(profile, usage, is_final);
+        // The usage of a stream that failed is incomplete, like that of a truncated one.
+        let is_complete = self.whole && scanned.is_whole && scanned.error.is_none();
+        match &scanned.usage {
+            Some(usage) if scanned.is_final || is_complete => self.guard.set_usage(profile, usage),
+            usage => self.on_cut(profile, *usage, &scanned),
         }
         let error = scanned.error.clone().map(Box::new);
         if let Some(error) = &error {
@@ -127,6 +144,18 @@ impl Reading {
         }
         self.guard.on_body(scanned);
         error
+    }
+
+    /// Handles a response without a final usage.
+    fn on_cut(&mut self, profile: Profile, usage: Option<Usage>, scanned: &Scanned) {
+        let received = scanned.output_bytes.map(|bytes| {
+            let since = self.caught_up_at.or(self.guard.granted_at()).unwrap_or_default();
+            let unread = (!scanned.is_whole).then(|| self.guard.now() - since);
+            Received { bytes, unread }
+        });
+        if usage.is_some() || received.is_some() {
+            self.guard.set_cut(profile, &CutStream { usage, received });
+        }
     }
 
     fn on_error_in_body(&self, profile: Profile, error: &ApiError) {

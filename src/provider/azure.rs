@@ -19,6 +19,7 @@ use crate::quota::Algorithm;
 ///   minute's limit would allow. Source: Microsoft's page on quotas.
 /// - **Limits**: token buckets; `reset` is a whole number, of seconds by the documentation and of
 ///   milliseconds in recordings.
+/// - **Cut streams**: as OpenAI's, by the name of the deployment.
 /// - **Quotas**: none; they are set per deployment (6 RPM for each 1,000 TPM).
 pub const AZURE: Profile = Profile::new(
     &Rules::built_in("azure")
@@ -33,6 +34,7 @@ pub const AZURE: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(openai::ADMISSION))
         .limits(LimitHeaders::AZURE)
+        .cut_streams(openai::CUT_STREAMS)
         .api(
             Api::bearer(&["AZURE_OPENAI_API_KEY"])
                 .openai_path("/openai/v1")

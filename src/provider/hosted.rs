@@ -3,6 +3,7 @@
 use super::Profile;
 use super::api::Api;
 use super::charge::Charge;
+use super::cut_streams::CutStreams;
 use super::error::ErrorRules;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
@@ -14,10 +15,12 @@ use crate::quota::Algorithm;
 /// - **Charge**: requests in flight are limited for each account and model, not their rate. A request
 ///   counts until its response is complete. `Tokens` are the usage. Source: DeepSeek's page on rate limits
 ///   (api-docs.deepseek.com/quick_start/rate_limit, looked up on 2026-11-23).
+/// - **Cut streams** are charged for what was received: they show the reasoning.
 /// - **Limits**: no headers. **Quotas**: of an account without an increase.
 pub const DEEPSEEK: Profile = Profile::new(
     &hosted("deepseek")
         .urls(&["api.deepseek.com"])
+        .cut_streams(CutStreams::stopping())
         .api(Api::bearer(&["DEEPSEEK_API_KEY"]).origin("https://api.deepseek.com")),
 );
 
@@ -27,11 +30,13 @@ pub const DEEPSEEK: Profile = Profile::new(
 ///   included, by usage. Its chat completions state reasoning tokens in addition to `completion_tokens`.
 /// - **Limits**: requests per second and tokens per minute, by model. Its pages name no headers; those of
 ///   other providers are read.
+/// - **Cut streams** are charged for what was received, with models that don't reason.
 /// - **Quotas**: tier 0, which every account has. Source of all: xAI's page on rate limits
 ///   (docs.x.ai/developers/rate-limits, looked up on 2026-11-23).
 pub const XAI: Profile = Profile::new(
     &hosted("xai")
         .urls(&["api.x.ai", "*.api.x.ai"])
+        .cut_streams(CutStreams::stopping_for(&["grok-2*", "*non-reasoning*"]))
         .api(Api::bearer(&["XAI_API_KEY"]).origin("https://api.x.ai")),
 );
 

@@ -59,6 +59,7 @@ mod cohere;
 mod compatible;
 pub mod count_tokens;
 mod custom_rules;
+mod cut_streams;
 mod date;
 mod default_quota;
 #[doc(hidden)]
@@ -106,6 +107,7 @@ pub use charge::Charge;
 pub use class::Class;
 pub use cohere::COHERE;
 pub use compatible::{COMPATIBLE, COMPATIBLE_USAGE};
+pub use cut_streams::CutStreams;
 pub use default_quota::DefaultQuota;
 pub use error::{ApiError, ErrorRules};
 pub use estimate::Estimate;

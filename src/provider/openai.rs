@@ -5,6 +5,7 @@ use super::admission::AdmissionCharge;
 use super::api::Api;
 use super::charge::Charge;
 use super::count_tokens::CountTokensFormat;
+use super::cut_streams::CutStreams;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
@@ -30,6 +31,8 @@ use crate::quota::Algorithm;
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
+/// - **Cut streams** are charged for what was received, with GPT-4.5 and earlier models and where `reasoning_effort` is
+///   `none`; the stream doesn't show the reasoning of other models.
 /// - **Subscriptions**: Codex' headers state the used part of two windows: [`UtilizationHeaders::Codex`].
 /// - **Quotas**: tier 1, from the page of each model. Prompts above 128,000 or 272,000 tokens have limits of
 ///   their own with some models, which are not built in.
@@ -42,9 +45,15 @@ pub const OPENAI: Profile = Profile::new(
         .units(&[Unit::Images])
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
+        .cut_streams(CUT_STREAMS)
         .count_tokens(CountTokensFormat::OpenAi)
         .api(Api::bearer(&["OPENAI_API_KEY"]).origin("https://api.openai.com")),
 );
+
+/// Generation stops when the connection is closed. The reasoning of later models isn't in the stream
+/// (developers.openai.com/api/docs/guides/reasoning); `reasoning_effort: "none"` turns it off.
+pub(super) const CUT_STREAMS: CutStreams =
+    CutStreams::stopping_for(&["gpt-3.5*", "gpt-4*", "chatgpt-4o*", "ft:gpt-3.5*", "ft:gpt-4*"]);
 
 /// The charge of the TPM limit. Every recorded request with `n` and without a bound was charged 16 a
 /// choice, all of them in 2024.

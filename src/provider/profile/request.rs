@@ -79,7 +79,12 @@ impl Profile {
         self.add_units(&mut reserved.cost, |unit| request.amount(unit, path));
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));
         let mode = mode.map(|mode| mode.name);
-        Estimate { mode, ..request.into_estimate(reserved, &self.rules.weights) }
+        let is_charged_as_received = self.rules.cut_streams.is_charged_as_received(&request);
+        Estimate {
+            mode,
+            is_charged_as_received,
+            ..request.into_estimate(reserved, &self.rules.weights)
+        }
     }
 
     /// Adds the amounts of the provider's units in a form.

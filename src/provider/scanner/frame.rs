@@ -18,6 +18,10 @@ pub(super) struct Frame {
     error: Option<ApiError>,
     /// True if the request failed, so that the whole body is an error.
     has_failed: bool,
+    /// True if an object was read that begins a stream whose last event is known.
+    awaits_end: bool,
+    /// True if the last event of a stream was read.
+    has_ended: bool,
 }
 
 impl Frame {
@@ -28,6 +32,16 @@ impl Frame {
 
     pub(super) fn counts(&self) -> &TokenCounts {
         &self.counts
+    }
+
+    /// Returns true if the last event of the stream is known.
+    pub(super) fn awaits_end(&self) -> bool {
+        self.awaits_end
+    }
+
+    /// Returns true if the last event of a stream was read.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Sets the counts that the headers state. Counts in the body replace them.
@@ -68,6 +82,10 @@ impl Sink for Frame {
         self.staged.set_whole();
     }
 
+    fn end_stream(&mut self) {
+        self.has_ended = true;
+    }
+
     fn begin(&mut self, part: ErrorPart) {
         self.is_staged = true;
         self.parts.of(part).clear();
@@ -86,8 +104,13 @@ impl Sink for Frame {
 
     fn end(&mut self) {
         self.commit();
-        if self.is_staged && self.error.is_none() {
-            self.error = self.parts.error(self.has_failed);
+        if self.is_staged {
+            let kind = &self.parts.0[ErrorPart::RootKind as usize][..];
+            self.awaits_end |= FIRST_EVENTS.contains(&kind);
+            self.has_ended |= LAST_EVENTS.contains(&kind);
+            if self.error.is_none() {
+                self.error = self.parts.error(self.has_failed);
+            }
         }
         self.clear();
     }
@@ -155,6 +178,18 @@ impl ErrorParts {
         self.0.iter_mut().for_each(Text::clear);
     }
 }
+
+/// The types of the events that begin a stream, whose last event is one of [`LAST_EVENTS`].
+const FIRST_EVENTS: &[&[u8]] = &[b"message_start", b"message-start", b"response.created"];
+
+/// The types of the events that end a stream: Anthropic's, Cohere's, and those of OpenAI's Responses.
+pub(in crate::provider) const LAST_EVENTS: &[&[u8]] = &[
+    b"message_stop",
+    b"message-end",
+    b"response.completed",
+    b"response.incomplete",
+    b"response.failed",
+];
 
 /// The highest plausible count; higher ones are ignored.
 const MAX_COUNT: u64 = 1_000_000_000_000_000;

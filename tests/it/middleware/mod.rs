@@ -6,6 +6,7 @@ mod buffer_body;
 mod call;
 mod compose;
 mod custom_service;
+mod cut_streams;
 mod discover;
 mod disruptions;
 mod errors;
