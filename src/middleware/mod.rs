@@ -144,6 +144,7 @@ mod service;
 mod settings;
 mod typical_cost;
 mod unsent;
+mod usage_chunk;
 
 pub mod retry;
 
@@ -172,7 +173,7 @@ pub use count_tokens::{SendCountError, count_tokens};
 pub use error::{BoxError, RateLimitError};
 pub use future::ResponseFuture;
 pub use http::Http;
-pub use include_usage::{IncludeUsage, IncludeUsageLayer, Rewrite};
+pub use include_usage::{IncludeUsage, IncludeUsageLayer, Rewrite, request_usage};
 pub use journey::{Facts, Journey};
 pub use layer::{Once, RateLimitLayer, Retries};
 pub use observe::Observe;
@@ -187,3 +188,4 @@ pub use retry::{Judge, Judged, Judging, Replay, RetryFuture, RetryService, Verdi
 pub use scope_key::ScopeKey;
 pub use service::RateLimitService;
 pub use unsent::{Unsent, find_refusal};
+pub use usage_chunk::WithoutUsageChunk;

@@ -19,6 +19,8 @@ use crate::quota::Algorithm;
 ///   minute's limit would allow. Source: Microsoft's page on quotas.
 /// - **Limits**: token buckets; `reset` is a whole number, of seconds by the documentation and of
 ///   milliseconds in recordings.
+/// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (recorded), from the API version
+///   `2024-09-01-preview` on (learn.microsoft.com/azure/ai-services/openai/api-version-deprecation).
 /// - **Cut streams**: as OpenAI's, by the name of the deployment.
 /// - **Quotas**: none; they are set per deployment (6 RPM for each 1,000 TPM).
 pub const AZURE: Profile = Profile::new(
@@ -34,6 +36,7 @@ pub const AZURE: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(openai::ADMISSION))
         .limits(LimitHeaders::AZURE)
+        .usage_on_request()
         .cut_streams(openai::CUT_STREAMS)
         .api(
             Api::bearer(&["AZURE_OPENAI_API_KEY"])

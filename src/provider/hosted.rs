@@ -193,12 +193,15 @@ pub const AI21: Profile = Profile::new(
 ///   a sixtieth of those per minute: a limit of a second in a quota spaces the requests. Sudden growth is refused too.
 /// - **Errors**: a 429 with the code `insufficient_quota` is that of tokens per minute, and transient; an exhausted
 ///   free quota is a 403.
+/// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (help.aliyun.com/en/model-studio,
+///   "OpenAI compatible").
 /// - **Quotas**: none; they differ by model and region. Source of all: Model Studio's pages on rate limits
 ///   (help.aliyun.com/en/model-studio/rate-limit, docs.qwencloud.com/developer-guides/administration/rate-limits,
 ///   looked up on 2026-11-25).
 pub const DASHSCOPE: Profile = Profile::new(
     &hosted("dashscope")
         .urls(&["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyuncs.com"])
+        .usage_on_request()
         .errors(ErrorRules::new().transient_codes(&["insufficient_quota"]))
         .api(
             Api::bearer(&["DASHSCOPE_API_KEY"])

@@ -31,6 +31,7 @@ use crate::quota::Algorithm;
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
+/// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (recorded).
 /// - **Cut streams** are charged for what was received, with GPT-4.5 and earlier models and where `reasoning_effort` is
 ///   `none`; the stream doesn't show the reasoning of other models.
 /// - **Subscriptions**: Codex' headers state the used part of two windows: [`UtilizationHeaders::Codex`].
@@ -45,6 +46,7 @@ pub const OPENAI: Profile = Profile::new(
         .units(&[Unit::Images])
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
+        .usage_on_request()
         .cut_streams(CUT_STREAMS)
         .count_tokens(CountTokensFormat::OpenAi)
         .api(Api::bearer(&["OPENAI_API_KEY"]).origin("https://api.openai.com")),

@@ -56,6 +56,7 @@ pub struct Rules {
     pub(super) usage: Option<&'static [ResponseField]>,
     pub(super) usage_headers: &'static [(&'static str, TokenCount)],
     pub(super) charge_header: Option<&'static str>,
+    pub(super) usage_on_request: bool,
     pub(super) cut_streams: CutStreams,
     pub(super) errors: ErrorRules,
     pub(super) count_tokens: Option<CountTokensFormat>,
@@ -148,6 +149,13 @@ impl Rules {
         Self { charge_header: Some(header), ..self }
     }
 
+    /// States that streams of chats have a usage only if the request sets `stream_options.include_usage`, which
+    /// the provider accepts. The proxy then sets it. Default: it doesn't.
+    #[must_use]
+    pub const fn usage_on_request(self) -> Self {
+        Self { usage_on_request: true, ..self }
+    }
+
     /// Sets what is charged for a stream that is cut off. Default: the reservation.
     #[must_use]
     pub const fn cut_streams(self, cut_streams: CutStreams) -> Self {
@@ -195,6 +203,7 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     usage: None,
     usage_headers: &[],
     charge_header: None,
+    usage_on_request: false,
     cut_streams: CutStreams::kept(),
     errors: ErrorRules::new(),
     count_tokens: None,

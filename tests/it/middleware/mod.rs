@@ -22,6 +22,7 @@ mod spend_limit;
 mod spending;
 mod turns;
 mod units;
+mod usage_chunk;
 mod wiring;
 
 #[cfg(feature = "reqwest")]
