@@ -125,6 +125,7 @@ mod buffered_body;
 mod classify;
 mod cut_stream;
 mod error;
+mod failed_response;
 mod forwarding_body;
 mod future;
 mod http;

@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
 use super::cut_stream::{CutStream, Received};
+use super::failed_response::FailedResponse;
 use super::refusal::Refusal;
 use super::response_guard::ResponseGuard;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
@@ -33,6 +34,8 @@ enum BodyState {
     Success(Profile, Scanner),
     /// A refusal, with the beginning of its body.
     Refusal(Box<Refusal>),
+    /// Another failure, with the beginning of its body.
+    Failed(Box<FailedResponse>),
     /// A body that isn't read.
     Unread,
 }
@@ -56,14 +59,17 @@ impl Reading {
                     }
                 }
             }
-            () if status.as_u16() < 400 && is_plain(headers) => {
+            () if status.as_u16() >= 300 => {
+                BodyState::Failed(Box::new(FailedResponse::new(profile, status, headers)))
+            }
+            () if is_plain(headers) => {
                 let scanner = Scanner::of(profile, headers);
                 let measures = guard.measures_output(profile);
                 let scanner = if measures { scanner.measuring_output() } else { scanner };
                 BodyState::Success(profile, scanner)
             }
             () => {
-                if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
+                if let Some(encoding) = encoding(headers) {
                     guard.on_unread_body(encoding);
                 }
                 BodyState::Unread
@@ -90,6 +96,7 @@ impl Reading {
                     self.finish();
                 }
             }
+            BodyState::Failed(failed) => failed.bytes(bytes),
             BodyState::Unread => {}
         }
     }
@@ -127,12 +134,19 @@ impl Reading {
                 refusal.end(&self.guard);
                 None
             }
+            BodyState::Failed(failed) => {
+                self.guard.set_failed(failed.profile(), failed.charge());
+                None
+            }
             BodyState::Unread => None,
         }
     }
 
     fn on_success(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
         // The usage of a stream that failed is incomplete, like that of a truncated one.
+        if let Some(error) = scanned.error.as_ref().filter(|_| !scanned.has_generated) {
+            self.guard.set_failed(profile, profile.failure_charge_in_band(error));
+        }
         let is_complete = self.whole && scanned.is_whole && scanned.error.is_none();
         match &scanned.usage {
             Some(usage) if scanned.is_final || is_complete => self.guard.set_usage(profile, usage),
@@ -162,7 +176,7 @@ impl Reading {
         let (now, no_headers) = (self.guard.now(), HeaderMap::new());
         let delay = profile.retry_delay(&no_headers, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
-        if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
+        if class != Class::Terminal && (delay.is_some() || error.is_refusal()) {
             let is_overloaded = is_overload_in_band(error);
             self.guard.report_refusal(delay, class, error.dimension(), is_overloaded, None);
         }
@@ -186,12 +200,6 @@ pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 503 | 529)
 }
 
-/// Returns `true` if an error in a stream corresponds to a 429, 503 or 529.
-pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
-    let names = [error.code(), error.kind()];
-    names.into_iter().flatten().any(|name| REFUSALS.contains(&name))
-}
-
 /// Returns `true` if an error in a stream corresponds to a 503 or 529.
 pub(super) fn is_overload_in_band(error: &ApiError) -> bool {
     let names = [error.code(), error.kind()];
@@ -210,14 +218,3 @@ fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 const OVERLOADS: &[&str] = &["503", "529", "server_is_overloaded", "overloaded_error"];
-
-const REFUSALS: &[&str] = &[
-    "429",
-    "503",
-    "529",
-    "rate_limit_exceeded",
-    "rate_limit_error",
-    "slow_down",
-    "server_is_overloaded",
-    "overloaded_error",
-];

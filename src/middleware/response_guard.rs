@@ -14,7 +14,7 @@ use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::price::Price;
-use crate::provider::{Class, Profile, Scanned, Terms};
+use crate::provider::{Class, FailureCharge, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, SettleAt, USD, Usage};
 use crate::timestamp::Timestamp;
 
@@ -159,8 +159,9 @@ impl ResponseGuard {
             permit.observe_utilization(&profile.utilization(headers, self.now()));
         }
         self.charged_tokens = profile.charged_in_head(headers);
-        if status.is_client_error() || status.is_server_error() {
-            self.charge_nothing();
+        if is_refusal(status) {
+            let charge = profile.failure_charge(status, headers, b"");
+            self.set_failed(profile, charge);
         }
         self.is_judged = true;
         if let Some(permit) = self.permit.as_ref().filter(|_| is_accepted(status)) {
@@ -261,11 +262,28 @@ impl ResponseGuard {
         });
     }
 
-    /// Charges no money for an answer that the provider doesn't bill.
-    fn charge_nothing(&mut self) {
-        if let (Some(_), Some(permit)) = (self.price.take(), &self.permit) {
-            self.charged.get_or_insert_with(|| permit.cost().clone().custom(USD, 0));
+    /// Sets the actual cost of a request that failed with this status, for a response whose status was
+    /// replaced. The body is taken as unreadable.
+    pub fn failed_with(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
+        self.set_failed(profile, profile.failure_charge(status, headers, b""));
+    }
+
+    /// Sets the actual cost of a request that failed.
+    pub(super) fn set_failed(&mut self, profile: Profile, charge: FailureCharge) {
+        if charge == FailureCharge::Reserved {
+            return;
         }
+        let is_priced = self.price.is_some();
+        self.set_charge(|permit, _| {
+            let mut cost = permit.cost().clone();
+            if is_priced {
+                cost.set(&Dimension::usd(), 0);
+            }
+            if charge == FailureCharge::Request {
+                profile.remove_tokens(&mut cost);
+            }
+            cost
+        });
     }
 
     /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.

@@ -28,7 +28,8 @@ use crate::quota::Algorithm;
 /// - **Cut streams** are charged for what was received, unless the model thinks: the stream shows a summary of its
 ///   thinking, or none. Claude 5 thinks unless `thinking` is `disabled`, earlier models only if asked to; source:
 ///   platform.claude.com/docs/en/build-with-claude/adaptive-thinking, read in November 2026.
-/// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
+/// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal. "In general, failed requests
+///   are not charged" (Anthropic's support center, "How will I be billed?"; read in November 2026).
 /// - **Quotas**: of the Start tier, with separate limits of input and output; the models of a family that
 ///   Anthropic counts together share them. New organizations may start below.
 pub const ANTHROPIC: Profile = Profile::new(
@@ -37,7 +38,7 @@ pub const ANTHROPIC: Profile = Profile::new(
         .limits(LimitHeaders::ANTHROPIC)
         .utilization(UtilizationHeaders::AnthropicUnified)
         .modes(&[Mode::new("fast", ModeField::Speed, "fast").limits(LimitHeaders::ANTHROPIC_FAST)])
-        .errors(ErrorRules::new().terminal_without_retry_after())
+        .errors(ErrorRules::new().terminal_without_retry_after().unbilled_failures())
         .cut_streams(CutStreams::stopping_for(WITHOUT_THINKING))
         .count_tokens(CountTokensFormat::Anthropic)
         .api(
@@ -50,10 +51,12 @@ pub const ANTHROPIC: Profile = Profile::new(
 );
 
 /// Claude on Google's Vertex, `.../publishers/anthropic/models/NAME:rawPredict`: Anthropic's format
-/// and charge, but Google's quotas, which differ by region and have no default here.
+/// and charge, but Google's quotas, which differ by region and have no default here. Only successes are billed,
+/// as with [`VERTEX`](super::VERTEX).
 pub const VERTEX_ANTHROPIC: Profile = Profile::new(
     &Rules { name: "vertex-anthropic", ..RULES }
         .urls(&["*aiplatform.googleapis.com/*/publishers/anthropic/*", "*/publishers/anthropic/*"])
+        .errors(ErrorRules::new().unbilled_failures())
         .api(
             Api::bearer(&[])
                 .endpoint("/publishers/anthropic/models/{model}:rawPredict")

@@ -260,13 +260,20 @@ pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.
 ///
 /// - **Charge**: by usage. Requests to models whose name ends in `:free` are limited together, failed
 ///   ones included; others by the provider behind them.
+/// - **Failures** are not billed (openrouter.ai/docs/features/zero-completion-insurance, read in November 2026).
 /// - **Limits**: only its own refusals have headers.
 /// - **Quotas**: for `:free`, 20 requests per minute and 50 per UTC day; 1,000 per day for an account that
 ///   has bought 10 credits. Source: OpenRouter's page on limits.
 pub const OPENROUTER: Profile = Profile::new(
-    &hosted("openrouter").urls(&["openrouter.ai"]).limits(LimitHeaders::OPENROUTER).api(
-        Api::bearer(&["OPENROUTER_API_KEY"]).origin("https://openrouter.ai").openai_path("/api/v1"),
-    ),
+    &hosted("openrouter")
+        .urls(&["openrouter.ai"])
+        .limits(LimitHeaders::OPENROUTER)
+        .errors(ErrorRules::new().unbilled_failures())
+        .api(
+            Api::bearer(&["OPENROUTER_API_KEY"])
+                .origin("https://openrouter.ai")
+                .openai_path("/api/v1"),
+        ),
 );
 
 const fn hosted(name: &'static str) -> Rules {

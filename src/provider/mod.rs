@@ -66,6 +66,7 @@ mod default_quota;
 pub mod duration;
 mod error;
 mod estimate;
+mod failure_charge;
 mod gemini;
 mod groq;
 mod hosted;
@@ -113,6 +114,7 @@ pub use error::{ApiError, ErrorRules};
 pub use estimate::Estimate;
 #[cfg(feature = "tower")]
 pub(crate) use estimate::OutputGuess;
+pub use failure_charge::FailureCharge;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{

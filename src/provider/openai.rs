@@ -28,6 +28,9 @@ use crate::quota::Algorithm;
 ///   to every chat without a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
+/// - **Failures**: a 400 whose headers state the remaining tokens has taken those of the request (recorded: 775 for an
+///   image that couldn't be downloaded); the errors of validation state none. Refused requests count ("unsuccessful
+///   requests contribute to your per-minute limit", help.openai.com/en/articles/5955604).
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).

@@ -136,15 +136,18 @@ impl Scanner {
         let is_final = self.frame.counts().is_final();
         let (is_whole, output_bytes) = (self.is_whole(), self.output_bytes());
         let (usage, error) = (self.usage(), self.frame.take_error());
-        Scanned { usage, is_final, is_whole, output_bytes, error }
+        let has_data = self.frame.has_data();
+        let has_generated = usage.is_some() || output_bytes.map_or(has_data, |bytes| bytes > 0);
+        Scanned { usage, is_final, is_whole, output_bytes, has_generated, error }
     }
 
     /// Returns true if the body has ended as its format demands.
     fn is_whole(&self) -> bool {
-        let ends_unseen = || !self.frame.awaits_end() && self.profile.fields().is_some();
         match &self.format {
             Format::Json => self.lexer.is_between_roots(),
-            Format::Sse(sse) => sse.is_done() || self.frame.has_ended() || ends_unseen(),
+            Format::Sse(sse) => {
+                sse.is_done() || self.frame.has_ended() || self.profile.fields().is_some()
+            }
             Format::EventStream(stream) => {
                 let awaits_end = self.frame.awaits_end() || self.frame.counts().has_grown();
                 stream.is_between_messages() && (self.frame.has_ended() || !awaits_end)
@@ -205,6 +208,9 @@ pub struct Scanned {
     /// The bytes of the text that a stream has shown, at least: a token has one or more. `None` if no event
     /// arrived, or the output wasn't [measured](Scanner::measuring_output).
     pub output_bytes: Option<u64>,
+    /// True if output may have been generated before the error, or the end: the body states a usage, or has data
+    /// that isn't known to be without output.
+    pub has_generated: bool,
     /// The first error in the body, regardless of the status of the response.
     pub error: Option<ApiError>,
 }

@@ -47,7 +47,7 @@ impl Sse {
         if is_continued && bytes[0] == b'\n' {
             bytes = &bytes[1..];
         }
-        bytes = self.skip_events(bytes);
+        bytes = self.skip_events(bytes, frame);
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             self.read(&bytes[..end], lexer, frame);
             let is_event_over = self.end_line(lexer, frame);
@@ -59,18 +59,24 @@ impl Sse {
                 _ => {}
             }
             if is_event_over {
-                bytes = self.skip_events(bytes);
+                bytes = self.skip_events(bytes, frame);
             }
         }
         self.read(bytes, lexer, frame);
     }
 
     /// Skips whole events that state no field.
-    fn skip_events<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+    fn skip_events<'b>(&self, bytes: &'b [u8], frame: &mut Frame) -> &'b [u8] {
         if self.has_data || !matches!(self.line, Line::Start) {
             return bytes;
         }
-        &bytes[whole_events(&bytes[..self.needles.bytes_before(bytes)])..]
+        let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
+        let (skipped, rest) = bytes.split_at(length);
+        // Found in the first lines, except in comments.
+        if skipped.split(|byte| b"\r\n".contains(byte)).any(|line| line.starts_with(NAME)) {
+            frame.add_data();
+        }
+        rest
     }
 
     /// Reads a part of a line.
@@ -112,7 +118,9 @@ impl Sse {
             Line::Start => {
                 lexer.reset();
                 frame.clear();
-                self.has_data = false;
+                if std::mem::take(&mut self.has_data) {
+                    frame.add_data();
+                }
                 if !self.is_done() {
                     self.done = Some(0);
                 }

@@ -10,6 +10,7 @@ mod cut_streams;
 mod discover;
 mod disruptions;
 mod errors;
+mod failures;
 mod gate;
 mod include_usage;
 mod inner;

@@ -18,6 +18,7 @@ mod errors;
 #[cfg(feature = "requests")]
 mod estimates;
 mod facts;
+mod failure_charges;
 mod headers;
 mod lookup;
 #[cfg(feature = "requests")]
@@ -48,5 +49,6 @@ mod scanner_formats;
 mod scanner_messages;
 #[cfg(feature = "requests")]
 mod units;
+mod usage_on_request;
 mod usages;
 mod utilization;
