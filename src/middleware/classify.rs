@@ -139,6 +139,7 @@ impl Classified {
         self.terms.floor = self.terms.floor.min(cost.amount(&Dimension::Tokens));
         self.cost = cost;
         self.guess = None;
+        self.most.is_charged_as_received = false;
     }
 
     /// Adds a key whose quota the request is charged to as well.
@@ -211,16 +212,18 @@ impl Classified {
 /// The most tokens that a request can use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MostTokens {
-    input: u64,
+    pub(super) input: u64,
     /// `None` if the request doesn't bound it.
-    output: Option<u64>,
+    pub(super) output: Option<u64>,
     has_audio: bool,
+    /// `true` if a stream that is cut off is charged for what was received.
+    pub(super) is_charged_as_received: bool,
 }
 
 impl MostTokens {
     fn of(estimate: &Estimate) -> Self {
-        let Estimate { max_input, max_output, has_audio, .. } = *estimate;
-        Self { input: max_input, output: max_output, has_audio }
+        let Estimate { max_input, max_output, has_audio, is_charged_as_received, .. } = *estimate;
+        Self { input: max_input, output: max_output, has_audio, is_charged_as_received }
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Estimate {
     pub exact: bool,
     /// The name of the [`Mode`](super::Mode) that the provider counts apart from the model's other requests.
     pub mode: Option<&'static str>,
+    /// True if a stream of the response that is cut off is charged for what was received, instead of the
+    /// whole reservation: see [`CutStreams`](super::CutStreams).
+    pub is_charged_as_received: bool,
     pub(super) guess: Option<Guess>,
 }
 
@@ -68,6 +71,7 @@ impl Estimate {
             has_audio: false,
             exact: false,
             mode: None,
+            is_charged_as_received: false,
             guess: None,
         }
     }

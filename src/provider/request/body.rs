@@ -6,6 +6,7 @@ use super::key::{Key, RootKey};
 use super::medium::{Media, MediumKind};
 use super::named::{Mention, NOT_A_STRING};
 use super::prompt::{Content, Items};
+use super::reasoning::ReasoningField;
 use super::size::JsonSize;
 use super::tools::Tools;
 use super::unreadable::UnreadableRequest;
@@ -43,6 +44,9 @@ impl<'de> Walk<'de> for Root<'_> {
                     self.0.named.add(mention);
                 }
                 Key::Speed => body.next_value_seed(Walker(&mut self.0.modes.speed))?,
+                Key::ReasoningEffort => {
+                    body.next_value_seed(Walker(ReasoningField(&mut self.0.reasons)))?;
+                }
                 Key::ServiceTier => body.next_value_seed(Walker(&mut self.0.modes.service_tier))?,
                 _ => read_field(self.0, key, &mut body)?,
             }

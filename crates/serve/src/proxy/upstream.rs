@@ -13,8 +13,9 @@ use crate::config::{self, ServeMode};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{
     Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,
+    request_usage,
 };
-use tollgate::provider::UnreadableRequest;
+use tollgate::provider::{Profile, UnreadableRequest};
 
 /// An upstream that requests are forwarded to.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub(super) struct Upstream {
     pub(super) name: String,
     pub(super) base: BaseUrl,
     pub(super) format: ErrorFormat,
+    profile: Profile,
     key_sources: KeySources,
     client: Client,
     /// True if the middleware retries transient failures.
@@ -57,6 +59,7 @@ impl Upstream {
             name: upstream.name.clone(),
             base: BaseUrl::of(&upstream.base_url)?,
             format: ErrorFormat::of(upstream.profile),
+            profile: upstream.profile,
             key_sources: KeySources::new(upstream.profile, &serve.scopes),
             client: client.clone(),
             max_kept: serve.bounds.buffered as u64 / MAX_KEPT_DIVISOR,
@@ -72,6 +75,11 @@ impl Upstream {
         request: &Request<RequestBody>,
     ) -> Option<(Classified, Option<UnreadableRequest>)> {
         is_charged(request).then(|| self.key_sources.classify(request))
+    }
+
+    /// Requests the usage of a stream that would have none. Returns true if the request was changed.
+    pub(super) fn request_usage(&self, request: &mut Request<RequestBody>) -> bool {
+        self.profile.states_usage_on_request(request.uri().query()) && request_usage(request)
     }
 
     /// Sends a request as soon as its limits allow, and retries failures that permit it. Also returns the

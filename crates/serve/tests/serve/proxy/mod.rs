@@ -11,3 +11,4 @@ mod requests;
 mod rig;
 mod shared_limits;
 mod streams;
+mod usage;
