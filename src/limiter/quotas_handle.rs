@@ -206,10 +206,7 @@ impl Quotas<'_> {
     /// Returns the current quota of a key, with the share of the limiter applied. A reduction after a
     /// refusal doesn't change it.
     pub fn of(&self, key: &str) -> Quota {
-        let quota = |_: &_, state: &KeyState| {
-            let rules = state.full_plan().rules.iter();
-            rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
-        };
+        let quota = |_: &_, state: &KeyState| state.full_plan().quota();
         self.0.table.peek(key, quota).unwrap_or_default()
     }
 
