@@ -187,9 +187,9 @@ impl LimiterState<'_> {
     ///
     /// Their usage is first offset against usage of others that response headers have shown since the
     /// last two collections, since both cover the same requests. A cool-down that ends later than the
-    /// key's own replaces it, and 0 ends it. A reset clears usage and cool-down, except changes
-    /// recorded here since then and not yet collected; the usage that comes with a reset is all usage
-    /// since.
+    /// key's own replaces it, and one that isn't in the future ends it. A reset clears usage and
+    /// cool-down, except changes recorded here since then and not yet collected; the usage that comes
+    /// with a reset is all usage since.
     #[doc(hidden)]
     pub fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();

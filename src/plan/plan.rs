@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, Share, TokenKinds,
+    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds,
     UNKNOWN_AMOUNT, UncountedKinds,
 };
 use crate::timestamp::Timestamp;
@@ -44,10 +44,8 @@ pub(crate) struct Plan {
     pub(crate) given: Option<Quota>,
     profile: Option<Profile>,
     margin: Margin,
-    /// The weight of the key's requests as a flow.
-    pub(crate) weight: u32,
-    /// The part of the account's windows to which the key is held.
-    pub(crate) utilization: Option<Share>,
+    /// The quota that the plan was made from, without its limits.
+    pub(crate) terms: Quota,
 }
 
 /// The amounts that the limits of a key can hold in dimensions that may be estimated.
@@ -100,9 +98,13 @@ impl Plan {
             given,
             profile,
             margin,
-            weight: quota.weight(),
-            utilization: quota.utilization(),
+            terms: quota.without_limits(),
         }
+    }
+
+    /// Returns the quota that the plan was made from.
+    pub(crate) fn quota(&self) -> Quota {
+        self.rules.iter().fold(self.terms.clone(), |quota, rule| quota.limit(rule.limit().clone()))
     }
 
     /// Creates a plan for unknown keys.
@@ -154,8 +156,7 @@ impl Plan {
     /// Returns the same limits with lower amounts. The largest request that the original limits admit is
     /// admitted by the lowered ones while they are unused.
     pub(crate) fn lowered(&self, amounts: &[u64]) -> Self {
-        let (since, given) = (self.since.clone(), self.given.clone());
-        Self { rules: self.lower(amounts).into_iter().collect(), since, given, ..*self }
+        Self { rules: self.lower(amounts).into_iter().collect(), ..self.clone() }
     }
 
     /// Returns the rules with lower amounts.
@@ -181,13 +182,7 @@ impl Plan {
             Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
             _ => version,
         };
-        Self {
-            since: self.rules.iter().map(since).collect(),
-            rules: Arc::clone(&self.rules),
-            given: self.given.clone(),
-            version,
-            ..*self
-        }
+        Self { since: self.rules.iter().map(since).collect(), version, ..self.clone() }
     }
 
     /// Returns the plan after a reset, in a new version: earlier requests no longer count as usage, so
@@ -195,13 +190,7 @@ impl Plan {
     pub(crate) fn renewed(&self, version: u32) -> Self {
         let since = self.rules.iter().zip(&self.since);
         let since = since.map(|(rule, &since)| if rule.holds() { since } else { version });
-        Self {
-            since: since.collect(),
-            rules: Arc::clone(&self.rules),
-            given: self.given.clone(),
-            version,
-            ..*self
-        }
+        Self { since: since.collect(), version, ..self.clone() }
     }
 
     /// Returns the buckets of a key that changes from `old` to this plan. Usage and held amounts are

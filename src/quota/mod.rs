@@ -60,4 +60,5 @@ pub(crate) use dimension::UNKNOWN_AMOUNT;
 #[cfg(feature = "tower")]
 pub(crate) use dimension::USD;
 pub(crate) use grid::Grid;
+pub(crate) use limit::Counting;
 pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

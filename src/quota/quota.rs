@@ -16,11 +16,13 @@ use super::{Algorithm, Calendar, Dimension, Limit, Margin, Share, Window};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
-    limits: Vec<Limit>,
-    shared: bool,
-    margin: Option<Margin>,
-    weight: Option<u32>,
-    utilization: Option<Share>,
+    // Every form of a quota (configuration, API, stores) destructures and constructs it with all fields, so
+    // that none compiles without a new field.
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) shared: bool,
+    pub(crate) margin: Option<Margin>,
+    pub(crate) weight: Option<u32>,
+    pub(crate) utilization: Option<Share>,
 }
 
 impl Quota {
@@ -221,6 +223,12 @@ impl Quota {
     /// Returns `true` if there are no limits.
     pub fn is_unlimited(&self) -> bool {
         self.limits.is_empty()
+    }
+
+    /// Returns the quota without its limits.
+    pub(crate) fn without_limits(&self) -> Self {
+        let Self { limits: _, shared, margin, weight, utilization } = *self;
+        Self { limits: Vec::new(), shared, margin, weight, utilization }
     }
 
     fn with(self, dimension: Dimension, amount: u64, window: Window) -> Self {

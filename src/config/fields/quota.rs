@@ -70,18 +70,3 @@ pub(in crate::config) struct QuotaFields {
     #[serde(skip_serializing_if = "is_false")]
     pub(in crate::config) regex: bool,
 }
-
-impl QuotaFields {
-    /// Returns the short forms with their names.
-    pub(in crate::config) fn short_forms(&self) -> [(&'static str, Option<u64>); 7] {
-        [
-            ("rpm", self.rpm),
-            ("tpm", self.tpm),
-            ("rpd", self.rpd),
-            ("tpd", self.tpd),
-            ("itpm", self.itpm),
-            ("otpm", self.otpm),
-            ("concurrency", self.concurrency),
-        ]
-    }
-}
