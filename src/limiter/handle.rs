@@ -63,7 +63,11 @@ impl KeyHandle {
 
     /// Checks whether a request would be admitted now, without reserving anything.
     pub fn decide(&self, cost: &Cost) -> Decision {
-        self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core))
+        let own = self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core));
+        match self.0.key_ref.shard.table() {
+            Some(table) => table.with_budget(&self.0.key_ref.key, cost, own),
+            None => own,
+        }
     }
 
     /// Returns the refusal of a request that isn't admitted now.

@@ -88,7 +88,9 @@ impl QueuePlace {
 
     fn move_to(&mut self, to: usize, request: &Request, scopes: &mut Scopes<'_>, waker: &Waker) {
         for scope in (0..scopes.len()).filter(|&scope| scope != to) {
-            scopes.get_mut(scope).leave(self.turn, request.cost.main_amounts());
+            let locked = scopes.get_mut(scope);
+            let amounts = locked.part(&request.cost).main_amounts();
+            locked.leave(self.turn, amounts);
         }
         let locked = scopes.get_mut(to);
         let service = request.service(locked);
@@ -103,8 +105,9 @@ impl QueuePlace {
     fn hold_claims(&self, request: &Request, scopes: &mut Scopes<'_>) {
         if self.moves > scopes.len() && request.core().is_local() {
             for scope in 0..=self.scope {
-                let cost = (scope != self.scope).then_some(&request.cost);
-                scopes.get_mut(scope).hold_claim(self.turn, cost);
+                let locked = scopes.get_mut(scope);
+                let cost = (scope != self.scope).then(|| locked.part(&request.cost));
+                locked.hold_claim(self.turn, cost.as_deref());
             }
         }
     }
@@ -131,7 +134,7 @@ impl QueuePlace {
         let (cost, locked) = (&request.cost, scopes.get(self.scope));
         scopes
             .denial(self.scope, cost, scopes.now(), request.core().is_local())
-            .or_else(|| locked.check_claims(self.turn, cost))
+            .or_else(|| locked.check_claims(self.turn, &locked.part(cost)))
     }
 
     /// Moves the request from its queue to those that ask the backend, if it may ask now. Returns the slot
@@ -157,7 +160,8 @@ impl QueuePlace {
             return None;
         }
         let attempt = Attempt { is_in_turn: !is_out_of_turn, is_first: is_first_attempt };
-        locked.ask(self.turn, request.cost.main_amounts(), attempt, waker);
+        let amounts = locked.part(&request.cost).main_amounts();
+        locked.ask(self.turn, amounts, attempt, waker);
         Some((slot, can_wait && is_idle))
     }
 
@@ -194,7 +198,8 @@ impl QueuePlace {
     pub(super) fn leave_granted(&self, request: &Request, scopes: &mut Scopes<'_>) {
         for (at, scope) in scopes.iter_mut().enumerate() {
             if at == self.scope {
-                scope.leave_granted(self.turn, request.granted_service(self.unit));
+                let service = request.granted_service(scope, self.unit);
+                scope.leave_granted(self.turn, service);
             } else {
                 scope.leave(self.turn, NO_AMOUNTS);
                 request.charge_turn(self.turn, scope);
@@ -206,7 +211,8 @@ impl QueuePlace {
     /// Leaves all queues, and ends the claims.
     pub(super) fn leave(&self, request: &Request, scopes: &mut Scopes<'_>) {
         scopes.iter_mut().for_each(|scope| {
-            scope.leave(self.turn, request.cost.main_amounts());
+            let amounts = scope.part(&request.cost).main_amounts();
+            scope.leave(self.turn, amounts);
             scope.release_claim(self.turn);
         });
     }

@@ -65,6 +65,7 @@ mod default_quota;
 pub mod duration;
 mod error;
 mod estimate;
+mod free_path;
 mod gemini;
 mod groq;
 mod hosted;
@@ -110,7 +111,7 @@ pub use default_quota::DefaultQuota;
 pub use error::{ApiError, ErrorRules};
 pub use estimate::Estimate;
 #[cfg(feature = "tower")]
-pub(crate) use estimate::OutputGuess;
+pub(crate) use estimate::{OutputGuess, Pricing};
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{

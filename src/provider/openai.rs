@@ -29,6 +29,7 @@ use crate::quota::Algorithm;
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
+/// - **Free**: moderations; source: developers.openai.com/api/docs/guides/moderation, November 2026.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Subscriptions**: Codex' headers state the used part of two windows: [`UtilizationHeaders::Codex`].
 /// - **Quotas**: tier 1, from the page of each model. Prompts above 128,000 or 272,000 tokens have limits of
@@ -40,6 +41,7 @@ pub const OPENAI: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(ADMISSION))
         .units(&[Unit::Images])
+        .free(&["POST /moderations"])
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
         .count_tokens(CountTokensFormat::OpenAi)
