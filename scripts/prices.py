@@ -10,6 +10,7 @@ Without a version: the newest one. Then set `Prices::BUILT_IN_SOURCE` in src/pri
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,13 +31,21 @@ FIELDS = [
     "cache_creation_input_token_cost_above_1hr",
     "input_cost_per_audio_token",
     "output_cost_per_audio_token",
+    "output_cost_per_image_token",
+    "output_cost_per_video_token",
 ]
+BOUNDS = ["max_input_tokens", "max_output_tokens"]
+TIERS = "flex|priority|ultrafast"
+PRICE = re.compile(f"({'|'.join(FIELDS)})(_above_[0-9]+k_tokens)?(_({TIERS}))?")
+FACTORS = ["fast", "us"]
 
 
-def is_kept(field):
-    """Returns whether tollgate reads a field: a price, or that of a prompt above a number of tokens."""
-    above = any(field.startswith(name + "_above_") and field.endswith("k_tokens") for name in FIELDS[:4])
-    return field in FIELDS or above
+def kept(row):
+    """Returns the fields that tollgate reads: prices, also of long prompts and of service tiers, and bounds."""
+    fields = {field: row[field] for field in row if PRICE.fullmatch(field) or field in BOUNDS}
+    factors = row.get("provider_specific_entry", {})
+    factors = {mode: factors[mode] for mode in FACTORS if mode in factors}
+    return fields | ({"provider_specific_entry": factors} if factors else {})
 
 
 def rows(table):
@@ -46,7 +55,7 @@ def rows(table):
         # Prices of single regions and deployment types have further parts in their names.
         is_general = model.count("/") < 2 or row["litellm_provider"] in ("groq", "together_ai")
         if is_priced and is_general and row.get("litellm_provider") in PROVIDERS and not model.startswith("bedrock/"):
-            yield model, {field: row[field] for field in row if is_kept(field)}
+            yield model, kept(row)
 
 
 def main():

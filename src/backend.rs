@@ -1,6 +1,7 @@
 mod latency;
 mod measurement;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -159,7 +160,7 @@ pub struct BackendStatus {
 pub struct Reservation {
     /// The keys to reserve under: all of them or none.
     pub scopes: Box<[Reserved]>,
-    /// The amounts to reserve under each key.
+    /// The amounts to reserve under each key, of which some keys count a [`part`](Reserved::part).
     pub cost: Cost,
 }
 
@@ -171,9 +172,19 @@ pub struct Reserved {
     pub key: Key,
     /// The rules of the key, with one bucket each.
     pub rules: Arc<[Rule]>,
+    /// `true` if the request counts to the key's limits on spending alone.
+    pub(crate) is_budget: bool,
     /// A value that the backend keeps until the reservation ends; initially 0.
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "for a shared store"))]
     pub(crate) note: AtomicU64,
+}
+
+impl Reserved {
+    /// Returns the part of a cost that counts under the key: all of it, or the money alone if the key is the model of a
+    /// request in a mode that has other limits of its own.
+    pub fn part<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
+        if self.is_budget { Cow::Owned(cost.money()) } else { Cow::Borrowed(cost) }
+    }
 }
 
 /// The error of a reservation that a [`Backend`] refused.

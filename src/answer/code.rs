@@ -33,7 +33,8 @@ pub enum Code {
     ExceedsCapacity,
     /// The cost has a dimension that no limit of the key counts.
     MissingLimit,
-    /// The price of the model isn't known, and the key limits spending.
+    /// The price of the request isn't known, and the key limits spending: its model or its mode has no price, nothing
+    /// bounds its output, or its path isn't known to be billed by tokens or to be free.
     UnknownPrice,
     /// The rate learned from the provider's answers is used up. It may be below the quota.
     LearnedLimit,
@@ -92,7 +93,10 @@ impl Code {
             Self::LimitExceeded => "limit exceeded",
             Self::ExceedsCapacity => "the request is larger than the limit",
             Self::MissingLimit => "no limit counts a dimension of the cost",
-            Self::UnknownPrice => "the price of the model is unknown; add it to the prices",
+            Self::UnknownPrice => {
+                "the price of the request is unknown, and spending is limited; add its model to the prices, state \
+                 `max_tokens`, or state its amount of `usd`"
+            }
             Self::LearnedLimit => "the rate learned from the provider's answers is used up",
             Self::CoolingDown => {
                 "cooling down after the provider refused a request, or stated that a window is used"

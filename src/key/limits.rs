@@ -56,7 +56,9 @@ impl Limits {
     #[inline]
     pub(crate) fn try_reserve_fast(&mut self, cost: &Cost, now: Timestamp) -> bool {
         let Self { plan, buckets } = self;
-        let fits = plan.counts(cost) && engine::fits(&plan.rules, buckets, cost, now);
+        let fits = plan.counts(cost)
+            && plan.decides_alone(cost)
+            && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
             engine::commit(&plan.rules, buckets, cost, now);
         }

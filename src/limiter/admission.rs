@@ -18,7 +18,8 @@ use crate::timestamp::Timestamp;
 pub(super) enum Answer {
     Granted(Permit),
     Refused(Refused),
-    /// The entry cannot decide: it is retired, the limiter is closed, or a backend keeps the buckets.
+    /// The entry cannot decide: it is retired, the limiter is closed, a backend keeps the buckets, or requests also
+    /// count to the budget of another key.
     Unknown,
 }
 
@@ -76,7 +77,8 @@ fn reserve_fast<T>(
 
 #[inline(never)]
 fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
-    let Some(mut locked) = locked.filter(|locked| !locked.is_retired()) else {
+    let decides = |locked: &Locked<'_>| !locked.is_retired() && !locked.plan().has_budget;
+    let Some(mut locked) = locked.filter(decides) else {
         return Answer::Unknown;
     };
     let entry = locked.entry();

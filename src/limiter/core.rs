@@ -152,7 +152,6 @@ impl Core {
     }
 
     /// Returns whether a quota limits spending, so that requests need a price.
-    #[cfg(feature = "tower")]
     #[inline]
     pub(super) fn limits_spending(&self) -> bool {
         self.limits_spending.load(Ordering::Relaxed)

@@ -1,8 +1,9 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::quota::Key;
+use crate::quota::{Cost, Key};
 
 use super::core::Core;
 use super::dirty::Collect;
@@ -33,6 +34,8 @@ pub(super) struct Entry {
 /// changes concern and delivers events.
 pub(super) struct Locked<'a> {
     entry: &'a Arc<Entry>,
+    /// `true` if the request counts to the key's limits on spending alone.
+    pub(super) is_budget: bool,
     /// `None` once the lock is released.
     state: Option<MutexGuard<'a, KeyState>>,
 }
@@ -66,7 +69,7 @@ impl Entry {
         self: &'a Arc<Self>,
         state: MutexGuard<'a, KeyState>,
     ) -> Locked<'a> {
-        let mut locked = Locked { entry: self, state: Some(state) };
+        let mut locked = Locked { entry: self, is_budget: false, state: Some(state) };
         locked.recover();
         locked.open_gates();
         locked
@@ -100,6 +103,11 @@ impl<'a> Locked<'a> {
 
     pub(super) fn key(&self) -> &'a Key {
         &self.entry.key
+    }
+
+    /// Returns the part of a request's cost that counts under this key.
+    pub(super) fn part<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
+        if self.is_budget { Cow::Owned(cost.money()) } else { Cow::Borrowed(cost) }
     }
 
     /// Releases the lock. Returns the wakers to call after all locks are released.

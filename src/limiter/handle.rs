@@ -8,7 +8,7 @@ use super::admission::{self, Answer};
 use super::entry::{Entry, Locked};
 use super::gate::Gate;
 use super::permit::Permit;
-use super::scopes::Scopes;
+use super::scopes::{Entries, Scopes};
 use super::table::KeyRef;
 use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
@@ -65,7 +65,11 @@ impl KeyHandle {
 
     /// Checks whether a request would be admitted now, without reserving anything.
     pub fn decide(&self, cost: &Cost) -> Decision {
-        self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core))
+        let own = self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core));
+        match self.0.key_ref.shard.table() {
+            Some(table) => table.with_budget(&self.0.key_ref.key, cost, own),
+            None => own,
+        }
     }
 
     /// Returns the refusal of a request that isn't admitted now.
@@ -78,8 +82,9 @@ impl KeyHandle {
 
     /// Returns whether the cost could fit by this time if all requests in flight came back without a charge.
     pub(super) fn may_fit_by(&self, cost: &Cost, by: Timestamp) -> bool {
-        let entries = [self.entry()];
-        Scopes::lock(&entries).may_fit_by(cost, by, entries[0].core.is_local())
+        let entry = self.entry();
+        let is_local = entry.core.is_local();
+        Scopes::lock(&Entries::of(entry)).may_fit_by(cost, by, is_local)
     }
 
     /// Returns the current statistics of the key.

@@ -23,7 +23,7 @@ use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
 #[cfg(feature = "axum")]
 use crate::answer::stats::LimitLevels;
-use crate::backend::{Backend, Reservation, Reserved};
+use crate::backend::Backend;
 #[cfg(feature = "tower")]
 use crate::clock::Sleep;
 use crate::event::{Event, Listener};
@@ -32,15 +32,15 @@ use crate::plan::QuotaRegistry;
 use crate::price::Prices;
 #[cfg(feature = "axum")]
 use crate::quota::Key;
-use crate::quota::{Cost, Quota, Usage};
+use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
 /// A rate limiter that keeps every key within its quota. Clones share the same state.
 #[derive(Clone)]
 pub struct Limiter {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// The budget that counts keys added through this clone.
-    budget: Option<KeyBudget>,
+    pub(super) budget: Option<KeyBudget>,
 }
 
 impl Limiter {
@@ -72,9 +72,9 @@ impl Limiter {
     }
 
     /// Returns whether a quota limits spending, so that requests need a price.
-    #[cfg(feature = "tower")]
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn limits_spending(&self) -> bool {
+    pub fn limits_spending(&self) -> bool {
         self.shared.core.limits_spending()
     }
 
@@ -235,20 +235,6 @@ impl Limiter {
     /// [`Backend`](super::Backend) keeps, only those that have an entry here are reset.
     pub fn reset_all(&self) {
         self.state().reset_by(None, |backend, key| backend.reset(key));
-    }
-
-    /// Charges the usage of one request that bypassed the limiter, even if it doesn't fit.
-    pub fn record(&self, key: &str, usage: &Usage) {
-        let cost =
-            Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
-        let budget = self.budget.as_ref();
-        let Some(backend) = &self.shared.core.backend else {
-            self.shared.with(key, budget, |key| key.charge(&cost));
-            return;
-        };
-        if let Some(reserved) = self.shared.with(key, budget, |key| Reserved::of(key)) {
-            backend.charge(&Arc::new(Reservation { scopes: [reserved].into(), cost }));
-        }
     }
 
     /// Closes the limiter: refuses new requests and rejects waiting ones immediately, and then waits until

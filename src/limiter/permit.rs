@@ -153,7 +153,8 @@ impl Permit {
         }
         let mut cost = self.cost.clone();
         cost.set(dimension, charged);
-        self.keys().for_each(|(key, reserved)| key.settle_early(dimension, reserved, &cost));
+        let keys = self.keys().filter(|(_, reserved)| !reserved.is_money() || dimension.is_usd());
+        keys.for_each(|(key, reserved)| key.settle_early(dimension, reserved, &cost));
         self.details.get_or_insert_default().early.push((dimension.clone(), charged));
     }
 
@@ -305,7 +306,8 @@ impl Permit {
                 Charge::Nothing => None,
                 Charge::Reserved => Some(own.clone()),
                 Charge::Stated(stated) => {
-                    Some(stated.completed(own).unwrap_or_else(|| stated.clone()))
+                    let completed = stated.completed(own).unwrap_or_else(|| stated.clone());
+                    Some(if own.is_money() { completed.money() } else { completed })
                 }
             };
             let charged = charged.map(|charged| details.uncharged(charged, &charge));
@@ -317,7 +319,8 @@ impl Permit {
     /// Reports a charge that doesn't match the limits of a key.
     #[cold]
     fn report_mismatch(&self, stated: &Cost) {
-        let plans = self.keys().map(|(key, own)| (key, own, key.plan()));
+        let own = self.keys().filter(|(_, own)| !own.is_money());
+        let plans = own.map(|(key, own)| (key, own, key.plan()));
         let plans: SmallVec<[_; 2]> = plans.collect();
         let elsewhere = |custom: &str| plans.iter().any(|(.., plan)| plan.counts_custom(custom));
         for (key, reserved, plan) in &plans {
@@ -361,7 +364,7 @@ impl Permit {
     #[cold]
     fn send_settled_events(&self, charged: Option<&Cost>) {
         let charged = charged.cloned();
-        for (key, reserved) in self.keys() {
+        for (key, reserved) in self.keys().filter(|(_, reserved)| !reserved.is_money()) {
             let (reserved, charged) = (reserved.clone(), charged.clone());
             let settled = Event::Settled { key: key.entry.key.clone(), reserved, charged };
             self.first.entry.core.events.send(|| settled);

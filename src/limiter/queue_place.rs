@@ -126,8 +126,9 @@ impl QueuePlace {
     fn hold_claims(&self, request: &Request, scopes: &mut Scopes<'_>) {
         if self.holds_claims(scopes) && request.core().is_local() {
             for scope in 0..=self.scope {
-                let cost = (scope != self.scope).then_some(&request.cost);
-                scopes.get_mut(scope).hold_claim(self.turn, cost);
+                let locked = scopes.get_mut(scope);
+                let cost = (scope != self.scope).then(|| locked.part(&request.cost));
+                locked.hold_claim(self.turn, cost.as_deref());
             }
         }
     }
@@ -158,7 +159,7 @@ impl QueuePlace {
         let (cost, locked) = (&request.cost, scopes.get(self.scope));
         scopes
             .denial(self.scope, cost, scopes.now(), request.core().is_local())
-            .or_else(|| locked.check_claims(self.turn, cost))
+            .or_else(|| locked.check_claims(self.turn, &locked.part(cost)))
     }
 
     /// Moves the request from its queue to those that ask the backend, if it may ask now. Returns the slot
@@ -221,7 +222,8 @@ impl QueuePlace {
     pub(super) fn leave_granted(&self, request: &Request, scopes: &mut Scopes<'_>) {
         for (at, scope) in scopes.iter_mut().enumerate() {
             if at == self.scope {
-                scope.leave_granted(self.turn, request.granted_service(self.unit));
+                let service = request.granted_service(scope, self.unit);
+                scope.leave_granted(self.turn, service);
             } else {
                 scope.leave(self.turn);
                 request.charge_turn(self.turn, scope);

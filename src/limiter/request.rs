@@ -2,14 +2,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::core::Core;
-use super::entry::{Entry, Locked};
+use super::entry::Locked;
 use super::key_reservation::KeyReservations;
 use super::key_state::KeyState;
 use super::permit::Permit;
-use super::scopes::{Blocker, Entries, Scopes};
+use super::scopes::{Blocker, Scopes};
 use super::standing::{OwnStanding, Standing};
 use super::table::{KeyRef, Table};
 use crate::answer::code::Code;
@@ -29,7 +29,7 @@ pub(super) struct Request {
     pub(super) keys: SmallVec<[KeyRef; 1]>,
     pub(super) cost: Cost,
     /// Limits that came with the request.
-    limits: Option<Box<Quota>>,
+    pub(super) limits: Option<Box<Quota>>,
     /// A dimension of the cost that those limits don't count.
     missing_limit: Option<Dimension>,
     pub(super) metadata: Option<Metadata>,
@@ -153,50 +153,6 @@ impl Request {
         }
     }
 
-    /// Looks up the keys, and creates entries for new ones. A key that is listed twice counts once.
-    pub(super) fn entries(&self) -> Result<Entries, Refused> {
-        if let [key_ref] = &self.keys[..] {
-            return Ok(smallvec![key_ref.entry()?]);
-        }
-        let mut entries = Entries::new();
-        for key_ref in &self.keys {
-            let entry = key_ref.entry()?;
-            if !entries.iter().any(|other: &Arc<Entry>| Arc::ptr_eq(other, &entry)) {
-                entries.push(entry);
-            }
-        }
-        Ok(entries)
-    }
-
-    /// Locks the keys. Returns `None` if one is retired, so that the keys have to be looked up again.
-    pub(super) fn lock<'a>(&self, entries: &'a [Arc<Entry>]) -> Option<Scopes<'a>> {
-        let mut scopes = Scopes::lock(entries);
-        if scopes.is_retired() {
-            drop(scopes);
-            self.unlist_retired(entries);
-            return None;
-        }
-        if let Some(limits) = self.limits.as_deref() {
-            scopes.apply_limits(limits, self.core());
-        }
-        if let Some(plan) = self.default_plan() {
-            scopes.apply_default_limits(plan, self.core());
-        }
-        if self.is_answered && self.core().is_learning() {
-            let can_wait = self.deadline.is_none_or(|deadline| deadline > scopes.now());
-            scopes.get_mut(0).start_learning(can_wait);
-        }
-        Some(scopes)
-    }
-
-    /// Removes retired entries from the table, in case the thread that retired them hasn't done so yet.
-    /// The next lookup doesn't find them.
-    #[cold]
-    fn unlist_retired(&self, entries: &[Arc<Entry>]) {
-        let retired = entries.iter().filter(|entry| entry.lock().is_retired());
-        retired.for_each(|entry| self.keys[0].unlist(entry));
-    }
-
     /// Returns the plan of those of the keys that no quota covers.
     pub(super) fn default_plan(&self) -> Option<&Arc<Plan>> {
         self.keys[0].default_plan.as_ref()
@@ -239,12 +195,12 @@ impl Request {
 
     /// Returns the service that it needs of a key.
     pub(super) fn service(&self, key: &Locked<'_>) -> Service {
-        self.standing.service(key.plan(), &self.cost, self.core())
+        self.standing.service(key.plan(), &key.part(&self.cost), self.core())
     }
 
-    /// Returns the service that its flow is charged, if the request needed this unit on arrival.
-    pub(super) fn granted_service(&self, unit: u64) -> Service {
-        self.standing.granted_service(unit, &self.cost)
+    /// Returns the service that its flow is charged under a key, if the request needed this unit on arrival.
+    pub(super) fn granted_service(&self, key: &Locked<'_>, unit: u64) -> Service {
+        self.standing.granted_service(unit, &key.part(&self.cost))
     }
 
     /// Charges its flow for the request, which is admitted without waiting in the queue of this key.
@@ -320,7 +276,8 @@ impl Request {
         turn: Turn,
     ) -> Option<AcquireError> {
         let deadline = self.deadline.filter(|_| self.core().is_local())?;
-        let earliest = scopes.get(queue).earliest_turn(turn, &self.cost)?;
+        let queue_key = scopes.get(queue);
+        let earliest = queue_key.earliest_turn(turn, &queue_key.part(&self.cost))?;
         let blocker = Blocker::at(queue, Denial::OthersWaiting(Wait::At(earliest)));
         let refused = || self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
         (deadline < earliest)
@@ -330,9 +287,9 @@ impl Request {
     /// Adds the levels of the keys to a refusal, if the request has asked for them and no keys share an
     /// entry.
     fn with_levels_of(&self, scopes: &Scopes<'_>, mut refused: Refused) -> Refused {
-        if self.with_levels && scopes.len() == self.keys.len() {
+        if self.with_levels && scopes.own().count() == self.keys.len() {
             let backend = self.core().backend.as_ref();
-            let levels = scopes.iter().map(|scope| scope.limit_levels(scope.key(), backend));
+            let levels = scopes.own().map(|scope| scope.limit_levels(scope.key(), backend));
             refused.details.get_or_insert_default().levels = Some(levels.collect());
         }
         refused
@@ -374,13 +331,16 @@ impl Request {
 impl Reserved {
     pub(super) fn of(scope: &Locked<'_>) -> Self {
         let (key, rules) = (scope.key().clone(), Arc::clone(&scope.plan().rules));
-        Self { key, rules, note: AtomicU64::new(0) }
+        Self { key, rules, is_budget: scope.is_budget, note: AtomicU64::new(0) }
     }
 }
 
-/// Returns the first dimension of a cost that the limits don't count. A cost of one request needs no
-/// limit on requests.
+/// Returns the first dimension of a cost that the limits don't count, or money if they limit it and the cost states
+/// none. A cost of one request needs no limit on requests.
 fn missing_limit(cost: &Cost, limits: &Quota) -> Option<Dimension> {
+    if !cost.states_usd() && limits.limits().iter().any(|limit| limit.dimension().is_usd()) {
+        return Some(Dimension::usd());
+    }
     let tokens = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
     let customs = cost.custom_amounts().filter(|custom| !custom.is_optional);
     let customs = customs.map(|custom| Dimension::custom(&custom.name));

@@ -15,8 +15,43 @@ use crate::plan::Plan;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
-/// The entries of a request's keys, in the order of the request and without duplicates.
-pub(super) type Entries = SmallVec<[Arc<Entry>; 1]>;
+/// The entries of a request's keys, in the order of the request and without duplicates, followed by those of the
+/// budgets that it counts to beside them.
+#[derive(Default)]
+pub(super) struct Entries {
+    all: SmallVec<[Arc<Entry>; 1]>,
+    /// The number of the request's own keys.
+    own: usize,
+}
+
+impl Entries {
+    pub(super) fn of(entry: Arc<Entry>) -> Self {
+        Self { all: smallvec![entry], own: 1 }
+    }
+
+    /// Adds a key of the request.
+    pub(super) fn push(&mut self, entry: Arc<Entry>) {
+        if !self.contains(&entry) {
+            self.all.push(entry);
+            self.own += 1;
+        }
+    }
+
+    /// Adds a key whose limits on spending the request counts to. Called after all of its own keys were added.
+    pub(super) fn push_budget(&mut self, entry: Arc<Entry>) {
+        if !self.contains(&entry) {
+            self.all.push(entry);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.all.iter()
+    }
+
+    fn contains(&self, entry: &Arc<Entry>) -> bool {
+        self.all.iter().any(|other| Arc::ptr_eq(other, entry))
+    }
+}
 
 /// All keys of one request under their locks, so that changes to them are atomic.
 pub(super) struct Scopes<'a> {
@@ -52,8 +87,9 @@ impl Blocker {
 
 impl<'a> Scopes<'a> {
     /// Locks all keys in the order of their addresses, so that two requests never deadlock.
-    pub(super) fn lock(entries: &'a [Arc<Entry>]) -> Self {
-        if let [entry] = entries {
+    pub(super) fn lock(entries: &'a Entries) -> Self {
+        let Entries { all: entries, own } = entries;
+        if let [entry] = &entries[..] {
             return Self { locked: smallvec![entry.lock()] };
         }
         let mut order: SmallVec<[usize; 4]> = (0..entries.len()).collect();
@@ -65,6 +101,7 @@ impl<'a> Scopes<'a> {
         // The time of a key that another thread used a moment ago may be a little ahead.
         let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
         locked.iter_mut().for_each(|scope| scope.advance(now));
+        locked[*own..].iter_mut().for_each(|scope| scope.is_budget = true);
         Self { locked }
     }
 
@@ -98,6 +135,15 @@ impl<'a> Scopes<'a> {
         self.locked.iter_mut()
     }
 
+    /// Returns the request's own keys, without those of its budgets.
+    pub(super) fn own(&self) -> impl Iterator<Item = &Locked<'a>> {
+        self.locked.iter().filter(|scope| !scope.is_budget)
+    }
+
+    fn own_mut(&mut self) -> impl Iterator<Item = &mut Locked<'a>> {
+        self.locked.iter_mut().filter(|scope| !scope.is_budget)
+    }
+
     /// Returns the total number of changes of the keys.
     pub(super) fn changes(&self) -> u64 {
         self.iter().map(|scope| scope.changes()).sum()
@@ -105,7 +151,7 @@ impl<'a> Scopes<'a> {
 
     /// Applies limits that came with the request.
     pub(super) fn apply_limits(&mut self, quota: &Quota, core: &Core) {
-        for scope in &mut self.locked {
+        for scope in self.own_mut() {
             if scope.plan().given.as_ref() != Some(quota) {
                 let version = core.next_version();
                 let plan = core.quotas.read().given(scope.key(), quota, version);
@@ -117,7 +163,7 @@ impl<'a> Scopes<'a> {
 
     /// Applies default limits that came with the request to the keys that no quota covers.
     pub(super) fn apply_default_limits(&mut self, plan: &Arc<Plan>, core: &Core) {
-        for scope in &mut self.locked {
+        for scope in self.own_mut() {
             if scope.plan().named || scope.plan().has_rules_of(plan) {
                 continue;
             }
@@ -145,6 +191,7 @@ impl<'a> Scopes<'a> {
     ) -> Option<Blocker> {
         let Some(mut blocker) = self.short_key(cost, self.now(), is_local) else {
             let denied = |(at, scope): (usize, &Locked<'_>)| {
+                let cost = &*scope.part(cost);
                 Some((at, scope.check_turn(turn, queue == Some(at), passes_askers, cost)?))
             };
             let (scope, denial) = self.iter().enumerate().find_map(denied)?;
@@ -169,7 +216,8 @@ impl<'a> Scopes<'a> {
         }
         let mut at = self.now();
         for _ in 0..MAX_ROUNDS {
-            let denied = |scope: &Locked<'_>| scope.check_without_holds(cost, at).err();
+            let denied =
+                |scope: &Locked<'_>| scope.check_without_holds(&scope.part(cost), at).err();
             match self.iter().filter_map(denied).map(Denial::wait).max() {
                 Some(Wait::At(then)) if then > at && then <= by => at = then,
                 Some(Wait::At(_) | Wait::Never) => return false,
@@ -180,14 +228,16 @@ impl<'a> Scopes<'a> {
     }
 
     /// Returns the refusal of a cost that the limits cannot count: a key limits tokens, but not the kinds of
-    /// tokens that the cost names, or no key limits a custom dimension of the cost.
+    /// tokens that the cost names, a key limits money and the cost states none, or no key limits a custom dimension of
+    /// the cost.
     pub(super) fn missing_limit(&self, cost: &Cost) -> Option<Refused> {
-        if self.iter().all(|scope| scope.plan().counts(cost)) {
+        let is_counted = |plan: &Plan, cost: &Cost| plan.counts(cost) && plan.is_priced(cost);
+        if self.iter().all(|scope| is_counted(scope.plan(), &scope.part(cost))) {
             return None;
         }
         let elsewhere = |custom: &str| self.iter().any(|scope| scope.plan().counts_custom(custom));
         self.iter().find_map(|scope| {
-            let dimension = scope.plan().refused_dimension(cost, elsewhere)?;
+            let dimension = scope.plan().refused_dimension(&scope.part(cost), elsewhere)?;
             Some(Refused::missing_limit(scope.key(), dimension, self.now()))
         })
     }
@@ -201,7 +251,11 @@ impl<'a> Scopes<'a> {
         is_local: bool,
     ) -> Option<Denial> {
         let scope = self.get(scope);
-        if is_local { scope.check_limits(cost, at).err() } else { scope.check_open(at).err() }
+        match is_local {
+            true => scope.check_limits(&scope.part(cost), at).err(),
+            false if scope.is_budget => None,
+            false => scope.check_open(at).err(),
+        }
     }
 
     /// Returns the key that is short for longest.
@@ -218,7 +272,7 @@ impl<'a> Scopes<'a> {
     /// Returns the refusal of a request of this cost.
     pub(super) fn refused(&self, blocker: Blocker, cost: &Cost) -> Refused {
         let scope = self.get(blocker.scope);
-        scope.refused(scope.key(), blocker.denial, cost)
+        scope.refused(scope.key(), blocker.denial, &scope.part(cost))
     }
 
     /// Reserves the cost under every key.
@@ -229,10 +283,13 @@ impl<'a> Scopes<'a> {
             is_tested: self.locked[0].is_learning(),
         };
         for (scope, reservation) in self.locked.iter_mut().zip(&mut reservations.by_key) {
-            let clipped = scope.plan().clip_guesses(cost);
-            scope.commit(&clipped);
-            if let Cow::Owned(clipped) = clipped {
-                reservation.reserved = Some(Box::new(clipped));
+            let reserved = match scope.is_budget {
+                true => Cow::Owned(cost.money()),
+                false => scope.plan().clip_guesses(cost),
+            };
+            scope.commit(&reserved);
+            if let Cow::Owned(reserved) = reserved {
+                reservation.reserved = Some(Box::new(reserved));
             }
             reservations.is_open |= scope.has_end();
         }
@@ -247,7 +304,7 @@ impl<'a> Scopes<'a> {
     /// Returns the cost with its estimates clipped to the amounts that all keys can hold.
     pub(super) fn clip_guesses(&self, cost: &Cost) -> Cost {
         let clip = |cost: Cost, scope: &Locked<'_>| scope.plan().clip_guesses(&cost).into_owned();
-        self.iter().fold(cost.clone(), clip)
+        self.own().fold(cost.clone(), clip)
     }
 
     fn by_key(&self) -> SmallVec<[KeyReservation; 2]> {

@@ -174,7 +174,8 @@ fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mu
     let is_removed = key.plan().known && !plan.known;
     let removed_at = is_removed.then(|| successors.core.next_arrival());
     key.set_unknown(is_unknown, removed_at);
-    if plan.id != key.plan().id || key.plan().given.is_some() {
+    let is_same = (plan.id, plan.has_budget) == (key.plan().id, key.plan().has_budget);
+    if !is_same || key.plan().given.is_some() {
         let plan = successors.of(key.plan(), &plan);
         key.follow(plan);
     }
@@ -184,8 +185,8 @@ fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mu
 struct Successors<'a> {
     core: &'a Core,
     version: u32,
-    /// By the address of the old plan and the id of the new one.
-    plans: HashMap<(*const Plan, u32), Successor>,
+    /// By the address of the old plan, the id of the new one, and whether requests count to another budget.
+    plans: HashMap<(*const Plan, u32, bool), Successor>,
 }
 
 /// The plan that succeeds another.
@@ -202,15 +203,20 @@ impl<'a> Successors<'a> {
 
     /// Returns the successor of a plan that changes to `new`.
     fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
-        self.get(old, new.id, |version| new.succeed(old, version))
+        self.get(old, (new.id, new.has_budget), |version| new.succeed(old, version))
     }
 
     /// Returns the successor of a plan whose key was reset.
     fn renewed(&mut self, old: &Arc<Plan>) -> Arc<Plan> {
-        self.get(old, old.id, |version| old.renewed(version))
+        self.get(old, (old.id, old.has_budget), |version| old.renewed(version))
     }
 
-    fn get(&mut self, old: &Arc<Plan>, id: u32, new: impl FnOnce(u32) -> Plan) -> Arc<Plan> {
+    fn get(
+        &mut self,
+        old: &Arc<Plan>,
+        (id, has_budget): (u32, bool),
+        new: impl FnOnce(u32) -> Plan,
+    ) -> Arc<Plan> {
         // Another thread may have changed the key since the version was assigned: permits of that plan
         // must not pass for permits of the new one.
         if self.version <= old.version {
@@ -219,7 +225,7 @@ impl<'a> Successors<'a> {
         let version = self.version;
         let successor = self
             .plans
-            .entry((Arc::as_ptr(old), id))
+            .entry((Arc::as_ptr(old), id, has_budget))
             .or_insert_with(|| Successor { _old: Arc::clone(old), new: Arc::new(new(version)) });
         Arc::clone(&successor.new)
     }

@@ -126,18 +126,33 @@ impl Table {
     pub(super) fn decide(&self, key: &str, cost: &Cost) -> Decision {
         let core = self.core();
         let decide = |key: &_, state: &_| Decision::of(key, state, cost, core);
-        self.peek(key, decide).unwrap_or_else(|| Decision::unknown(key, core.clock.now()))
+        let own = self.peek(key, decide);
+        let own = own.unwrap_or_else(|| Decision::unknown(key, core.clock.now()));
+        self.with_budget(key, cost, own)
+    }
+
+    /// Returns the decision about a cost under the budget that the key counts to, if that is stricter than its own.
+    pub(super) fn with_budget(&self, key: &str, cost: &Cost, own: Decision) -> Decision {
+        let core = self.core();
+        let budget = if core.limits_spending() { core.quotas.read().budget_of(key) } else { None };
+        let of_budget = budget.map(|model| self.decide(&model, &cost.money()));
+        match of_budget.filter(|of_budget| of_budget.wait > own.wait) {
+            Some(of_budget) => Decision { stats: own.stats, ..of_budget },
+            None => own,
+        }
     }
 
     /// Decides about a cost under another plan, without changing the plan of the key.
     pub(super) fn decide_under(&self, key: &str, cost: &Cost, plan: &Arc<Plan>) -> Decision {
         let core = self.core();
-        let Some(entry) = self.find(key) else {
-            let state = self.new_state(Arc::clone(plan));
-            return Decision::of(&key.into(), &state, cost, core);
+        let own = match self.find(key) {
+            Some(entry) => {
+                let decide = |state: &KeyState| Decision::of(&entry.key, state, cost, core);
+                entry.lock().with_plan(plan, decide)
+            }
+            None => Decision::of(&key.into(), &self.new_state(Arc::clone(plan)), cost, core),
         };
-        let decide = |state: &KeyState| Decision::of(&entry.key, state, cost, core);
-        entry.lock().with_plan(plan, decide)
+        self.with_budget(key, cost, own)
     }
 
     /// Returns the initial state of a key under a plan.

@@ -9,8 +9,8 @@ use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
 use crate::limiter::OwnStanding;
 use crate::price::Price;
-use crate::provider::{Estimate, OutputGuess, Terms};
-use crate::quota::{Cost, Dimension, UNKNOWN_AMOUNT};
+use crate::provider::{Estimate, OutputGuess, Pricing, Terms};
+use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
 /// The keys, cost and options under which the limiter handles a request.
@@ -32,7 +32,8 @@ pub struct Classified {
     ask: Option<Box<Ask>>,
     /// The priority and the flow of its `Ask`.
     pub(super) standing: Option<Box<OwnStanding>>,
-    /// The most tokens that the request can use, for its price.
+    /// The bounds of the tokens that the request can use; `None` if its price isn't that of its tokens.
+    pub(super) bounds: Option<TokenBounds>,
     pub(super) most: MostTokens,
     /// The price of the request, if a quota limits spending.
     pub(super) price: Option<Arc<Price>>,
@@ -55,6 +56,7 @@ impl Classified {
             call: None,
             ask: None,
             standing: None,
+            bounds: None,
             most: MostTokens::default(),
             price: None,
             guess: None,
@@ -62,11 +64,12 @@ impl Classified {
     }
 
     /// Creates a request with this key from a provider's estimate.
-    pub(super) fn estimated(key: impl Into<ScopeKey>, estimate: Estimate) -> Self {
+    pub(super) fn estimated(key: impl Into<ScopeKey>, mut estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
-        let most = MostTokens::of(&estimate);
         let mode = estimate.mode;
-        Self { terms, guess, most, mode, ..Self::new(key, estimate.cost) }
+        let bounds = estimate.pricing.take().map(|pricing| TokenBounds::of(&estimate, pricing));
+        let most = MostTokens::of(&estimate);
+        Self { terms, guess, bounds, most, mode, ..Self::new(key, estimate.cost) }
     }
 
     /// Sets the provider call.
@@ -83,7 +86,8 @@ impl Classified {
     }
 
     /// Adds the most that the request can cost in money, if a quota of the limiter limits spending and the
-    /// caller hasn't set an amount.
+    /// caller hasn't set an amount. A request whose price isn't known gets none, and is refused by keys that limit
+    /// spending.
     #[inline]
     pub(super) fn set_price(&mut self, limiter: &Limiter) {
         if limiter.limits_spending() {
@@ -93,22 +97,23 @@ impl Classified {
 
     #[cold]
     fn look_up_price(&mut self, limiter: &Limiter) {
-        let Some(call) = self.call.as_ref().filter(|call| call.is_priced) else { return };
-        let usd = Dimension::usd();
-        if self.cost.names(&usd) {
+        let Some(call) = &self.call else { return };
+        if self.cost.states_usd() {
             return;
         }
-        let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
-        self.price = model.and_then(|model| limiter.prices().of(call.profile, model));
-        if let Some(price) = self.price.as_mut().filter(|_| self.most.has_audio) {
-            *price = Arc::new(price.with_audio());
+        if call.is_free {
+            return self.cost.set(&Dimension::usd(), 0);
         }
-        let amount = self.price.as_ref().map_or(UNKNOWN_AMOUNT, |price| {
-            // Without a bound, the output is reserved that the token limits reserve.
-            let guess = self.cost.amount(&Dimension::OutputTokens);
-            price.most(self.most.input, self.most.output.unwrap_or(guess))
+        let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
+        let price = self.bounds.as_ref().zip(model).and_then(|(bounds, model)| {
+            let price = limiter.prices().of_mode(call.profile, model, &bounds.pricing.mode)?;
+            let price = if bounds.has_audio { Arc::new(price.with_audio()) } else { price };
+            Some((bounds.most(&price)?, price))
         });
-        self.cost.set(&usd, amount);
+        if let Some((most, price)) = price {
+            self.cost.set(&Dimension::usd(), most);
+            self.price = Some(price);
+        }
     }
 
     /// Returns the cost to reserve under each key.
@@ -209,21 +214,47 @@ impl Classified {
     }
 }
 
-/// The most tokens that a request can use.
+/// The most tokens that a request can use, for the charge of a response that is cut off.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MostTokens {
     pub(super) input: u64,
     /// `None` if the request doesn't bound it.
     pub(super) output: Option<u64>,
-    has_audio: bool,
     /// `true` if a stream that is cut off is charged for what was received.
     pub(super) is_charged_as_received: bool,
 }
 
 impl MostTokens {
     fn of(estimate: &Estimate) -> Self {
-        let Estimate { max_input, max_output, has_audio, is_charged_as_received, .. } = *estimate;
-        Self { input: max_input, output: max_output, has_audio, is_charged_as_received }
+        let Estimate { max_input, max_output, is_charged_as_received, .. } = *estimate;
+        Self { input: max_input, output: max_output, is_charged_as_received }
+    }
+}
+
+/// The bounds of the tokens that a request can use, and the terms of their price.
+#[derive(Debug, Clone)]
+pub(super) struct TokenBounds {
+    /// `None` if the request doesn't bound it.
+    input: Option<u64>,
+    /// `None` if the request doesn't bound it.
+    output: Option<u64>,
+    has_audio: bool,
+    pricing: Pricing,
+}
+
+impl TokenBounds {
+    fn of(estimate: &Estimate, pricing: Pricing) -> Self {
+        let input = Some(estimate.max_input).filter(|input| *input < u64::MAX);
+        let output = if pricing.generates { estimate.max_output } else { Some(0) };
+        Self { input, output, has_audio: estimate.has_audio, pricing }
+    }
+
+    /// Returns the most that the request can cost, in micro-dollars; `None` if neither the request nor the price
+    /// bounds its tokens.
+    fn most(&self, price: &Price) -> Option<u64> {
+        let (max_input, max_output) = price.bounds();
+        let unbounded = || Some(max_output?.saturating_mul(self.pricing.choices));
+        Some(price.most(self.input.or(max_input)?, self.output.or_else(unbounded)?))
     }
 }
 

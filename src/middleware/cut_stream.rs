@@ -46,7 +46,10 @@ impl CutStream {
         match (price, self.usage) {
             (None, _) => charge,
             (Some(price), Some(_)) => charge.custom(USD, price.cost(&usage)),
-            (Some(price), None) => charge.custom(USD, price.most(most.input, usage.output)),
+            (Some(price), None) => {
+                let reserved = reserved.amount(&Dimension::usd());
+                charge.custom(USD, price.most(most.input, usage.output).min(reserved))
+            }
         }
     }
 }

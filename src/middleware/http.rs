@@ -1,5 +1,6 @@
 use crate::quota::Key;
 use bytes::Bytes;
+use http::Method;
 use http_body::Body;
 
 use super::body::ResponseBody;
@@ -10,7 +11,7 @@ use super::record::Call;
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
 use super::unsent::is_unsent;
-use crate::provider::{Estimate, Operation, Profile, UnreadableRequest};
+use crate::provider::{Estimate, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
 
 /// The [`Classify`] and [`Observe`] of HTTP requests and responses in a provider's format. The key is the
@@ -55,10 +56,11 @@ impl Http {
         Self { profile, ..self }
     }
 
-    /// Classifies a request with this path and body. If the body isn't in memory (`None`), its cost is
+    /// Classifies a request with this method, path and body. If the body isn't in memory (`None`), its cost is
     /// estimated from `size`.
     pub(super) fn read(
         &self,
+        method: &Method,
         path: &str,
         body: Option<&[u8]>,
         size: Option<u64>,
@@ -68,7 +70,8 @@ impl Http {
             Some(body) => self.profile.read_request(path, body),
             None => self.profile.read_head(path, size.unwrap_or(0)),
         };
-        self.classified(estimate, key)
+        let has_body = body.map_or(size != Some(0), |body| !body.is_empty());
+        self.classified(estimate, || self.profile.is_free(method, path, has_body), key)
     }
 
     /// Classifies a request from the network and returns the reason if it can't be read reliably.
@@ -82,12 +85,21 @@ impl Http {
             self.profile.read_request_strictly(path, headers, body.unwrap_or_default())
         };
         let (estimate, unreadable) = request.body().peek(read);
-        (self.classified(estimate, None), unreadable)
+        let has_body = request.body().size() != Some(0);
+        let is_free = || self.profile.is_free(request.method(), path, has_body);
+        (self.classified(estimate, is_free, None), unreadable)
     }
 
-    fn classified(&self, mut estimate: Estimate, key: Option<&str>) -> Classified {
+    fn classified(
+        &self,
+        mut estimate: Estimate,
+        is_free: impl FnOnce() -> bool,
+        key: Option<&str>,
+    ) -> Classified {
         let operation = estimate.operation;
-        let is_priced = estimate.model.is_some() && operation != Operation::Other;
+        estimate.pricing = estimate.pricing.filter(|_| estimate.model.is_some());
+        // Requests with a price are never free, so that the list isn't searched for most requests.
+        let is_free = estimate.pricing.is_none() && is_free();
         let of_mode = estimate.mode.and_then(|_| estimate.key());
         let model = estimate.model.take().unwrap_or(Key::from_static(NO_MODEL));
         let (key, model) = match (key, of_mode) {
@@ -95,7 +107,7 @@ impl Http {
             (None, Some(own)) => (own, Some(model)),
             (None, None) => (model, None),
         };
-        let call = Call { profile: self.profile, operation, model, is_priced };
+        let call = Call { profile: self.profile, operation, model, is_free };
         Classified::estimated(key, estimate).with_call(call)
     }
 
@@ -120,8 +132,8 @@ impl Http {
 
 impl<B: PeekBody> Classify<http::Request<B>> for Http {
     fn classify(&self, request: &http::Request<B>, key: Option<&str>) -> Classified {
-        let (path, body) = (request.uri().path(), request.body());
-        let mut classified = body.peek(|bytes| self.read(path, bytes, body.size(), key));
+        let (method, path, body) = (request.method(), request.uri().path(), request.body());
+        let mut classified = body.peek(|bytes| self.read(method, path, bytes, body.size(), key));
         classified.read_extensions(request.extensions());
         classified
     }

@@ -15,8 +15,8 @@ pub(super) struct Call {
     pub(super) operation: Operation,
     /// The requested model, if it isn't the key.
     pub(super) model: Option<Key>,
-    /// `true` if the provider bills the request.
-    pub(super) is_priced: bool,
+    /// `true` if the provider is known not to bill the request.
+    pub(super) is_free: bool,
 }
 
 /// The `tracing` span of a request, and the [`Exchange`] that is sent to event subscribers at its end.

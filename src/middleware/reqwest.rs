@@ -44,10 +44,12 @@ impl Classify<Request> for Http {
     /// Classifies a request. The cost of a streaming body is estimated from its exact size hint or the
     /// `content-length`.
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
-        let path = request.url().path();
-        let Some(body) = request.body() else { return self.read(path, Some(&[]), None, key) };
+        let (method, path) = (request.method(), request.url().path());
+        let Some(body) = request.body() else {
+            return self.read(method, path, Some(&[]), None, key);
+        };
         let size = body.size().or_else(|| content_length(request.headers()));
-        body.peek(|bytes| self.read(path, bytes, size, key))
+        body.peek(|bytes| self.read(method, path, bytes, size, key))
     }
 }
 

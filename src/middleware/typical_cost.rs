@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, USD};
 
 /// The typical cost of a layer's requests: a moving average over the latest ones.
 #[derive(Debug, Default)]
@@ -8,27 +8,34 @@ pub(super) struct TypicalCost {
     tokens: AtomicU64,
     input_tokens: AtomicU64,
     output_tokens: AtomicU64,
+    /// Micro-dollars; 0 if none were reserved yet.
+    usd: AtomicU64,
 }
 
 impl TypicalCost {
     pub(super) fn get(&self) -> Cost {
         let read = |average: &AtomicU64| average.load(Ordering::Relaxed);
-        Cost::new()
+        let cost = Cost::new()
             .tokens(read(&self.tokens))
             .input_tokens(read(&self.input_tokens))
-            .output_tokens(read(&self.output_tokens))
+            .output_tokens(read(&self.output_tokens));
+        match read(&self.usd) {
+            0 => cost,
+            usd => cost.custom(USD, usd),
+        }
     }
 
     /// Adds the cost of a request. Of two concurrent updates one may be lost, which an average tolerates.
     pub(super) fn update(&self, cost: &Cost) {
-        let averages = [
-            (&self.tokens, Dimension::Tokens),
-            (&self.input_tokens, Dimension::InputTokens),
-            (&self.output_tokens, Dimension::OutputTokens),
-        ];
-        for (average, dimension) in averages {
-            let (old, new) = (average.load(Ordering::Relaxed), cost.amount(&dimension));
-            average.store(mean(old, new), Ordering::Relaxed);
+        let move_to = |average: &AtomicU64, new| {
+            average.store(mean(average.load(Ordering::Relaxed), new), Ordering::Relaxed);
+        };
+        move_to(&self.tokens, cost.amount(&Dimension::Tokens));
+        move_to(&self.input_tokens, cost.amount(&Dimension::InputTokens));
+        move_to(&self.output_tokens, cost.amount(&Dimension::OutputTokens));
+        let mut customs = cost.customs();
+        if let Some((_, usd)) = customs.find(|(name, _)| *name == USD) {
+            move_to(&self.usd, usd);
         }
     }
 }

@@ -10,6 +10,7 @@ mod key_regex;
 #[path = "no_key_regex.rs"]
 mod key_regex;
 mod missing_feature;
+mod modes;
 mod named_quota;
 mod pattern;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
@@ -17,6 +18,7 @@ mod plan;
 mod quota_index;
 mod quota_registry;
 mod regex_name;
+mod spending;
 mod unknown_key;
 
 pub use default_limits::DefaultLimits;

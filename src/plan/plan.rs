@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds,
-    UNKNOWN_AMOUNT, UncountedKinds,
+    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, USD,
+    UncountedKinds,
 };
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 pub(crate) struct Plan {
     pub(crate) rules: Arc<[Rule]>,
     /// The version of the quotas in which each rule was added: an older permit holds nothing of it.
-    since: Box<[u32]>,
+    pub(super) since: Box<[u32]>,
     pub(crate) version: u32,
     /// The id of the registered quota that the plan was made from.
     pub(crate) id: u32,
@@ -38,6 +38,11 @@ pub(crate) struct Plan {
     uncounted: UncountedKinds,
     /// The largest estimates that a request reserves: the amounts that the limits can hold.
     guesses: Guesses,
+    /// `true` if a limit counts money.
+    pub(crate) limits_spending: bool,
+    /// `true` if requests of the key also count to the limits on spending of another key: that of the model whose mode
+    /// it is.
+    pub(crate) has_budget: bool,
     /// `true` if its keys are always accepted, because a configuration names them and they are few.
     pub(crate) reserved: bool,
     /// The quota, if it came with a request.
@@ -75,6 +80,7 @@ impl Plan {
         let since = rules.iter().map(|_| version).collect();
         let counted = rules.iter().map(Rule::dimension);
         let uncounted = counted.fold(TokenKinds::NONE, TokenKinds::with).uncounted();
+        let limits_spending = rules.iter().any(|rule| rule.dimension().is_usd());
         let guesses = Guesses {
             tokens: least(&rules, &Dimension::Tokens),
             output: least(&rules, &Dimension::OutputTokens),
@@ -95,6 +101,8 @@ impl Plan {
             assumes_windows,
             uncounted,
             guesses,
+            limits_spending,
+            has_budget: false,
             given,
             profile,
             margin,
@@ -230,7 +238,8 @@ impl Plan {
         self.rules.iter().filter(timed).map(time).max().unwrap_or(0)
     }
 
-    /// Clips a cost in each dimension to the amount that the limits can hold.
+    /// Clips a typical cost in each dimension to the amount that the limits can hold. If money is limited and the cost
+    /// states none, it is at least a micro-dollar, so that a budget that is used up doesn't admit it.
     pub(crate) fn clip(&self, cost: &Cost) -> Cost {
         let most =
             |dimension: Dimension| cost.amount(&dimension).min(least(&self.rules, &dimension));
@@ -240,6 +249,10 @@ impl Plan {
             .tokens(most(Dimension::Tokens))
             .input_tokens(most(Dimension::InputTokens))
             .output_tokens(most(Dimension::OutputTokens));
+        let clipped = match self.is_priced(cost) {
+            true => clipped,
+            false => clipped.custom(USD, 1),
+        };
         customs.fold(clipped, |clipped, name| clipped.custom(name, most(Dimension::custom(name))))
     }
 
@@ -261,14 +274,10 @@ impl Plan {
         !cost.custom_amounts().any(|custom| self.misses_custom(custom))
     }
 
-    /// Returns `true` if the amount of a custom dimension can't be counted: no limit counts it, although it needs
-    /// one, or the amount isn't known.
+    /// Returns `true` if no limit counts the amount of a custom dimension, although it needs one.
     fn misses_custom(&self, custom: &CustomAmount) -> bool {
         let CustomAmount { name, amount, is_optional } = custom;
-        match is_optional {
-            true => *amount == UNKNOWN_AMOUNT && self.counts_custom(name),
-            false => *amount > 0 && !self.counts_custom(name),
-        }
+        !is_optional && *amount > 0 && !self.counts_custom(name)
     }
 
     /// Returns `true` if a limit counts this custom dimension.
@@ -288,21 +297,24 @@ impl Plan {
         if self.counts(cost) || self.rules.is_empty() || !self.known {
             return None;
         }
-        let is_uncounted = |custom: &&CustomAmount| {
-            self.misses_custom(custom) && (custom.is_optional || !elsewhere(&custom.name))
-        };
+        let is_uncounted =
+            |custom: &&CustomAmount| self.misses_custom(custom) && !elsewhere(&custom.name);
         let custom = || cost.custom_amounts().find(is_uncounted);
         let tokens = TOKENS.into_iter().filter(|_| self.uncounted.has(cost.named()));
         let mut tokens = tokens.filter(|kind| cost.amount(kind) > 0);
         tokens.next().or_else(|| custom().map(|custom| Dimension::custom(&custom.name)))
     }
 
-    /// Returns the same dimension if the plan refuses it. Limits that callers cannot know refuse none.
+    /// Returns a dimension for which the plan refuses a cost: the same, or money if it is limited and the cost states
+    /// none. Limits that callers cannot know refuse no uncounted dimension.
     pub(crate) fn refused_dimension(
         &self,
         cost: &Cost,
         elsewhere: impl Fn(&str) -> bool,
     ) -> Option<Dimension> {
+        if !self.is_priced(cost) {
+            return Some(Dimension::usd());
+        }
         if self.is_strict { self.uncounted_dimension(cost, elsewhere) } else { None }
     }
 

@@ -14,11 +14,11 @@ use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, Unkno
 /// policy for unknown keys.
 #[derive(Debug)]
 pub(crate) struct QuotaRegistry {
-    own: QuotaIndex<RegisteredQuota>,
-    built_in: QuotaIndex<RegisteredQuota>,
-    profiles: Vec<Profile>,
+    pub(super) own: QuotaIndex<RegisteredQuota>,
+    pub(super) built_in: QuotaIndex<RegisteredQuota>,
+    pub(super) profiles: Vec<Profile>,
     /// For unknown keys; `None` if they are refused.
-    fallback: Option<RegisteredQuota>,
+    pub(super) fallback: Option<RegisteredQuota>,
     margin: Margin,
     /// The share of every limit.
     share: Share,
@@ -48,7 +48,7 @@ pub(crate) struct RegisteredQuota {
     origin: QuotaOrigin,
     pub(crate) plan: Arc<Plan>,
     /// The key of the buckets that all covered keys share, if they do.
-    shared: Option<Key>,
+    pub(super) shared: Option<Key>,
 }
 
 impl QuotaRegistry {
@@ -285,18 +285,22 @@ impl QuotaRegistry {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
         if let (None, Some(model)) = (self.own.find(key), self.of_mode(key)) {
-            let plan = Arc::new(Plan::clone(&model.plan).built_in());
-            return Some(ResolvedQuota { key: key.into(), plan });
+            let plan = self.in_budget(key, &model.plan).unwrap_or_else(|| Plan::clone(&model.plan));
+            return Some(ResolvedQuota { key: key.into(), plan: Arc::new(plan.built_in()) });
         }
         let entry = self.find(key).or(self.fallback.as_ref())?;
+        let plan = self.in_budget(key, &entry.plan);
+        let plan = plan.map_or_else(|| Arc::clone(&entry.plan), Arc::new);
         let key = entry.shared.clone().unwrap_or_else(|| key.into());
-        Some(ResolvedQuota { key, plan: Arc::clone(&entry.plan) })
+        Some(ResolvedQuota { key, plan })
     }
 
     /// Returns a plan for limits that came with a request.
     pub(crate) fn given(&self, key: &str, quota: &Quota, version: u32) -> Plan {
         let profile = self.profile(key);
-        Plan::new(quota, profile.as_ref(), self.margin, NO_ID, version).given(quota.clone())
+        let plan = Plan::new(quota, profile.as_ref(), self.margin, NO_ID, version);
+        let plan = plan.given(quota.clone());
+        if self.find_budget(key).is_some() { plan.with_budget() } else { plan }
     }
 
     /// Returns the name of the quota that covers a key.
@@ -316,24 +320,9 @@ impl QuotaRegistry {
         named.or_else(|| self.profiles.first().copied())
     }
 
-    /// Returns the keys of a model's requests in the modes of the providers.
-    pub(crate) fn modes_of(&self, model: &str) -> Vec<String> {
-        let modes = self.profiles.iter().flat_map(Profile::modes);
-        modes.map(|mode| format!("{model}:{mode}")).collect()
-    }
-
-    fn find(&self, key: &str) -> Option<&RegisteredQuota> {
+    pub(super) fn find(&self, key: &str) -> Option<&RegisteredQuota> {
         let own = self.own.find(key).or_else(|| self.of_mode(key));
         own.or_else(|| self.built_in.find(key))
-    }
-
-    /// Returns the quota of the model whose requests in a mode have this key, `MODEL:MODE`: a starting point for
-    /// the limits of the mode.
-    fn of_mode(&self, key: &str) -> Option<&RegisteredQuota> {
-        let (model, mode) = key.rsplit_once(':')?;
-        let is_known = self.profiles.iter().flat_map(Profile::modes).any(|known| known == mode);
-        let find = || self.own.find(model).or_else(|| self.built_in.find(model));
-        if is_known { find() } else { None }
     }
 
     fn entry(

@@ -19,13 +19,39 @@ pub struct Price {
     pub(super) long_prompts: Vec<(u64, Rates)>,
     /// The rate of an input token in a request with audio.
     pub(super) audio_input: Option<u64>,
+    /// The length of the model's context, in tokens.
+    pub(super) max_input: Option<u64>,
+    /// The largest output of a request that doesn't bound it, in tokens.
+    pub(super) max_output: Option<u64>,
 }
 
 impl Price {
     /// Creates a price of micro-dollars per million input tokens and per million output tokens. Tokens that are
     /// read from a cache or written to it cost as much as other input tokens.
     pub fn per_million(input: u64, output: u64) -> Self {
-        Self { rates: Rates::uniform(input, output), long_prompts: Vec::new(), audio_input: None }
+        Self {
+            rates: Rates::uniform(input, output),
+            long_prompts: Vec::new(),
+            audio_input: None,
+            max_input: None,
+            max_output: None,
+        }
+    }
+
+    /// Sets the largest output that the model generates for a request without `max_tokens`, in tokens. Without it,
+    /// such a request has no price, unless the built-in table states the model's largest output.
+    #[must_use]
+    pub fn max_output(mut self, tokens: u64) -> Self {
+        self.max_output = Some(tokens);
+        self
+    }
+
+    /// Sets the length of the model's context in tokens: the largest input of a request that refers to content
+    /// outside its body, such as an earlier response or a file.
+    #[must_use]
+    pub fn max_input(mut self, tokens: u64) -> Self {
+        self.max_input = Some(tokens);
+        self
     }
 
     /// Sets the micro-dollars per million tokens that are read from a cache.
@@ -61,14 +87,48 @@ impl Price {
     #[must_use]
     pub fn with_audio(&self) -> Self {
         let Some(audio) = self.audio_input else { return self.clone() };
-        let dearer = |rates: Rates| {
-            let Rates { input, cache_read, cache_write, long_cache_write, .. } = rates;
+        let dearer = |rates: &Rates| {
+            let Rates { input, cache_read, cache_write, long_cache_write, .. } = *rates;
             let [input, cache_read, cache_write, long_cache_write] =
                 [input, cache_read, cache_write, long_cache_write].map(|rate| rate.max(audio));
-            Rates { input, cache_read, cache_write, long_cache_write, ..rates }
+            Rates { input, cache_read, cache_write, long_cache_write, ..*rates }
         };
-        let long_prompts =
-            self.long_prompts.iter().map(|(tokens, rates)| (*tokens, dearer(*rates)));
-        Self { rates: dearer(self.rates), long_prompts: long_prompts.collect(), audio_input: None }
+        Self { audio_input: None, ..self.map(dearer) }
+    }
+
+    /// Returns the price of a mode that is dearer by this factor.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "rates are far below 2^52"
+    )]
+    pub(super) fn times(&self, factor: f64) -> Self {
+        let times = |rate: u64| (rate as f64 * factor).round() as u64;
+        let price = self.map(|rates| Rates {
+            input: times(rates.input),
+            output: times(rates.output),
+            cache_read: times(rates.cache_read),
+            cache_write: times(rates.cache_write),
+            long_cache_write: times(rates.long_cache_write),
+        });
+        Self { audio_input: self.audio_input.map(times), ..price }
+    }
+
+    fn map(&self, change: impl Fn(&Rates) -> Rates) -> Self {
+        let long_prompts = self.long_prompts.iter().map(|(tokens, rates)| (*tokens, change(rates)));
+        Self { rates: change(&self.rates), long_prompts: long_prompts.collect(), ..*self }
+    }
+
+    /// Returns the price with the bounds of another one where it has none.
+    pub(super) fn bounded_by(mut self, other: &Self) -> Self {
+        self.max_input = self.max_input.or(other.max_input);
+        self.max_output = self.max_output.or(other.max_output);
+        self
+    }
+
+    /// Returns the length of the model's context and its largest output, in tokens.
+    pub(crate) fn bounds(&self) -> (Option<u64>, Option<u64>) {
+        (self.max_input, self.max_output)
     }
 }

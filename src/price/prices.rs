@@ -53,7 +53,11 @@ impl Prices {
     }
 
     /// Sets the price of a model: its name as requests state it, or with the provider before it
-    /// (`groq/llama-3.3-70b`).
+    /// (`groq/llama-3.3-70b`). It also applies to the name with a date (`NAME-2026-04-23`), unless that has a price
+    /// of its own here, and takes precedence over all built-in prices of the model.
+    ///
+    /// The price in a mode, such as `priority` or `fast`, has the mode after the name: `claude-opus-5:fast`. See
+    /// [`of_mode`](Self::of_mode).
     #[must_use]
     pub fn with(mut self, model: &str, price: Price) -> Self {
         self.by_name.insert(model.into(), Arc::new(price));
@@ -63,17 +67,49 @@ impl Prices {
     /// Returns the price of a provider's model. A date at the end of the model's name is ignored if the name
     /// with it has no price.
     pub fn of(&self, provider: Profile, model: &str) -> Option<Arc<Price>> {
-        let prefix = prefix(provider.built_in().name());
-        let find = |model: &str| {
-            let full = format!("{prefix}/{model}");
-            self.find(&full).or_else(|| self.find(model))
-        };
-        find(model).or_else(|| find(without_date(model)?))
+        self.of_mode(provider, model, "")
     }
 
-    fn find(&self, name: &str) -> Option<Arc<Price>> {
-        let own = self.by_name.get(name).map(Arc::clone);
-        own.or_else(|| self.fallback?.find(name))
+    /// Returns the price of a provider's model in a mode; the standard one if `mode` is empty. `flex` costs at most
+    /// the standard price, which applies if it has no price of its own; other modes then have none.
+    ///
+    /// ```
+    /// use tollgate::price::{Price, Prices};
+    /// use tollgate::provider::OPENAI;
+    /// let price = Price::per_million(1_000_000, 4_000_000);
+    /// let prices = Prices::built_in().with("gpt-4o", price.clone());
+    /// assert_eq!(*prices.of_mode(OPENAI, "gpt-4o", "flex").unwrap(), *prices.of(OPENAI, "gpt-4o").unwrap());
+    /// assert_eq!(prices.of_mode(OPENAI, "gpt-4o", "priority"), None);
+    /// assert!(prices.with("gpt-4o:priority", price).of_mode(OPENAI, "gpt-4o", "priority").is_some());
+    /// ```
+    pub fn of_mode(&self, provider: Profile, model: &str, mode: &str) -> Option<Arc<Price>> {
+        let prefix = prefix(provider.built_in().name());
+        let with_prefix = |model: &str| [format!("{prefix}/{model}"), model.to_owned()];
+        let undated = without_date(model).map(with_prefix);
+        self.find(
+            &[with_prefix(model)].into_iter().chain(undated).flatten().collect::<Vec<_>>(),
+            mode,
+        )
+    }
+
+    /// Returns the price in a mode of the first of these names that has one: here, or else in the fallback.
+    fn find(&self, names: &[String], mode: &str) -> Option<Arc<Price>> {
+        let find = |suffix: &str| {
+            names.iter().find_map(|name| self.by_name.get(&*format!("{name}{suffix}")))
+        };
+        let of_mode = if mode.is_empty() { None } else { find(&format!(":{mode}")) };
+        let Some(own) = of_mode.or_else(|| find("")) else {
+            return self.fallback?.find(names, mode);
+        };
+        if of_mode.is_none() && !["", FLEX].contains(&mode) {
+            return None;
+        }
+        let other = self.fallback.filter(|_| matches!(own.bounds(), (None, _) | (_, None)));
+        let other = other.and_then(|other| other.find(names, ""));
+        Some(match other {
+            Some(other) => Arc::new(Price::clone(own).bounded_by(&other)),
+            None => Arc::clone(own),
+        })
     }
 }
 
@@ -103,13 +139,21 @@ impl std::error::Error for InvalidPrices {}
 fn read(text: &str) -> Result<HashMap<Box<str>, Arc<Price>>, InvalidPrices> {
     let rows: HashMap<Box<str>, Row> =
         serde_json::from_str(text).map_err(|error| InvalidPrices { reason: error.to_string() })?;
-    let priced = rows.into_iter().filter_map(|(name, row)| Some((name, Arc::new(row.price()?))));
-    let priced: HashMap<_, _> = priced.collect();
+    let mut priced = HashMap::with_capacity(rows.len());
+    for (name, row) in &rows {
+        for (mode, price) in row.prices() {
+            let name = if mode.is_empty() { name.clone() } else { format!("{name}:{mode}").into() };
+            priced.insert(name, Arc::new(price));
+        }
+    }
     match priced.is_empty() {
         true => Err(InvalidPrices { reason: "no model has an `input_cost_per_token`".to_owned() }),
         false => Ok(priced),
     }
 }
+
+/// The mode that is never dearer than the standard one.
+const FLEX: &str = "flex";
 
 /// Returns the provider's name in LiteLLM's table, before the slash of a model's name.
 fn prefix(provider: &str) -> &str {

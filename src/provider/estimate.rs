@@ -1,3 +1,5 @@
+use compact_str::CompactString;
+
 use super::{Operation, Terms};
 use crate::quota::{Cost, Key};
 
@@ -17,7 +19,8 @@ pub struct Estimate {
     pub stream: bool,
     /// The maximum output of all choices together, in tokens; `None` if the request sets no bound.
     pub max_output: Option<u64>,
-    /// The maximum input, in tokens: one for each byte of text.
+    /// The maximum input, in tokens: one for each byte of text. `u64::MAX` if parts of the prompt aren't in the body: an
+    /// earlier response, a file that is only linked.
     pub max_input: u64,
     /// True if the prompt contains audio or video, whose tokens may have a price of their own.
     pub has_audio: bool,
@@ -28,7 +31,22 @@ pub struct Estimate {
     /// True if a stream of the response that is cut off is charged for what was received, instead of the
     /// whole reservation: see [`CutStreams`](super::CutStreams).
     pub is_charged_as_received: bool,
+    /// `None` if the price isn't that of the tokens, or isn't known: the body can't be read, the path isn't known to run a
+    /// model, or the provider keeps the prompt.
+    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "read by the layer"))]
+    pub(crate) pricing: Option<Pricing>,
     pub(super) guess: Option<Guess>,
+}
+
+/// The terms of the price of a request, beside its tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pricing {
+    /// The mode with a price of its own; empty for the standard one.
+    pub(crate) mode: CompactString,
+    /// The number of outputs that it asks for.
+    pub(crate) choices: u64,
+    /// True if it generates output.
+    pub(crate) generates: bool,
 }
 
 /// The part of a cost that depends on the output.
@@ -72,6 +90,7 @@ impl Estimate {
             exact: false,
             mode: None,
             is_charged_as_received: false,
+            pricing: None,
             guess: None,
         }
     }

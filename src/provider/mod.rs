@@ -67,6 +67,7 @@ pub mod duration;
 mod error;
 mod estimate;
 mod failure_charge;
+mod free_path;
 mod gemini;
 mod groq;
 mod hosted;
@@ -113,7 +114,7 @@ pub use default_quota::DefaultQuota;
 pub use error::{ApiError, ErrorRules};
 pub use estimate::Estimate;
 #[cfg(feature = "tower")]
-pub(crate) use estimate::OutputGuess;
+pub(crate) use estimate::{OutputGuess, Pricing};
 pub use failure_charge::FailureCharge;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;

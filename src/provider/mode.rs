@@ -42,6 +42,24 @@ pub enum ModeField {
 pub(super) struct NamedModes {
     pub(super) speed: Option<CompactString>,
     pub(super) service_tier: Option<CompactString>,
+    /// The region in which the model runs (Anthropic).
+    pub(super) inference_geo: Option<CompactString>,
+}
+
+impl NamedModes {
+    /// Returns the mode of the price: the settings that aren't standard, with `:` between them.
+    pub(super) fn of_price(&self) -> CompactString {
+        let of = |value: &Option<CompactString>, standard: &[&str]| {
+            value.clone().filter(|value| !standard.contains(&value.as_str()))
+        };
+        let settings = [
+            of(&self.speed, &["standard"]),
+            of(&self.service_tier, &["auto", "default", "on_demand", "standard", "standard_only"]),
+            of(&self.inference_geo, &["global"]),
+        ];
+        let settings: Vec<_> = settings.into_iter().flatten().collect();
+        settings.join(":").into()
+    }
 }
 
 impl Mode {

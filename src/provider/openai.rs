@@ -33,6 +33,7 @@ use crate::quota::Algorithm;
 ///   requests contribute to your per-minute limit", help.openai.com/en/articles/5955604).
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
+/// - **Free**: moderations; source: developers.openai.com/api/docs/guides/moderation, November 2026.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (recorded).
 /// - **Cut streams** are charged for what was received, with GPT-4.5 and earlier models and where `reasoning_effort` is
@@ -47,6 +48,7 @@ pub const OPENAI: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(ADMISSION))
         .units(&[Unit::Images])
+        .free(&["POST /moderations"])
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
         .usage_on_request()

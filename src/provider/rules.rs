@@ -49,6 +49,7 @@ pub struct Rules {
     pub(super) weights: PromptWeights,
     pub(super) charge: Charge,
     pub(super) units: &'static [Unit],
+    pub(super) free: &'static [&'static str],
     pub(super) limits: LimitHeaders,
     pub(super) modes: &'static [Mode],
     pub(super) utilization: Option<UtilizationHeaders>,
@@ -108,6 +109,16 @@ impl Rules {
     #[must_use]
     pub const fn units(self, units: &'static [Unit]) -> Self {
         Self { units, ..self }
+    }
+
+    /// Adds requests that the provider doesn't bill to those that no known provider bills (lists of models, files,
+    /// token counts and such). Where spending is limited, other requests need a price.
+    ///
+    /// Each is a method and a path below the version (`POST /moderations` is `/v1/moderations`), in which `*` in a
+    /// segment is any text and `/**` at the end any further segments. `GET` includes `HEAD`.
+    #[must_use]
+    pub const fn free(self, requests: &'static [&'static str]) -> Self {
+        Self { free: requests, ..self }
     }
 
     /// Sets which response headers state limits. Default: [`LimitHeaders::COMPATIBLE`].
@@ -197,6 +208,7 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     weights: PromptWeights::GENEROUS,
     charge: Charge::by_usage(),
     units: &[],
+    free: &[],
     limits: LimitHeaders::COMPATIBLE,
     modes: &[],
     utilization: None,

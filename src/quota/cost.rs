@@ -34,6 +34,7 @@ pub(crate) struct CustomAmount {
 /// The number of built-in dimensions.
 const COLUMNS: usize = 5;
 
+const CONCURRENCY: usize = Dimension::Concurrency.column();
 const TOKENS: usize = Dimension::Tokens.column();
 const OUTPUT: usize = Dimension::OutputTokens.column();
 
@@ -173,6 +174,18 @@ impl Cost {
         Some(clipped)
     }
 
+    /// Returns the amount of money alone, without a request: the part that counts to a budget beside the request's
+    /// own keys.
+    pub(crate) fn money(&self) -> Self {
+        let Self { custom, .. } = self.with_customs(|name| name == USD);
+        Self { amounts: [0; COLUMNS], custom, ..Self::new() }
+    }
+
+    /// Returns `true` if the cost is the [`money`](Self::money) of another one.
+    pub(crate) fn is_money(&self) -> bool {
+        self.amounts[CONCURRENCY] == 0
+    }
+
     /// Returns the requests, tokens, input tokens and output tokens.
     pub(crate) fn main_amounts(&self) -> [u64; 4] {
         let [requests, tokens, input, output, _] = self.amounts;
@@ -246,6 +259,11 @@ impl Cost {
             Dimension::Requests | Dimension::Concurrency => true,
             _ => self.named.has(dimension),
         }
+    }
+
+    /// Returns `true` if an amount of money was set, even 0.
+    pub(crate) fn states_usd(&self) -> bool {
+        self.names_custom(USD)
     }
 
     fn names_custom(&self, custom: &str) -> bool {

@@ -129,9 +129,6 @@ impl<A: fmt::Display> fmt::Display for Quantity<'_, A> {
 /// The name of the dimension of money.
 pub(crate) const USD: &str = "usd";
 
-/// The amount of a dimension that isn't known, such as the money of a request without a price.
-pub(crate) const UNKNOWN_AMOUNT: u64 = u64::MAX;
-
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -13,7 +13,7 @@ use super::fallback::Fallback;
 use super::lease::Leases;
 use super::log_limit::LogLimit;
 use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
-use super::piece::Group;
+use super::piece::{Group, Piece};
 use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Outcome, RetryAfter, View};
 use super::store::Store;
@@ -297,8 +297,11 @@ impl Coordinator {
         }
         drop(fallback);
         let mut groups = self.groups(reservation, actual?);
-        let pieces = groups.iter_mut().flat_map(|group| &mut group.pieces);
-        let beyond: Vec<_> = pieces.map(|piece| piece.subtract(&reservation.cost)).collect();
+        let pieces = groups.iter_mut().flat_map(|group| group.pieces.iter_mut().zip(&group.scopes));
+        let subtract = |(piece, &scope): (&mut Piece, &usize)| {
+            piece.subtract(&reservation.scopes[scope], &reservation.cost)
+        };
+        let beyond: Vec<_> = pieces.map(subtract).collect();
         beyond.contains(&true).then_some(groups)
     }
 

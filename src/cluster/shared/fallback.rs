@@ -47,7 +47,7 @@ impl Fallback {
         let mut longest: Option<(usize, Shortfall)> = None;
         for (scope, reserved) in reservation.scopes.iter().enumerate() {
             let share = self.share(reserved, now, &begin);
-            if let Err(shortfall) = share.check(&reservation.cost, turns, now)
+            if let Err(shortfall) = share.check(&reserved.part(&reservation.cost), turns, now)
                 && longest.is_none_or(|(_, longest)| shortfall.wait > longest.wait)
             {
                 longest = Some((scope, shortfall));
@@ -58,7 +58,7 @@ impl Fallback {
         }
         for reserved in &reservation.scopes {
             let share = self.share(reserved, now, &begin);
-            share.commit(&reservation.cost, turns, now);
+            share.commit(&reserved.part(&reservation.cost), turns, now);
         }
         Ok(())
     }
@@ -82,14 +82,15 @@ impl Fallback {
         self.adjust_debt(reservation, actual.unwrap_or(&nothing), &reservation.cost);
         for reserved in &reservation.scopes {
             if let Some(share) = self.shares.get_mut(&reserved.key) {
-                share.end(&reservation.cost, actual, turns, sent, now);
+                let actual = actual.map(|actual| reserved.part(actual));
+                share.end(&reserved.part(&reservation.cost), actual.as_deref(), turns, sent, now);
             }
         }
     }
 
     /// Frees the concurrency slots of a request that the store had granted.
     pub(super) fn release_concurrency(&mut self, reservation: &Reservation) {
-        for reserved in &reservation.scopes {
+        for reserved in reservation.scopes.iter().filter(|reserved| !reserved.is_budget) {
             if let Some(share) = self.shares.get_mut(&reserved.key) {
                 share.release_concurrency();
             }
@@ -149,7 +150,9 @@ impl Fallback {
 
     /// Adds `more` to the recorded amounts and subtracts `less`.
     fn adjust_debt(&mut self, reservation: &Reservation, more: &Cost, less: &Cost) {
-        for Reserved { key, rules, .. } in &reservation.scopes {
+        for reserved in &reservation.scopes {
+            let Reserved { key, rules, .. } = reserved;
+            let (more, less) = (&*reserved.part(more), &*reserved.part(less));
             let new = || Debt { rules: Arc::clone(rules), amounts: SmallVec::new() };
             let debts = self.debts.entry(key.clone()).or_insert_with(new);
             if debts.rules != *rules || debts.amounts.is_empty() {

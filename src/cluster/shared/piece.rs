@@ -27,12 +27,14 @@ impl Piece {
     /// Creates the piece for a cost of a key.
     pub(super) fn from_cost(reserved: &Reserved, cost: &Cost) -> Self {
         let Reserved { key, rules, .. } = reserved;
+        let cost = &*reserved.part(cost);
         let amounts = rules.iter().map(|rule| rule.amount(cost).min(MAX_AMOUNT)).collect();
         Self { key: key.clone(), rules: Arc::clone(rules), amounts, lease: None }
     }
 
-    /// Subtracts the reserved cost; returns whether any amount is left.
-    pub(super) fn subtract(&mut self, reserved: &Cost) -> bool {
+    /// Subtracts the cost that was reserved under its key; returns whether any amount is left.
+    pub(super) fn subtract(&mut self, key: &Reserved, reserved: &Cost) -> bool {
+        let reserved = &*key.part(reserved);
         for (rule, amount) in self.rules.iter().zip(&mut self.amounts) {
             *amount = amount.saturating_sub(rule.amount(reserved));
         }

@@ -41,5 +41,11 @@ fn price(fields: &PriceFields) -> Price {
     if let Some(rate) = fields.cache_write {
         price = price.cache_write(rate.usd().0);
     }
+    if let Some(tokens) = fields.max_output {
+        price = price.max_output(tokens.get());
+    }
+    if let Some(tokens) = fields.max_input {
+        price = price.max_input(tokens.get());
+    }
     price
 }

@@ -1,3 +1,4 @@
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -20,7 +21,8 @@ pub(in crate::config) struct PricesFields {
     pub(in crate::config) models: OrderedMap<PriceFields>,
 }
 
-/// The price of a model, in dollars per million tokens.
+/// The price of a model, in dollars per million tokens. That of a mode has the mode after the name:
+/// `claude-opus-5:fast`, `gpt-5:priority`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Price")]
@@ -35,4 +37,14 @@ pub(in crate::config) struct PriceFields {
     /// Dollars per million input tokens that are written to a cache. Default: `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::config) cache_write: Option<Amount>,
+    /// The largest output of a request without `max_tokens`, in tokens. Default: that of the built-in table; a request
+    /// is refused where spending is limited if neither is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub(in crate::config) max_output: Option<NonZeroU64>,
+    /// The length of the model's context, in tokens: the input that is reserved for a request that refers to content
+    /// outside its body. Default: that of the built-in table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub(in crate::config) max_input: Option<NonZeroU64>,
 }

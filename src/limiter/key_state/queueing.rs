@@ -258,8 +258,10 @@ impl KeyState {
     pub(in crate::limiter) fn check_claims(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
         let Claimed { cost: claimed, claims, until } =
             self.extra.as_ref()?.claims.of_others(turn)?;
+        let claimed = if cost.is_money() { claimed.money() } else { claimed };
         let is_full = |(rule, bucket): (&Rule, &Bucket)| {
             *rule.dimension() == Dimension::Concurrency
+                && !cost.is_money()
                 && bucket.level(rule, self.now()).available <= claims
         };
         let fits_at =

@@ -52,7 +52,7 @@ impl KeyState {
         }
     }
 
-    /// Checks whether the cost fits, regardless of the queue.
+    /// Checks whether the cost fits, regardless of the queue. Its money alone fits even while the key is paused.
     pub(in crate::limiter) fn check_limits(
         &self,
         cost: &Cost,
@@ -72,6 +72,9 @@ impl KeyState {
     }
 
     fn check_limits_of(&self, limits: &Limits, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
+        if cost.is_money() {
+            return self.check_buckets(limits, cost, at).map_err(Denial::Short);
+        }
         match (self.check_rates(limits, cost, at), self.check_open(at)) {
             (Err(short), _) if short.wait() == Wait::Never => Err(short),
             (_, Err(Denial::CoolingDown(Wait::At(until)))) => {
@@ -115,7 +118,7 @@ impl KeyState {
     pub(in crate::limiter) fn commit(&mut self, cost: &Cost) {
         let now = self.now();
         self.limits.commit(cost, now);
-        if let Some(extra) = &mut self.extra {
+        if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {
             extra.adapt.on_sent(&mut self.limits, cost, now);
         }
         self.record_reserved(cost, now);
@@ -130,7 +133,7 @@ impl KeyState {
     /// Ends a reservation. `charged` is `None` for a request that was never sent.
     pub(in crate::limiter) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
         self.limits.end(granted, charged, self.now());
-        if let Some(extra) = &mut self.extra {
+        if let Some(extra) = self.extra.as_mut().filter(|_| !granted.cost.is_money()) {
             extra.adapt.on_end(granted.cost, granted.at, charged.is_some());
         }
         self.record(|journal, limits, now| journal.ended(limits, granted, charged, now));

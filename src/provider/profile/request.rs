@@ -1,10 +1,12 @@
 #[cfg(feature = "requests")]
 use http::HeaderMap;
+use http::Method;
 
 use super::Profile;
 use crate::provider::Estimate;
 #[cfg(feature = "requests")]
 use crate::provider::Unit;
+use crate::provider::free_path;
 use crate::provider::request::Request;
 #[cfg(feature = "requests")]
 use crate::provider::request::UnreadableRequest;
@@ -36,6 +38,20 @@ impl Profile {
         let mut parameters = query.unwrap_or_default().split('&');
         let version = parameters.find_map(|parameter| parameter.strip_prefix("api-version="));
         self.rules.usage_on_request && version.is_none_or(|version| version >= "2024-09-01")
+    }
+
+    /// Returns true if the provider is known not to bill a request: its path and method are on the list of
+    /// [`Rules::free`](crate::provider::Rules::free), and it has no body unless the method is one that needs it.
+    ///
+    /// ```
+    /// use http::Method;
+    /// use tollgate::provider::OPENAI;
+    /// assert!(OPENAI.is_free(&Method::GET, "/v1/models", false));
+    /// assert!(OPENAI.is_free(&Method::POST, "/v1/batches/batch_1/cancel", true));
+    /// assert!(!OPENAI.is_free(&Method::POST, "/v1/batches", true));
+    /// ```
+    pub fn is_free(&self, method: &Method, path: &str, has_body: bool) -> bool {
+        free_path::is_free(self.rules.free, method, path, has_body)
     }
 
     /// Reads a request as [`read_request`](Self::read_request) does, and returns the reason if two
@@ -84,6 +100,10 @@ impl Profile {
             Some(vocabularies) => request.count_texts(body, vocabularies),
             None => request,
         };
+        let mut request = request;
+        if path.trim_end_matches('/').ends_with(self.api().endpoint) {
+            request.on_known_path();
+        }
         let mut reserved = self.rules.charge.reserve(&request, &self.rules.weights);
         self.add_units(&mut reserved.cost, |unit| request.amount(unit, path));
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));

@@ -1,3 +1,4 @@
+use compact_str::CompactString;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
@@ -47,11 +48,50 @@ impl<'de> Walk<'de> for Root<'_> {
                 Key::ReasoningEffort => {
                     body.next_value_seed(Walker(ReasoningField(&mut self.0.reasons)))?;
                 }
-                Key::ServiceTier => body.next_value_seed(Walker(&mut self.0.modes.service_tier))?,
+                Key::ServiceTier => {
+                    body.next_value_seed(Walker(Tier(&mut self.0.modes.service_tier)))?;
+                }
+                Key::InferenceGeo => {
+                    body.next_value_seed(Walker(&mut self.0.modes.inference_geo))?;
+                }
+                Key::Kept => body.next_value_seed(Walker(Kept(self.0)))?,
                 _ => read_field(self.0, key, &mut body)?,
             }
         }
         Ok(())
+    }
+}
+
+/// A tier of service: its name, or an object with it (`{"type": "priority"}`, Bedrock).
+struct Tier<'a>(&'a mut Option<CompactString>);
+
+impl<'de> Walk<'de> for Tier<'_> {
+    fn text(self, text: &str) {
+        self.0.text(text);
+    }
+
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(key) = object.next_key::<Key>()? {
+            match key {
+                Key::Type => object.next_value_seed(Walker(&mut *self.0))?,
+                _ => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Content that the provider keeps, such as an earlier response: its id, or an object with it.
+struct Kept<'a>(&'a mut Request);
+
+impl<'de> Walk<'de> for Kept<'_> {
+    fn text(self, _: &str) {
+        self.0.has_kept_content = true;
+    }
+
+    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        self.0.has_kept_content = true;
+        ().object(object)
     }
 }
 
@@ -128,6 +168,12 @@ impl<'de> Walk<'de> for Strings<'_> {
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while list.next_element_seed(Walker(Strings(self.0)))?.is_some() {}
         Ok(())
+    }
+
+    /// Reads a prompt that the provider keeps (`{"id": "pmpt_1"}`, OpenAI).
+    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        self.0.has_kept_prompt = true;
+        ().object(object)
     }
 }
 

@@ -27,11 +27,14 @@ impl Endpoint {
             "completions" if path.ends_with("chat/completions") => Self::Chat,
             "completions" | "complete" | "generate" => Self::Completions,
             "responses" => Self::Responses,
+            "compact" if path.ends_with("responses/compact") => Self::Responses,
             "embeddings" | "embed" | "embedContent" | "batchEmbedContents" => Self::Embeddings,
             // Adds a message to a thread of OpenAI's, without generating an answer.
             "messages" if path.contains("/threads/") => Self::Other,
             "chat" | "messages" | "converse" | "converse-stream" => Self::Chat,
             "generateContent" | "streamGenerateContent" => Self::Chat,
+            // Counts the tokens of a request to Claude on Vertex.
+            _ if last == "count-tokens:rawPredict" => Self::Other,
             "rawPredict" | "streamRawPredict" => Self::Chat,
             "predict" | "rerank" | "count_tokens" | "countTokens" => Self::Other,
             _ => return None,
@@ -42,6 +45,13 @@ impl Endpoint {
     pub(in crate::provider) fn generates(self) -> bool {
         matches!(self, Self::Chat | Self::Completions | Self::Responses)
     }
+}
+
+/// Returns true if a path runs a model whose kind only the body shows: Bedrock's `invoke`, Databricks'
+/// `invocations`.
+pub(super) fn invokes(path: &str) -> bool {
+    let last = without_query(path).rsplit('/').next();
+    matches!(last, Some("invoke" | "invoke-with-response-stream" | "invocations"))
 }
 
 /// Returns the model that a path names, which takes precedence over the body's.
@@ -123,6 +133,12 @@ pub(super) fn normalized(path: &str) -> Cow<'_, str> {
             Cow::Owned(plain)
         }
     }
+}
+
+/// Returns a path as servers read it, without its query; `None` if servers may read it differently.
+pub(in crate::provider) fn plain(path: &str) -> Option<String> {
+    let path = without_query(path);
+    check(path).ok().map(|()| without_query(&normalized(path)).to_owned())
 }
 
 fn unescaped(path: &str) -> Cow<'_, str> {

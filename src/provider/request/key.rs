@@ -17,6 +17,15 @@ pub(super) enum Key {
     Speed,
     #[serde(alias = "serviceTier")]
     ServiceTier,
+    InferenceGeo,
+    /// Content that the provider keeps, which becomes part of the prompt.
+    #[serde(
+        rename = "previous_response_id",
+        alias = "conversation",
+        alias = "cachedContent",
+        alias = "cached_content"
+    )]
+    Kept,
     #[serde(rename = "n", alias = "best_of", alias = "candidateCount", alias = "num_generations")]
     Choices,
     #[serde(

@@ -33,12 +33,14 @@ use counter::Counter;
 pub(super) use counter::Vocabulary;
 use deferred::DeferredTools;
 pub(super) use endpoint::Endpoint;
+pub(super) use endpoint::plain as normalized_path;
 pub(super) use medium::{Medium, MediumKind};
 use named::Named;
 pub use unreadable::UnreadableRequest;
 use words::Words;
 
 use super::charge::Reserved;
+use super::estimate::Pricing;
 use super::media::MediaTokens;
 use super::mode::NamedModes;
 use super::prompt_weights::PromptWeights;
@@ -54,6 +56,8 @@ pub(super) struct Request {
     pub(super) model: Option<CompactString>,
     /// True if the path names the model.
     is_named_by_path: bool,
+    /// True if the path is known to run a model.
+    has_known_path: bool,
     /// The models that the body names.
     named: Named,
     pub(super) stream: bool,
@@ -87,6 +91,10 @@ pub(super) struct Request {
     pub(super) choices: Option<u64>,
     /// `max_tokens`, `max_completion_tokens` or `max_output_tokens`, of one choice.
     bound: Option<u64>,
+    /// True if content that the provider keeps becomes part of the prompt.
+    has_kept_content: bool,
+    /// True if the provider keeps the prompt, which may name another model.
+    has_kept_prompt: bool,
     /// True if the body has `messages`, which identifies a chat if the path doesn't.
     has_messages: bool,
     /// Counts the texts, if the model's vocabulary is known.
@@ -120,7 +128,9 @@ impl Request {
         request.is_named_by_path = of_path.is_some();
         request.model = of_path.or(request.named.model.take());
         let path = &endpoint::normalized(path);
-        request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
+        let endpoint = Endpoint::of(path);
+        request.has_known_path = endpoint.is_some() || endpoint::invokes(path);
+        request.endpoint = endpoint.unwrap_or_else(|| request.likely_endpoint());
         request.operation = Operation::of(request.endpoint, path);
         Ok(request)
     }
@@ -169,10 +179,10 @@ impl Request {
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, &mut request) {
             Ok(()) => {
-                let Self { model, endpoint, operation, modes, .. } = self;
+                let Self { model, endpoint, operation, modes, has_known_path, .. } = self;
                 let Self { words, definitions, deferred, reasoning, items, .. } = self;
                 let request = Self { words, definitions, deferred, reasoning, items, ..request };
-                Self { model, endpoint, operation, modes, ..request }
+                Self { model, endpoint, operation, modes, has_known_path, ..request }
             }
             Err(_) => self,
         }
@@ -250,7 +260,28 @@ impl Request {
     /// Returns the maximum tokens of the prompt. A token of text has at least one byte; all else is estimated.
     fn max_prompt_tokens(&self, weights: &PromptWeights) -> u64 {
         let texts = self.text.saturating_add(self.call_text).saturating_add(self.schema);
-        texts.saturating_add(self.other_tokens(weights))
+        // The tokens of encrypted reasoning are estimated.
+        let reasoning = self.reasoning.saturating_mul(2);
+        texts.saturating_add(self.other_tokens(weights)).saturating_add(reasoning)
+    }
+
+    /// Returns the terms of the price; `None` if the price isn't that of the tokens.
+    fn pricing(&self) -> Option<Pricing> {
+        let is_by_tokens = self.has_known_path && self.operation != Operation::Other;
+        let pricing = || Pricing {
+            mode: self.modes.of_price(),
+            choices: self.choices(),
+            generates: self.endpoint.generates(),
+        };
+        (is_by_tokens && !self.has_kept_prompt).then(pricing)
+    }
+
+    /// Returns true if parts of the prompt aren't in the body: content that the provider keeps, or files that are only
+    /// linked. The size of an image is limited even then.
+    fn has_content_elsewhere(&self) -> bool {
+        let is_linked =
+            |medium: &Medium| medium.bytes.is_none() && medium.kind != MediumKind::Image;
+        self.has_kept_content || self.media.iter().any(is_linked)
     }
 
     /// Returns true if the prompt contains audio or video.
@@ -262,6 +293,8 @@ impl Request {
     pub(super) fn into_estimate(self, reserved: Reserved, weights: &PromptWeights) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
         let (max_input, has_audio) = (self.max_prompt_tokens(weights), self.has_audio());
+        let max_input = if self.has_content_elsewhere() { u64::MAX } else { max_input };
+        let pricing = self.pricing();
         let Reserved { cost, terms, guess } = reserved;
         let Self { model, operation, .. } = self;
         let model = model.map(Key::from_text);
@@ -278,8 +311,14 @@ impl Request {
             exact,
             mode: None,
             is_charged_as_received: false,
+            pricing,
             guess,
         }
+    }
+
+    /// Marks the path as one that runs a model.
+    pub(super) fn on_known_path(&mut self) {
+        self.has_known_path = true;
     }
 
     fn add_definition(&mut self, tokens: u64) {

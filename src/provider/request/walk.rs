@@ -35,6 +35,9 @@ pub(super) trait Walk<'de>: Sized {
     }
 }
 
+/// Skips a value.
+impl Walk<'_> for () {}
+
 /// Keeps a text.
 impl Walk<'_> for &mut Option<CompactString> {
     fn text(self, text: &str) {

@@ -2,6 +2,7 @@
 
 mod backpressure;
 mod body;
+mod budgets;
 mod buffer_body;
 mod call;
 mod compose;

@@ -121,7 +121,7 @@ async fn model_without_price_is_refused_where_spending_is_limited() {
     let error = client.ready().await.unwrap().call(chat("house-model")).await.unwrap_err();
     let refused = error.refused().unwrap();
     assert_eq!((refused.code, refused.key.as_str()), (Code::UnknownPrice, "tenant:7"));
-    assert!(error.to_string().contains("price of the model is unknown; add it"), "{error}");
+    assert!(error.to_string().contains("price of the request is unknown"), "{error}");
     // Where nothing limits spending, no price is needed.
     let free = RateLimitLayer::new(limiter.clone());
     let mut client = client_returning(&free, respond(StatusCode::OK, USAGE));

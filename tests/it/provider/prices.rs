@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, BEDROCK, GEMINI, GROQ, OPENAI, TOGETHER, VERTEX_ANTHROPIC};
+use tollgate::provider::{
+    ANTHROPIC, AZURE, BEDROCK, GEMINI, GROQ, OPENAI, TOGETHER, VERTEX_ANTHROPIC,
+};
 use tollgate::quota::Usage;
 
 use super::recordings::{Recorded, all};
@@ -92,6 +94,54 @@ fn models_have_the_prices_of_their_providers() {
     assert_eq!(input(OPENAI, "house-model"), None);
     let own = prices.with("house-model", Price::per_million(0, 0));
     assert_eq!(own.of(OPENAI, "house-model").map(|price| price.cost(&million)), Some(0));
+}
+
+#[test]
+fn own_price_precedes_the_built_in_one_of_any_name() {
+    let own = Price::per_million(1, 1);
+    let reference = Reference::read();
+    let of_azure = reference.0.keys().filter_map(|name| name.strip_prefix("azure/"));
+    let models: Vec<_> = of_azure.collect();
+    assert!(models.len() >= 100);
+    let million = Usage { input: 1_000_000, ..Usage::default() };
+    for model in models {
+        let prices = Prices::built_in().with(model, own.clone());
+        assert_eq!(prices.of(AZURE, model).unwrap().cost(&million), 1, "{model}");
+    }
+    let prices =
+        Prices::built_in().with("gpt-4o", own).with("azure/gpt-4o", Price::per_million(2, 2));
+    let input = |profile, model| prices.of(profile, model).unwrap().cost(&million);
+    assert_eq!((input(AZURE, "gpt-4o"), input(OPENAI, "gpt-4o")), (2, 1));
+    assert_eq!(input(OPENAI, "gpt-4o-2024-08-06"), 1);
+}
+
+#[test]
+fn modes_have_prices_of_their_own() {
+    let usage =
+        Usage { input: 1_000_000, cache_read: 400_000, output: 100_000, ..Usage::default() };
+    let cost = |prices: &Prices, profile, model, mode| {
+        prices.of_mode(profile, model, mode).map(|price| price.cost(&usage))
+    };
+    let built_in = Prices::built_in();
+    // gpt-5: $1.25, $0.125 for cached tokens, and $10; twice as much with priority and half as much in flex.
+    let standard = cost(&built_in, OPENAI, "gpt-5", "").unwrap();
+    assert_eq!(standard, 750_000 + 50_000 + 1_000_000);
+    assert_eq!(cost(&built_in, OPENAI, "gpt-5", "priority"), Some(2 * standard));
+    assert!(cost(&built_in, OPENAI, "gpt-5", "flex").unwrap() < standard);
+    assert_eq!(cost(&built_in, OPENAI, "gpt-5", "unheard-of"), None);
+    // No flex price is listed.
+    let model = "gpt-4o";
+    assert_eq!(cost(&built_in, OPENAI, model, "flex"), cost(&built_in, OPENAI, model, ""));
+    let standard = cost(&built_in, ANTHROPIC, "claude-opus-5", "").unwrap();
+    assert_eq!(cost(&built_in, ANTHROPIC, "claude-opus-5-20990101", "fast"), Some(2 * standard));
+    assert_eq!(cost(&built_in, ANTHROPIC, "claude-opus-5", "us"), Some(standard * 11 / 10));
+    assert_eq!(cost(&built_in, ANTHROPIC, "claude-opus-5", "fast:us"), None);
+    let own = built_in.with("claude-opus-5:fast", Price::per_million(7, 0));
+    assert_eq!(cost(&own, ANTHROPIC, "claude-opus-5", "fast"), Some(7));
+    assert_eq!(cost(&own, ANTHROPIC, "claude-opus-5", ""), Some(standard));
+    let own = own.with("gpt-5", Price::per_million(9, 0));
+    assert_eq!(cost(&own, OPENAI, "gpt-5", "flex"), Some(9));
+    assert_eq!(cost(&own, OPENAI, "gpt-5", "priority"), None);
 }
 
 #[test]

@@ -18,7 +18,8 @@
 //! | responses to browsers | with `content-security-policy: sandbox` and `x-content-type-options: nosniff`, so that no page of an upstream runs in this server's origin |
 //!
 //! A GET, HEAD, OPTIONS or DELETE without a body is not charged: providers do not count requests such
-//! as a list of models. All other requests are. Requests on paths without a model (files, batches and
+//! as a list of models. All other requests are, and, where spending is limited, those of them that the provider's
+//! profile does not list as free (`Profile::is_free`). Requests on paths without a model (files, batches and
 //! such) are never refused because of their content. The upstream is determined by the configuration
 //! alone, never by a host in a request. An error of the proxy itself is a problem document with an
 //! `error` in the provider's format. If a client disconnects, its request leaves the queue, or the

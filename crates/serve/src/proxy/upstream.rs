@@ -25,6 +25,7 @@ pub(super) struct Upstream {
     pub(super) format: ErrorFormat,
     profile: Profile,
     key_sources: KeySources,
+    limiter: Limiter,
     client: Client,
     /// True if the middleware retries transient failures.
     has_retries: bool,
@@ -61,6 +62,7 @@ impl Upstream {
             format: ErrorFormat::of(upstream.profile),
             profile: upstream.profile,
             key_sources: KeySources::new(upstream.profile, &serve.scopes),
+            limiter: limiter.clone(),
             client: client.clone(),
             max_kept: serve.bounds.buffered as u64 / MAX_KEPT_DIVISOR,
             has_retries: config.retry.attempts.get() > 1,
@@ -74,7 +76,16 @@ impl Upstream {
         &self,
         request: &Request<RequestBody>,
     ) -> Option<(Classified, Option<UnreadableRequest>)> {
-        is_charged(request).then(|| self.key_sources.classify(request))
+        let has_body = request.body().size() != Some(0);
+        let is_charged =
+            is_charged(request.method(), has_body) || self.needs_price(request, has_body);
+        is_charged.then(|| self.key_sources.classify(request))
+    }
+
+    /// Returns true if spending is limited and the provider isn't known not to bill the request.
+    fn needs_price(&self, request: &Request<RequestBody>, has_body: bool) -> bool {
+        self.limiter.limits_spending()
+            && !self.profile.is_free(request.method(), request.uri().path(), has_body)
     }
 
     /// Requests the usage of a stream that would have none. Returns true if the request was changed.
@@ -123,9 +134,8 @@ impl Upstream {
 
 /// Returns true if the provider's limits may count a request, unlike a list of models. A server may treat
 /// any method like a POST if there is a body.
-fn is_charged(request: &Request<RequestBody>) -> bool {
-    let has_body = request.body().size() != Some(0);
-    has_body || !UNCHARGED_METHODS.contains(request.method())
+fn is_charged(method: &Method, has_body: bool) -> bool {
+    has_body || !UNCHARGED_METHODS.contains(method)
 }
 
 /// The divisor of the budget for bodies that are kept until their response begins.

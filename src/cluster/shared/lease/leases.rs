@@ -31,11 +31,11 @@ impl Leases {
         Self { keys: RwLock::default(), duration, next_generation: AtomicU32::new(1) }
     }
 
-    /// Returns whether leases can decide about all keys of a reservation.
+    /// Returns whether leases can decide about all keys of a reservation. They hold whole costs of their keys.
     pub(in crate::cluster::shared) fn supports(reservation: &Reservation) -> bool {
         let mut limited = reservation.scopes.iter().filter(|scope| !scope.rules.is_empty());
         !reservation.scopes.iter().all(|scope| scope.rules.is_empty())
-            && limited.all(|scope| KeyLease::supports(&scope.rules))
+            && limited.all(|scope| !scope.is_budget && KeyLease::supports(&scope.rules))
     }
 
     /// Takes a reservation from the leases of all its keys, or of none.
@@ -47,7 +47,7 @@ impl Leases {
         let Reservation { scopes, cost, .. } = reservation;
         let keys = self.keys.read();
         let mut limited = scopes.iter().filter(|scope| !scope.rules.is_empty()).peekable();
-        if limited.peek().is_none() {
+        if limited.peek().is_none() || scopes.iter().any(|scope| scope.is_budget) {
             return false;
         }
         let short = limited.find(|scope| {
@@ -172,7 +172,7 @@ fn take_debit(scope: &Reserved) -> Option<LeaseDebit> {
 /// Returns the usage beyond the reserved amount.
 fn beyond_reservation(scope: &Reserved, actual: &Cost, reserved: &Cost) -> Option<Piece> {
     let mut piece = Piece::from_cost(scope, actual);
-    piece.subtract(reserved).then_some(piece)
+    piece.subtract(scope, reserved).then_some(piece)
 }
 
 /// The distance between the first generations of two leases, which limits how often a lease can be

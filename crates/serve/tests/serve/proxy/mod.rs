@@ -1,6 +1,7 @@
 //! The proxy in front of providers.
 
 mod abuse;
+mod budgets;
 mod failures;
 mod forwarding;
 mod http_versions;

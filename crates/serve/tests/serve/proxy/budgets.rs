@@ -1,0 +1,76 @@
+//! Budgets of proxied requests: those without a price aren't forwarded, unless they are known to be free.
+
+use reqwest::Method;
+use tollgate::quota::Cost;
+
+use super::rig::{Proxy, TestUpstream, http, json};
+
+const SCOPES: &str = "scopes: [model, {key: account}]";
+const QUOTAS: &str = "quotas: {account: {usd_per_day: 0.1}}";
+
+#[tokio::test]
+async fn request_without_price_is_refused_under_a_budget() {
+    let mut up = TestUpstream::start().await;
+    let proxy = Proxy::serving(up.addr, SCOPES, QUOTAS).await;
+    let chat = r#"{"model": "gpt-4o", "messages": [], "max_tokens": 9}"#;
+    for (method, path, body) in [
+        ("POST", "/up/v1/chat/completions", r#"{"model": "house-model", "messages": []}"#),
+        ("POST", "/up/v1/batches", "{}"),
+        ("POST", "/up/v1/images/generations", r#"{"model": "gpt-image-1", "prompt": "x"}"#),
+        ("POST", "/up/v1/unheard/of", chat),
+        ("GET", "/up/v1/unheard/of", ""),
+    ] {
+        let request = http().request(method.parse().unwrap(), proxy.url(path)).body(body);
+        let refused = request.header("content-type", "application/json").send().await.unwrap();
+        let status = refused.status();
+        let problem = json(refused).await;
+        assert_eq!(
+            (status.as_u16(), &problem["code"]),
+            (422, &"unknown_price".into()),
+            "{path}: {problem}"
+        );
+    }
+    assert!(up.is_idle());
+}
+
+#[tokio::test]
+async fn free_request_is_forwarded_when_the_money_is_spent() {
+    let mut up = TestUpstream::start().await;
+    let proxy = Proxy::serving(up.addr, SCOPES, QUOTAS).await;
+    let all = Cost::new().custom("usd", 100_000);
+    proxy.limiter.try_acquire("account", &all).unwrap().settle(&all);
+    for (method, path) in [
+        (Method::GET, "/up/v1/models"),
+        (Method::POST, "/up/v1/files"),
+        (Method::POST, "/up/v1/batches/batch_1/cancel"),
+        (Method::DELETE, "/up/v1/files/file-1"),
+    ] {
+        let body = if method == Method::POST { "{}" } else { "" };
+        let sent = http().request(method, proxy.url(path)).body(body);
+        let sent = tokio::spawn(sent.header("content-type", "application/json").send());
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn fast_mode_counts_to_the_budget_of_its_model() {
+    let mut up = TestUpstream::start().await;
+    let upstreams = [("up", up.addr, "anthropic")];
+    let quotas = "quotas: {claude-opus-5: {rpm: 5, usd_per_day: 0.15}}";
+    let proxy = Proxy::with(&upstreams, "mode: reject", quotas).await;
+    let body = r#"{"model": "claude-opus-5", "speed": "fast", "max_tokens": 1000, "messages": []}"#;
+    let send = || http().post(proxy.url("/up/v1/messages")).body(body).send();
+    let sent = tokio::spawn(send());
+    let usage = r#"{"type": "message", "usage": {"input_tokens": 0, "output_tokens": 1000}}"#;
+    up.request().await.answer("200 OK", "", usage).await;
+    sent.await.unwrap().unwrap().text().await.unwrap();
+    // Twice $25 per million tokens; the mode has requests per minute of its own.
+    let limits = proxy.limiter.stats("claude-opus-5").limits;
+    let used: Vec<_> = limits.iter().map(|limit| limit.used).collect();
+    assert_eq!(used, [0, 50_000]);
+    let sent = tokio::spawn(send());
+    up.request().await.answer("200 OK", "", usage).await;
+    sent.await.unwrap().unwrap().text().await.unwrap();
+    assert_eq!(send().await.unwrap().status(), 429);
+}

@@ -1,0 +1,71 @@
+use super::request::Request;
+use super::scopes::{Entries, Scopes};
+use super::table::KeyRef;
+use crate::answer::error::Refused;
+
+/// The keys of a request: its own, and those of the budgets that it counts to beside them.
+impl Request {
+    /// Looks up the keys, and creates entries for new ones. A key that is listed twice counts once.
+    pub(super) fn entries(&self) -> Result<Entries, Refused> {
+        let limits_spending = self.core().limits_spending();
+        if let ([key_ref], false) = (&self.keys[..], limits_spending) {
+            return Ok(Entries::of(key_ref.entry()?));
+        }
+        let mut entries = Entries::default();
+        for key_ref in &self.keys {
+            entries.push(key_ref.entry()?);
+        }
+        for key_ref in self.keys.iter().filter(|_| limits_spending) {
+            let model = self.core().quotas.read().budget_of(&key_ref.key);
+            if let Some(model) = model {
+                let budget = key_ref.budget.clone();
+                entries.push_budget(KeyRef { budget, ..key_ref.with_key(model) }.entry()?);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Returns `true` if a quota has limited the spending of one of its models since the keys were looked up.
+    fn misses_budget(&self, scopes: &Scopes<'_>) -> bool {
+        if !scopes.iter().any(|scope| scope.plan().has_budget) {
+            return false;
+        }
+        let quotas = self.core().quotas.read();
+        let is_missed = |key_ref: &KeyRef| {
+            let model = quotas.budget_of(&key_ref.key)?;
+            let entry = quotas.resolve(&model)?.key;
+            Some(!scopes.iter().any(|scope| *scope.key() == entry))
+        };
+        self.keys.iter().any(|key_ref| is_missed(key_ref) == Some(true))
+    }
+
+    /// Locks the keys. Returns `None` if one is retired or a budget is missing, so that the keys have to be looked up
+    /// again.
+    pub(super) fn lock<'a>(&self, entries: &'a Entries) -> Option<Scopes<'a>> {
+        let mut scopes = Scopes::lock(entries);
+        if scopes.is_retired() || self.misses_budget(&scopes) {
+            drop(scopes);
+            self.unlist_retired(entries);
+            return None;
+        }
+        if let Some(limits) = self.limits.as_deref() {
+            scopes.apply_limits(limits, self.core());
+        }
+        if let Some(plan) = self.default_plan() {
+            scopes.apply_default_limits(plan, self.core());
+        }
+        if self.is_answered && self.core().is_learning() {
+            let can_wait = self.deadline.is_none_or(|deadline| deadline > scopes.now());
+            scopes.get_mut(0).start_learning(can_wait);
+        }
+        Some(scopes)
+    }
+
+    /// Removes retired entries from the table, in case the thread that retired them hasn't done so yet.
+    /// The next lookup doesn't find them.
+    #[cold]
+    fn unlist_retired(&self, entries: &Entries) {
+        let retired = entries.iter().filter(|entry| entry.lock().is_retired());
+        retired.for_each(|entry| self.keys[0].unlist(entry));
+    }
+}
