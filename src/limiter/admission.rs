@@ -77,7 +77,7 @@ fn reserve_fast<T>(
 
 #[inline(never)]
 fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
-    let decides = |locked: &Locked<'_>| !locked.is_retired() && !locked.plan().has_budget;
+    let decides = |locked: &Locked<'_>| !locked.is_retired() && !locked.plan().has_spending_key;
     let Some(mut locked) = locked.filter(decides) else {
         return Answer::Unknown;
     };

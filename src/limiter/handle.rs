@@ -65,7 +65,7 @@ impl KeyHandle {
     pub fn decide(&self, cost: &Cost) -> Decision {
         let own = self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core));
         match self.0.key_ref.shard.table() {
-            Some(table) => table.with_budget(&self.0.key_ref.key, cost, own),
+            Some(table) => table.with_spending_key(&self.0.key_ref.key, cost, own),
             None => own,
         }
     }

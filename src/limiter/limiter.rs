@@ -78,6 +78,12 @@ impl Limiter {
         self.shared.core.limits_spending()
     }
 
+    /// Returns whether a key is that of a mode of a provider of the limiter.
+    #[cfg(feature = "tower")]
+    pub(crate) fn knows_mode(&self, key: &str) -> bool {
+        self.shared.core.quotas.read().model_of(key).is_some()
+    }
+
     /// Returns a handle that reports responses of providers and messages of other programs.
     pub fn feedback(&self) -> Feedback<'_> {
         Feedback { shared: &self.shared, budget: self.budget.as_ref() }

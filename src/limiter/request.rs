@@ -324,7 +324,7 @@ impl Request {
 impl Reserved {
     pub(super) fn of(scope: &Locked<'_>) -> Self {
         let (key, rules) = (scope.key().clone(), Arc::clone(&scope.plan().rules));
-        Self { key, rules, is_budget: scope.is_budget, note: AtomicU64::new(0) }
+        Self { key, rules, is_spending_key: scope.is_spending_key, note: AtomicU64::new(0) }
     }
 }
 

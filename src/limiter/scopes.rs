@@ -38,7 +38,7 @@ impl Entries {
     }
 
     /// Adds a key whose limits on spending the request counts to. Called after all of its own keys were added.
-    pub(super) fn push_budget(&mut self, entry: Arc<Entry>) {
+    pub(super) fn push_spending_key(&mut self, entry: Arc<Entry>) {
         if !self.contains(&entry) {
             self.all.push(entry);
         }
@@ -101,7 +101,7 @@ impl<'a> Scopes<'a> {
         // The time of a key that another thread used a moment ago may be a little ahead.
         let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
         locked.iter_mut().for_each(|scope| scope.advance(now));
-        locked[*own..].iter_mut().for_each(|scope| scope.is_budget = true);
+        locked[*own..].iter_mut().for_each(|scope| scope.is_spending_key = true);
         Self { locked }
     }
 
@@ -137,11 +137,11 @@ impl<'a> Scopes<'a> {
 
     /// Returns the request's own keys, without those of its budgets.
     pub(super) fn own(&self) -> impl Iterator<Item = &Locked<'a>> {
-        self.locked.iter().filter(|scope| !scope.is_budget)
+        self.locked.iter().filter(|scope| !scope.is_spending_key)
     }
 
     fn own_mut(&mut self) -> impl Iterator<Item = &mut Locked<'a>> {
-        self.locked.iter_mut().filter(|scope| !scope.is_budget)
+        self.locked.iter_mut().filter(|scope| !scope.is_spending_key)
     }
 
     /// Returns the total number of changes of the keys.
@@ -233,7 +233,7 @@ impl<'a> Scopes<'a> {
         let scope = self.get(scope);
         match is_local {
             true => scope.check_limits(&scope.part(cost), at).err(),
-            false if scope.is_budget => None,
+            false if scope.is_spending_key => None,
             false => scope.check_open(at).err(),
         }
     }
@@ -263,7 +263,7 @@ impl<'a> Scopes<'a> {
             is_tested: self.locked[0].is_learning(),
         };
         for (scope, reservation) in self.locked.iter_mut().zip(&mut reservations.by_key) {
-            let reserved = match scope.is_budget {
+            let reserved = match scope.is_spending_key {
                 true => Cow::Owned(cost.money()),
                 false => scope.plan().clip_guesses(cost),
             };

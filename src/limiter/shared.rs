@@ -174,7 +174,7 @@ fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mu
     let is_removed = key.plan().known && !plan.known;
     let removed_at = is_removed.then(|| successors.core.next_arrival());
     key.set_unknown(is_unknown, removed_at);
-    let is_same = (plan.id, plan.has_budget) == (key.plan().id, key.plan().has_budget);
+    let is_same = (plan.id, plan.has_spending_key) == (key.plan().id, key.plan().has_spending_key);
     if !is_same || key.plan().given.is_some() {
         let plan = successors.of(key.plan(), &plan);
         key.follow(plan);
@@ -203,18 +203,18 @@ impl<'a> Successors<'a> {
 
     /// Returns the successor of a plan that changes to `new`.
     fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
-        self.get(old, (new.id, new.has_budget), |version| new.succeed(old, version))
+        self.get(old, (new.id, new.has_spending_key), |version| new.succeed(old, version))
     }
 
     /// Returns the successor of a plan whose key was reset.
     fn renewed(&mut self, old: &Arc<Plan>) -> Arc<Plan> {
-        self.get(old, (old.id, old.has_budget), |version| old.renewed(version))
+        self.get(old, (old.id, old.has_spending_key), |version| old.renewed(version))
     }
 
     fn get(
         &mut self,
         old: &Arc<Plan>,
-        (id, has_budget): (u32, bool),
+        (id, has_spending_key): (u32, bool),
         new: impl FnOnce(u32) -> Plan,
     ) -> Arc<Plan> {
         // Another thread may have changed the key since the version was assigned: permits of that plan
@@ -225,7 +225,7 @@ impl<'a> Successors<'a> {
         let version = self.version;
         let successor = self
             .plans
-            .entry((Arc::as_ptr(old), id, has_budget))
+            .entry((Arc::as_ptr(old), id, has_spending_key))
             .or_insert_with(|| Successor { _old: Arc::clone(old), new: Arc::new(new(version)) });
         Arc::clone(&successor.new)
     }

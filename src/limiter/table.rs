@@ -128,13 +128,14 @@ impl Table {
         let decide = |key: &_, state: &_| Decision::of(key, state, cost, core);
         let own = self.peek(key, decide);
         let own = own.unwrap_or_else(|| Decision::unknown(key, core.clock.now()));
-        self.with_budget(key, cost, own)
+        self.with_spending_key(key, cost, own)
     }
 
     /// Returns the decision about a cost under the budget that the key counts to, if that is stricter than its own.
-    pub(super) fn with_budget(&self, key: &str, cost: &Cost, own: Decision) -> Decision {
+    pub(super) fn with_spending_key(&self, key: &str, cost: &Cost, own: Decision) -> Decision {
         let core = self.core();
-        let budget = if core.limits_spending() { core.quotas.read().budget_of(key) } else { None };
+        let budget =
+            if core.limits_spending() { core.quotas.read().spending_key_of(key) } else { None };
         let of_budget = budget.map(|model| self.decide(&model, &cost.money()));
         match of_budget.filter(|of_budget| of_budget.wait > own.wait) {
             Some(of_budget) => Decision { stats: own.stats, ..of_budget },
@@ -152,7 +153,7 @@ impl Table {
             }
             None => Decision::of(&key.into(), &self.new_state(Arc::clone(plan)), cost, core),
         };
-        self.with_budget(key, cost, own)
+        self.with_spending_key(key, cost, own)
     }
 
     /// Returns the initial state of a key under a plan.

@@ -92,8 +92,23 @@ impl Classified {
         }
     }
 
+    /// Adds the model as a key, if its mode is a key that the limiter doesn't know as that of a mode: the layer has
+    /// another provider than the limiter. The request then counts to the model's budget by that key.
+    fn add_model_of_mode(&mut self, limiter: &Limiter) {
+        let model = self.call.as_ref().and_then(|call| call.model.as_ref());
+        let (Some(mode), Some(model), Some(key)) = (self.mode, model, self.keys.first()) else {
+            return;
+        };
+        let of_mode = key.as_str().strip_prefix(&**model).and_then(|rest| rest.strip_prefix(':'));
+        if of_mode == Some(mode) && !limiter.knows_mode(key.as_str()) {
+            let model = ScopeKey::public(model.clone());
+            self.keys.push(model);
+        }
+    }
+
     #[cold]
     fn look_up_price(&mut self, limiter: &Limiter) {
+        self.add_model_of_mode(limiter);
         let Some(call) = &self.call else { return };
         if self.cost.states_usd() {
             return;

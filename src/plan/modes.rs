@@ -19,7 +19,7 @@ impl QuotaRegistry {
     }
 
     /// Returns the model whose requests in a mode have this key.
-    fn model_of<'k>(&self, key: &'k str) -> Option<&'k str> {
+    pub(crate) fn model_of<'k>(&self, key: &'k str) -> Option<&'k str> {
         let (model, mode) = key.rsplit_once(':')?;
         let is_known = self.profiles.iter().flat_map(Profile::modes).any(|known| known == mode);
         is_known.then_some(model)
@@ -27,20 +27,24 @@ impl QuotaRegistry {
 
     /// Returns the plan of a key that counts to the budget of another one: without the limits on spending that are
     /// those of the budget.
-    pub(super) fn in_budget(&self, key: &str, plan: &Plan) -> Option<Plan> {
-        let (_, budget) = self.find_budget(key)?;
+    pub(super) fn with_spending_key_of(&self, key: &str, plan: &Plan) -> Option<Plan> {
+        let (_, budget) = self.find_spending_key(key)?;
         let has_same_quota = plan.id == budget.plan.id;
         let plan = if has_same_quota { plan.without_spending() } else { plan.clone() };
-        Some(plan.with_budget())
+        Some(plan.with_spending_key())
     }
 
     /// Returns the key to whose limits on spending the requests of another key count as well: the model, if the key is
     /// that of a mode.
-    pub(crate) fn budget_of(&self, key: &str) -> Option<Key> {
-        self.find_budget(key).map(|(model, _)| model.into())
+    pub(crate) fn spending_key_of(&self, key: &str) -> Option<Key> {
+        self.find_spending_key(key).map(|(model, _)| model.into())
     }
 
-    pub(super) fn find_budget<'k>(&self, key: &'k str) -> Option<(&'k str, &RegisteredQuota)> {
+    /// Returns that key and its quota.
+    pub(super) fn find_spending_key<'k>(
+        &self,
+        key: &'k str,
+    ) -> Option<(&'k str, &RegisteredQuota)> {
         if !self.limits_spending {
             return None;
         }

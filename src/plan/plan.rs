@@ -42,7 +42,7 @@ pub(crate) struct Plan {
     pub(crate) limits_spending: bool,
     /// `true` if requests of the key also count to the limits on spending of another key: that of the model whose mode
     /// it is.
-    pub(crate) has_budget: bool,
+    pub(crate) has_spending_key: bool,
     /// `true` if its keys are always accepted, because a configuration names them and they are few.
     pub(crate) reserved: bool,
     /// The quota, if it came with a request.
@@ -104,7 +104,7 @@ impl Plan {
             uncounted,
             guesses,
             limits_spending,
-            has_budget: false,
+            has_spending_key: false,
             given,
             profile,
             margin,

@@ -285,11 +285,13 @@ impl QuotaRegistry {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
         if let (None, Some(model)) = (self.own.find(key), self.of_mode(key)) {
-            let plan = self.in_budget(key, &model.plan).unwrap_or_else(|| Plan::clone(&model.plan));
+            let plan = self
+                .with_spending_key_of(key, &model.plan)
+                .unwrap_or_else(|| Plan::clone(&model.plan));
             return Some(ResolvedQuota { key: key.into(), plan: Arc::new(plan.built_in()) });
         }
         let entry = self.find(key).or(self.fallback.as_ref())?;
-        let plan = self.in_budget(key, &entry.plan);
+        let plan = self.with_spending_key_of(key, &entry.plan);
         let plan = plan.map_or_else(|| Arc::clone(&entry.plan), Arc::new);
         let key = entry.shared.clone().unwrap_or_else(|| key.into());
         Some(ResolvedQuota { key, plan })
@@ -300,7 +302,7 @@ impl QuotaRegistry {
         let profile = self.profile(key);
         let plan = Plan::new(quota, profile.as_ref(), self.margin, NO_ID, version);
         let plan = plan.given(quota.clone());
-        if self.find_budget(key).is_some() { plan.with_budget() } else { plan }
+        if self.find_spending_key(key).is_some() { plan.with_spending_key() } else { plan }
     }
 
     /// Returns the name of the quota that covers a key.
