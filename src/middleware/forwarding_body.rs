@@ -1,5 +1,5 @@
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -51,7 +51,12 @@ impl<B: Body<Data = Bytes>> Body for ForwardingBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.as_mut().project();
         let _inside = this.reading.as_ref().and_then(Reading::span).map(Span::entered);
-        let frame = ready!(this.inner.as_mut().poll_frame(cx));
+        let Poll::Ready(frame) = this.inner.as_mut().poll_frame(cx) else {
+            if let Some(reading) = this.reading {
+                reading.awaits_more();
+            }
+            return Poll::Pending;
+        };
         let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
         if let (Some(bytes), Some(reading)) = (data, &mut *this.reading) {
             reading.bytes(bytes);

@@ -147,11 +147,42 @@ fn update_content_length(headers: &mut HeaderMap, bytes: usize) {
     }
 }
 
-/// Adds the option to chat and text completions; both paths end in `/completions`.
+/// Adds the option as [`IncludeUsageLayer`] does, also to a request that sets it to `false`. Returns `true` if
+/// the request was changed, so that its client doesn't expect the chunk of usage:
+/// [`WithoutUsageChunk`](super::WithoutUsageChunk) removes it.
+///
+/// ```
+/// use tollgate::middleware::request_usage;
+/// let body = r#"{"model": "gpt-4o", "stream": true}"#.to_owned();
+/// let mut request = http::Request::post("/v1/chat/completions").body(body)?;
+/// assert!(request_usage(&mut request));
+/// assert!(request.body().contains(r#""stream_options":{"include_usage":true}"#));
+/// assert!(!request_usage(&mut request));
+/// # Ok::<(), http::Error>(())
+/// ```
+pub fn request_usage(request: &mut impl Rewrite) -> bool {
+    let mut is_changed = false;
+    rewrite(request, |body| {
+        let changed = with_usage(body, true);
+        is_changed = changed.is_some();
+        changed
+    });
+    is_changed
+}
+
+/// Adds the option, unless the request sets it.
 pub(super) fn ask_for_usage(request: &mut impl Rewrite) {
-    let path = request.path().trim_end_matches('/');
-    if path.ends_with("/completions") {
-        request.rewrite(with_usage);
+    rewrite(request, |body| with_usage(body, false));
+}
+
+/// Rewrites chat and text completions; both paths end in `/completions`.
+fn rewrite(request: &mut impl Rewrite, change: impl FnOnce(&[u8]) -> Option<String>) {
+    if request.path().trim_end_matches('/').ends_with("/completions") {
+        request.rewrite(|body| {
+            // Most requests don't stream, which is found faster than by parsing.
+            memchr::memmem::find(body, b"\"stream\"")?;
+            change(body)
+        });
     }
 }
 
@@ -174,8 +205,9 @@ fn keep_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue
     Deserialize::deserialize(value).map(Some)
 }
 
-/// Returns the body with the option added, or `None` if the body must not change.
-fn with_usage(body: &[u8]) -> Option<String> {
+/// Returns the body with the option added, or `None` if the body must not change. `overrides` is `true` if an
+/// option that is not `true` is replaced.
+fn with_usage(body: &[u8], overrides: bool) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?;
     let (blank, members) = text.split_once('{')?;
     let wanted: StreamFields<'_> = serde_json::from_str(text).ok()?;
@@ -186,18 +218,25 @@ fn with_usage(body: &[u8]) -> Option<String> {
         return Some([blank, "{", STREAM_OPTIONS, members].concat());
     };
     let raw = options.get();
-    let at = (raw.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    let (before, after) = (text.get(..at)?, text.get(at + raw.len()..)?);
+    let (before, after) = around(text, raw)?;
     if raw == "null" {
         return Some([before, "{", OPTION, "}", after].concat());
     }
     let members = raw.strip_prefix('{')?;
     let options: StreamOptions<'_> = serde_json::from_str(raw).ok()?;
-    if options.include_usage.is_some() {
-        return None;
+    if let Some(own) = options.include_usage {
+        let is_replaced = overrides && own.get() != "true";
+        let (before, after) = around(text, own.get()).filter(|_| is_replaced)?;
+        return Some([before, "true", after].concat());
     }
     let comma = if members.trim_start().starts_with('}') { "" } else { "," };
     Some([before, "{", OPTION, comma, members, after].concat())
+}
+
+/// Returns the text before and after a part of it.
+fn around<'a>(text: &'a str, part: &str) -> Option<(&'a str, &'a str)> {
+    let at = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    Some((text.get(..at)?, text.get(at + part.len()..)?))
 }
 
 const DIGESTS: &[&str] = &["content-digest", "digest", "content-md5", "x-amz-content-sha256"];

@@ -43,7 +43,7 @@
 //! | queue | The readiness of the inner service is released. Dropping the future removes the request from the queue. |
 //! | send | The request counts as sent, unless the connection failed or the future was dropped before its first poll. |
 //! | response | Limits are read from the headers. A 429, 503 or 529 pauses the other requests of the key; after its body was read or dropped, the key's limits are reduced, unless the error is one that waiting doesn't resolve. |
-//! | body | The usage is read while the bytes are forwarded unchanged. The reservation is settled when the body ends, fails or is dropped. If the body was truncated before the final usage, at least the reserved output is charged. |
+//! | body | The usage is read while the bytes are forwarded unchanged. The reservation is settled when the body ends, fails or is dropped. A stream that ends without its last event, however the connection ends, is charged for what was received where the provider stops to generate and the stream shows all that it generates ([`CutStreams`](crate::provider::CutStreams)); otherwise at least the reserved output is charged. |
 //!
 //! The layer releases the reservation of a request that was not sent. It recognizes this from the
 //! errors of reqwest, reqwest-middleware and (feature `hyper-util`) hyper-util, also if they are boxed
@@ -123,7 +123,9 @@ mod body;
 mod buffer_body;
 mod buffered_body;
 mod classify;
+mod cut_stream;
 mod error;
+mod failed_response;
 mod forwarding_body;
 mod future;
 mod http;
@@ -143,6 +145,7 @@ mod service;
 mod settings;
 mod typical_cost;
 mod unsent;
+mod usage_chunk;
 
 pub mod retry;
 
@@ -171,7 +174,7 @@ pub use count_tokens::{SendCountError, count_tokens};
 pub use error::{BoxError, RateLimitError};
 pub use future::ResponseFuture;
 pub use http::Http;
-pub use include_usage::{IncludeUsage, IncludeUsageLayer, Rewrite};
+pub use include_usage::{IncludeUsage, IncludeUsageLayer, Rewrite, request_usage};
 pub use journey::{Facts, Journey};
 pub use layer::{Once, RateLimitLayer, Retries};
 pub use observe::Observe;
@@ -186,3 +189,4 @@ pub use retry::{Judge, Judged, Judging, Replay, RetryFuture, RetryService, Verdi
 pub use scope_key::ScopeKey;
 pub use service::RateLimitService;
 pub use unsent::{Unsent, find_refusal};
+pub use usage_chunk::WithoutUsageChunk;

@@ -3,9 +3,13 @@ use std::fmt;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
+use super::cut_stream::{CutStream, Received};
+use super::failed_response::FailedResponse;
 use super::refusal::Refusal;
 use super::response_guard::ResponseGuard;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
+use crate::quota::Usage;
+use crate::timestamp::Timestamp;
 
 /// A reader of a response body, for its usage or, if the provider refused the request, for the delay until
 /// a retry. Dropping it ends the reservation.
@@ -19,6 +23,8 @@ pub struct Reading {
     settles_early: bool,
     /// `true` if the body was read completely.
     whole: bool,
+    /// The last time at which all that had arrived of a measured stream was read.
+    caught_up_at: Option<Timestamp>,
 }
 
 /// The state of reading a body.
@@ -28,6 +34,8 @@ enum BodyState {
     Success(Profile, Scanner),
     /// A refusal, with the beginning of its body.
     Refusal(Box<Refusal>),
+    /// Another failure, with the beginning of its body.
+    Failed(Box<FailedResponse>),
     /// A body that isn't read.
     Unread,
 }
@@ -51,18 +59,24 @@ impl Reading {
                     }
                 }
             }
-            () if status.as_u16() < 400 && is_plain(headers) => {
-                BodyState::Success(profile, Scanner::of(profile, headers))
+            () if status.as_u16() >= 300 => {
+                BodyState::Failed(Box::new(FailedResponse::new(profile, status, headers)))
+            }
+            () if is_plain(headers) => {
+                let scanner = Scanner::of(profile, headers);
+                let measures = guard.measures_output(profile);
+                let scanner = if measures { scanner.measuring_output() } else { scanner };
+                BodyState::Success(profile, scanner)
             }
             () => {
-                if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
+                if let Some(encoding) = encoding(headers) {
                     guard.on_unread_body(encoding);
                 }
                 BodyState::Unread
             }
         };
         let settles_early = profile.settled_early().next().is_some();
-        Self { body, guard, settles_early, whole: false }
+        Self { body, guard, settles_early, whole: false, caught_up_at: None }
     }
 
     /// Reads the next bytes of the body.
@@ -82,6 +96,7 @@ impl Reading {
                     self.finish();
                 }
             }
+            BodyState::Failed(failed) => failed.bytes(bytes),
             BodyState::Unread => {}
         }
     }
@@ -89,6 +104,14 @@ impl Reading {
     /// Returns the span of the request, if it has one.
     pub(super) fn span(&self) -> Option<Span> {
         self.guard.span()
+    }
+
+    /// Records that all that has arrived of the body was read, and more is awaited. Without these calls, a
+    /// stream that is cut off may have been unread for its whole duration, and is charged more.
+    pub fn awaits_more(&mut self) {
+        if matches!(&self.body, BodyState::Success(_, scanner) if scanner.measures_output()) {
+            self.caught_up_at = Some(self.guard.now());
+        }
     }
 
     /// Marks the body as complete. If this isn't called before the drop, the body is treated as
@@ -111,15 +134,23 @@ impl Reading {
                 refusal.end(&self.guard);
                 None
             }
+            BodyState::Failed(failed) => {
+                self.guard.set_failed(failed.profile(), failed.charge());
+                None
+            }
             BodyState::Unread => None,
         }
     }
 
     fn on_success(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
-        if let Some(usage) = &scanned.usage {
-            // The usage of a stream that failed is incomplete, like that of a truncated one.
-            let is_final = scanned.is_final || (self.whole && scanned.error.is_none());
-            self.guard.set_usage(profile, usage, is_final);
+        // The usage of a stream that failed is incomplete, like that of a truncated one.
+        if let Some(error) = scanned.error.as_ref().filter(|_| !scanned.has_generated) {
+            self.guard.set_failed(profile, profile.failure_charge_in_band(error));
+        }
+        let is_complete = self.whole && scanned.is_whole && scanned.error.is_none();
+        match &scanned.usage {
+            Some(usage) if scanned.is_final || is_complete => self.guard.set_usage(profile, usage),
+            usage => self.on_cut(profile, *usage, &scanned),
         }
         let error = scanned.error.clone().map(Box::new);
         if let Some(error) = &error {
@@ -129,11 +160,23 @@ impl Reading {
         error
     }
 
+    /// Handles a response without a final usage.
+    fn on_cut(&mut self, profile: Profile, usage: Option<Usage>, scanned: &Scanned) {
+        let received = scanned.output_bytes.map(|bytes| {
+            let since = self.caught_up_at.or(self.guard.granted_at()).unwrap_or_default();
+            let unread = (!scanned.is_whole).then(|| self.guard.now() - since);
+            Received { bytes, unread }
+        });
+        if usage.is_some() || received.is_some() {
+            self.guard.set_cut(profile, &CutStream { usage, received });
+        }
+    }
+
     fn on_error_in_body(&self, profile: Profile, error: &ApiError) {
         let (now, no_headers) = (self.guard.now(), HeaderMap::new());
         let delay = profile.retry_delay(&no_headers, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
-        if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
+        if class != Class::Terminal && (delay.is_some() || error.is_refusal()) {
             let is_overloaded = is_overload_in_band(error);
             self.guard.report_refusal(delay, class, error.dimension(), is_overloaded, None);
         }
@@ -157,12 +200,6 @@ pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 503 | 529)
 }
 
-/// Returns `true` if an error in a stream corresponds to a 429, 503 or 529.
-pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
-    let names = [error.code(), error.kind()];
-    names.into_iter().flatten().any(|name| REFUSALS.contains(&name))
-}
-
 /// Returns `true` if an error in a stream corresponds to a 503 or 529.
 pub(super) fn is_overload_in_band(error: &ApiError) -> bool {
     let names = [error.code(), error.kind()];
@@ -181,14 +218,3 @@ fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 const OVERLOADS: &[&str] = &["503", "529", "server_is_overloaded", "overloaded_error"];
-
-const REFUSALS: &[&str] = &[
-    "429",
-    "503",
-    "529",
-    "rate_limit_exceeded",
-    "rate_limit_error",
-    "slow_down",
-    "server_is_overloaded",
-    "overloaded_error",
-];

@@ -6,15 +6,16 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
 use super::actual_cost::ActualCost;
-use super::classify::Classified;
+use super::classify::{Classified, MostTokens};
+use super::cut_stream::CutStream;
 use super::journey::Journey;
 use super::reading::{Reading, is_refusal};
 use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::price::Price;
-use crate::provider::{Class, Profile, Scanned, Terms};
-use crate::quota::{Cost, Dimension, USD, Usage};
+use crate::provider::{Class, FailureCharge, Profile, Scanned, Terms};
+use crate::quota::{Cost, Dimension, SettleAt, USD, Usage};
 use crate::timestamp::Timestamp;
 
 /// A guard of a request's reservation, from its admission to the end of its response. Dropping it releases
@@ -31,6 +32,7 @@ pub struct ResponseGuard {
     mode: Option<&'static str>,
     /// The price of the request, if its spending is limited.
     price: Option<Arc<Price>>,
+    most: MostTokens,
     /// `true` if the output of the response is used to predict that of later requests.
     learns_output: bool,
     sent: bool,
@@ -69,6 +71,7 @@ impl ResponseGuard {
             terms: classified.terms,
             mode: classified.mode,
             price: classified.price.take(),
+            most: classified.most,
             learns_output: classified.guess.is_some(),
             sent: false,
             is_judged: false,
@@ -156,8 +159,9 @@ impl ResponseGuard {
             permit.observe_utilization(&profile.utilization(headers, self.now()));
         }
         self.charged_tokens = profile.charged_in_head(headers);
-        if status.is_client_error() || status.is_server_error() {
-            self.charge_nothing();
+        if is_refusal(status) {
+            let charge = profile.failure_charge(status, headers, b"");
+            self.set_failed(profile, charge);
         }
         self.is_judged = true;
         if let Some(permit) = self.permit.as_ref().filter(|_| is_accepted(status)) {
@@ -198,6 +202,11 @@ impl ResponseGuard {
         self.limiter().feedback().release_hold(self.key(), hold);
     }
 
+    /// Returns the time at which the request was admitted.
+    pub(super) fn granted_at(&self) -> Option<Timestamp> {
+        self.permit.as_ref().map(Permit::granted_at)
+    }
+
     /// Returns the limiter's current time.
     pub(super) fn now(&self) -> Timestamp {
         self.limiter().now()
@@ -213,21 +222,39 @@ impl ResponseGuard {
         }
     }
 
-    /// Sets the actual cost from the usage in the body. If it isn't `is_final`, the usage is a lower
-    /// bound.
-    pub(super) fn set_usage(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
-        if self.learns_output && is_final {
+    /// Returns `true` if the charge of a stream that is cut off depends on the text that was received.
+    pub(super) fn measures_output(&self, profile: Profile) -> bool {
+        let counts_output = || profile.settles(&Dimension::OutputTokens) == SettleAt::End;
+        self.most.is_charged_as_received && (self.price.is_some() || counts_output())
+    }
+
+    /// Sets the actual cost from the final usage in the body.
+    pub(super) fn set_usage(&mut self, profile: Profile, usage: &Usage) {
+        if self.learns_output {
             self.limiter().feedback().output_seen(self.key(), usage.output);
         }
+        let price = self.price.as_ref().map(|price| price.cost(usage));
+        self.set_charge(|permit, terms| {
+            let charge = terms.apply(profile.charge(permit.cost(), usage), usage);
+            match price {
+                Some(micros) => charge.custom(USD, micros),
+                None => charge,
+            }
+        });
+    }
+
+    /// Sets the actual cost of a response that was cut off, or doesn't state its usage.
+    pub(super) fn set_cut(&mut self, profile: Profile, cut: &CutStream) {
+        let (most, price) = (self.most, self.price.clone());
+        self.set_charge(|permit, terms| {
+            cut.charge(profile, permit.cost(), terms, &most, price.as_deref())
+        });
+    }
+
+    fn set_charge(&mut self, charge: impl FnOnce(&Permit, &Terms) -> Cost) {
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
-            let charge = self.terms.apply(profile.charge(permit.cost(), usage), usage);
-            let charge = match &self.price {
-                Some(price) if is_final => charge.custom(USD, price.cost(usage)),
-                _ => charge,
-            };
-            let charge =
-                if is_final { charge } else { truncated_charge(profile, permit, usage, charge) };
+            let charge = charge(permit, &self.terms);
             match self.charged_tokens {
                 Some(tokens) => charge.tokens(tokens),
                 None => charge,
@@ -235,11 +262,28 @@ impl ResponseGuard {
         });
     }
 
-    /// Charges no money for an answer that the provider doesn't bill.
-    fn charge_nothing(&mut self) {
-        if let (Some(_), Some(permit)) = (self.price.take(), &self.permit) {
-            self.charged.get_or_insert_with(|| permit.cost().clone().custom(USD, 0));
+    /// Sets the actual cost of a request that failed with this status, for a response whose status was
+    /// replaced. The body is taken as unreadable.
+    pub fn failed_with(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
+        self.set_failed(profile, profile.failure_charge(status, headers, b""));
+    }
+
+    /// Sets the actual cost of a request that failed.
+    pub(super) fn set_failed(&mut self, profile: Profile, charge: FailureCharge) {
+        if charge == FailureCharge::Reserved {
+            return;
         }
+        let is_priced = self.price.is_some();
+        self.set_charge(|permit, _| {
+            let mut cost = permit.cost().clone();
+            if is_priced {
+                cost.set(&Dimension::usd(), 0);
+            }
+            if charge == FailureCharge::Request {
+                profile.remove_tokens(&mut cost);
+            }
+            cost
+        });
     }
 
     /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.
@@ -312,23 +356,6 @@ impl fmt::Debug for ResponseGuard {
 /// Returns `true` if the status shows that the request was within the provider's limits.
 fn is_accepted(status: StatusCode) -> bool {
     status.as_u16() < 500 && !is_refusal(status)
-}
-
-/// Returns the charge of a response that was truncated after it had stated this usage. The output that
-/// the provider generated after that is unknown, so that at least the reserved output is charged.
-fn truncated_charge(profile: Profile, permit: &Permit, stated: &Usage, charge: Cost) -> Cost {
-    let reserved = permit.cost();
-    let output = match reserved.amount(&Dimension::OutputTokens) {
-        // The cost doesn't distinguish input from output.
-        0 => reserved.amount(&Dimension::Tokens).saturating_sub(stated.input),
-        output => output,
-    };
-    let output = stated.output.max(output);
-    let most = profile.charge(reserved, &Usage { output, ..*stated });
-    [Dimension::Tokens, Dimension::OutputTokens].iter().fold(charge, |mut charge, dimension| {
-        charge.set(dimension, charge.amount(dimension).max(most.amount(dimension)));
-        charge
-    })
 }
 
 /// Limits the warning to once per process, since it would repeat for every response of a client.

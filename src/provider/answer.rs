@@ -6,6 +6,8 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::scanner::LAST_EVENTS;
+
 /// The error of a success whose body is not an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -214,7 +216,7 @@ impl<'a> Event<'a> {
     }
 
     fn is_end(&self) -> bool {
-        self.kind.is_some_and(|kind| LAST_EVENTS.contains(&kind.get()))
+        self.kind.is_some_and(|kind| LAST_EVENTS.contains(&kind.get().trim_matches('"').as_bytes()))
             || self.choices.is_some_and(|choices| has_finish_reason(choices.get()))
             || self.candidates.is_some_and(|candidates| has_finish_reason(candidates.get()))
     }
@@ -249,15 +251,6 @@ const BINARY: &[&str] = &[
 
 /// JSON without content.
 const EMPTY: &[&str] = &["null", "{}", "[]", "\"\""];
-
-/// The types of the events that end a stream.
-const LAST_EVENTS: &[&str] = &[
-    "\"message_stop\"",
-    "\"message-end\"",
-    "\"response.completed\"",
-    "\"response.incomplete\"",
-    "\"response.failed\"",
-];
 
 /// The byte order mark in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

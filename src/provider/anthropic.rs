@@ -4,6 +4,7 @@ use super::Profile;
 use super::api::Api;
 use super::charge::Charge;
 use super::count_tokens::CountTokensFormat;
+use super::cut_streams::CutStreams;
 use super::error::ErrorRules;
 use super::gemini;
 use super::limits::LimitHeaders;
@@ -24,7 +25,11 @@ use crate::quota::Algorithm;
 ///   platform.claude.com/docs/en/build-with-claude/fast-mode, November 2026.
 /// - **Subscriptions**: headers state the used part of windows of 5 hours and 7 days:
 ///   [`UtilizationHeaders::AnthropicUnified`].
-/// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
+/// - **Cut streams** are charged for what was received, unless the model thinks: the stream shows a summary of its
+///   thinking, or none. Claude 5 thinks unless `thinking` is `disabled`, earlier models only if asked to; source:
+///   platform.claude.com/docs/en/build-with-claude/adaptive-thinking, read in November 2026.
+/// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal. "In general, failed requests
+///   are not charged" (Anthropic's support center, "How will I be billed?"; read in November 2026).
 /// - **Quotas**: of the Start tier, with separate limits of input and output; the models of a family that
 ///   Anthropic counts together share them. New organizations may start below.
 pub const ANTHROPIC: Profile = Profile::new(
@@ -33,7 +38,8 @@ pub const ANTHROPIC: Profile = Profile::new(
         .limits(LimitHeaders::ANTHROPIC)
         .utilization(UtilizationHeaders::AnthropicUnified)
         .modes(&[Mode::new("fast", ModeField::Speed, "fast").limits(LimitHeaders::ANTHROPIC_FAST)])
-        .errors(ErrorRules::new().terminal_without_retry_after())
+        .errors(ErrorRules::new().terminal_without_retry_after().unbilled_failures())
+        .cut_streams(CutStreams::stopping_for(WITHOUT_THINKING))
         .count_tokens(CountTokensFormat::Anthropic)
         .api(
             Api::bearer(&["ANTHROPIC_API_KEY"])
@@ -45,16 +51,28 @@ pub const ANTHROPIC: Profile = Profile::new(
 );
 
 /// Claude on Google's Vertex, `.../publishers/anthropic/models/NAME:rawPredict`: Anthropic's format
-/// and charge, but Google's quotas, which differ by region and have no default here.
+/// and charge, but Google's quotas, which differ by region and have no default here. Only successes are billed,
+/// as with [`VERTEX`](super::VERTEX).
 pub const VERTEX_ANTHROPIC: Profile = Profile::new(
     &Rules { name: "vertex-anthropic", ..RULES }
         .urls(&["*aiplatform.googleapis.com/*/publishers/anthropic/*", "*/publishers/anthropic/*"])
+        .errors(ErrorRules::new().unbilled_failures())
         .api(
             Api::bearer(&[])
                 .endpoint("/publishers/anthropic/models/{model}:rawPredict")
                 .advice(gemini::VERTEX_ADVICE),
         ),
 );
+
+/// The models that don't think unless a request enables it.
+const WITHOUT_THINKING: &[&str] = &[
+    "claude-2*",
+    "claude-instant*",
+    "claude-3*",
+    "claude-opus-4*",
+    "claude-sonnet-4*",
+    "claude-haiku-4*",
+];
 
 const RULES: Rules = Rules::built_in("anthropic")
     .algorithm(Algorithm::TokenBucket)

@@ -3,6 +3,7 @@
 use super::Profile;
 use super::api::Api;
 use super::charge::Charge;
+use super::error::ErrorRules;
 use super::limits::LimitHeaders;
 use super::openai;
 use super::prompt_weights::PromptWeights;
@@ -19,6 +20,11 @@ use crate::quota::Algorithm;
 ///   minute's limit would allow. Source: Microsoft's page on quotas.
 /// - **Limits**: token buckets; `reset` is a whole number, of seconds by the documentation and of
 ///   milliseconds in recordings.
+/// - **Failures**: a 400 by the content filter or for the length of the input is charged, and a 408; 401 and 429 are not
+///   (learn.microsoft.com/azure/foundry-classic/openai/faq, read in November 2026).
+/// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (recorded), from the API version
+///   `2024-09-01-preview` on (learn.microsoft.com/azure/ai-services/openai/api-version-deprecation).
+/// - **Cut streams**: as OpenAI's, by the name of the deployment.
 /// - **Quotas**: none; they are set per deployment (6 RPM for each 1,000 TPM).
 pub const AZURE: Profile = Profile::new(
     &Rules::built_in("azure")
@@ -33,6 +39,9 @@ pub const AZURE: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(openai::ADMISSION))
         .limits(LimitHeaders::AZURE)
+        .errors(ErrorRules::new().charged_codes(&["content_filter", "context_length_exceeded"]))
+        .usage_on_request()
+        .cut_streams(openai::CUT_STREAMS)
         .api(
             Api::bearer(&["AZURE_OPENAI_API_KEY"])
                 .openai_path("/openai/v1")

@@ -32,6 +32,9 @@ pub struct Estimate {
     /// model, or the provider keeps the prompt.
     #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "read by the layer"))]
     pub(crate) pricing: Option<Pricing>,
+    /// True if a stream of the response that is cut off is charged for what was received, instead of the
+    /// whole reservation: see [`CutStreams`](super::CutStreams).
+    pub is_charged_as_received: bool,
     pub(super) guess: Option<Guess>,
 }
 
@@ -87,6 +90,7 @@ impl Estimate {
             exact: false,
             mode: None,
             pricing: None,
+            is_charged_as_received: false,
             guess: None,
         }
     }

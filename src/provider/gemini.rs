@@ -4,6 +4,7 @@ use super::Profile;
 use super::api::Api;
 use super::charge::Charge;
 use super::count_tokens::CountTokensFormat;
+use super::error::ErrorRules;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
 use crate::quota::Algorithm;
@@ -12,7 +13,9 @@ use crate::quota::Algorithm;
 /// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
 ///
 /// - **Charge** (`Tokens`, the TPM limit): the input alone, including the tokens that tools added;
-///   settled at the end. Failed requests count. Source: Google's page on rate limits.
+///   settled at the end. Source: Google's page on rate limits.
+/// - **Failures**: "If your request fails with a 400 or 500 error, you won't be charged for the tokens used. However,
+///   the request will still count against your quota." (ai.google.dev/gemini-api/docs/billing, read in November 2026).
 /// - **Limits**: token buckets per minute; requests per day until midnight in
 ///   `America/Los_Angeles`.
 /// - **Quotas**: tier 1, as AI Studio showed it to an account; Google's documentation has no numbers.
@@ -26,6 +29,7 @@ pub const GEMINI: Profile = Profile::new(
             "*/*:batchEmbedContents",
             "*/*:countTokens",
         ])
+        .errors(ErrorRules::new().unbilled_failures().counted_statuses(&[400]))
         .count_tokens(CountTokensFormat::Gemini)
         .api(
             Api::bearer(&["GEMINI_API_KEY", "GOOGLE_API_KEY"])
@@ -42,9 +46,12 @@ pub const GEMINI: Profile = Profile::new(
 ///
 /// - **Charge**, **Limits**: as [`GEMINI`]. Its embeddings state their tokens only within a list, which
 ///   is not read: their estimate is final. **Quotas**: none.
+/// - **Failures**: only responses with status 200 are billed (cloud.google.com/vertex-ai/generative-ai/pricing, read in
+///   November 2026).
 pub const VERTEX: Profile = Profile::new(
     &Rules { name: "vertex", ..RULES }
         .urls(&["*aiplatform.googleapis.com", "*/publishers/google/*", "*/endpoints/openapi/*"])
+        .errors(ErrorRules::new().unbilled_failures())
         .count_tokens(CountTokensFormat::Vertex)
         .api(
             Api::bearer(&[])

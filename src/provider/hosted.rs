@@ -3,6 +3,7 @@
 use super::Profile;
 use super::api::Api;
 use super::charge::Charge;
+use super::cut_streams::CutStreams;
 use super::error::ErrorRules;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
@@ -14,10 +15,12 @@ use crate::quota::Algorithm;
 /// - **Charge**: requests in flight are limited for each account and model, not their rate. A request
 ///   counts until its response is complete. `Tokens` are the usage. Source: DeepSeek's page on rate limits
 ///   (api-docs.deepseek.com/quick_start/rate_limit, looked up on 2026-11-23).
+/// - **Cut streams** are charged for what was received: they show the reasoning.
 /// - **Limits**: no headers. **Quotas**: of an account without an increase.
 pub const DEEPSEEK: Profile = Profile::new(
     &hosted("deepseek")
         .urls(&["api.deepseek.com"])
+        .cut_streams(CutStreams::stopping())
         .api(Api::bearer(&["DEEPSEEK_API_KEY"]).origin("https://api.deepseek.com")),
 );
 
@@ -27,11 +30,13 @@ pub const DEEPSEEK: Profile = Profile::new(
 ///   included, by usage. Its chat completions state reasoning tokens in addition to `completion_tokens`.
 /// - **Limits**: requests per second and tokens per minute, by model. Its pages name no headers; those of
 ///   other providers are read.
+/// - **Cut streams** are charged for what was received, with models that don't reason.
 /// - **Quotas**: tier 0, which every account has. Source of all: xAI's page on rate limits
 ///   (docs.x.ai/developers/rate-limits, looked up on 2026-11-23).
 pub const XAI: Profile = Profile::new(
     &hosted("xai")
         .urls(&["api.x.ai", "*.api.x.ai"])
+        .cut_streams(CutStreams::stopping_for(&["grok-2*", "*non-reasoning*"]))
         .api(Api::bearer(&["XAI_API_KEY"]).origin("https://api.x.ai")),
 );
 
@@ -188,12 +193,15 @@ pub const AI21: Profile = Profile::new(
 ///   a sixtieth of those per minute: a limit of a second in a quota spaces the requests. Sudden growth is refused too.
 /// - **Errors**: a 429 with the code `insufficient_quota` is that of tokens per minute, and transient; an exhausted
 ///   free quota is a 403.
+/// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (help.aliyun.com/en/model-studio,
+///   "OpenAI compatible").
 /// - **Quotas**: none; they differ by model and region. Source of all: Model Studio's pages on rate limits
 ///   (help.aliyun.com/en/model-studio/rate-limit, docs.qwencloud.com/developer-guides/administration/rate-limits,
 ///   looked up on 2026-11-25).
 pub const DASHSCOPE: Profile = Profile::new(
     &hosted("dashscope")
         .urls(&["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyuncs.com"])
+        .usage_on_request()
         .errors(ErrorRules::new().transient_codes(&["insufficient_quota"]))
         .api(
             Api::bearer(&["DASHSCOPE_API_KEY"])
@@ -252,13 +260,20 @@ pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.
 ///
 /// - **Charge**: by usage. Requests to models whose name ends in `:free` are limited together, failed
 ///   ones included; others by the provider behind them.
+/// - **Failures** are not billed (openrouter.ai/docs/features/zero-completion-insurance, read in November 2026).
 /// - **Limits**: only its own refusals have headers.
 /// - **Quotas**: for `:free`, 20 requests per minute and 50 per UTC day; 1,000 per day for an account that
 ///   has bought 10 credits. Source: OpenRouter's page on limits.
 pub const OPENROUTER: Profile = Profile::new(
-    &hosted("openrouter").urls(&["openrouter.ai"]).limits(LimitHeaders::OPENROUTER).api(
-        Api::bearer(&["OPENROUTER_API_KEY"]).origin("https://openrouter.ai").openai_path("/api/v1"),
-    ),
+    &hosted("openrouter")
+        .urls(&["openrouter.ai"])
+        .limits(LimitHeaders::OPENROUTER)
+        .errors(ErrorRules::new().unbilled_failures())
+        .api(
+            Api::bearer(&["OPENROUTER_API_KEY"])
+                .origin("https://openrouter.ai")
+                .openai_path("/api/v1"),
+        ),
 );
 
 const fn hosted(name: &'static str) -> Rules {

@@ -29,7 +29,7 @@ pub const OLLAMA: Profile = Profile::new(
 /// - **Charge**: requests in flight; `Tokens` are the usage, which it may state in every chunk of a
 ///   stream: the last one counts.
 /// - **Limits**: no headers. **Quotas**: none.
-pub const VLLM: Profile = Profile::new(&local("vllm"));
+pub const VLLM: Profile = Profile::new(&local("vllm").usage_on_request());
 
 /// The server of llama.cpp: any host with its paths (`/completion`, `/infill`), else by name.
 ///

@@ -59,12 +59,14 @@ mod cohere;
 mod compatible;
 pub mod count_tokens;
 mod custom_rules;
+mod cut_streams;
 mod date;
 mod default_quota;
 #[doc(hidden)]
 pub mod duration;
 mod error;
 mod estimate;
+mod failure_charge;
 mod free_path;
 mod gemini;
 mod groq;
@@ -107,11 +109,13 @@ pub use charge::Charge;
 pub use class::Class;
 pub use cohere::COHERE;
 pub use compatible::{COMPATIBLE, COMPATIBLE_USAGE};
+pub use cut_streams::CutStreams;
 pub use default_quota::DefaultQuota;
 pub use error::{ApiError, ErrorRules};
 pub use estimate::Estimate;
 #[cfg(feature = "tower")]
 pub(crate) use estimate::{OutputGuess, Pricing};
+pub use failure_charge::FailureCharge;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{

@@ -5,6 +5,7 @@ use super::admission::AdmissionCharge;
 use super::api::Api;
 use super::charge::Charge;
 use super::count_tokens::CountTokensFormat;
+use super::cut_streams::CutStreams;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
@@ -27,10 +28,16 @@ use crate::quota::Algorithm;
 ///   to every chat without a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 per choice if it is unset. OpenAI has no limits for them.
+/// - **Failures**: a 400 whose headers state the remaining tokens has taken those of the request (recorded: 775 for an
+///   image that couldn't be downloaded); the errors of validation state none. Refused requests count ("unsuccessful
+///   requests contribute to your per-minute limit", help.openai.com/en/articles/5955604).
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
 /// - **Free**: moderations; source: developers.openai.com/api/docs/guides/moderation, November 2026.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
+/// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (recorded).
+/// - **Cut streams** are charged for what was received, with GPT-4.5 and earlier models and where `reasoning_effort` is
+///   `none`; the stream doesn't show the reasoning of other models.
 /// - **Subscriptions**: Codex' headers state the used part of two windows: [`UtilizationHeaders::Codex`].
 /// - **Quotas**: tier 1, from the page of each model. Prompts above 128,000 or 272,000 tokens have limits of
 ///   their own with some models, which are not built in.
@@ -44,9 +51,16 @@ pub const OPENAI: Profile = Profile::new(
         .free(&["POST /moderations"])
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
+        .usage_on_request()
+        .cut_streams(CUT_STREAMS)
         .count_tokens(CountTokensFormat::OpenAi)
         .api(Api::bearer(&["OPENAI_API_KEY"]).origin("https://api.openai.com")),
 );
+
+/// Generation stops when the connection is closed. The reasoning of later models isn't in the stream
+/// (developers.openai.com/api/docs/guides/reasoning); `reasoning_effort: "none"` turns it off.
+pub(super) const CUT_STREAMS: CutStreams =
+    CutStreams::stopping_for(&["gpt-3.5*", "gpt-4*", "chatgpt-4o*", "ft:gpt-3.5*", "ft:gpt-4*"]);
 
 /// The charge of the TPM limit. Every recorded request with `n` and without a bound was charged 16 a
 /// choice, all of them in 2024.

@@ -1,6 +1,7 @@
 use super::api::Api;
 use super::charge::Charge;
 use super::count_tokens::CountTokensFormat;
+use super::cut_streams::CutStreams;
 use super::default_quota::DefaultQuota;
 use super::error::ErrorRules;
 use super::limits::LimitHeaders;
@@ -56,6 +57,8 @@ pub struct Rules {
     pub(super) usage: Option<&'static [ResponseField]>,
     pub(super) usage_headers: &'static [(&'static str, TokenCount)],
     pub(super) charge_header: Option<&'static str>,
+    pub(super) usage_on_request: bool,
+    pub(super) cut_streams: CutStreams,
     pub(super) errors: ErrorRules,
     pub(super) count_tokens: Option<CountTokensFormat>,
     pub(super) api: Api,
@@ -157,6 +160,19 @@ impl Rules {
         Self { charge_header: Some(header), ..self }
     }
 
+    /// States that streams of chats have a usage only if the request sets `stream_options.include_usage`, which
+    /// the provider accepts. The proxy then sets it. Default: it doesn't.
+    #[must_use]
+    pub const fn usage_on_request(self) -> Self {
+        Self { usage_on_request: true, ..self }
+    }
+
+    /// Sets what is charged for a stream that is cut off. Default: the reservation.
+    #[must_use]
+    pub const fn cut_streams(self, cut_streams: CutStreams) -> Self {
+        Self { cut_streams, ..self }
+    }
+
     /// Sets how errors are classified, beyond the codes that are known for all providers.
     #[must_use]
     pub const fn errors(self, errors: ErrorRules) -> Self {
@@ -199,6 +215,8 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     usage: None,
     usage_headers: &[],
     charge_header: None,
+    usage_on_request: false,
+    cut_streams: CutStreams::kept(),
     errors: ErrorRules::new(),
     count_tokens: None,
     api: Api::without_key(),

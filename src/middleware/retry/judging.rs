@@ -12,9 +12,7 @@ use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
 use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{
-    Reading, is_overload_in_band, is_plain, is_refusal, is_refusal_in_band,
-};
+use crate::middleware::reading::{Reading, is_overload_in_band, is_plain, is_refusal};
 use crate::middleware::refusal::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
@@ -115,7 +113,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let text = error.message().as_bytes();
         let delay =
             || nonzero(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
-        match is_refusal_in_band(error) {
+        match error.is_refusal() {
             true if !is_overload_in_band(error) => self.refused(class, delay()),
             true => verdict(class, delay().map(|_| Duration::ZERO)),
             false => verdict(class, None),

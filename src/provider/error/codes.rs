@@ -24,6 +24,17 @@ pub(in crate::provider) fn is_transient(error: &ApiError, rules: &ErrorRules) ->
     has_code(error, &[rules.transient_codes, TRANSIENT]) || has_text(error, TRANSIENT_TEXTS)
 }
 
+/// Returns true if an error with status 400 shows that the request was processed, so that it is charged.
+pub(in crate::provider) fn is_charged(error: &ApiError, rules: &ErrorRules) -> bool {
+    has_code(error, &[rules.charged_codes, CHARGED])
+}
+
+/// Returns true if an error corresponds to a 429, 503 or 529.
+pub(in crate::provider) fn is_refusal(error: &ApiError) -> bool {
+    let names = [error.code(), error.kind()];
+    names.into_iter().flatten().any(|name| REFUSALS.contains(&name))
+}
+
 /// Returns true if the limit that was reached is one of a day or longer.
 pub(in crate::provider) fn is_long_window(error: &ApiError, rules: &ErrorRules) -> bool {
     match error.quota() {
@@ -40,6 +51,21 @@ pub(super) fn has_text(error: &ApiError, texts: &[&str]) -> bool {
 fn has_code(error: &ApiError, lists: &[&[&str]]) -> bool {
     error.codes().any(|code| lists.iter().any(|list| list.contains(&code)))
 }
+
+/// Errors after generation: of a filter (Azure, and gateways to it), and of Groq, which returns the generation
+/// that failed.
+const CHARGED: &[&str] = &["content_filter", "tool_use_failed", "json_validate_failed"];
+
+const REFUSALS: &[&str] = &[
+    "429",
+    "503",
+    "529",
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "slow_down",
+    "server_is_overloaded",
+    "overloaded_error",
+];
 
 const ACCOUNT_WIDE: &[&str] = &[
     // OpenAI and compatible servers.

@@ -95,6 +95,12 @@ impl ApiError {
         dimension::of(self)
     }
 
+    /// Returns true if an error in a body corresponds to a 429, 503 or 529.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_refusal(&self) -> bool {
+        codes::is_refusal(self)
+    }
+
     /// Returns the machine-readable code, type and reason.
     fn codes(&self) -> impl Iterator<Item = &str> {
         [self.code(), self.kind(), self.reason.as_deref()].into_iter().flatten()

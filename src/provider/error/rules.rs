@@ -1,3 +1,5 @@
+use super::ApiError;
+
 /// The error codes of a provider, in addition to the codes that are known for all providers.
 ///
 /// Codes are compared with the `code`, the `type` and the `status` of an error body.
@@ -21,6 +23,9 @@ pub struct ErrorRules {
     pub(in crate::provider) long_window_texts: &'static [&'static str],
     pub(in crate::provider) delay_fields: &'static [&'static str],
     pub(in crate::provider) needs_retry_after: bool,
+    pub(in crate::provider) charged_codes: &'static [&'static str],
+    pub(in crate::provider) counted_statuses: &'static [u16],
+    pub(in crate::provider) bills_failures: bool,
 }
 
 impl ErrorRules {
@@ -33,6 +38,9 @@ impl ErrorRules {
             long_window_texts: &[],
             delay_fields: &[],
             needs_retry_after: false,
+            charged_codes: &[],
+            counted_statuses: &[],
+            bills_failures: true,
         }
     }
 
@@ -73,6 +81,31 @@ impl ErrorRules {
     #[must_use]
     pub const fn terminal_without_retry_after(self) -> Self {
         Self { needs_retry_after: true, ..self }
+    }
+
+    /// Sets the codes of errors with status 400 by which the provider charges the request: it was processed.
+    /// A 400 whose error can't be read is then charged too.
+    #[must_use]
+    pub const fn charged_codes(self, codes: &'static [&'static str]) -> Self {
+        Self { charged_codes: codes, ..self }
+    }
+
+    /// Sets the statuses of failures whose tokens count to the limits, although the provider doesn't bill them.
+    #[must_use]
+    pub const fn counted_statuses(self, statuses: &'static [u16]) -> Self {
+        Self { counted_statuses: statuses, ..self }
+    }
+
+    /// States that the provider bills only successes. Default: a failure after which the request may have been
+    /// processed costs its reservation.
+    #[must_use]
+    pub const fn unbilled_failures(self) -> Self {
+        Self { bills_failures: false, ..self }
+    }
+
+    /// Returns true if a 400 with an error that can't be read may be charged.
+    pub(in crate::provider) fn charges_unread(&self, error: Option<&ApiError>) -> bool {
+        !self.charged_codes.is_empty() && error.is_none_or(|error| error.codes().next().is_none())
     }
 }
 

@@ -45,6 +45,15 @@ impl Profile {
         free_path::is_free(self.rules.free, method, path, has_body)
     }
 
+    /// Returns true if streams of chats have a usage only if the request sets `stream_options.include_usage`, and
+    /// the provider accepts that in a request with this query. Azure refuses it in API versions before
+    /// `2024-09-01-preview`.
+    pub fn states_usage_on_request(&self, query: Option<&str>) -> bool {
+        let mut parameters = query.unwrap_or_default().split('&');
+        let version = parameters.find_map(|parameter| parameter.strip_prefix("api-version="));
+        self.rules.usage_on_request && version.is_none_or(|version| version >= "2024-09-01")
+    }
+
     /// Reads a request as [`read_request`](Self::read_request) does, and returns the reason if two
     /// servers might find different models or sizes in it. For servers that charge the requests of
     /// their clients.
@@ -99,7 +108,12 @@ impl Profile {
         self.add_units(&mut reserved.cost, |unit| request.amount(unit, path));
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));
         let mode = mode.map(|mode| mode.name);
-        Estimate { mode, ..request.into_estimate(reserved, &self.rules.weights) }
+        let is_charged_as_received = self.rules.cut_streams.is_charged_as_received(&request);
+        Estimate {
+            mode,
+            is_charged_as_received,
+            ..request.into_estimate(reserved, &self.rules.weights)
+        }
     }
 
     /// Adds the amounts of the provider's units in a form.

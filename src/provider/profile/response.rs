@@ -7,7 +7,9 @@ use crate::provider::error::{ApiError, codes};
 use crate::provider::limits::LimitReadings;
 use crate::provider::scanner::TokenCounts;
 use crate::provider::utilization::UtilizationReading;
-use crate::provider::{Class, class, retry};
+use crate::provider::{Class, FailureCharge, class, retry};
+#[cfg(feature = "tower")]
+use crate::quota::Dimension;
 use crate::quota::{Cost, Usage};
 use crate::timestamp::Timestamp;
 
@@ -73,6 +75,35 @@ impl Profile {
     /// that the request or the account is at fault, or that a long limit was reached.
     pub fn classify_in_band(&self, error: &ApiError) -> Class {
         class::of_error(&self.rules.errors, error)
+    }
+
+    /// Returns what a request is charged that failed with this status, from 300 on. `body` may be cut off, or
+    /// empty if it can't be read.
+    pub fn failure_charge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> FailureCharge {
+        FailureCharge::of_response(self, status, headers, body)
+    }
+
+    /// Returns what a request is charged whose response is a 200 with this error in its body, before anything
+    /// was generated.
+    pub fn failure_charge_in_band(&self, error: &ApiError) -> FailureCharge {
+        FailureCharge::of_error(self, error)
+    }
+
+    /// Removes the tokens and the provider's units from a cost: what is left is a request.
+    #[cfg(feature = "tower")]
+    pub(crate) fn remove_tokens(&self, cost: &mut Cost) {
+        let tokens = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
+        let units = self.rules.units.iter().map(|unit| unit.dimension());
+        for dimension in tokens.into_iter().chain(units) {
+            if cost.amount(&dimension) > 0 {
+                cost.set(&dimension, 0);
+            }
+        }
     }
 
     /// Returns true if all other requests of the account would fail in the same way, so that a run may

@@ -7,6 +7,7 @@ use super::key::{Key, RootKey};
 use super::medium::{Media, MediumKind};
 use super::named::{Mention, NOT_A_STRING};
 use super::prompt::{Content, Items};
+use super::reasoning::ReasoningField;
 use super::size::JsonSize;
 use super::tools::Tools;
 use super::unreadable::UnreadableRequest;
@@ -51,6 +52,9 @@ impl<'de> Walk<'de> for Root<'_> {
                     body.next_value_seed(Walker(&mut self.0.modes.inference_geo))?;
                 }
                 Key::Kept => body.next_value_seed(Walker(Kept(self.0)))?,
+                Key::ReasoningEffort => {
+                    body.next_value_seed(Walker(ReasoningField(&mut self.0.reasons)))?;
+                }
                 _ => read_field(self.0, key, &mut body)?,
             }
         }

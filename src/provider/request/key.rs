@@ -80,6 +80,9 @@ pub(super) enum Key {
     )]
     ResponseFormat,
     Text,
+    /// At the root of a body, also `thinking`.
+    #[serde(alias = "reasoning")]
+    ReasoningEffort,
     #[serde(
         alias = "output",
         alias = "parts",
@@ -149,6 +152,9 @@ impl Visitor<'_> for RootKeyVisitor {
     fn visit_str<E: Error>(self, name: &str) -> Result<RootKey, E> {
         if is_model(name.as_bytes()) {
             return Ok(RootKey(Key::Model));
+        }
+        if name == "thinking" {
+            return Ok(RootKey(Key::ReasoningEffort));
         }
         let name: StrDeserializer<'_, E> = name.into_deserializer();
         Key::deserialize(name).map(RootKey)

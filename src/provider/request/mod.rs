@@ -17,6 +17,7 @@ mod parameters;
 #[cfg(feature = "requests")]
 mod pixels;
 mod prompt;
+mod reasoning;
 mod size;
 mod surrogates;
 mod tools;
@@ -84,6 +85,8 @@ pub(super) struct Request {
     pub(super) built_in: u64,
     /// The bytes of compact JSON of the functions and of the schema of the answer.
     pub(super) schema: u64,
+    /// Whether the request asks for reasoning (true) or turns it off; `None` if it says nothing of it.
+    pub(super) reasons: Option<bool>,
     /// `n` or `best_of`, the larger.
     pub(super) choices: Option<u64>,
     /// `max_tokens`, `max_completion_tokens` or `max_output_tokens`, of one choice.
@@ -221,7 +224,7 @@ impl Request {
         // A list in the conversation defines functions of its own.
         let defined = self.functions.saturating_sub(self.deferred.functions);
         let introduction = if defined > 0 { INTRODUCTION } else { 0 };
-        let per_call = if self.reasons() { PER_CALL_OF_REASONING } else { 0 };
+        let per_call = if self.names_reasoning_model() { PER_CALL_OF_REASONING } else { 0 };
         text.saturating_add(self.definitions)
             .saturating_add(introduction)
             .saturating_add(defined.saturating_mul(per_function))
@@ -232,7 +235,7 @@ impl Request {
     }
 
     /// Returns true if the request names a model of OpenAI that reasons.
-    fn reasons(&self) -> bool {
+    fn names_reasoning_model(&self) -> bool {
         let model = self.model.as_deref().unwrap_or_default();
         ["gpt-5", "o1", "o3", "o4"].iter().any(|family| model.starts_with(family))
     }
@@ -308,6 +311,7 @@ impl Request {
             exact,
             mode: None,
             pricing,
+            is_charged_as_received: false,
             guess,
         }
     }

@@ -38,6 +38,7 @@ struct Decoder<'s> {
 
 impl Sink for Decoder<'_> {
     fn whole(&mut self) {}
+    fn end_stream(&mut self) {}
 
     fn begin(&mut self, part: ErrorPart) {
         if part == ErrorPart::Bytes {

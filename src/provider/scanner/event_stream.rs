@@ -44,6 +44,11 @@ impl EventStream {
         }
     }
 
+    /// Returns true before, between and after messages.
+    pub(super) fn is_between_messages(&self) -> bool {
+        matches!(self.state, State::Prelude(0))
+    }
+
     pub(super) fn feed(&mut self, mut bytes: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
         while !bytes.is_empty() {
             let (state, rest) = match self.state {

@@ -4,7 +4,7 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::fields::Fields;
 use super::known_fields::KNOWN;
-use super::response_field::ResponseField;
+use super::response_field::{FieldValue, ResponseField};
 
 /// The fields of a profile, and a search for the events of a stream that may have one.
 pub(in crate::provider) struct FieldTable {
@@ -14,7 +14,7 @@ pub(in crate::provider) struct FieldTable {
 }
 
 /// Texts of which every object with a field contains at least one: the ends of the last key of each
-/// field, and `"error"`. Most events of a stream contain none, and are skipped at memory speed.
+/// field, `"error"`, and ends of streams. Most events of a stream contain none, and are skipped at memory speed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needles(Option<&'static Searcher>);
 
@@ -52,8 +52,8 @@ impl Needles {
 
 fn needles(fields: &[ResponseField]) -> Vec<String> {
     let mut needles = vec![ERROR.to_owned()];
-    needles.extend(ESCAPED.iter().map(|&escape| escape.to_owned()));
-    for field in fields {
+    needles.extend(ENDS.iter().chain(ESCAPED).map(|&text| text.to_owned()));
+    for field in fields.iter().filter(|field| field.value != FieldValue::End) {
         let key = field.path.last().copied().unwrap_or_default();
         let end = format!("{}\"", tail(key));
         if !needles.contains(&end) {
@@ -81,13 +81,17 @@ const TAIL: usize = 7;
 /// `ErrorParts`.
 const ERROR: &str = "\"error\"";
 
-/// The value could be written with escapes of letters.
-const ESCAPED: &[&str] = &["\\u006", "\\u007"];
+/// The event that ends a stream in OpenAI's format, and the type of the one that ends Anthropic's. Other last
+/// events have a count.
+const ENDS: &[&str] = &["[DONE]", "e_stop\""];
+
+/// The value could be written with escapes of letters or of `_`.
+const ESCAPED: &[&str] = &["\\u005", "\\u006", "\\u007"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::scanner::response_field::{ERRORS, ErrorPart, FieldValue};
+    use crate::provider::scanner::response_field::{ERRORS, ErrorPart};
 
     #[test]
     fn errors_outside_the_root_have_a_needle() {
@@ -107,7 +111,7 @@ mod tests {
     #[test]
     fn needles_of_known_fields_are_few_and_long() {
         let needles = needles(KNOWN);
-        assert!(needles.len() <= 16, "{needles:?}");
+        assert!(needles.len() <= 17, "{needles:?}");
         assert!(needles.iter().all(|needle| needle.len() >= 5), "{needles:?}");
     }
 }

@@ -1,4 +1,4 @@
-use super::response_field::{ERRORS, MAX_DEPTH, MAX_KEY, ResponseField};
+use super::response_field::{ERRORS, FieldValue, MAX_DEPTH, MAX_KEY, ResponseField};
 
 /// The fields that a lexer looks for: counts, then parts of errors.
 pub(super) struct Fields {
@@ -74,6 +74,11 @@ impl Fields {
         depth: usize,
     ) -> impl Iterator<Item = &'static ResponseField> {
         fields.map(move |index| self.at(index)).filter(move |field| field.path.len() == depth)
+    }
+
+    /// Returns true if the field states the end of a stream.
+    pub(super) fn is_end(&self, index: u32) -> bool {
+        matches!(self.at(index).value, FieldValue::End)
     }
 
     fn only(&self, fields: Set, keep: impl Fn(&ResponseField) -> bool) -> Set {

@@ -15,9 +15,19 @@ pub(super) struct Frame {
     parts: ErrorParts,
     /// True if the current object has a field; most objects of a stream have none.
     is_staged: bool,
+    /// True if the current object has a count.
+    is_counted: bool,
+    /// True if the current object has a field of the last event of a stream.
+    is_last: bool,
     error: Option<ApiError>,
+    /// True if data came before the error.
+    has_data: bool,
     /// True if the request failed, so that the whole body is an error.
     has_failed: bool,
+    /// True if an object was read that begins a stream whose last event is known.
+    awaits_end: bool,
+    /// True if the last event of a stream was read.
+    has_ended: bool,
 }
 
 impl Frame {
@@ -30,6 +40,26 @@ impl Frame {
         &self.counts
     }
 
+    /// Returns true if the last event of the stream is known.
+    pub(super) fn awaits_end(&self) -> bool {
+        self.awaits_end
+    }
+
+    /// Returns true if the last event of a stream was read.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Marks that data was read or skipped which states no error.
+    pub(super) fn add_data(&mut self) {
+        self.has_data |= self.error.is_none();
+    }
+
+    /// Returns true if data came before the error.
+    pub(super) fn has_data(&self) -> bool {
+        self.has_data
+    }
+
     /// Sets the counts that the headers state. Counts in the body replace them.
     pub(super) fn set_counts_of_headers(&mut self, counts: TokenCounts) {
         self.counts = counts;
@@ -40,6 +70,7 @@ impl Frame {
         if std::mem::take(&mut self.is_staged) {
             self.staged = TokenCounts::default();
             self.parts.clear();
+            (self.is_counted, self.is_last) = (false, false);
         }
     }
 
@@ -59,13 +90,17 @@ impl Sink for Frame {
         if value > MAX_COUNT {
             return;
         }
-        self.is_staged = true;
+        (self.is_staged, self.is_counted) = (true, true);
         self.staged.set(count, value);
     }
 
     fn whole(&mut self) {
-        self.is_staged = true;
+        (self.is_staged, self.is_counted) = (true, true);
         self.staged.set_whole();
+    }
+
+    fn end_stream(&mut self) {
+        (self.is_staged, self.is_last) = (true, true);
     }
 
     fn begin(&mut self, part: ErrorPart) {
@@ -86,9 +121,17 @@ impl Sink for Frame {
 
     fn end(&mut self) {
         self.commit();
-        if self.is_staged && self.error.is_none() {
-            self.error = self.parts.error(self.has_failed);
+        if self.is_staged {
+            let kind = &self.parts.0[ErrorPart::RootKind as usize][..];
+            self.awaits_end |= FIRST_EVENTS.contains(&kind);
+            // Other objects are skipped if they have no count.
+            let is_last = self.is_last || LAST_EVENTS.contains(&kind);
+            self.has_ended |= (is_last && self.is_counted) || kind == MESSAGE_STOP;
+            if self.error.is_none() {
+                self.error = self.parts.error(self.has_failed);
+            }
         }
+        self.add_data();
         self.clear();
     }
 }
@@ -155,6 +198,21 @@ impl ErrorParts {
         self.0.iter_mut().for_each(Text::clear);
     }
 }
+
+/// The types of the events that begin a stream, whose last event is one of [`LAST_EVENTS`].
+const FIRST_EVENTS: &[&[u8]] = &[b"message_start", b"message-start", b"response.created"];
+
+/// The only one of them without a count.
+const MESSAGE_STOP: &[u8] = b"message_stop";
+
+/// The types of the events that end a stream: Anthropic's, Cohere's, and those of OpenAI's Responses.
+pub(in crate::provider) const LAST_EVENTS: &[&[u8]] = &[
+    MESSAGE_STOP,
+    b"message-end",
+    b"response.completed",
+    b"response.incomplete",
+    b"response.failed",
+];
 
 /// The highest plausible count; higher ones are ignored.
 const MAX_COUNT: u64 = 1_000_000_000_000_000;

@@ -145,6 +145,12 @@ pub(super) const KNOWN: &[ResponseField] = &[
     ResponseField::count(&["tokens_predicted"], TokenCount::Output),
     ResponseField::count(&["timings", "prompt_n"], TokenCount::FallbackInput),
     ResponseField::count(&["timings", "predicted_n"], TokenCount::FallbackOutput),
+    // The last event of a stream: of Gemini, also if it refuses the prompt; of `invoke` on Bedrock; of
+    // llama.cpp's own completions.
+    ResponseField::end(&["candidates", "finishReason"]),
+    ResponseField::end(&["promptFeedback", "blockReason"]),
+    ResponseField::end(&[METRICS]),
+    ResponseField::end(&["stop"]),
 ];
 
 const METRICS: &str = "amazon-bedrock-invocationMetrics";

@@ -19,6 +19,8 @@ pub(super) struct Lexer {
     depth: usize,
     /// The fields that each of them may hold.
     open: [Set; MAX_DEPTH],
+    /// A bit for each of them that has opened a list whose first element is followed.
+    lists: u8,
     /// The fields that the value of the current key may be or hold.
     value: Set,
     /// The number of open brackets in the value that is skipped.
@@ -32,6 +34,8 @@ pub(super) struct Lexer {
 enum State {
     /// A value is expected.
     Value,
+    /// The first element of a list is expected, which is followed if it is an object.
+    Element,
     /// In a followed object: a key or the end is expected.
     Member,
     Key,
@@ -63,6 +67,7 @@ impl Lexer {
             in_list: false,
             depth: 0,
             open: [Set::EMPTY; MAX_DEPTH],
+            lists: 0,
             value: Set::EMPTY,
             nested: 0,
             key: Key::default(),
@@ -76,9 +81,15 @@ impl Lexer {
         self.state = State::Value;
         self.in_list = false;
         self.depth = 0;
+        self.lists = 0;
         self.value = Set::EMPTY;
         self.nested = 0;
         self.number = None;
+    }
+
+    /// Returns true before, between and after roots.
+    pub(super) fn is_between_roots(&self) -> bool {
+        self.depth == 0 && self.nested == 0 && !self.in_list && self.state == State::Value
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) {
@@ -86,6 +97,7 @@ impl Lexer {
             let read = match self.state {
                 State::Value if self.depth == 0 => self.root(bytes, sink),
                 State::Value => self.begin(bytes[0], sink),
+                State::Element => self.element(bytes[0]),
                 State::Member => self.member(bytes, sink),
                 State::Key => self.key(bytes),
                 State::KeyEscape => self.advance(State::Key),
@@ -124,10 +136,13 @@ impl Lexer {
 
     /// Reads the first byte of a value.
     fn begin(&mut self, byte: u8, sink: &mut impl Sink) -> usize {
+        if matches!(byte, b'{' | b'"' | b't') && self.has_current(FieldValue::End) {
+            sink.end_stream();
+        }
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
             b'{' => self.begin_object(sink),
-            b'[' => self.skip_brackets(),
+            b'[' => self.begin_list(),
             b'"' => self.begin_string(sink),
             b'0'..=b'9' if self.current_fields().next().is_some() => {
                 self.number = Some(u64::from(byte - b'0'));
@@ -139,7 +154,7 @@ impl Lexer {
     }
 
     fn begin_object(&mut self, sink: &mut impl Sink) -> usize {
-        if self.current_fields().any(|field| matches!(field.value, FieldValue::Object)) {
+        if self.has_current(FieldValue::Object) {
             sink.whole();
         }
         self.follow(self.fields.deeper(self.value, self.depth))
@@ -155,6 +170,33 @@ impl Lexer {
         self.advance(State::Member)
     }
 
+    /// Begins a list, whose first element is followed if it may state the end of a stream.
+    fn begin_list(&mut self) -> usize {
+        let mut within = self.fields.deeper(self.value, self.depth);
+        let is_followed = !within.is_empty() && within.all(|at| self.fields.is_end(at));
+        if is_followed { self.advance(State::Element) } else { self.skip_brackets() }
+    }
+
+    fn element(&mut self, byte: u8) -> usize {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => 1,
+            b'{' => {
+                self.lists |= 1 << self.depth;
+                self.follow(self.fields.deeper(self.value, self.depth))
+            }
+            _ => {
+                self.skip_brackets();
+                0
+            }
+        }
+    }
+
+    /// Skips the other elements of a list.
+    fn end_element(&mut self, list: u8) {
+        self.lists &= !list;
+        self.skip_brackets();
+    }
+
     /// Begins to skip a value in brackets.
     fn skip_brackets(&mut self) -> usize {
         self.nested = 1;
@@ -164,7 +206,7 @@ impl Lexer {
     fn begin_string(&mut self, sink: &mut impl Sink) -> usize {
         let part = self.current_fields().find_map(|field| match field.value {
             FieldValue::Text(part) => Some(part),
-            FieldValue::Count(_) | FieldValue::WholeCount(_) | FieldValue::Object => None,
+            _ => None,
         });
         let Some(part) = part else { return self.advance(State::String) };
         sink.begin(part);
@@ -187,7 +229,10 @@ impl Lexer {
                 if self.depth == 1 {
                     sink.commit();
                 }
-                self.end_value(sink);
+                match self.lists & 1 << self.depth {
+                    0 => self.end_value(sink),
+                    list => self.end_element(list),
+                }
                 at + 1
             }
             _ => at + self.advance(State::Lost),
@@ -255,7 +300,7 @@ impl Lexer {
                         sink.whole();
                         sink.count(count, number);
                     }
-                    FieldValue::Object => {}
+                    FieldValue::Object | FieldValue::End => {}
                     FieldValue::Text(part) => sink.write(part, number),
                 }
             }
@@ -341,6 +386,10 @@ impl Lexer {
             self.value = Set::EMPTY;
             self.state = State::Value;
         }
+    }
+
+    fn has_current(&self, value: FieldValue) -> bool {
+        self.current_fields().any(|field| field.value == value)
     }
 
     /// Returns the fields whose value is the current one.

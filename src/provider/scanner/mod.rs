@@ -10,6 +10,7 @@ mod headers;
 mod key;
 mod known_fields;
 mod lexer;
+mod output_size;
 mod response_field;
 mod sink;
 mod skip;
@@ -23,7 +24,7 @@ use std::fmt;
 use http::HeaderMap;
 
 pub(super) use field_table::FieldTable;
-pub(super) use frame::ErrorParts;
+pub(super) use frame::{ErrorParts, LAST_EVENTS};
 pub use response_field::ResponseField;
 pub(super) use response_field::check as check_fields;
 pub use token_counts::TokenCount;
@@ -32,6 +33,7 @@ pub(super) use token_counts::TokenCounts;
 use self::field_table::KNOWN_FIELDS;
 use self::frame::Frame;
 use self::lexer::Lexer;
+use self::output_size::OutputSize;
 use self::sniff::{Format, Sniff};
 use super::{ApiError, Profile};
 use crate::quota::Usage;
@@ -70,6 +72,8 @@ pub struct Scanner {
     format: Format,
     lexer: Lexer,
     frame: Frame,
+    /// Set if the output is measured.
+    output: Option<OutputSize>,
 }
 
 impl Scanner {
@@ -80,6 +84,7 @@ impl Scanner {
             format: Format::Unknown(Sniff::new(content_type)),
             lexer: Lexer::new(table_of(profile).fields()),
             frame: Frame::default(),
+            output: None,
         }
     }
 
@@ -91,9 +96,25 @@ impl Scanner {
         scanner
     }
 
+    /// Measures the generated text too: see [`Scanned::output_bytes`]. Call it before the first
+    /// [`feed`](Self::feed).
+    #[must_use]
+    pub fn measuring_output(self) -> Self {
+        Self { output: Some(OutputSize::default()), ..self }
+    }
+
+    /// Returns true if the generated text is measured.
+    #[cfg(feature = "tower")]
+    pub(crate) fn measures_output(&self) -> bool {
+        self.output.is_some()
+    }
+
     /// Reads the next chunk of the body, which may be any bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         let bytes = self.detect_format(bytes);
+        if let Some(output) = &mut self.output {
+            output.feed(bytes);
+        }
         match &mut self.format {
             Format::Json => self.lexer.feed(bytes, &mut self.frame),
             Format::Sse(sse) => sse.feed(bytes, &mut self.lexer, &mut self.frame),
@@ -113,7 +134,33 @@ impl Scanner {
     #[must_use]
     pub fn finish(mut self) -> Scanned {
         let is_final = self.frame.counts().is_final();
-        Scanned { usage: self.usage(), is_final, error: self.frame.take_error() }
+        let (is_whole, output_bytes) = (self.is_whole(), self.output_bytes());
+        let (usage, error) = (self.usage(), self.frame.take_error());
+        let has_data = self.frame.has_data();
+        let has_generated = usage.is_some() || output_bytes.map_or(has_data, |bytes| bytes > 0);
+        Scanned { usage, is_final, is_whole, output_bytes, has_generated, error }
+    }
+
+    /// Returns true if the body has ended as its format demands.
+    fn is_whole(&self) -> bool {
+        match &self.format {
+            Format::Json => self.lexer.is_between_roots(),
+            Format::Sse(sse) => {
+                sse.is_done() || self.frame.has_ended() || self.profile.fields().is_some()
+            }
+            Format::EventStream(stream) => {
+                let awaits_end = self.frame.awaits_end() || self.frame.counts().has_grown();
+                stream.is_between_messages() && (self.frame.has_ended() || !awaits_end)
+            }
+            Format::Unknown(_) | Format::Opaque => true,
+        }
+    }
+
+    fn output_bytes(&self) -> Option<u64> {
+        match &self.format {
+            Format::Json | Format::Sse(_) => self.output.as_ref()?.bytes(),
+            Format::EventStream(_) | Format::Unknown(_) | Format::Opaque => None,
+        }
     }
 
     /// Returns the bytes held, including the scanner itself.
@@ -154,6 +201,16 @@ pub struct Scanned {
     /// True if the usage is complete even if the body was cut off: its output isn't one that is also
     /// stated before the end, as in `message_start` and Gemini's chunks.
     pub is_final: bool,
+    /// True if the body has ended as its format demands: JSON is closed, and a stream of events has its last
+    /// one, such as `[DONE]` or `message_stop`. Fields of a profile's own may be in a stream of any other
+    /// format, whose last event is unknown: true.
+    pub is_whole: bool,
+    /// The bytes of the text that a stream has shown, at least: a token has one or more. `None` if no event
+    /// arrived, or the output wasn't [measured](Scanner::measuring_output).
+    pub output_bytes: Option<u64>,
+    /// True if output may have been generated before the error, or the end: the body states a usage, or has data
+    /// that isn't known to be without output.
+    pub has_generated: bool,
     /// The first error in the body, regardless of the status of the response.
     pub error: Option<ApiError>,
 }

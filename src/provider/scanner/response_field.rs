@@ -18,6 +18,8 @@ pub(super) enum FieldValue {
     WholeCount(TokenCount),
     /// An object that replaces earlier usage, even if it states no count.
     Object,
+    /// A text, an object or `true` that only the last event of a stream has.
+    End,
     Text(ErrorPart),
 }
 
@@ -56,6 +58,11 @@ impl ResponseField {
     /// within it.
     pub const fn object(path: &'static [&'static str]) -> Self {
         Self { path, value: FieldValue::Object }
+    }
+
+    /// Returns a field that only the last event of a stream has. In lists, the first element is read.
+    pub(super) const fn end(path: &'static [&'static str]) -> Self {
+        Self { path, value: FieldValue::End }
     }
 
     pub(super) const fn text(path: &'static [&'static str], part: ErrorPart) -> Self {

@@ -9,6 +9,9 @@ pub(super) trait Sink {
     /// Marks the usage in the current root object as whole.
     fn whole(&mut self);
 
+    /// Marks the current object as the last one of a stream.
+    fn end_stream(&mut self);
+
     /// Begins the text of a part.
     fn begin(&mut self, part: ErrorPart);
 

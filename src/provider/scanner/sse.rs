@@ -15,6 +15,8 @@ pub(super) struct Sse {
     /// True after a carriage return that ended a line. A line feed right after it belongs to the same
     /// line end.
     after_return: bool,
+    /// The number of bytes of [`DONE`] that the event has, or `None` if it has others.
+    done: Option<usize>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -31,7 +33,13 @@ enum Line {
 
 impl Sse {
     pub(super) fn new(needles: Needles) -> Self {
-        Self { needles, line: Line::Start, has_data: false, after_return: false }
+        let line = Line::Start;
+        Self { needles, line, has_data: false, after_return: false, done: Some(0) }
+    }
+
+    /// Returns true if the stream has ended with `[DONE]`.
+    pub(super) fn is_done(&self) -> bool {
+        self.done == Some(DONE.len())
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
@@ -39,7 +47,7 @@ impl Sse {
         if is_continued && bytes[0] == b'\n' {
             bytes = &bytes[1..];
         }
-        bytes = self.skip_events(bytes);
+        bytes = self.skip_events(bytes, frame);
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             self.read(&bytes[..end], lexer, frame);
             let is_event_over = self.end_line(lexer, frame);
@@ -51,18 +59,24 @@ impl Sse {
                 _ => {}
             }
             if is_event_over {
-                bytes = self.skip_events(bytes);
+                bytes = self.skip_events(bytes, frame);
             }
         }
         self.read(bytes, lexer, frame);
     }
 
     /// Skips whole events that state no field.
-    fn skip_events<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+    fn skip_events<'b>(&self, bytes: &'b [u8], frame: &mut Frame) -> &'b [u8] {
         if self.has_data || !matches!(self.line, Line::Start) {
             return bytes;
         }
-        &bytes[whole_events(&bytes[..self.needles.bytes_before(bytes)])..]
+        let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
+        let (skipped, rest) = bytes.split_at(length);
+        // Found in the first lines, except in comments.
+        if skipped.split(|byte| b"\r\n".contains(byte)).any(|line| line.starts_with(NAME)) {
+            frame.add_data();
+        }
+        rest
     }
 
     /// Reads a part of a line.
@@ -84,8 +98,17 @@ impl Sse {
         }
         if let Line::Data = self.line {
             self.has_data = true;
+            self.compare_done(text);
             lexer.feed(text, frame);
         }
+    }
+
+    fn compare_done(&mut self, text: &[u8]) {
+        let Some(seen) = self.done.filter(|seen| *seen < DONE.len()) else { return };
+        let text = if seen == 0 { text.trim_ascii_start() } else { text };
+        let missing = &DONE[seen..];
+        let length = text.len().min(missing.len());
+        self.done = text.starts_with(&missing[..length]).then_some(seen + length);
     }
 
     /// Ends a line, and returns true if that ends the event.
@@ -95,7 +118,12 @@ impl Sse {
             Line::Start => {
                 lexer.reset();
                 frame.clear();
-                self.has_data = false;
+                if std::mem::take(&mut self.has_data) {
+                    frame.add_data();
+                }
+                if !self.is_done() {
+                    self.done = Some(0);
+                }
                 return true;
             }
             // Lines of one event are joined by a line feed.
@@ -122,3 +150,6 @@ fn whole_events(bytes: &[u8]) -> usize {
 
 /// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";
+
+/// The data of the event that ends a stream in OpenAI's format.
+const DONE: &[u8] = b"[DONE]";

@@ -91,6 +91,11 @@ impl TokenCounts {
         }
     }
 
+    /// Returns true if two different outputs were stated, so that a later one may follow.
+    pub(super) fn has_grown(&self) -> bool {
+        self.grew
+    }
+
     /// Returns true if the output is final, even if the rest of the response is missing: its name occurs
     /// only at the end of a response, and it has not changed. Servers that state a running count (vLLM
     /// with `continuous_usage_stats`) begin with zero.

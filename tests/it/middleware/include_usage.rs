@@ -76,6 +76,18 @@ async fn request_with_explicit_usage_option_is_unchanged() {
     assert_eq!(sent("/v1/responses", stream).await.0, stream);
 }
 
+#[test]
+fn request_usage_replaces_an_option_that_is_not_true() {
+    for (own, is_changed) in [("false", true), ("null", true), ("true", false)] {
+        let body = |own: &str| {
+            format!(r#"{{"stream": true, "stream_options": {{"a": 1, "include_usage": {own} }} }}"#)
+        };
+        let mut request = Request::post(CHAT).body(body(own)).unwrap();
+        assert_eq!(tollgate::middleware::request_usage(&mut request), is_changed, "{own}");
+        assert_eq!(*request.body(), body("true"));
+    }
+}
+
 #[tokio::test]
 async fn request_with_body_digest_is_unchanged() {
     let stream = r#"{"stream": true}"#;

@@ -94,23 +94,29 @@ impl<R, T> Service<R> for Strict<R, T> {
 /// A body of given frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    frames: VecDeque<Result<Frame<Bytes>, InnerError>>,
+    frames: VecDeque<Poll<Result<Frame<Bytes>, InnerError>>>,
     has_known_end: bool,
 }
 
 impl Frames {
     pub(super) fn data(mut self, data: impl Into<Bytes>) -> Self {
-        self.frames.push_back(Ok(Frame::data(data.into())));
+        self.frames.push_back(Poll::Ready(Ok(Frame::data(data.into()))));
         self
     }
 
     pub(super) fn trailers(mut self, trailers: HeaderMap) -> Self {
-        self.frames.push_back(Ok(Frame::trailers(trailers)));
+        self.frames.push_back(Poll::Ready(Ok(Frame::trailers(trailers))));
         self
     }
 
     pub(super) fn error(mut self) -> Self {
-        self.frames.push_back(Err(InnerError));
+        self.frames.push_back(Poll::Ready(Err(InnerError)));
+        self
+    }
+
+    /// Makes the body pending once.
+    pub(super) fn pause(mut self) -> Self {
+        self.frames.push_back(Poll::Pending);
         self
     }
 
@@ -137,9 +143,17 @@ impl Body for Frames {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, InnerError>>> {
-        Poll::Ready(self.frames.pop_front())
+        match self.frames.pop_front() {
+            Some(frame) => {
+                if frame.is_pending() {
+                    cx.waker().wake_by_ref();
+                }
+                frame.map(Some)
+            }
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -150,8 +164,11 @@ impl Body for Frames {
         if !self.has_known_end {
             return SizeHint::default();
         }
-        let frames = self.frames.iter().flatten();
-        let sizes = frames.filter_map(|frame| frame.data_ref().map(Bytes::len));
+        let ready = |frame: &Poll<Result<Frame<Bytes>, InnerError>>| match frame {
+            Poll::Ready(Ok(frame)) => frame.data_ref().map(Bytes::len),
+            _ => None,
+        };
+        let sizes = self.frames.iter().filter_map(ready);
         SizeHint::with_exact(sizes.sum::<usize>() as u64)
     }
 }

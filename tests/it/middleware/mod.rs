@@ -7,9 +7,11 @@ mod buffer_body;
 mod call;
 mod compose;
 mod custom_service;
+mod cut_streams;
 mod discover;
 mod disruptions;
 mod errors;
+mod failures;
 mod gate;
 mod include_usage;
 mod inner;
@@ -22,6 +24,7 @@ mod spend_limit;
 mod spending;
 mod turns;
 mod units;
+mod usage_chunk;
 mod wiring;
 
 #[cfg(feature = "reqwest")]

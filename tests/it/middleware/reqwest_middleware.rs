@@ -64,6 +64,18 @@ fn retried(link: impl Middleware) -> (ClientWithMiddleware, RequestCounter) {
     (client, attempts)
 }
 
+#[tokio::test]
+async fn refused_request_in_a_chain_costs_no_tokens() {
+    let limiter = limiter();
+    let client = chain(RateLimitLayer::new(limiter.clone()));
+    let answer = "HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}".to_owned();
+    let url = format!("{}/v1/chat/completions", respond_once(answer).await);
+    let response = client.post(&url).body(CHAT).send().await.unwrap();
+    assert_eq!(response.status(), 413);
+    assert_eq!(response.text().await.unwrap(), "{}");
+    assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![10_000]));
+}
+
 async fn chat_url(answer: &str) -> String {
     format!("{}/v1/chat/completions", respond_once(ok(answer)).await)
 }

@@ -237,14 +237,15 @@ async fn cumulative_usage_settles_only_at_end_of_stream() {
         r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 0}}"#,
         r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 1}}"#,
         r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 2}}"#,
+        "[DONE]",
     ];
     let path = "/v1/chat/completions";
-    for (frames, charge) in [(1, 1_000), (2, 1_000), (3, 1_000), (4, 2)] {
+    for (frames, charge) in [(1, 1_000), (2, 1_000), (3, 1_000), (5, 2)] {
         assert_eq!(charged(&otpm(COMPATIBLE_USAGE), path, VLLM, frames).await, charge, "{frames}");
     }
     const CHUNKS: &[&str] = &[
         r#"{"usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 3, "totalTokenCount": 15}}"#,
-        r#"{"usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 7, "totalTokenCount": 19}}"#,
+        r#"{"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 7, "totalTokenCount": 19}}"#,
     ];
     let path = "/v1beta/models/m:streamGenerateContent";
     for (frames, charge) in [(1, 1_000), (2, 1_000), (3, 7)] {

@@ -70,8 +70,8 @@ async fn request_waits_until_the_money_of_another_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_the_provider_cost_nothing() {
-    for status in [400, 401, 404, 429, 500, 529] {
+async fn refused_requests_cost_no_money() {
+    for status in [400, 401, 404, 413, 429, 503, 529] {
         let limiter = limiter();
         let answer = respond(StatusCode::from_u16(status).unwrap(), "{}");
         let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), answer);

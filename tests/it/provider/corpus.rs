@@ -1,5 +1,7 @@
 //! Models and usage read from recorded traffic.
 
+use tollgate::provider::Scanner;
+
 use super::recordings::{Recorded, Recording, all, entries};
 
 #[test]
@@ -28,6 +30,34 @@ fn usage_of_recorded_response_is_read() {
     }
     tally.print("usages");
     assert!(tally.total >= 1_200 && tally.misses.is_empty(), "{:#?}", tally.misses);
+}
+
+/// The charge of a cut stream relies on this: see `cut_stream.rs` of the middleware.
+#[test]
+fn recorded_streams_show_all_but_a_few_tokens() {
+    let Some(entries) = all() else { return };
+    let (mut streams, mut hidden, mut most) = (0, Vec::new(), 0);
+    for entry in &entries {
+        let estimate = entry.profile().read_request(&entry.url, entry.request.as_bytes());
+        let Some(Some(usage)) = entry.usage() else { continue };
+        let scanner = Scanner::of(entry.profile(), &entry.headers);
+        let mut scanner = scanner.measuring_output();
+        scanner.feed(&entry.response);
+        let scanned = scanner.finish();
+        // Writer's streams end with the usage.
+        let is_complete = scanned.is_whole || scanned.is_final;
+        assert!(is_complete, "{} {}", entry.file, entry.index);
+        let Some(bytes) = scanned.output_bytes.filter(|_| estimate.is_charged_as_received) else {
+            continue;
+        };
+        streams += 1;
+        most = most.max(usage.output.saturating_sub(bytes));
+        if usage.output > bytes + 4 {
+            hidden.push((entry.file, entry.index, usage.output, bytes));
+        }
+    }
+    println!("{streams} streams show all but {most} tokens");
+    assert!(streams >= 50 && hidden.is_empty(), "{streams} streams, {hidden:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod count_tokens;
 mod custom;
 #[cfg(feature = "requests")]
 mod custom_rules;
+mod cut_streams;
 mod delays;
 #[cfg(feature = "requests")]
 mod documented_charges;
@@ -17,6 +18,7 @@ mod errors;
 #[cfg(feature = "requests")]
 mod estimates;
 mod facts;
+mod failure_charges;
 mod headers;
 mod lookup;
 #[cfg(feature = "requests")]
@@ -47,5 +49,6 @@ mod scanner_formats;
 mod scanner_messages;
 #[cfg(feature = "requests")]
 mod units;
+mod usage_on_request;
 mod usages;
 mod utilization;

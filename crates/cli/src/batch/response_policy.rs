@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http_body_util::Full;
 
-use super::client::InFlightPermit;
+use super::client::{InFlightPermit, OriginalStatus};
 use tollgate::Timestamp;
 use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
 use tollgate::provider::Profile;
@@ -14,23 +14,34 @@ type Response = http::Response<Body>;
 /// Observes and judges whole responses as [`Http`] does. In addition, a request is retried after
 /// any connection error, and releases its in-flight permit until then.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ResponsePolicy(Http);
+pub(super) struct ResponsePolicy {
+    http: Http,
+    profile: Profile,
+}
 
 impl ResponsePolicy {
     pub(super) fn new(profile: Profile) -> Self {
-        Self(Http::new(profile).whole())
+        Self { http: Http::new(profile).whole(), profile }
+    }
+
+    /// Charges a response whose status the client has replaced by its original one.
+    fn charge_original(&self, response: &Response, guard: &mut ResponseGuard) {
+        if let Some(OriginalStatus(status)) = response.extensions().get() {
+            guard.failed_with(self.profile, *status, response.headers());
+        }
     }
 }
 
 impl Observe<Response> for ResponsePolicy {
     type Observed = http::Response<ResponseBody<Body>>;
 
-    fn observe(&self, response: Response, guard: ResponseGuard) -> Self::Observed {
-        self.0.observe(response, guard)
+    fn observe(&self, response: Response, mut guard: ResponseGuard) -> Self::Observed {
+        self.charge_original(&response, &mut guard);
+        self.http.observe(response, guard)
     }
 
     fn is_unsent<E: 'static>(&self, error: &E) -> bool {
-        Observe::<Response>::is_unsent(&self.0, error)
+        Observe::<Response>::is_unsent(&self.http, error)
     }
 }
 
@@ -40,10 +51,11 @@ impl Judge<Response> for ResponsePolicy {
     fn judge(
         &self,
         response: Response,
-        guard: ResponseGuard,
+        mut guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Judging<Body>> {
-        self.0.judge(response, guard, deadline)
+        self.charge_original(&response, &mut guard);
+        self.http.judge(response, guard, deadline)
     }
 
     fn is_retryable<E: 'static>(&self, _: &E) -> bool {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
+use axum::http::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+};
 use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 
 use super::Proxy;
@@ -20,7 +22,9 @@ use crate::priority;
 use crate::problem::Problem;
 use tollgate::limiter::{AcquireError, Priority};
 use tollgate::middleware::respond::refusal;
-use tollgate::middleware::{Ask, BoxError, BufferedBody, Classified, RateLimitError};
+use tollgate::middleware::{
+    Ask, BoxError, BufferedBody, Classified, RateLimitError, WithoutUsageChunk,
+};
 use tollgate::provider::UnreadableRequest;
 use tollgate::{ErrorChain, causes};
 
@@ -38,8 +42,8 @@ pub(super) async fn forward(
         Err(problem) => return with_alternatives(upstream.format.problem(problem)),
     };
     let is_browser = headers::are_from_browser(request.headers());
-    let mut response = match proxy.read(request, target).await {
-        Ok(request) => send(&proxy, upstream, request).await,
+    let mut response = match proxy.read(request, target, upstream).await {
+        Ok((request, requests_usage)) => send(&proxy, upstream, request, requests_usage).await,
         Err(problem) => upstream.format.problem(problem),
     };
     if is_browser {
@@ -72,17 +76,19 @@ fn with_alternatives(mut response: Response<Body>) -> Response<Body> {
 }
 
 impl Proxy {
-    /// Reads a request body into memory, and sets the target.
+    /// Reads a request body into memory, sets the target, and requests the usage of a stream that would have
+    /// none. Also returns true if it does that.
     async fn read(
         &self,
         request: Request<Body>,
         target: Uri,
-    ) -> Result<Request<RequestBody>, Problem> {
+        upstream: &Upstream,
+    ) -> Result<(Request<RequestBody>, bool), Problem> {
         let (parts, body) = request.into_parts();
         let max_length = self.app.serve.bounds.body;
         let permit = BudgetPermit::new(&self.budget);
         let body = Body::new(BudgetedBody::new(body, &permit));
-        let body = BufferedBody::read(body, &parts.headers, max_length).await.held_with(permit);
+        let body = BufferedBody::read(body, &parts.headers, max_length).await;
         match body.error() {
             Some(error) => return Err(body_error(error, max_length)),
             None if !body.is_whole() => return Err(too_large(max_length)),
@@ -92,7 +98,8 @@ impl Proxy {
         let mut request = Request::new(body);
         (*request.method_mut(), *request.uri_mut()) = (parts.method, target);
         *request.headers_mut() = parts.headers;
-        Ok(request)
+        let requests_usage = upstream.request_usage(&mut request);
+        Ok((request.map(|body| body.held_with(permit)), requests_usage))
     }
 
     /// Returns the keys and the cost of a request, if it is charged.
@@ -131,6 +138,7 @@ async fn send(
     proxy: &Proxy,
     upstream: &Upstream,
     mut request: Request<RequestBody>,
+    requests_usage: bool,
 ) -> Response<Body> {
     let header = proxy.app.serve.priority_header.as_ref();
     let priority = match priority::take(request.headers_mut(), header) {
@@ -153,6 +161,7 @@ async fn send(
         Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             upstream.format.problem(invalid_response(&upstream.name))
         }
+        Ok(response) if requests_usage => without_usage_chunk(to_client_response(response)),
         Ok(response) => to_client_response(response),
         Err(RateLimitError::Limited(error)) => {
             refusal_response(proxy, upstream, classified.as_ref(), &error)
@@ -180,6 +189,18 @@ fn to_client_response(mut response: Response<Body>) -> Response<Body> {
     *response.version_mut() = Version::HTTP_11;
     headers::to_client(response.headers_mut());
     response
+}
+
+/// Removes the usage that only the proxy has requested from a stream.
+fn without_usage_chunk(mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers();
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_stream = kind.to_ascii_lowercase().starts_with(b"text/event-stream");
+    if !is_stream || headers.contains_key(CONTENT_ENCODING) {
+        return response;
+    }
+    response.headers_mut().remove(CONTENT_LENGTH);
+    response.map(|body| Body::new(WithoutUsageChunk::new(body)))
 }
 
 fn refusal_response(

@@ -4,7 +4,8 @@
 //! | part | handling |
 //! |---|---|
 //! | request body | read completely, up to `serve.bounds.body`, because it determines the cost; all bodies together up to `serve.bounds.buffered` |
-//! | response body | streamed unchanged, at most one frame ahead of the client |
+//! | response body | streamed unchanged, at most one frame ahead of the client, except for a chunk of usage that the client hasn't asked for |
+//! | `stream_options.include_usage` | set in streams of chats to OpenAI, Azure, vLLM and Alibaba, which state no usage otherwise; the chunk with the usage, whose `choices` are empty, is taken out of the response again, unless the client has asked for it. The other chunks keep the `"usage":null` that OpenAI adds. A request with a digest of its body is not changed |
 //! | path and query | unchanged, below the upstream's base URL; `..` in any spelling is refused |
 //! | headers | unchanged, except hop-by-hop headers (RFC 9110, 7.6.1), `host`, `expect`, `x-tollgate-*`, and `serve.priority_header`. No `via` or `x-forwarded-for` is added |
 //! | `accept-encoding` | `identity` for charged requests, because usage cannot be read from a compressed response. A response that is compressed anyway is forwarded, and charged as reserved |

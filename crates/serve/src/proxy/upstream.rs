@@ -13,6 +13,7 @@ use crate::config::{self, ServeMode};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{
     Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,
+    request_usage,
 };
 use tollgate::provider::{Profile, UnreadableRequest};
 
@@ -22,6 +23,7 @@ pub(super) struct Upstream {
     pub(super) name: String,
     pub(super) base: BaseUrl,
     pub(super) format: ErrorFormat,
+    profile: Profile,
     key_sources: KeySources,
     profile: Profile,
     limiter: Limiter,
@@ -59,6 +61,7 @@ impl Upstream {
             name: upstream.name.clone(),
             base: BaseUrl::of(&upstream.base_url)?,
             format: ErrorFormat::of(upstream.profile),
+            profile: upstream.profile,
             key_sources: KeySources::new(upstream.profile, &serve.scopes),
             profile: upstream.profile,
             limiter: limiter.clone(),
@@ -85,6 +88,11 @@ impl Upstream {
     fn needs_price(&self, request: &Request<RequestBody>, has_body: bool) -> bool {
         self.limiter.limits_spending()
             && !self.profile.is_free(request.method(), request.uri().path(), has_body)
+    }
+
+    /// Requests the usage of a stream that would have none. Returns true if the request was changed.
+    pub(super) fn request_usage(&self, request: &mut Request<RequestBody>) -> bool {
+        self.profile.states_usage_on_request(request.uri().query()) && request_usage(request)
     }
 
     /// Sends a request as soon as its limits allow, and retries failures that permit it. Also returns the

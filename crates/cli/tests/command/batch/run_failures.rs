@@ -7,7 +7,9 @@ use std::time::Duration;
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tollgate::config::Config;
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
+use tollgate::quota::Quota;
 use tollgate_cli::batch::Job;
 use tollgate_simulate::{Fault, FaultKind, Settings};
 
@@ -280,6 +282,41 @@ const INVALID_RESPONSES: &[(&str, &str, &str)] = &[
         "HTTP 200, but the stream ends before its last event",
     ),
 ];
+
+/// The limit of a day admits one line. The run would end after hours if the lines kept their tokens.
+#[tokio::test]
+async fn refused_lines_cost_no_tokens() {
+    for status in [400, 413, 422] {
+        let folder = Folder::with(&lines(3));
+        let server = Scripted::start(move |_| Reply::error(status, "x", "No")).await;
+        let quota = Quota::new().tpd(150);
+        let ended = run(&Job { profile: OPENAI, quota, ..folder.job(server.base()) }).await;
+        assert_eq!((ended.report.failed, server.received()), (3, 3), "{status}");
+    }
+}
+
+/// The client passes such a 503 to the layer as a 500, after which a request may have been processed.
+#[tokio::test]
+async fn money_of_a_503_without_delay_is_returned() {
+    let folder = Folder::with(&[line("a", chat("gpt-4o", 1_000))]);
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::error(503, "", "No"),
+        _ => Reply::ok(),
+    })
+    .await;
+    // A request costs $0.01 at most.
+    let config = Config::parse("quotas: {gpt-4o: {usd_per_day: 0.015}}").expect("a configuration");
+    let max_wait = Some(Duration::ZERO);
+    let job = Job {
+        profile: OPENAI,
+        config: Some(config),
+        retries: 1,
+        max_wait,
+        ..folder.job(server.base())
+    };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, server.received()), (1, 2), "{}", ended.report);
+}
 
 #[tokio::test]
 async fn invalid_200_response_is_retried() {

@@ -16,6 +16,18 @@ fn closed_port() -> (TcpSocket, SocketAddr) {
 }
 
 #[tokio::test]
+async fn request_that_the_upstream_refuses_costs_no_tokens() {
+    let mut up = TestUpstream::start().await;
+    let proxy = Proxy::to(up.addr, "quotas: {gpt-4o: {tpd: 9000}}").await;
+    for (status, is_charged) in [("413 Payload Too Large", false), ("500 Oops", true)] {
+        let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+        up.request().await.answer(status, "", "{}").await;
+        sent.await.unwrap().unwrap().text().await.unwrap();
+        assert_eq!(proxy.used("gpt-4o") > 0, is_charged, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn failed_connection_releases_the_reservation() {
     let mut up = TestUpstream::start().await;
     let (_socket, closed) = closed_port();

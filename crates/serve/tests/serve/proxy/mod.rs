@@ -12,3 +12,4 @@ mod requests;
 mod rig;
 mod shared_limits;
 mod streams;
+mod usage;
