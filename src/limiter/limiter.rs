@@ -38,7 +38,7 @@ use crate::timestamp::Timestamp;
 /// A rate limiter that keeps every key within its quota. Clones share the same state.
 #[derive(Clone)]
 pub struct Limiter {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// The budget that counts keys added through this clone.
     budget: Option<KeyBudget>,
 }
@@ -106,13 +106,21 @@ impl Limiter {
     }
 
     /// Reserves immediately if the fast path can: the key has an entry, the cost fits and no request
-    /// waits. `None` means that the slow path has to decide.
+    /// waits. `None` means that the slow path has to decide. `is_model` is `true` if a profile has read the key
+    /// as a model.
     #[cfg(feature = "tower")]
     #[inline]
-    pub(crate) fn try_fast(&self, key: &str, cost: &Cost, is_answered: bool) -> Option<Permit> {
+    pub(crate) fn try_fast(
+        &self,
+        key: &str,
+        cost: &Cost,
+        is_model: bool,
+        is_answered: bool,
+    ) -> Option<Permit> {
         let hash = self.shared.core.hash(key);
         let entry = self.shared.table.shard(hash).find(hash, key)?;
-        admission::try_fast(entry, cost, None, is_answered)
+        let is_model = is_model && self.shared.core.has_profiles();
+        admission::try_fast(entry, cost, None, is_model, is_answered)
     }
 
     /// Waits until the cost fits and reserves it. Requests for one key are granted in order of arrival.

@@ -135,7 +135,7 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
         return;
     }
-    let resolved = quotas.resolve(&entry.key);
+    let resolved = quotas.resolve(&entry.key, key.plan().profile);
     drop(quotas);
     match resolved {
         Some(resolved) if resolved.key != entry.key => {
@@ -158,7 +158,7 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
         return;
     };
     let mut key = entry.lock();
-    let resolved = core.quotas.read().resolve(&entry.key);
+    let resolved = core.quotas.read().resolve(&entry.key, key.plan().profile);
     follow(&mut key, resolved, &mut Successors::new(core));
     key.restart_from(readings);
     drop(key);
@@ -169,7 +169,7 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
 /// Changes a key to its current plan. A key that is refused has none (`resolved` is `None`).
 fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mut Successors<'_>) {
     let is_unknown = resolved.is_none();
-    let unknown = || Arc::new(Plan::unknown(&Quota::new(), 0, 0));
+    let unknown = || Arc::new(Plan::unknown(&Quota::new(), None, 0, 0));
     let plan = resolved.map_or_else(unknown, |resolved| resolved.plan);
     let is_removed = key.plan().known && !plan.known;
     let removed_at = is_removed.then(|| successors.core.next_arrival());
@@ -185,7 +185,7 @@ struct Successors<'a> {
     core: &'a Core,
     version: u32,
     /// By the address of the old plan and the id of the new one.
-    plans: HashMap<(*const Plan, u32), Successor>,
+    plans: HashMap<(*const Plan, u64), Successor>,
 }
 
 /// The plan that succeeds another.
@@ -210,7 +210,7 @@ impl<'a> Successors<'a> {
         self.get(old, old.id, |version| old.renewed(version))
     }
 
-    fn get(&mut self, old: &Arc<Plan>, id: u32, new: impl FnOnce(u32) -> Plan) -> Arc<Plan> {
+    fn get(&mut self, old: &Arc<Plan>, id: u64, new: impl FnOnce(u32) -> Plan) -> Arc<Plan> {
         // Another thread may have changed the key since the version was assigned: permits of that plan
         // must not pass for permits of the new one.
         if self.version <= old.version {

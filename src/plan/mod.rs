@@ -17,6 +17,7 @@ mod plan;
 mod quota_index;
 mod quota_registry;
 mod regex_name;
+mod registered_quota;
 mod unknown_key;
 
 pub use default_limits::DefaultLimits;
