@@ -1,3 +1,4 @@
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::read::read;
 use super::section::{Document, Sections};
 use super::tree::{FieldPath, Node, Origin};
 use super::value::ConfiguredQuota;
-use crate::quota::{Dimension, Limit, Quota, Usd, Window};
+use crate::quota::{Calendar, Counting, Dimension, Limit, Period, Quota, Share, Usd, Window};
 
 impl ConfiguredQuota {
     /// Parses a quota from JSON, with the same fields and errors as in `quotas` of the file.
@@ -77,10 +78,16 @@ pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Sche
 
 impl From<&Quota> for QuotaFields {
     fn from(quota: &Quota) -> Self {
-        let margin = quota.margin().map(MarginFields::from);
-        let mut fields = Self { shared: quota.is_shared(), margin, ..Self::default() };
-        for limit in quota.limits() {
-            if is_usd_per_day(limit) {
+        let Quota { limits, shared, margin, weight, utilization } = quota;
+        let mut fields = Self {
+            shared: *shared,
+            margin: margin.map(MarginFields::from),
+            weight: *weight,
+            utilization: utilization.map(Share::as_part),
+            ..Self::default()
+        };
+        for limit in limits {
+            if is_usd_per(Period::Day, limit) {
                 fields.usd_per_day = Some(Amount::of_usd(Usd(limit.amount())));
                 continue;
             }
@@ -112,17 +119,18 @@ impl QuotaFields {
     }
 }
 
-fn is_usd_per_day(limit: &Limit) -> bool {
-    limit.dimension().is_usd() && limit.window() == Window::DAY && !is_custom(limit)
+fn is_usd_per(period: Period, limit: &Limit) -> bool {
+    let of_utc = Limit::on_calendar(Dimension::usd(), limit.amount(), &Calendar::utc(period));
+    of_utc.as_ref() == Some(limit)
 }
 
 /// Returns `true` if a limit has more than an amount and a window.
 fn is_custom(limit: &Limit) -> bool {
-    limit.algorithm().is_some() || limit.calendar().is_some() || limit.has_debt()
+    limit.counting != Counting::Profile || limit.debt || limit.whole.is_some()
 }
 
 /// Returns an amount in the unit of the configuration.
-fn amount(dimension: &Dimension, amount: u64) -> Amount {
+fn amount_in_config(dimension: &Dimension, amount: u64) -> Amount {
     match dimension.is_usd() {
         true => Amount::of_usd(Usd(amount)),
         false => Amount::Whole(amount),
@@ -131,20 +139,29 @@ fn amount(dimension: &Dimension, amount: u64) -> Amount {
 
 impl From<&Limit> for LimitFields {
     fn from(limit: &Limit) -> Self {
-        let calendar = limit.calendar();
-        let in_flight = *limit.dimension() == Dimension::Concurrency;
-        let window = match calendar {
-            Some(calendar) => WindowText::Calendar(calendar.period()),
-            None => WindowText::from(limit.window().as_duration()),
+        let Limit { dimension, amount, window, counting, debt, whole } = limit;
+        let amount_of = |amount: NonZeroU64| amount_in_config(dimension, amount.get());
+        let length = WindowText::from(window.as_duration());
+        let (window, algorithm, burst, zone) = match counting {
+            _ if *dimension == Dimension::Concurrency => (None, None, None, None),
+            Counting::Profile => (Some(length), None, None, None),
+            Counting::Algorithm { algorithm, burst } => {
+                (Some(length), Some(*algorithm), burst.map(amount_of), None)
+            }
+            Counting::Calendar(calendar) => {
+                let period = WindowText::Calendar(calendar.period());
+                (Some(period), None, None, Some(calendar.zone().to_owned()))
+            }
         };
         Self {
-            dimension: limit.dimension().to_string(),
-            limit: amount(limit.dimension(), limit.amount()),
-            window: (!in_flight).then_some(window),
-            algorithm: limit.algorithm().filter(|_| !in_flight),
-            burst: limit.burst().filter(|_| !in_flight).map(|b| amount(limit.dimension(), b)),
-            zone: calendar.map(|calendar| calendar.zone().to_owned()),
-            debt: limit.has_debt(),
+            dimension: dimension.to_string(),
+            limit: amount_of(*amount),
+            window,
+            algorithm,
+            burst,
+            zone,
+            debt: *debt,
+            whole: whole.map(amount_of),
         }
     }
 }
@@ -173,6 +190,9 @@ mod tests {
         assert_round_trip("regex:user-.*", &json!({"rpm": 1}));
         assert_round_trip("a", &json!({}));
         assert_round_trip("b", &json!({"rpm": 1, "margin": {"percent": 0, "lag": "50ms"}}));
+        assert_round_trip("c", &json!({"rpm": 1, "weight": 3, "utilization": 0.9}));
+        let part = json!({"dimension": "tokens", "limit": 500, "window": "1m", "whole": 1000});
+        assert_round_trip("d", &json!({"limits": [part]}));
         let day = json!({"dimension": "requests", "limit": 9, "window": "day", "zone": "UTC"});
         let bucket = json!({"dimension": "images", "limit": 5, "window": "90s", "burst": 2,
             "algorithm": "token_bucket", "debt": true});

@@ -4,6 +4,10 @@ use crate::quota::{Dimension, Key, Window};
 use crate::timestamp::Timestamp;
 
 /// The changes of one key since the last collection, for a store and the other limiters that share it.
+///
+/// A part that is `None` hasn't changed. A part that is `Some` states the present value in full, and replaces
+/// what is stored: an empty list means that nothing is left, and a time that isn't in the future that the key
+/// doesn't cool down. A store drops a value only if it is older.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyChanges {
@@ -11,12 +15,11 @@ pub struct KeyChanges {
     pub key: Key,
     /// The buckets that have changed.
     pub buckets: Vec<BucketChanges>,
-    /// The end of the cool-down; the Unix epoch if the key no longer cools down, and `None` if that hasn't
-    /// changed.
+    /// The end of the cool-down.
     pub cooling_until: Option<Timestamp>,
-    /// The limits that answers of the provider have shown, all of them; `None` if they haven't changed.
+    /// The limits that answers of the provider have shown.
     pub learned: Option<Vec<LearnedLimit>>,
-    /// The used parts of the account's windows, all that are known; `None` if none was stated.
+    /// The used parts of the account's windows.
     pub utilization: Option<Vec<Utilization>>,
     /// The time at which the key was reset. Usage before it no longer counts.
     pub reset_at: Option<Timestamp>,
@@ -48,6 +51,16 @@ impl KeyChanges {
     /// Creates empty changes of a key.
     pub fn new(key: impl Into<Key>) -> Self {
         Self { key: key.into(), ..Self::default() }
+    }
+
+    /// Returns whether nothing has changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { key: _, buckets, cooling_until, learned, utilization, reset_at } = self;
+        buckets.is_empty()
+            && cooling_until.is_none()
+            && learned.is_none()
+            && utilization.is_none()
+            && reset_at.is_none()
     }
 
     /// Returns whether the changes matter to a limiter that has no entry for the key.

@@ -43,10 +43,11 @@ impl KeySnapshot {
 
     /// Returns whether the key is equivalent to a new one.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.buckets.is_empty()
-            && self.cooling_until.is_none()
-            && self.learned.is_empty()
-            && self.utilization.is_empty()
+        let Self { key: _, buckets, cooling_until, learned, utilization } = self;
+        buckets.is_empty()
+            && cooling_until.is_none()
+            && learned.is_empty()
+            && utilization.is_empty()
     }
 }
 

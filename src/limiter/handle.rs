@@ -31,8 +31,9 @@ impl KeyHandle {
     pub(super) fn new(mut key_ref: KeyRef) -> Result<Self, Refused> {
         let entry = key_ref.entry()?;
         if entry.key != key_ref.key {
-            let default_plan = key_ref.default_plan.clone();
-            key_ref = KeyRef { default_plan, ..key_ref.with_key(entry.key.clone()) };
+            let (read_by, default_plan) = (key_ref.read_by, key_ref.default_plan.clone());
+            let shared = key_ref.with_key(entry.key.clone());
+            key_ref = KeyRef { read_by, default_plan, ..shared };
         }
         Ok(Self(Arc::new(Target { key_ref, entry })))
     }

@@ -206,14 +206,12 @@ impl Quotas<'_> {
     /// Returns the current quota of a key, with the share of the limiter applied. A reduction after a
     /// refusal doesn't change it.
     pub fn of(&self, key: &str) -> Quota {
-        let quota = |_: &_, state: &KeyState| {
-            let rules = state.full_plan().rules.iter();
-            rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
-        };
+        let quota = |_: &_, state: &KeyState| state.full_plan().quota();
         self.0.table.peek(key, quota).unwrap_or_default()
     }
 
-    /// Returns the provider's profile that applies to a key, or `None` if no profile is loaded.
+    /// Returns the provider's profile that applies to a model, or `None` if no profile is loaded: the first whose
+    /// default quotas cover the model, else the first.
     pub fn profile_of(&self, key: &str) -> Option<Profile> {
         self.0.core.quotas.read().profile(key)
     }

@@ -18,8 +18,9 @@ impl Request {
         for key_ref in self.keys.iter().filter(|_| limits_spending) {
             let model = self.core().quotas.read().spending_key_of(&key_ref.key);
             if let Some(model) = model {
-                let budget = key_ref.budget.clone();
-                entries.push_spending_key(KeyRef { budget, ..key_ref.with_key(model) }.entry()?);
+                let (read_by, budget) = (key_ref.read_by, key_ref.budget.clone());
+                let model = KeyRef { read_by, budget, ..key_ref.with_key(model) };
+                entries.push_spending_key(model.entry()?);
             }
         }
         Ok(entries)
@@ -33,7 +34,7 @@ impl Request {
         let quotas = self.core().quotas.read();
         let is_missed = |key_ref: &KeyRef| {
             let model = quotas.spending_key_of(&key_ref.key)?;
-            let entry = quotas.resolve(&model)?.key;
+            let entry = quotas.resolve(&model, None)?.key;
             Some(!scopes.iter().any(|scope| *scope.key() == entry))
         };
         self.keys.iter().any(|key_ref| is_missed(key_ref) == Some(true))
@@ -47,6 +48,9 @@ impl Request {
             drop(scopes);
             self.unlist_retired(entries);
             return None;
+        }
+        for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
+            scopes.count_as_model(&key_ref.key, key_ref.read_by, self.core());
         }
         if let Some(limits) = self.limits.as_deref() {
             scopes.apply_limits(limits, self.core());

@@ -11,7 +11,8 @@ use crate::backend::ReserveError;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
-use crate::plan::Plan;
+use crate::plan::{Plan, ResolvedQuota};
+use crate::provider::Profile;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
@@ -149,12 +150,35 @@ impl<'a> Scopes<'a> {
         self.iter().map(|scope| scope.changes()).sum()
     }
 
+    /// Counts a key as the model that a profile has read from a request, unless it does so already.
+    pub(super) fn count_as_model(&mut self, key: &str, read_by: Option<Profile>, core: &Core) {
+        let is_scope = |scope: &Locked<'_>| {
+            let plan = scope.plan();
+            plan.profile.is_none() && !plan.is_default()
+        };
+        if !self.locked.iter().any(is_scope) {
+            return;
+        }
+        let quotas = core.quotas.read();
+        let is_of_model = |resolved: &ResolvedQuota| resolved.plan.profile.is_some();
+        let Some(resolved) = quotas.resolve(key, read_by).filter(is_of_model) else { return };
+        let scope = self.locked.iter_mut().find(|scope| *scope.key() == resolved.key);
+        let Some(scope) = scope.filter(|scope| is_scope(scope)) else { return };
+        let version = core.next_version();
+        let given = scope.plan().given.as_ref();
+        let given = given.map(|quota| quotas.given(key, quota, read_by, version));
+        drop(quotas);
+        let plan = given.as_ref().unwrap_or(&resolved.plan).succeed(scope.plan(), version);
+        scope.follow(Arc::new(plan));
+    }
+
     /// Applies limits that came with the request.
     pub(super) fn apply_limits(&mut self, quota: &Quota, core: &Core) {
         for scope in self.own_mut() {
             if scope.plan().given.as_ref() != Some(quota) {
                 let version = core.next_version();
-                let plan = core.quotas.read().given(scope.key(), quota, version);
+                let read_by = scope.plan().profile;
+                let plan = core.quotas.read().given(scope.key(), quota, read_by, version);
                 let plan = plan.succeed(scope.plan(), version);
                 scope.follow(Arc::new(plan));
             }

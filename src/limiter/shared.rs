@@ -135,7 +135,7 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
         return;
     }
-    let resolved = quotas.resolve(&entry.key);
+    let resolved = quotas.resolve(&entry.key, key.plan().profile);
     drop(quotas);
     match resolved {
         Some(resolved) if resolved.key != entry.key => {
@@ -158,7 +158,7 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
         return;
     };
     let mut key = entry.lock();
-    let resolved = core.quotas.read().resolve(&entry.key);
+    let resolved = core.quotas.read().resolve(&entry.key, key.plan().profile);
     follow(&mut key, resolved, &mut Successors::new(core));
     key.restart_from(readings);
     drop(key);
@@ -169,7 +169,7 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
 /// Changes a key to its current plan. A key that is refused has none (`resolved` is `None`).
 fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mut Successors<'_>) {
     let is_unknown = resolved.is_none();
-    let unknown = || Arc::new(Plan::unknown(&Quota::new(), 0, 0));
+    let unknown = || Arc::new(Plan::unknown(&Quota::new(), None, 0, 0));
     let plan = resolved.map_or_else(unknown, |resolved| resolved.plan);
     let is_removed = key.plan().known && !plan.known;
     let removed_at = is_removed.then(|| successors.core.next_arrival());
@@ -186,7 +186,7 @@ struct Successors<'a> {
     core: &'a Core,
     version: u32,
     /// By the address of the old plan, the id of the new one, and whether requests count to another budget.
-    plans: HashMap<(*const Plan, u32, bool), Successor>,
+    plans: HashMap<(*const Plan, u64, bool), Successor>,
 }
 
 /// The plan that succeeds another.
@@ -214,7 +214,7 @@ impl<'a> Successors<'a> {
     fn get(
         &mut self,
         old: &Arc<Plan>,
-        (id, has_spending_key): (u32, bool),
+        (id, has_spending_key): (u64, bool),
         new: impl FnOnce(u32) -> Plan,
     ) -> Arc<Plan> {
         // Another thread may have changed the key since the version was assigned: permits of that plan

@@ -4,7 +4,9 @@ use super::attached::Attached;
 use super::busiest::Busiest;
 use super::denied_sample::DeniedSample;
 use super::key_budget::KeyBudget;
+use super::scopes::{Entries, Scopes};
 use super::shared::Shared;
+use super::table::KeyRef;
 use super::ticket::Ticket;
 use crate::answer::learned::LearnedFrom;
 use crate::answer::stats::KeyStats;
@@ -15,6 +17,7 @@ use crate::key::changes::KeyChanges;
 use crate::key::limits::Granted;
 use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
+use crate::provider::Profile;
 use crate::quota::{Cost, Key};
 
 /// A handle to the state of a [`Limiter`](super::Limiter), for stores, metrics and status pages.
@@ -187,9 +190,9 @@ impl LimiterState<'_> {
     ///
     /// Their usage is first offset against usage of others that response headers have shown since the
     /// last two collections, since both cover the same requests. A cool-down that ends later than the
-    /// key's own replaces it, and 0 ends it. A reset clears usage and cool-down, except changes
-    /// recorded here since then and not yet collected; the usage that comes with a reset is all usage
-    /// since.
+    /// key's own replaces it, and one that isn't in the future ends it. A reset clears usage and
+    /// cool-down, except changes recorded here since then and not yet collected; the usage that comes
+    /// with a reset is all usage since.
     #[doc(hidden)]
     pub fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();
@@ -241,6 +244,16 @@ impl LimiterState<'_> {
         let (key, reserved) = (key.into(), cost.into_owned());
         entry.core.events.send(|| Event::Settled { key, reserved, charged: None });
         true
+    }
+
+    /// Counts a key as a model that this profile has read from a request, as the layer does.
+    #[doc(hidden)]
+    pub fn count_as_model(&self, key: &str, profile: Profile) {
+        let (core, read_by) = (&self.shared.core, Some(profile));
+        let key_ref = KeyRef { read_by, ..self.shared.key_ref(key, self.budget) };
+        if let (true, Ok(entry)) = (core.has_profiles(), key_ref.entry()) {
+            Scopes::lock(&Entries::of(entry)).count_as_model(key, read_by, core);
+        }
     }
 
     /// Returns the clock's information about the current boot of the machine.

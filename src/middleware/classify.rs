@@ -104,7 +104,7 @@ impl Classified {
         };
         let of_mode = key.as_str().strip_prefix(&**model).and_then(|rest| rest.strip_prefix(':'));
         if of_mode == Some(mode) && !limiter.knows_mode(key.as_str()) {
-            let model = ScopeKey::public(model.clone());
+            let model = ScopeKey::of_model(model.clone());
             self.keys.push(model);
         }
     }

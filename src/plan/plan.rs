@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, Share, TokenKinds,
-    USD, UncountedKinds,
+    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, USD,
+    UncountedKinds,
 };
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(super) since: Box<[u32]>,
     pub(crate) version: u32,
     /// The id of the registered quota that the plan was made from.
-    pub(crate) id: u32,
+    pub(crate) id: u64,
     /// `true` if permits hold an amount until they end.
     pub(crate) holds: bool,
     /// `true` if the limits are built in, for a tier that may not be the account's.
@@ -47,12 +47,11 @@ pub(crate) struct Plan {
     pub(crate) reserved: bool,
     /// The quota, if it came with a request.
     pub(crate) given: Option<Quota>,
-    profile: Option<Profile>,
+    /// The profile by which the limits count, if the provider counts the key's requests.
+    pub(crate) profile: Option<Profile>,
     margin: Margin,
-    /// The weight of the key's requests as a flow.
-    pub(crate) weight: u32,
-    /// The part of the account's windows to which the key is held.
-    pub(crate) utilization: Option<Share>,
+    /// The quota that the plan was made from, without its limits.
+    pub(crate) terms: Quota,
 }
 
 /// The amounts that the limits of a key can hold in dimensions that may be estimated.
@@ -71,7 +70,7 @@ impl Plan {
         quota: &Quota,
         profile: Option<&Profile>,
         margin: Margin,
-        id: u32,
+        id: u64,
         version: u32,
     ) -> Self {
         let profile = profile.copied();
@@ -108,14 +107,18 @@ impl Plan {
             given,
             profile,
             margin,
-            weight: quota.weight(),
-            utilization: quota.utilization(),
+            terms: quota.without_limits(),
         }
     }
 
+    /// Returns the quota that the plan was made from.
+    pub(crate) fn quota(&self) -> Quota {
+        self.rules.iter().fold(self.terms.clone(), |quota, rule| quota.limit(rule.limit().clone()))
+    }
+
     /// Creates a plan for unknown keys.
-    pub(crate) fn unknown(quota: &Quota, id: u32, version: u32) -> Self {
-        let plan = Self::new(quota, None, Margin::NONE, id, version);
+    pub(crate) fn unknown(quota: &Quota, profile: Option<&Profile>, id: u64, version: u32) -> Self {
+        let plan = Self::new(quota, profile, Margin::NONE, id, version);
         Self { known: false, ..plan.unnamed().lenient() }
     }
 
@@ -162,8 +165,7 @@ impl Plan {
     /// Returns the same limits with lower amounts. The largest request that the original limits admit is
     /// admitted by the lowered ones while they are unused.
     pub(crate) fn lowered(&self, amounts: &[u64]) -> Self {
-        let (since, given) = (self.since.clone(), self.given.clone());
-        Self { rules: self.lower(amounts).into_iter().collect(), since, given, ..*self }
+        Self { rules: self.lower(amounts).into_iter().collect(), ..self.clone() }
     }
 
     /// Returns the rules with lower amounts.
@@ -189,13 +191,7 @@ impl Plan {
             Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
             _ => version,
         };
-        Self {
-            since: self.rules.iter().map(since).collect(),
-            rules: Arc::clone(&self.rules),
-            given: self.given.clone(),
-            version,
-            ..*self
-        }
+        Self { since: self.rules.iter().map(since).collect(), version, ..self.clone() }
     }
 
     /// Returns the plan after a reset, in a new version: earlier requests no longer count as usage, so
@@ -203,13 +199,7 @@ impl Plan {
     pub(crate) fn renewed(&self, version: u32) -> Self {
         let since = self.rules.iter().zip(&self.since);
         let since = since.map(|(rule, &since)| if rule.holds() { since } else { version });
-        Self {
-            since: since.collect(),
-            rules: Arc::clone(&self.rules),
-            given: self.given.clone(),
-            version,
-            ..*self
-        }
+        Self { since: since.collect(), version, ..self.clone() }
     }
 
     /// Returns the buckets of a key that changes from `old` to this plan. Usage and held amounts are
@@ -363,8 +353,10 @@ pub(crate) fn resize(rules: &[Rule], buckets: &[Bucket], new: &[Rule], now: Time
 }
 
 fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
-    let algorithm = profile.map_or(Algorithm::SlidingWindow, |profile| profile.algorithm());
     let dimension = limit.dimension();
+    // Of money, a bucket that refills admits more than its amount within the window.
+    let profile_algorithm = profile.filter(|_| !dimension.is_usd()).map(|p| p.algorithm());
+    let algorithm = profile_algorithm.unwrap_or(Algorithm::SlidingWindow);
     let settle =
         profile.map_or_else(|| default_settlement(dimension), |profile| profile.settles(dimension));
     Rule::new(limit, algorithm, margin, settle)
@@ -380,7 +372,7 @@ fn least(rules: &[Rule], dimension: &Dimension) -> u64 {
 const TOKENS: [Dimension; 3] = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
 /// The id of plans whose limits came with a request, for keys that no quota covers.
-pub(crate) const DEFAULT_ID: u32 = u32::MAX - 1;
+pub(crate) const DEFAULT_ID: u64 = u64::MAX - 1;
 
 /// Returns the time of settlement without a profile: requests count when they are sent, and other
 /// dimensions when the request has ended.

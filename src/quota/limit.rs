@@ -20,17 +20,19 @@ use super::{Algorithm, Calendar, Dimension, Share, Window};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    dimension: Dimension,
-    amount: NonZeroU64,
-    window: Window,
-    counting: Counting,
-    debt: bool,
+    // Every form of a limit destructures and constructs it with all fields, as that of a quota does.
+    pub(crate) dimension: Dimension,
+    pub(crate) amount: NonZeroU64,
+    pub(crate) window: Window,
+    pub(crate) counting: Counting,
+    pub(crate) debt: bool,
     /// The capacity of the whole limit, if this is a part of it.
-    whole: Option<NonZeroU64>,
+    pub(crate) whole: Option<NonZeroU64>,
 }
 
+/// How a limit counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Counting {
+pub(crate) enum Counting {
     /// By the algorithm of the provider's profile.
     Profile,
     /// Only a token bucket has a burst.

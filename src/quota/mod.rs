@@ -59,4 +59,5 @@ pub(crate) use cost::CustomAmount;
 #[cfg(feature = "tower")]
 pub(crate) use dimension::USD;
 pub(crate) use grid::Grid;
+pub(crate) use limit::Counting;
 pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

@@ -1,6 +1,8 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
+use serde::{Deserialize, Serialize};
+
 /// The part of a limit that this program may use while others use the same account: above 0, at most 1.
 ///
 /// It is stored in parts per million.
@@ -13,7 +15,8 @@ use core::num::NonZeroU64;
 /// assert!(Share::try_from(1.5).is_err());
 /// # Ok::<(), tollgate::quota::InvalidShare>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "f64", try_from = "f64")]
 pub struct Share(u32);
 
 impl Share {
@@ -57,6 +60,12 @@ impl TryFrom<f64> for Share {
         } else {
             Err(InvalidShare { share })
         }
+    }
+}
+
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.as_part()
     }
 }
 

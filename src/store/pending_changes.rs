@@ -37,15 +37,16 @@ impl PendingChanges {
 }
 
 fn merge(kept: &mut KeyChanges, change: KeyChanges) {
-    if let Some(at) = change.reset_at {
+    let KeyChanges { key: _, buckets, cooling_until, learned, utilization, reset_at } = change;
+    if let Some(at) = reset_at {
         kept.reset_at = Some(at);
-        (kept.cooling_until, kept.utilization) = (None, None);
+        (kept.cooling_until, kept.learned, kept.utilization) = (None, None, None);
         kept.buckets.iter_mut().for_each(|bucket| bucket.taken.retain(|entry| entry.0 >= at));
     }
-    kept.cooling_until = change.cooling_until.or(kept.cooling_until);
-    kept.learned = change.learned.or(kept.learned.take());
-    kept.utilization = change.utilization.or(kept.utilization.take());
-    for bucket in change.buckets {
+    kept.cooling_until = cooling_until.or(kept.cooling_until);
+    kept.learned = learned.or(kept.learned.take());
+    kept.utilization = utilization.or(kept.utilization.take());
+    for bucket in buckets {
         let is_same =
             |b: &&mut BucketChanges| b.dimension == bucket.dimension && b.window == bucket.window;
         match kept.buckets.iter_mut().find(is_same) {

@@ -1,3 +1,5 @@
+use std::num::NonZeroU64;
+
 use super::Check;
 use crate::config::fields::{Amount, LimitFields, WindowText};
 use crate::config::read::nearest;
@@ -9,6 +11,7 @@ impl Check<'_> {
     pub(super) fn limit(&mut self, path: &FieldPath, fields: &LimitFields) -> Option<Limit> {
         let dimension = self.dimension(path, &fields.dimension)?;
         let amount = self.amount(&path.key("limit"), &dimension, fields.limit)?;
+        let whole = self.whole(path, &dimension, fields);
         let limit = match (&dimension, fields.window) {
             (Dimension::Concurrency, _) => self.in_flight(path, fields, amount),
             (_, None) => {
@@ -39,7 +42,23 @@ impl Check<'_> {
                 })
             }
         }?;
-        Some(if fields.debt { limit.with_debt() } else { limit })
+        Some(Limit { debt: fields.debt, whole, ..limit })
+    }
+
+    /// Returns the whole limit. Reports one that is smaller than the part.
+    fn whole(
+        &mut self,
+        path: &FieldPath,
+        dimension: &Dimension,
+        fields: &LimitFields,
+    ) -> Option<NonZeroU64> {
+        let path = path.key("whole");
+        let whole = self.amount(&path, dimension, fields.whole?)?;
+        let part = self.amount(&path, dimension, fields.burst.unwrap_or(fields.limit))?;
+        if whole < part {
+            self.report(&path, "must be at least the part, which is `burst`, else `limit`");
+        }
+        NonZeroU64::new(whole)
     }
 
     fn dimension(&mut self, path: &FieldPath, name: &str) -> Option<Dimension> {

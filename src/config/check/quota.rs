@@ -5,12 +5,12 @@ use std::convert::Infallible as Regex;
 use regex::Regex;
 
 use super::Check;
-use crate::config::fields::QuotaFields;
+use crate::config::fields::{LimitFields, QuotaFields};
 use crate::config::tree::FieldPath;
 use crate::config::value::{ConfiguredQuota, Keys};
 #[cfg(not(feature = "regex"))]
 use crate::limiter::MissingFeature;
-use crate::quota::Quota;
+use crate::quota::{Limit, Quota};
 
 impl Check<'_> {
     pub(super) fn quotas(&mut self, quotas: &[(String, QuotaFields)]) -> Vec<ConfiguredQuota> {
@@ -47,50 +47,66 @@ impl Check<'_> {
     }
 
     pub(super) fn quota(&mut self, path: &FieldPath, fields: &QuotaFields) -> Quota {
-        let mut quota = Quota::new();
-        for (name, amount) in fields.short_forms() {
-            quota = with_short_form(quota, name, amount.unwrap_or(0));
+        let QuotaFields {
+            rpm,
+            tpm,
+            rpd,
+            tpd,
+            itpm,
+            otpm,
+            usd_per_day,
+            concurrency,
+            limits,
+            algorithm,
+            share,
+            margin,
+            weight,
+            utilization,
+            shared,
+            regex: _, // Part of the keys.
+        } = fields;
+        let amount = |given: &Option<u64>| given.unwrap_or(0);
+        let quota = Quota::new()
+            .rpm(amount(rpm))
+            .tpm(amount(tpm))
+            .rpd(amount(rpd))
+            .tpd(amount(tpd))
+            .itpm(amount(itpm))
+            .otpm(amount(otpm))
+            .concurrency(amount(concurrency))
+            .usd_per_day(usd_per_day.map_or(0, |amount| amount.usd().0));
+        let quota = self.with_limits(path, quota, limits);
+        let quota = algorithm.iter().fold(quota, |quota, name| quota.with_algorithm(*name));
+        let share = share.map(|share| self.share(&path.key("share"), share));
+        let Quota { limits, .. } = share.into_iter().fold(quota, Quota::with_share);
+        Quota {
+            limits,
+            shared: *shared,
+            margin: margin.as_ref().map(|margin| self.margin(&path.key("margin"), margin)),
+            weight: weight.map(|weight| self.weight(&path.key("weight"), weight)),
+            utilization: utilization.map(|part| self.share(&path.key("utilization"), part)),
         }
-        quota = quota.usd_per_day(fields.usd_per_day.map_or(0, |amount| amount.usd().0));
-        if fields.limits.len() > MAX_LIMITS {
-            self.report(&path.key("limits"), format!("must have at most {MAX_LIMITS} limits"));
+    }
+
+    /// Adds limits to a quota. Reports two of the same dimension and window.
+    fn with_limits(&mut self, path: &FieldPath, mut quota: Quota, limits: &[LimitFields]) -> Quota {
+        let path = path.key("limits");
+        if limits.len() > MAX_LIMITS {
+            self.report(&path, format!("must have at most {MAX_LIMITS} limits"));
             return quota;
         }
-        let mut seen: Vec<(String, u64)> = quota
-            .limits()
-            .iter()
-            .map(|limit| (limit.dimension().to_string(), limit.window().as_nanos()))
-            .collect();
-        for (at, fields) in fields.limits.iter().enumerate() {
-            let path = self.item(&path.key("limits"), at);
+        let identity = |limit: &Limit| (limit.dimension().to_string(), limit.window());
+        let mut seen: Vec<_> = quota.limits().iter().map(identity).collect();
+        for (at, fields) in limits.iter().enumerate() {
+            let path = self.item(&path, at);
             let Some(limit) = self.limit(&path, fields) else { continue };
-            let identity = (limit.dimension().to_string(), limit.window().as_nanos());
-            if seen.contains(&identity) {
+            if seen.contains(&identity(&limit)) {
                 self.report(&path, "duplicate limit of this dimension and window; remove one");
             }
-            seen.push(identity);
+            seen.push(identity(&limit));
             quota = quota.limit(limit);
         }
-        if let Some(name) = fields.algorithm {
-            quota = quota.with_algorithm(name);
-        }
-        if fields.shared {
-            quota = quota.shared();
-        }
-        if let Some(margin) = &fields.margin {
-            quota = quota.with_margin(self.margin(&path.key("margin"), margin));
-        }
-        if let Some(weight) = fields.weight {
-            self.weight(&path.key("weight"), weight);
-            quota = quota.with_weight(weight);
-        }
-        if let Some(part) = fields.utilization {
-            quota = quota.with_utilization(self.share(&path.key("utilization"), part));
-        }
-        match fields.share {
-            Some(share) => quota.with_share(self.share(&path.key("share"), share)),
-            None => quota,
-        }
+        quota
     }
 }
 
@@ -121,15 +137,3 @@ pub fn regex(_: &str) -> Result<Regex, String> {
 
 /// The maximum number of limits of a quota, each of which every request checks.
 const MAX_LIMITS: usize = 64;
-
-fn with_short_form(quota: Quota, name: &str, amount: u64) -> Quota {
-    match name {
-        "rpm" => quota.rpm(amount),
-        "tpm" => quota.tpm(amount),
-        "rpd" => quota.rpd(amount),
-        "tpd" => quota.tpd(amount),
-        "itpm" => quota.itpm(amount),
-        "otpm" => quota.otpm(amount),
-        _ => quota.concurrency(amount),
-    }
-}

@@ -45,10 +45,11 @@ impl Check<'_> {
         }
     }
 
-    pub(super) fn weight(&mut self, path: &FieldPath, weight: u32) {
+    pub(super) fn weight(&mut self, path: &FieldPath, weight: u32) -> u32 {
         if weight == 0 {
             self.report(path, "must be at least 1, not 0");
         }
+        weight.max(1)
     }
 }
 

@@ -24,7 +24,7 @@ pub(in crate::config) struct LimitFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) window: Option<WindowText>,
 
-    /// The algorithm. Default: the provider's algorithm, else `sliding_window`.
+    /// The algorithm. Default: for a model the provider's algorithm, else `sliding_window`; also for `usd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,
 
@@ -42,6 +42,12 @@ pub(in crate::config) struct LimitFields {
     /// that. Default: false: the request is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(in crate::config) debt: bool,
+
+    /// The whole limit, if `limit` is only a part of it: a request above the part, but not above the whole, is
+    /// admitted once nothing of the part is used. `share` of a quota sets it. Default: such a request is refused.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) whole: Option<Amount>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

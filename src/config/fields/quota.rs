@@ -30,7 +30,7 @@ pub(in crate::config) struct QuotaFields {
     /// Output tokens per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) otpm: Option<u64>,
-    /// Dollars per day.
+    /// Dollars per day of UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) usd_per_day: Option<Amount>,
     /// Requests in flight.
@@ -39,7 +39,7 @@ pub(in crate::config) struct QuotaFields {
     /// Other limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::config) limits: Vec<LimitFields>,
-    /// The algorithm of limits without their own algorithm. Default: the provider's algorithm, else
+    /// The algorithm of limits without their own algorithm. Default: for a model the provider's algorithm, else
     /// `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,
@@ -69,19 +69,4 @@ pub(in crate::config) struct QuotaFields {
     /// Treats the name as a regular expression that must match the whole key. Default: false.
     #[serde(skip_serializing_if = "is_false")]
     pub(in crate::config) regex: bool,
-}
-
-impl QuotaFields {
-    /// Returns the short forms with their names.
-    pub(in crate::config) fn short_forms(&self) -> [(&'static str, Option<u64>); 7] {
-        [
-            ("rpm", self.rpm),
-            ("tpm", self.tpm),
-            ("rpd", self.rpd),
-            ("tpd", self.tpd),
-            ("itpm", self.itpm),
-            ("otpm", self.otpm),
-            ("concurrency", self.concurrency),
-        ]
-    }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Journal {
     learned: Option<Vec<LearnedLimit>>,
     /// The limits that were learned at the last collection that reported some.
     collected: Vec<LearnedLimit>,
-    /// The used parts of the account's windows, if the provider has stated some.
+    /// The used parts of the account's windows, if they have changed.
     utilization: Option<Vec<Utilization>>,
     reset_at: Option<Timestamp>,
     listing: Listing,
@@ -204,7 +204,7 @@ impl Journal {
         }
         self.by_others.clear();
         (self.reset_at, self.cooling) = (Some(now), Some(Timestamp::UNIX_EPOCH));
-        (self.learned, self.utilization) = (Some(Vec::new()), None);
+        (self.learned, self.utilization) = (Some(Vec::new()), Some(Vec::new()));
         self.mark_changed();
     }
 
@@ -315,30 +315,31 @@ impl Journal {
         is_retired: bool,
     ) -> Option<KeyChanges> {
         self.listing = Listing::No;
-        let mut changes = KeyChanges::new(key.clone());
+        let mut buckets = Vec::new();
         for ((rule, bucket), delta) in limits.iter().zip(&mut self.deltas) {
             let own = bucket.held().saturating_sub(delta.others);
             let limit = rule.limit();
             let held = if is_retired { 0 } else { own };
             let changed = delta.collect(limit.dimension(), limit.window(), held);
             let refill = if rule.refills() { limit.amount() } else { 0 };
-            changes.buckets.extend(changed.map(|changed| BucketChanges { refill, ..changed }));
+            buckets.extend(changed.map(|changed| BucketChanges { refill, ..changed }));
         }
         for (dimension, window, delta) in &mut self.detached {
-            changes.buckets.extend(delta.collect(dimension, *window, 0));
+            buckets.extend(delta.collect(dimension, *window, 0));
         }
         self.drop_blank();
-        (changes.cooling_until, changes.reset_at) = (self.cooling.take(), self.reset_at.take());
-        (changes.learned, changes.utilization) = (self.learned.take(), self.utilization.take());
+        let changes = KeyChanges {
+            key: key.clone(),
+            buckets,
+            cooling_until: self.cooling.take(),
+            learned: self.learned.take(),
+            utilization: self.utilization.take(),
+            reset_at: self.reset_at.take(),
+        };
         if let Some(learned) = &changes.learned {
             self.collected.clone_from(learned);
         }
-        let has_changes = changes.cooling_until.is_some()
-            || changes.learned.is_some()
-            || changes.utilization.is_some()
-            || changes.reset_at.is_some()
-            || !changes.buckets.is_empty();
-        has_changes.then_some(changes)
+        (!changes.is_empty()).then_some(changes)
     }
 
     /// Moves all times back by the amount by which the clock was set back.

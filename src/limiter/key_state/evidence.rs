@@ -162,7 +162,7 @@ impl KeyState {
 
     /// Returns the used parts of the account's windows.
     pub(in crate::limiter) fn utilization(&self) -> Vec<Utilization> {
-        let held_to = self.full_plan().utilization;
+        let held_to = self.full_plan().terms.utilization();
         let of = |adapt: &Adapt| adapt.utilization(held_to, self.now());
         self.evidence().map(of).unwrap_or_default()
     }
@@ -172,7 +172,7 @@ impl KeyState {
         &mut self,
         readings: &[UtilizationReading],
     ) -> Option<Timestamp> {
-        let held_to = self.full_plan().utilization;
+        let held_to = self.full_plan().terms.utilization();
         let now = self.now();
         let until = if held_to.is_none() {
             let extra = self.extra.get_or_insert_default();

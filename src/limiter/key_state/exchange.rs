@@ -41,32 +41,35 @@ impl KeyState {
         round: u64,
     ) -> Option<Timestamp> {
         let now = self.now();
-        if change.reset_at.is_some() {
+        // What others learned, and the windows that they know, are read when a store is opened.
+        let KeyChanges { key: _, buckets, cooling_until, learned: _, utilization: _, reset_at } =
+            change;
+        if reset_at.is_some() {
             self.clear(renew);
         }
         let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
-        if change.reset_at.is_some() {
+        if reset_at.is_some() {
             self.is_confirmed = false;
             extra.adapt.forget_learned();
         }
         if let Some(journal) = &mut extra.journal {
-            if let Some(reset_at) = change.reset_at {
+            if let Some(reset_at) = *reset_at {
                 extra.adapt.cooling_until = journal.apply_reset(limits, reset_at, now);
             }
-            for bucket in change.buckets.iter().filter(|_| is_local) {
+            for bucket in buckets.iter().filter(|_| is_local) {
                 journal.apply(limits, bucket, round, now);
             }
         }
         let mut longer = None;
-        match change.cooling_until {
-            Some(Timestamp::UNIX_EPOCH) => extra.adapt.cooling_until = Timestamp::UNIX_EPOCH,
+        match *cooling_until {
+            Some(until) if until <= now => extra.adapt.cooling_until = Timestamp::UNIX_EPOCH,
             Some(until) => {
                 longer = extra.adapt.cool_down_until(limits, until, now).then_some(until);
             }
             None => {}
         }
         extra.adapt.note(limits, now);
-        if change.cooling_until.is_some() {
+        if cooling_until.is_some() {
             // Some requests may now miss their deadlines.
             self.wake_all();
         }
@@ -92,16 +95,18 @@ impl KeyState {
     /// buckets are in this process (`is_local`).
     pub(in crate::limiter) fn absorb(&mut self, snapshot: &KeySnapshot, is_local: bool) {
         let now = self.now();
+        // The limiter starts to test the learned limits itself.
+        let KeySnapshot { key: _, buckets, cooling_until, learned: _, utilization } = snapshot;
         if is_local {
-            self.limits.absorb(&snapshot.buckets, now);
+            self.limits.absorb(buckets, now);
         }
         self.record(|_, _, _| {});
-        if !snapshot.utilization.is_empty() {
-            let held_to = self.full_plan().utilization;
-            let windows = snapshot.utilization.iter().filter(|window| window.is_current(now));
+        if !utilization.is_empty() {
+            let held_to = self.full_plan().terms.utilization();
+            let windows = utilization.iter().filter(|window| window.is_current(now));
             self.adapt(|adapt, _, now| adapt.restore_utilization(windows.cloned(), held_to, now));
         }
-        if let Some(until) = snapshot.cooling_until {
+        if let Some(until) = *cooling_until {
             self.adapt(|adapt, limits, now| adapt.cool_down_until(limits, until, now));
         }
     }

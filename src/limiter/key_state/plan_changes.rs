@@ -37,7 +37,7 @@ impl KeyState {
             journal.hold_for_others(limits);
         }
         extra.adapt.restart_trace(limits, now);
-        extra.adapt.hold_utilization(limits.plan.utilization, now);
+        extra.adapt.hold_utilization(limits.plan.terms.utilization(), now);
         if !has_same_rates {
             extra.adapt.restart_learning(limits, now);
         }

@@ -1,28 +1,28 @@
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::limiter::QuotaOrigin;
-use crate::quota::{Algorithm, Calendar, Limit, Margin, Period, Quota, Window};
+use crate::quota::{Algorithm, Calendar, Counting, Limit, Margin, Period, Quota, Share, Window};
 use crate::store::dimension;
 
 /// Serializes a quota as JSON; `None` if this version can't express it.
 pub(super) fn write(quota: &Quota) -> Option<String> {
-    let limits = quota.limits().iter().map(StoredLimit::of).collect();
-    let stored = StoredQuota { limits, shared: quota.is_shared(), margin: quota.margin() };
+    let Quota { limits, shared, margin, weight, utilization } = quota;
+    let (weight, utilization) = (weight.and_then(NonZeroU32::new), *utilization);
+    let limits = limits.iter().map(StoredLimit::of).collect();
+    let stored = StoredQuota { limits, shared: *shared, margin: *margin, weight, utilization };
     serde_json::to_string(&stored).ok()
 }
 
 /// Parses a quota; `None` if the text is invalid.
 pub(super) fn read(text: &str) -> Option<Quota> {
-    let stored: StoredQuota = serde_json::from_str(text).ok()?;
-    let limits: Option<Vec<Limit>> = stored.limits.iter().map(StoredLimit::limit).collect();
-    let quota = limits?.into_iter().fold(Quota::new(), Quota::limit);
-    let quota = if stored.shared { quota.shared() } else { quota };
-    Some(match stored.margin {
-        Some(margin) => quota.with_margin(margin),
-        None => quota,
-    })
+    let StoredQuota { limits, shared, margin, weight, utilization } =
+        serde_json::from_str(text).ok()?;
+    let limits: Option<Vec<Limit>> = limits.into_iter().map(StoredLimit::limit).collect();
+    let Quota { limits, .. } = limits?.into_iter().fold(Quota::new(), Quota::limit);
+    Some(Quota { limits, shared, margin, weight: weight.map(NonZeroU32::get), utilization })
 }
 
 pub(super) fn write_origin(origin: QuotaOrigin) -> &'static str {
@@ -49,53 +49,63 @@ struct StoredQuota {
     shared: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     margin: Option<Margin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight: Option<NonZeroU32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    utilization: Option<Share>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct StoredLimit {
     dimension: String,
-    amount: u64,
+    amount: NonZeroU64,
     window_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     algorithm: Option<Algorithm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    burst: Option<u64>,
+    burst: Option<NonZeroU64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<(Period, String)>,
     #[serde(default)]
     debt: bool,
+    /// The capacity of the whole limit, if this is a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<NonZeroU64>,
 }
 
 impl StoredLimit {
     fn of(limit: &Limit) -> Self {
+        let Limit { dimension, amount, window, counting, debt, whole } = limit;
+        let (algorithm, burst, zone) = match counting {
+            Counting::Profile => (None, None, None),
+            Counting::Algorithm { algorithm, burst } => (Some(*algorithm), *burst, None),
+            Counting::Calendar(on) => (None, None, Some((on.period(), on.zone().to_owned()))),
+        };
         Self {
-            dimension: dimension::write(limit.dimension()),
-            amount: limit.amount(),
-            window_ns: limit.window().as_nanos(),
-            algorithm: limit.algorithm(),
-            burst: limit.burst(),
-            zone: limit.calendar().map(|on| (on.period(), on.zone().to_owned())),
-            debt: limit.has_debt(),
+            dimension: dimension::write(dimension),
+            amount: *amount,
+            window_ns: window.as_nanos(),
+            algorithm,
+            burst,
+            zone,
+            debt: *debt,
+            whole: *whole,
         }
     }
 
-    fn limit(&self) -> Option<Limit> {
-        let dimension = dimension::read(&self.dimension)?;
-        let window = Window::new(Duration::from_nanos(self.window_ns)).ok()?;
-        let limit = match (&self.zone, self.algorithm) {
-            (Some((period, zone)), _) => {
-                let calendar = Calendar::new(*period, zone).ok()?;
-                Limit::on_calendar(dimension, self.amount, &calendar)?
-            }
-            (None, None) => Limit::new(dimension, self.amount, window)?,
-            (None, Some(Algorithm::TokenBucket)) => {
-                Limit::new(dimension, self.amount, window)?.with_burst(self.burst.unwrap_or(0))
-            }
+    fn limit(self) -> Option<Limit> {
+        let Self { dimension, amount, window_ns, algorithm, burst, zone, debt, whole } = self;
+        let dimension = dimension::read(&dimension)?;
+        let window = Window::new(Duration::from_nanos(window_ns)).ok()?;
+        let counting = match (zone, algorithm) {
+            (Some((period, zone)), _) => Counting::Calendar(Calendar::new(period, &zone).ok()?),
             (None, Some(algorithm)) => {
-                Limit::new(dimension, self.amount, window)?.with_algorithm(algorithm)
+                let burst = burst.filter(|_| algorithm == Algorithm::TokenBucket);
+                Counting::Algorithm { algorithm, burst }
             }
+            (None, None) => Counting::Profile,
         };
-        Some(if self.debt { limit.with_debt() } else { limit })
+        Some(Limit { dimension, amount, window, counting, debt, whole })
     }
 }
 
@@ -119,7 +129,9 @@ mod tests {
         let quota = quota.limit(own("c", Algorithm::FixedWindow));
         let quota = quota.limit(own("d", Algorithm::ClockWindow));
         let quota = quota.on_calendar(Dimension::Tokens, 9, &day).shared();
-        let quota = quota.with_margin(Margin::NONE);
+        let quota = quota.with_margin(Margin::NONE).with_weight(3);
+        let quota = quota.with_share(Share::percent(40).unwrap());
+        let quota = quota.with_utilization(Share::percent(90).unwrap());
         assert_eq!(read(&write(&quota).unwrap()).unwrap(), quota);
         assert_eq!(read(&write(&Quota::new()).unwrap()).unwrap(), Quota::new());
     }

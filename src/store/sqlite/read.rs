@@ -92,8 +92,10 @@ impl OwnerTransaction<'_> {
             let (until, recorded_at) = (time(row, 1)?, time(row, 2)?);
             let until =
                 self.origin.read_until(until, recorded_at, self.clock_of(row.get(3)?), self.now);
-            let key: String = row.get(0)?;
-            entry(keys, key.into()).cooling_until = Some(until);
+            if until > self.now {
+                let key: String = row.get(0)?;
+                entry(keys, key.into()).cooling_until = Some(until);
+            }
         }
         Ok(())
     }

@@ -45,11 +45,12 @@ impl OwnerTransaction<'_> {
     }
 
     /// Inserts a key. Amounts held without a known owner count as used.
-    fn insert_key(&mut self, key: &KeySnapshot) -> Result<(), DatabaseError> {
-        for BucketSnapshot { dimension, window, saved, refill } in &key.buckets {
+    fn insert_key(&mut self, snapshot: &KeySnapshot) -> Result<(), DatabaseError> {
+        let KeySnapshot { key, buckets, cooling_until, learned, utilization } = snapshot;
+        for BucketSnapshot { dimension, window, saved, refill } in buckets {
             let (dimension, window) = (dimension.clone(), *window);
             let bucket =
-                self.bucket_id(&BucketId { key: key.key.as_str().into(), dimension, window })?;
+                self.bucket_id(&BucketId { key: key.as_str().into(), dimension, window })?;
             self.set_refill(bucket, *refill)?;
             for &(at, amount) in &saved.taken {
                 self.add_usage(bucket, NO_OWNER, at, signed(amount))?;
@@ -58,9 +59,9 @@ impl OwnerTransaction<'_> {
                 self.add_usage(bucket, NO_OWNER, self.now, signed(saved.held))?;
             }
         }
-        self.write_learned(&key.key, &key.learned)?;
-        self.write_utilization(&key.key, &key.utilization)?;
-        key.cooling_until.map_or(Ok(()), |until| self.record_cool_down(&key.key, until))
+        self.write_learned(key, learned)?;
+        self.write_utilization(key, utilization)?;
+        cooling_until.map_or(Ok(()), |until| self.record_cool_down(key, until))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::timestamp::Timestamp;
 
 /// The used parts of the account's windows. Other processes read them when they open the database.
 impl OwnerTransaction<'_> {
-    /// Records the used parts of windows, except those of which a newer statement is recorded.
+    /// Replaces the used parts of a key's windows, except those of which a newer statement is recorded.
     pub(super) fn write_utilization(
         &self,
         key: &str,
@@ -20,6 +20,7 @@ impl OwnerTransaction<'_> {
         let insert = "INSERT OR REPLACE INTO utilization \
                       (key, window, used, resets_at, observed_at, clock) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        self.delete_other_windows(key, windows)?;
         for Utilization { window, used, resets_at, observed_at, .. } in windows {
             let row = |row: &Row<'_>| Ok((time(row, 0)?, row.get(1)?));
             let mut known = self.tx.prepare_cached(known)?;
@@ -34,9 +35,25 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Deletes the used parts of all windows of a key.
-    pub(super) fn delete_utilization(&self, key: &str) -> Result<(), DatabaseError> {
-        self.tx.prepare_cached("DELETE FROM utilization WHERE key = ?1")?.execute([key])?;
+    /// Deletes the windows of a key that aren't among these, unless another process stated them later.
+    fn delete_other_windows(
+        &self,
+        key: &str,
+        windows: &[Utilization],
+    ) -> Result<(), DatabaseError> {
+        let sql = "SELECT window, observed_at, clock FROM utilization WHERE key = ?1";
+        let mut rows = self.tx.prepare_cached(sql)?;
+        let row = |row: &Row<'_>| Ok((row.get(0)?, time(row, 1)?, row.get(2)?));
+        let known: Vec<(String, Timestamp, i64)> =
+            rows.query_map([key], row)?.collect::<Result<_, _>>()?;
+        let stated_at = windows.iter().map(|window| window.observed_at).max();
+        for (window, at, clock) in known {
+            let is_newer = stated_at.is_some_and(|stated_at| self.read(at, clock) > stated_at);
+            if !is_newer && windows.iter().all(|stated| stated.window != window) {
+                let sql = "DELETE FROM utilization WHERE key = ?1 AND window = ?2";
+                self.tx.prepare_cached(sql)?.execute([key, &window])?;
+            }
+        }
         Ok(())
     }
 

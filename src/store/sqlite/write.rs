@@ -19,22 +19,25 @@ impl OwnerTransaction<'_> {
         held: &mut BTreeMap<BucketId, u64>,
     ) -> Result<(), DatabaseError> {
         for change in changes {
-            if let Some(at) = change.reset_at {
-                self.reset(&change.key, at)?;
+            let KeyChanges { key, buckets, cooling_until, learned, utilization, reset_at } = change;
+            if let Some(at) = reset_at {
+                self.reset(key, *at)?;
             }
-            // 0 ends a cool-down, which the reset has done already.
-            if let Some(until) = change.cooling_until.filter(|until| *until > Timestamp::UNIX_EPOCH)
-            {
-                self.record_cool_down(&change.key, until)?;
+            match cooling_until {
+                Some(until) if *until > self.now => self.record_cool_down(key, *until)?,
+                Some(_) => self.end_cool_down(key)?,
+                None => {}
             }
-            if let Some(learned) = &change.learned {
-                self.write_learned(&change.key, learned)?;
+            if let Some(learned) = learned {
+                self.write_learned(key, learned)?;
             }
-            self.write_utilization(&change.key, change.utilization.as_deref().unwrap_or_default())?;
-            let since = self.reset_at(&change.key)?;
-            for bucket in &change.buckets {
+            if let Some(windows) = utilization {
+                self.write_utilization(key, windows)?;
+            }
+            let since = self.reset_at(key)?;
+            for bucket in buckets {
                 let (dimension, window) = (bucket.dimension.clone(), bucket.window);
-                let name = BucketId { key: change.key.clone(), dimension, window };
+                let name = BucketId { key: key.clone(), dimension, window };
                 let counts = |(at, amount): &(Timestamp, i64)| *at >= since && *amount != 0;
                 let taken: Vec<_> = bucket.taken.iter().copied().filter(counts).collect();
                 if !taken.is_empty() {
@@ -95,7 +98,7 @@ impl OwnerTransaction<'_> {
 
     pub(super) fn delete_before(&self, key: &str, time: Timestamp) -> Result<(), DatabaseError> {
         self.write_learned(key, &[])?;
-        self.delete_utilization(key)?;
+        self.write_utilization(key, &[])?;
         for (&id, clock) in &self.clocks {
             let time = stored(time).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "buried"] {
@@ -127,6 +130,13 @@ impl OwnerTransaction<'_> {
         let row = |row: &Row<'_>| Ok((time(row, 0)?, row.get(1)?));
         let reset = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;
         Ok(reset.map_or(Timestamp::UNIX_EPOCH, |(at, clock)| self.read(at, clock)))
+    }
+
+    /// Deletes the cool-down that this owner has recorded.
+    fn end_cool_down(&self, key: &str) -> Result<(), DatabaseError> {
+        let sql = "DELETE FROM cooling WHERE key = ?1 AND owner = ?2";
+        self.tx.prepare_cached(sql)?.execute(params![key, self.owner])?;
+        Ok(())
     }
 
     /// Records the end of a cool-down, unless a later one is recorded.

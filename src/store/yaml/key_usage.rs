@@ -35,27 +35,21 @@ pub(super) struct CoolDown {
 
 impl KeyUsage {
     pub(super) fn merge(&mut self, changes: &KeyChanges, now: Timestamp) {
-        if changes.reset_at.is_some() {
+        let KeyChanges { key: _, buckets, cooling_until, learned, utilization, reset_at } = changes;
+        if reset_at.is_some() {
             self.reset();
         }
-        match changes.cooling_until {
-            Some(Timestamp::UNIX_EPOCH) => self.cooling = None,
-            Some(until) => {
-                self.cooling = Some(CoolDown { noted_at: Time(now), until: Time(until) })
-            }
-            None => {}
+        if let Some(until) = cooling_until {
+            let cooling = CoolDown { noted_at: Time(now), until: Time(*until) };
+            self.cooling = (*until > now).then_some(cooling);
         }
-        if let Some(learned) = &changes.learned {
+        if let Some(learned) = learned {
             self.learned = learned.iter().map(StoredLearned::from).collect();
         }
-        for window in changes.utilization.iter().flatten().map(StoredUtilization::from) {
-            match self.utilization.iter_mut().find(|known| known.window == window.window) {
-                Some(known) if known.observed_at.0 > window.observed_at.0 => {}
-                Some(known) => *known = window,
-                None => self.utilization.push(window),
-            }
+        if let Some(windows) = utilization {
+            self.utilization = windows.iter().map(StoredUtilization::from).collect();
         }
-        for change in &changes.buckets {
+        for change in buckets {
             self.bucket(change.dimension.clone(), change.window).merge(change);
         }
     }
@@ -82,10 +76,8 @@ impl KeyUsage {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.cooling.is_none()
-            && self.buckets.is_empty()
-            && self.learned.is_empty()
-            && self.utilization.is_empty()
+        let Self { cooling, learned, utilization, buckets } = self;
+        cooling.is_none() && learned.is_empty() && utilization.is_empty() && buckets.is_empty()
     }
 
     /// Converts every time from the clock of `then` to that of `origin`, which shows `now`.
@@ -106,23 +98,23 @@ impl KeyUsage {
     }
 
     pub(super) fn snapshot(&self, key: &str) -> KeySnapshot {
-        let buckets = self.buckets.iter().map(BucketUsage::snapshot).collect();
-        let mut snapshot = KeySnapshot::new(key, buckets);
-        snapshot.cooling_until = self.cooling.map(|cooling| cooling.until.0);
-        snapshot.learned = self.learned.iter().map(StoredLearned::limit).collect();
-        let windows = self.utilization.iter().map(StoredUtilization::utilization);
-        snapshot.utilization = windows.collect();
-        snapshot
+        KeySnapshot {
+            key: key.to_owned(),
+            buckets: self.buckets.iter().map(BucketUsage::snapshot).collect(),
+            cooling_until: self.cooling.map(|cooling| cooling.until.0),
+            learned: self.learned.iter().map(StoredLearned::limit).collect(),
+            utilization: self.utilization.iter().map(StoredUtilization::utilization).collect(),
+        }
     }
 
     pub(super) fn from_snapshot(snapshot: &KeySnapshot, now: Timestamp) -> Self {
-        let until = snapshot.cooling_until.map(Time);
+        let KeySnapshot { key: _, buckets, cooling_until, learned, utilization } = snapshot;
+        let until = cooling_until.map(Time);
         let cooling = until.map(|until| CoolDown { noted_at: Time(now), until });
-        let mut buckets: Vec<BucketUsage> =
-            snapshot.buckets.iter().map(BucketUsage::from).collect();
+        let mut buckets: Vec<BucketUsage> = buckets.iter().map(BucketUsage::from).collect();
         buckets.retain(|bucket| !bucket.is_empty());
-        let learned = snapshot.learned.iter().map(StoredLearned::from).collect();
-        let utilization = snapshot.utilization.iter().map(StoredUtilization::from).collect();
+        let learned = learned.iter().map(StoredLearned::from).collect();
+        let utilization = utilization.iter().map(StoredUtilization::from).collect();
         let mut key = Self { cooling, learned, utilization, buckets };
         key.sort();
         key

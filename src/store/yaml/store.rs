@@ -34,6 +34,8 @@ use crate::timestamp::Timestamp;
 ///   gpt-4o:
 ///     origin: set                # configured, set or learned
 ///     shared: false              # one set of buckets for all keys that the name matches
+///     weight: 2                  # of the keys as flows; default: 1
+///     utilization: 0.9           # the part of the account's windows to which requests are held
 ///     limits:
 ///     - dimension: tokens        # requests, tokens, input_tokens, output_tokens, concurrency, custom:NAME
 ///       limit: 30000
@@ -45,6 +47,7 @@ use crate::timestamp::Timestamp;
 ///       window: day
 ///       zone: America/Los_Angeles
 ///       debt: true               # admits a request above the limit when nothing is used
+///       whole: 2000              # admits one up to this amount when nothing is used
 /// keys:                          # the usage of each key
 ///   gpt-4o:
 ///     cooling:                   # the cool-down after a refusal of the provider

@@ -1,8 +1,10 @@
+use std::num::{NonZeroU32, NonZeroU64};
+
 use serde::{Deserialize, Serialize};
 
 use super::text;
 use crate::limiter::{NamedQuota, QuotaOrigin};
-use crate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota};
+use crate::quota::{Algorithm, Calendar, Counting, Dimension, Limit, Margin, Period, Quota, Share};
 
 /// The stored form of a quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +15,10 @@ pub(super) struct StoredQuota {
     shared: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     margin: Option<Margin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight: Option<NonZeroU32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    utilization: Option<Share>,
     limits: Vec<StoredLimit>,
 }
 
@@ -45,18 +51,24 @@ struct LimitFields {
     burst: Option<u64>,
     #[serde(default, skip_serializing_if = "is_false")]
     debt: bool,
+    /// The capacity of the whole limit, if this is a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<NonZeroU64>,
 }
 
 impl StoredQuota {
     pub(super) fn named(&self, name: &str) -> NamedQuota {
-        let quota =
-            self.limits.iter().fold(Quota::new(), |quota, limit| quota.limit(limit.0.clone()));
-        let quota = if self.shared { quota.shared() } else { quota };
-        let quota = match self.margin {
-            Some(margin) => quota.with_margin(margin),
-            None => quota,
+        let Self { origin, shared, margin, weight, utilization, limits } = self;
+        let limits = limits.iter().map(|StoredLimit(limit)| limit.clone());
+        let Quota { limits, .. } = limits.fold(Quota::new(), Quota::limit);
+        let quota = Quota {
+            limits,
+            shared: *shared,
+            margin: *margin,
+            weight: weight.map(NonZeroU32::get),
+            utilization: *utilization,
         };
-        let origin = match self.origin {
+        let origin = match origin {
             StoredOrigin::Configured => QuotaOrigin::Configured,
             StoredOrigin::Set => QuotaOrigin::Set,
             StoredOrigin::Learned => QuotaOrigin::Learned,
@@ -66,34 +78,34 @@ impl StoredQuota {
 }
 
 impl From<&NamedQuota> for StoredQuota {
-    fn from(named: &NamedQuota) -> Self {
-        let origin = match named.origin {
+    fn from(NamedQuota { name: _, quota, origin }: &NamedQuota) -> Self {
+        let origin = match origin {
             // Read again at the next start.
             QuotaOrigin::Configured | QuotaOrigin::Provider => StoredOrigin::Configured,
             QuotaOrigin::Set => StoredOrigin::Set,
             QuotaOrigin::Learned => StoredOrigin::Learned,
         };
-        let limits = named.quota.limits().iter().cloned().map(StoredLimit).collect();
-        Self { origin, shared: named.quota.is_shared(), margin: named.quota.margin(), limits }
+        let Quota { limits, shared, margin, weight, utilization } = quota.clone();
+        let weight = weight.and_then(NonZeroU32::new);
+        let limits = limits.into_iter().map(StoredLimit).collect();
+        Self { origin, shared, margin, weight, utilization, limits }
     }
 }
 
 impl From<StoredLimit> for LimitFields {
     fn from(StoredLimit(limit): StoredLimit) -> Self {
-        let zone = limit.calendar().map(|calendar| calendar.zone().to_owned());
-        let window = match limit.calendar() {
-            Some(calendar) => calendar.period().as_str().to_owned(),
-            None => text::format_window(limit.window()),
+        let Limit { dimension, amount, window, counting, debt, whole } = limit;
+        let length = text::format_window(window);
+        let (window, zone, algorithm, burst) = match counting {
+            Counting::Profile => (length, None, None, None),
+            Counting::Algorithm { algorithm, burst } => (length, None, Some(algorithm), burst),
+            Counting::Calendar(calendar) => {
+                let period = calendar.period().as_str().to_owned();
+                (period, Some(calendar.zone().to_owned()), None, None)
+            }
         };
-        Self {
-            dimension: limit.dimension().clone(),
-            limit: limit.amount(),
-            window,
-            zone,
-            algorithm: limit.algorithm(),
-            burst: limit.burst(),
-            debt: limit.has_debt(),
-        }
+        let burst = burst.map(NonZeroU64::get);
+        Self { dimension, limit: amount.get(), window, zone, algorithm, burst, debt, whole }
     }
 }
 
@@ -101,36 +113,30 @@ impl TryFrom<LimitFields> for StoredLimit {
     type Error = String;
 
     fn try_from(fields: LimitFields) -> Result<Self, String> {
+        let LimitFields { dimension, limit, window, zone, algorithm, burst, debt, whole } = fields;
         let zero = "limit: must be at least 1; omit the entry for no limit";
-        let limit = match &fields.zone {
-            Some(zone) => {
-                let period = period(&fields.window)?;
-                let calendar = Calendar::new(period, zone).map_err(|error| error.to_string())?;
-                Limit::on_calendar(fields.dimension.clone(), fields.limit, &calendar)
+        let amount = NonZeroU64::new(limit).ok_or(zero)?;
+        let (window, counting) = match (zone, algorithm, burst) {
+            (Some(_), Some(_), _) => {
+                return Err("algorithm: not allowed with `zone`; remove one of them".into());
             }
-            None => {
-                let window = text::parse_window(&fields.window)?;
-                Limit::new(fields.dimension.clone(), fields.limit, window)
+            (zone, algorithm, Some(_))
+                if zone.is_some() || algorithm != Some(Algorithm::TokenBucket) =>
+            {
+                return Err("burst: only allowed with `algorithm: token_bucket`".into());
             }
+            (Some(zone), None, _) => {
+                let calendar = Calendar::new(period(&window)?, &zone);
+                let calendar = calendar.map_err(|error| error.to_string())?;
+                (calendar.window(), Counting::Calendar(calendar))
+            }
+            (None, Some(algorithm), burst) => {
+                let burst = burst.and_then(NonZeroU64::new);
+                (text::parse_window(&window)?, Counting::Algorithm { algorithm, burst })
+            }
+            (None, None, _) => (text::parse_window(&window)?, Counting::Profile),
         };
-        let limit = limit.ok_or(zero)?;
-        let limit = fields.count(limit)?;
-        Ok(Self(if fields.debt { limit.with_debt() } else { limit }))
-    }
-}
-
-impl LimitFields {
-    /// Returns the limit, counted by the algorithm of these fields.
-    fn count(&self, limit: Limit) -> Result<Limit, String> {
-        match (self.algorithm, self.burst) {
-            (Some(_), _) if self.zone.is_some() => {
-                Err("algorithm: not allowed with `zone`; remove one of them".into())
-            }
-            (Some(Algorithm::TokenBucket), burst) => Ok(limit.with_burst(burst.unwrap_or(0))),
-            (_, Some(_)) => Err("burst: only allowed with `algorithm: token_bucket`".into()),
-            (Some(algorithm), None) => Ok(limit.with_algorithm(algorithm)),
-            (None, None) => Ok(limit),
-        }
+        Ok(Self(Limit { dimension, amount, window, counting, debt, whole }))
     }
 }
 

@@ -84,25 +84,26 @@ fn build_with_empty_key_or_full_margin_is_refused() {
 
 #[test]
 fn hold_ends_with_permit_after_profile_changes() {
-    let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
-    let limiter = profiles.quota("gpt-*", Quota::new().tpm(100)).build().unwrap();
+    let limiter = builder().quota("gpt-*", Quota::new().tpm(100)).clock(ManualClock::new());
+    let limiter = limiter.build().unwrap();
     let permit = limiter.try_acquire("gpt-4o", &tokens(60)).unwrap();
-    limiter.quotas().set("gpt-4o", &Quota::new().tpm(100));
+    limiter.quotas().add_provider(OPENAI).unwrap();
     permit.settle(&tokens(60));
     let limit = &limiter.stats("gpt-4o").limits[0];
     assert_eq!((limit.used, limit.held), (60, 0));
 }
 
 #[test]
-fn permit_end_after_profile_change_keeps_other_holds() {
-    let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
-    let limiter = profiles.clock(ManualClock::new()).build().unwrap();
+fn permit_end_after_profile_change_keeps_other_usage() {
+    let limiter = builder().provider(COMPATIBLE).quota("gpt-*", Quota::new().tpm(100));
+    let limiter = limiter.clock(ManualClock::new()).build().unwrap();
     let old = limiter.try_acquire("gpt-4o", &tokens(40)).unwrap();
-    limiter.quotas().set("gpt-*", &Quota::new().tpm(100));
+    limiter.quotas().add_provider(OPENAI).unwrap();
     let new = limiter.try_acquire("gpt-4o", &tokens(50)).unwrap();
     old.settle(&tokens(30));
     let limit = &limiter.stats("gpt-4o").limits[0];
-    assert_eq!((limit.used, limit.held), (40, 50));
+    // OpenAI counts the new request when it is sent. The charge of the old one may not be known to it.
+    assert_eq!((limit.used, limit.held), (90, 0));
     drop(new);
 }
 

@@ -182,6 +182,24 @@ fn shorter_cool_down_does_not_end_longer_one() {
 }
 
 #[test]
+fn ended_cool_down_is_deleted_by_its_owner_only() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut two, _) = opened(&path, START);
+    let cooling = |until| {
+        let mut change = KeyChanges::new("a");
+        change.cooling_until = Some(until);
+        change
+    };
+    let until = || opened(&path, START).1.keys.first().and_then(|key| key.cooling_until);
+    sync(&mut one, &[cooling(START + 30 * SECOND)], START);
+    sync(&mut two, &[cooling(Timestamp::UNIX_EPOCH)], START);
+    assert_eq!(until(), Some(START + 30 * SECOND));
+    sync(&mut one, &[cooling(START)], START);
+    assert_eq!(until(), None);
+}
+
+#[test]
 fn wrong_clock_locks_key_for_one_window_at_most() {
     let (_folder, path) = folder();
     let far = START + 400 * DAY;

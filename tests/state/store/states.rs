@@ -11,7 +11,9 @@ use tollgate::engine::Saved;
 use tollgate::limiter::{
     BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin, Utilization,
 };
-use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Window};
+use tollgate::quota::{
+    Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
+};
 use tollgate::store::State;
 
 pub(super) const NOW: Timestamp =
@@ -111,17 +113,24 @@ fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(Timestamp, u64)> {
 
 fn quota() -> impl Strategy<Value = Quota> {
     let margin = prop::option::of((0..100_u8, any::<u64>()));
-    (vec(limit(), 0..4), any::<bool>(), margin).prop_map(|(limits, shared, margin)| {
-        let quota = limits.into_iter().fold(Quota::new(), Quota::limit);
-        let quota = if shared { quota.shared() } else { quota };
-        match margin {
-            Some((percent, lag)) => {
-                let lag = std::time::Duration::from_nanos(lag);
-                quota.with_margin(Margin::new(percent, lag).unwrap())
-            }
-            None => quota,
+    let part = || prop::option::of((1..=1_000_000_u32).prop_map(share));
+    let own = (any::<bool>(), margin, prop::option::of(any::<u32>()), part(), part());
+    (vec(limit(), 0..4), own).prop_map(|(limits, (shared, margin, weight, utilization, share))| {
+        let mut quota = limits.into_iter().fold(Quota::new(), Quota::limit);
+        if shared {
+            quota = quota.shared();
         }
+        if let Some((percent, lag)) = margin {
+            quota = quota.with_margin(Margin::new(percent, Duration::from_nanos(lag)).unwrap());
+        }
+        quota = weight.into_iter().fold(quota, Quota::with_weight);
+        quota = utilization.into_iter().fold(quota, Quota::with_utilization);
+        share.into_iter().fold(quota, Quota::with_share)
     })
+}
+
+fn share(millionths: u32) -> Share {
+    Share::try_from(f64::from(millionths) / 1e6).unwrap()
 }
 
 fn limit() -> impl Strategy<Value = Limit> {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tollgate::limiter::{KeyChanges, ManualClock, Utilization};
 use tollgate::provider::UtilizationReading;
 use tollgate::quota::Share;
-use tollgate::store::{self, MigrateOptions, Sqlite, State, Store, Yaml};
+use tollgate::store::{self, MigrateOptions, Persistence, Sqlite, State, Store, Yaml};
 use tollgate::{Cost, Limiter, Quota, Timestamp};
 
 use super::sqlite::START;
@@ -43,8 +43,7 @@ fn assert_kept_until_reset<S: Store>(path: &Path, new: impl Fn(&Path) -> S) {
     (weekly.observed_at, weekly.resets_at) = (START, Some(START + 100 * HOUR));
     write(new(path), change(&[window(0.95, START), weekly.clone()]), START);
     assert_eq!(read(START + HOUR), [window(0.95, START), weekly.clone()]);
-    // The other window stays.
-    write(new(path), change(&[window(0.97, START + HOUR)]), START + HOUR);
+    write(new(path), change(&[window(0.97, START + HOUR), weekly.clone()]), START + HOUR);
     assert_eq!(read(START + HOUR), [window(0.97, START + HOUR), weekly.clone()]);
     assert_eq!(read(START + 5 * HOUR), [weekly]);
     assert_eq!(read(START + 100 * HOUR), []);
@@ -55,6 +54,26 @@ fn utilization_is_kept_until_window_resets() {
     let folder = tempfile::tempdir().unwrap();
     assert_kept_until_reset(&folder.path().join("state.db"), |path| Sqlite::new(path));
     assert_kept_until_reset(&folder.path().join("state.yaml"), |path| Yaml::new(path));
+}
+
+fn assert_stated_windows_replace_others<S: Store>(path: &Path, new: impl Fn(&Path) -> S) {
+    let read = |now: Timestamp| stored(&new(path).open(now).unwrap());
+    let mut weekly = Utilization::new("7d", 0.25);
+    (weekly.observed_at, weekly.resets_at) = (START, Some(START + 100 * HOUR));
+    write(new(path), change(&[window(0.95, START), weekly.clone()]), START);
+    write(new(path), KeyChanges::new("k"), START);
+    assert_eq!(read(START), [window(0.95, START), weekly.clone()]);
+    write(new(path), change(std::slice::from_ref(&weekly)), START);
+    assert_eq!(read(START), [weekly]);
+    write(new(path), change(&[]), START);
+    assert_eq!(read(START), []);
+}
+
+#[test]
+fn stated_windows_replace_those_that_are_no_longer_known() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_stated_windows_replace_others(&folder.path().join("state.db"), |path| Sqlite::new(path));
+    assert_stated_windows_replace_others(&folder.path().join("state.yaml"), |path| Yaml::new(path));
 }
 
 #[test]
@@ -120,6 +139,34 @@ fn migration_keeps_utilization() {
     migrate(&at("b.db"), &at("c.yaml"));
     assert_eq!(stored(&Sqlite::peek(&at("b.db"), START, None).unwrap()), [window(0.95, START)]);
     assert_eq!(stored(&Yaml::peek(&at("c.yaml"), START, None).unwrap()), [window(0.95, START)]);
+}
+
+fn assert_quota_restored<S: Store>(store: impl Fn() -> S) {
+    let clock = ManualClock::new();
+    let quota = Quota::new().concurrency(4).with_weight(3);
+    let quota = quota.with_utilization(Share::percent(90).unwrap());
+    let start = || {
+        let limiter = Limiter::builder().clock(clock.clone()).build().unwrap();
+        (limiter.clone(), Persistence::start(&limiter, store(), HOUR).unwrap())
+    };
+    let (before, store) = start();
+    before.quotas().set("k", &quota);
+    let mut reading = UtilizationReading::new("5h", 0.95);
+    reading.reset = Some(5 * HOUR);
+    before.try_acquire("k", &Cost::new()).unwrap().observe_utilization(&[reading]);
+    store.flush_now().unwrap();
+    drop((before, store));
+    let (after, _store) = start();
+    assert_eq!(after.quotas().of("k"), quota);
+    assert!(after.try_acquire("k", &Cost::new()).is_err(), "90 % of the window is used");
+}
+
+#[test]
+fn restored_quota_holds_its_part_of_a_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name| folder.path().join(name);
+    assert_quota_restored(|| Sqlite::new(at("state.db")));
+    assert_quota_restored(|| Yaml::new(at("state.yaml")));
 }
 
 fn limiter(quota: Quota, clock: &ManualClock) -> Limiter {

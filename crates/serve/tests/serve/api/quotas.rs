@@ -29,6 +29,21 @@ async fn quota_is_set_read_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn quota_in_answer_sets_the_same_quota() {
+    let rig = Rig::start("").await;
+    let quota = json!({"rpm": 9, "margin": {"percent": 1, "lag": "50ms"}, "weight": 3,
+        "utilization": 0.9, "shared": true});
+    let put = rig.send("PUT", "/v1/quotas/a*", &quota).await;
+    assert_eq!(put.assert_status(201).body["quota"], quota);
+    // A request of up to 1,000 tokens is admitted once nothing of the 500 is used.
+    let part = json!({"tpm": 1_000, "share": 0.5});
+    let put = rig.send("PUT", "/v1/quotas/b", &part).await;
+    let set = rig.limiter.quotas().get("b").unwrap().quota;
+    rig.send("PUT", "/v1/quotas/b", &put.assert_status(201).body["quota"]).await.assert_status(200);
+    assert_eq!(rig.limiter.quotas().get("b").unwrap().quota, set);
+}
+
+#[tokio::test]
 async fn quota_names_hold_slashes_globs_and_expressions() {
     let rig = Rig::start("").await;
     for (path, name, key) in [
