@@ -25,7 +25,6 @@ pub(super) struct Upstream {
     pub(super) format: ErrorFormat,
     profile: Profile,
     key_sources: KeySources,
-    profile: Profile,
     limiter: Limiter,
     client: Client,
     /// True if the middleware retries transient failures.
@@ -63,7 +62,6 @@ impl Upstream {
             format: ErrorFormat::of(upstream.profile),
             profile: upstream.profile,
             key_sources: KeySources::new(upstream.profile, &serve.scopes),
-            profile: upstream.profile,
             limiter: limiter.clone(),
             client: client.clone(),
             max_kept: serve.bounds.buffered as u64 / MAX_KEPT_DIVISOR,
