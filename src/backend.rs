@@ -173,7 +173,7 @@ pub struct Reserved {
     /// The rules of the key, with one bucket each.
     pub rules: Arc<[Rule]>,
     /// `true` if the request counts to the key's limits on spending alone.
-    pub(crate) is_budget: bool,
+    pub(crate) is_spending_key: bool,
     /// A value that the backend keeps until the reservation ends; initially 0.
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "for a shared store"))]
     pub(crate) note: AtomicU64,
@@ -183,7 +183,7 @@ impl Reserved {
     /// Returns the part of a cost that counts under the key: all of it, or the money alone if the key is the model of a
     /// request in a mode that has other limits of its own.
     pub fn part<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
-        if self.is_budget { Cow::Owned(cost.money()) } else { Cow::Borrowed(cost) }
+        if self.is_spending_key { Cow::Owned(cost.money()) } else { Cow::Borrowed(cost) }
     }
 }
 

@@ -10,7 +10,7 @@ use super::read::read;
 use super::section::{Document, Sections};
 use super::tree::{FieldPath, Node, Origin};
 use super::value::ConfiguredQuota;
-use crate::quota::{Counting, Dimension, Limit, Quota, Share, Usd, Window};
+use crate::quota::{Calendar, Counting, Dimension, Limit, Period, Quota, Share, Usd, Window};
 
 impl ConfiguredQuota {
     /// Parses a quota from JSON, with the same fields and errors as in `quotas` of the file.
@@ -87,7 +87,7 @@ impl From<&Quota> for QuotaFields {
             ..Self::default()
         };
         for limit in limits {
-            if is_usd_per_day(limit) {
+            if is_usd_per(Period::Day, limit) {
                 fields.usd_per_day = Some(Amount::of_usd(Usd(limit.amount())));
                 continue;
             }
@@ -119,8 +119,9 @@ impl QuotaFields {
     }
 }
 
-fn is_usd_per_day(limit: &Limit) -> bool {
-    limit.dimension().is_usd() && limit.window() == Window::DAY && !is_custom(limit)
+fn is_usd_per(period: Period, limit: &Limit) -> bool {
+    let of_utc = Limit::on_calendar(Dimension::usd(), limit.amount(), &Calendar::utc(period));
+    of_utc.as_ref() == Some(limit)
 }
 
 /// Returns `true` if a limit has more than an amount and a window.

@@ -24,19 +24,23 @@ pub(super) enum Answer {
 }
 
 /// Reserves if a quick check shows that the cost fits. If the request has default limits, the key must
-/// follow them, or a quota must cover it. If a provider answers the request, it must have confirmed the
-/// key's limits. `None` means only that the slow path has to decide.
+/// follow them, or a quota must cover it. If a profile has read the key as a model, it must count as one. If a
+/// provider answers the request, it must have confirmed the key's limits. `None` means only that the slow
+/// path has to decide.
 #[inline(always)]
 pub(super) fn try_fast(
     entry: Arc<Entry>,
     cost: &Cost,
     default: Option<&Arc<Plan>>,
+    is_model: bool,
     is_answered: bool,
 ) -> Option<Permit> {
     let is_followed =
         |plan: &Plan| default.is_none_or(|default| plan.named || plan.has_rules_of(default));
     let is_current = |state: &KeyState| {
-        is_followed(state.plan()) && (!is_answered || state.has_confirmed_limits())
+        is_followed(state.plan())
+            && (!is_model || state.plan().profile.is_some())
+            && (!is_answered || state.has_confirmed_limits())
     };
     reserve_fast(entry, cost, is_current, |_| ()).ok()
 }
@@ -77,7 +81,7 @@ fn reserve_fast<T>(
 
 #[inline(never)]
 fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
-    let decides = |locked: &Locked<'_>| !locked.is_retired() && !locked.plan().has_budget;
+    let decides = |locked: &Locked<'_>| !locked.is_retired() && !locked.plan().has_spending_key;
     let Some(mut locked) = locked.filter(decides) else {
         return Answer::Unknown;
     };

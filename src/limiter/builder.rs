@@ -66,7 +66,11 @@ impl Builder {
 
     /// Adds a provider's profile: its algorithm, the time of its charges and its default quotas.
     ///
-    /// Of several profiles, the one whose default quotas cover a key applies to it, or else the first.
+    /// They apply to models: keys that the profile's [default quotas](Profile::quotas) name, and those that the
+    /// [layer](crate::middleware) reads from requests. Of several profiles, the one whose default quotas name a
+    /// model applies to it, or else the one that has read it. Other keys, such as a tenant, an account or a model
+    /// that only the caller knows, count as without a profile; give their limits an
+    /// [algorithm](Quota::with_algorithm) if they should count by another.
     pub fn provider(mut self, profile: Profile) -> Self {
         self.profiles.push(profile);
         self

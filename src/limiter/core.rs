@@ -30,6 +30,7 @@ pub(super) struct Core {
     /// The prices of requests, if a quota limits spending.
     pub(super) prices: RwLock<Arc<Prices>>,
     limits_spending: AtomicBool,
+    has_profiles: AtomicBool,
     pub(super) outputs: Outputs,
     /// `None` if a refusal reduces no limit.
     pub(super) reduction: RwLock<Option<Pace>>,
@@ -109,6 +110,7 @@ impl Core {
         Self {
             clock,
             limits_spending: AtomicBool::new(quotas.limits_spending),
+            has_profiles: AtomicBool::new(quotas.has_profiles()),
             prices: RwLock::new(settings.prices),
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
@@ -148,7 +150,14 @@ impl Core {
         let mut quotas = self.quotas.write();
         let changed = change(&mut quotas);
         self.limits_spending.store(quotas.limits_spending, Ordering::Relaxed);
+        self.has_profiles.store(quotas.has_profiles(), Ordering::Relaxed);
         changed
+    }
+
+    /// Returns whether there are profiles by which models count.
+    #[inline]
+    pub(super) fn has_profiles(&self) -> bool {
+        self.has_profiles.load(Ordering::Relaxed)
     }
 
     /// Returns whether a quota limits spending, so that requests need a price.

@@ -35,7 +35,7 @@ pub(super) struct Entry {
 pub(super) struct Locked<'a> {
     entry: &'a Arc<Entry>,
     /// `true` if the request counts to the key's limits on spending alone.
-    pub(super) is_budget: bool,
+    pub(super) is_spending_key: bool,
     /// `None` once the lock is released.
     state: Option<MutexGuard<'a, KeyState>>,
 }
@@ -69,7 +69,7 @@ impl Entry {
         self: &'a Arc<Self>,
         state: MutexGuard<'a, KeyState>,
     ) -> Locked<'a> {
-        let mut locked = Locked { entry: self, is_budget: false, state: Some(state) };
+        let mut locked = Locked { entry: self, is_spending_key: false, state: Some(state) };
         locked.recover();
         locked.open_gates();
         locked
@@ -107,7 +107,7 @@ impl<'a> Locked<'a> {
 
     /// Returns the part of a request's cost that counts under this key.
     pub(super) fn part<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
-        if self.is_budget { Cow::Owned(cost.money()) } else { Cow::Borrowed(cost) }
+        if self.is_spending_key { Cow::Owned(cost.money()) } else { Cow::Borrowed(cost) }
     }
 
     /// Releases the lock. Returns the wakers to call after all locks are released.

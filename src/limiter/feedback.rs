@@ -92,13 +92,11 @@ impl Feedback<'_> {
             return;
         }
         // Limits that came with a request take precedence.
-        let given = self.shared.table.peek(key, |_, state| state.plan().given.is_some());
-        if given != Some(false) {
-            return;
-        }
+        let plan = |_: &_, state: &KeyState| (state.plan().given.is_some(), state.plan().profile);
+        let Some((false, read_by)) = self.shared.table.peek(key, plan) else { return };
         let version = core.next_version();
         // Of several responses at the same time only the first is taken.
-        let learned = core.change_quotas(|quotas| quotas.learn(key, &limits, version));
+        let learned = core.change_quotas(|quotas| quotas.learn(key, &limits, read_by, version));
         let Some((quota, is_first)) = learned else { return };
         self.shared.replan(key, &quota);
         if quota.is_unlimited() {

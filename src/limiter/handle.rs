@@ -33,8 +33,9 @@ impl KeyHandle {
     pub(super) fn new(mut key_ref: KeyRef) -> Result<Self, Refused> {
         let entry = key_ref.entry()?;
         if entry.key != key_ref.key {
-            let default_plan = key_ref.default_plan.clone();
-            key_ref = KeyRef { default_plan, ..key_ref.with_key(entry.key.clone()) };
+            let (read_by, default_plan) = (key_ref.read_by, key_ref.default_plan.clone());
+            let shared = key_ref.with_key(entry.key.clone());
+            key_ref = KeyRef { read_by, default_plan, ..shared };
         }
         Ok(Self(Arc::new(Target { key_ref, entry })))
     }
@@ -67,7 +68,7 @@ impl KeyHandle {
     pub fn decide(&self, cost: &Cost) -> Decision {
         let own = self.read(|key| Decision::of(key.key(), key, cost, &key.entry().core));
         match self.0.key_ref.shard.table() {
-            Some(table) => table.with_budget(&self.0.key_ref.key, cost, own),
+            Some(table) => table.with_spending_key(&self.0.key_ref.key, cost, own),
             None => own,
         }
     }

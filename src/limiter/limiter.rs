@@ -78,6 +78,12 @@ impl Limiter {
         self.shared.core.limits_spending()
     }
 
+    /// Returns whether a key is that of a mode of a provider of the limiter.
+    #[cfg(feature = "tower")]
+    pub(crate) fn knows_mode(&self, key: &str) -> bool {
+        self.shared.core.quotas.read().model_of_mode(key).is_some()
+    }
+
     /// Returns a handle that reports responses of providers and messages of other programs.
     pub fn feedback(&self) -> Feedback<'_> {
         Feedback { shared: &self.shared, budget: self.budget.as_ref() }
@@ -106,13 +112,21 @@ impl Limiter {
     }
 
     /// Reserves immediately if the fast path can: the key has an entry, the cost fits and no request
-    /// waits. `None` means that the slow path has to decide.
+    /// waits. `None` means that the slow path has to decide. `is_model` is `true` if a profile has read the key
+    /// as a model.
     #[cfg(feature = "tower")]
     #[inline]
-    pub(crate) fn try_fast(&self, key: &str, cost: &Cost, is_answered: bool) -> Option<Permit> {
+    pub(crate) fn try_fast(
+        &self,
+        key: &str,
+        cost: &Cost,
+        is_model: bool,
+        is_answered: bool,
+    ) -> Option<Permit> {
         let hash = self.shared.core.hash(key);
         let entry = self.shared.table.shard(hash).find(hash, key)?;
-        admission::try_fast(entry, cost, None, is_answered)
+        let is_model = is_model && self.shared.core.has_profiles();
+        admission::try_fast(entry, cost, None, is_model, is_answered)
     }
 
     /// Waits until the cost fits and reserves it. Requests for one key are granted in order of arrival.

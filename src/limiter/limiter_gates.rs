@@ -1,9 +1,13 @@
+use super::acquire::Acquire;
 use super::gate::Gate;
 use super::limiter::Limiter;
 use super::standing::OwnStanding;
+use super::table::KeyRef;
 use crate::answer::error::Refused;
+use crate::provider::Profile;
+use crate::quota::Cost;
 
-/// Gates.
+/// Gates, and the requests of the layer.
 impl Limiter {
     /// Returns a gate that opens when a request would be admitted under all of these keys.
     ///
@@ -25,5 +29,20 @@ impl Limiter {
             Ok((key_ref, entry))
         };
         Ok(Gate::new(keys.iter().map(entry).collect::<Result<Vec<_>, _>>()?, own))
+    }
+
+    /// Returns the request of these keys, each with the profile that has read it as a model.
+    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
+    pub(crate) fn acquire_scopes<'k>(
+        &self,
+        keys: impl Iterator<Item = (&'k str, Option<Profile>)>,
+        cost: &Cost,
+    ) -> Acquire {
+        let has_profiles = self.shared.core.has_profiles();
+        let keys = keys.map(|(key, read_by)| KeyRef {
+            read_by: read_by.filter(|_| has_profiles),
+            ..self.key_ref(key)
+        });
+        Acquire::new(keys.collect(), cost.clone())
     }
 }

@@ -216,7 +216,8 @@ impl Quotas<'_> {
         self.0.table.peek(key, quota).unwrap_or_default()
     }
 
-    /// Returns the provider's profile that applies to a key, or `None` if no profile is loaded.
+    /// Returns the provider's profile that applies to a model, or `None` if no profile is loaded: the first whose
+    /// default quotas cover the model, else the first.
     pub fn profile_of(&self, key: &str) -> Option<Profile> {
         self.0.core.quotas.read().profile(key)
     }

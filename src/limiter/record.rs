@@ -18,7 +18,7 @@ impl Limiter {
         if core.limits_spending() {
             let (profile, budget) = {
                 let quotas = core.quotas.read();
-                (quotas.profile(key).unwrap_or(COMPATIBLE), quotas.budget_of(key))
+                (quotas.profile(key).unwrap_or(COMPATIBLE), quotas.spending_key_of(key))
             };
             match self.prices().of(profile, key) {
                 Some(price) => cost = cost.custom(USD, price.cost(usage)),

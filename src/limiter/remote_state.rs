@@ -16,7 +16,12 @@ impl LimiterState<'_> {
             let reserved = |key: &&str| {
                 self.shared.table.peek(key, |key, state| {
                     let rules = Arc::clone(&state.plan().rules);
-                    Reserved { key: key.clone(), rules, is_budget: false, note: AtomicU64::new(0) }
+                    Reserved {
+                        key: key.clone(),
+                        rules,
+                        is_spending_key: false,
+                        note: AtomicU64::new(0),
+                    }
                 })
             };
             let scopes = keys.iter().filter_map(reserved).collect();

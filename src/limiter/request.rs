@@ -110,7 +110,9 @@ impl Request {
     fn plan_under(&self, key_ref: &KeyRef) -> Option<Arc<Plan>> {
         let quotas = self.core().quotas.read();
         match (self.limits.as_deref(), &key_ref.default_plan) {
-            (Some(limits), _) => Some(Arc::new(quotas.given(&key_ref.key, limits, 0))),
+            (Some(limits), _) => {
+                Some(Arc::new(quotas.given(&key_ref.key, limits, key_ref.read_by, 0)))
+            }
             (None, Some(plan)) if quotas.name_of(&key_ref.key).is_none() => Some(Arc::clone(plan)),
             _ => None,
         }
@@ -331,7 +333,7 @@ impl Request {
 impl Reserved {
     pub(super) fn of(scope: &Locked<'_>) -> Self {
         let (key, rules) = (scope.key().clone(), Arc::clone(&scope.plan().rules));
-        Self { key, rules, is_budget: scope.is_budget, note: AtomicU64::new(0) }
+        Self { key, rules, is_spending_key: scope.is_spending_key, note: AtomicU64::new(0) }
     }
 }
 

@@ -16,24 +16,25 @@ impl Request {
             entries.push(key_ref.entry()?);
         }
         for key_ref in self.keys.iter().filter(|_| limits_spending) {
-            let model = self.core().quotas.read().budget_of(&key_ref.key);
+            let model = self.core().quotas.read().spending_key_of(&key_ref.key);
             if let Some(model) = model {
-                let budget = key_ref.budget.clone();
-                entries.push_budget(KeyRef { budget, ..key_ref.with_key(model) }.entry()?);
+                let (read_by, budget) = (key_ref.read_by, key_ref.budget.clone());
+                let model = KeyRef { read_by, budget, ..key_ref.with_key(model) };
+                entries.push_spending_key(model.entry()?);
             }
         }
         Ok(entries)
     }
 
     /// Returns `true` if a quota has limited the spending of one of its models since the keys were looked up.
-    fn misses_budget(&self, scopes: &Scopes<'_>) -> bool {
-        if !scopes.iter().any(|scope| scope.plan().has_budget) {
+    fn misses_spending_key(&self, scopes: &Scopes<'_>) -> bool {
+        if !scopes.iter().any(|scope| scope.plan().has_spending_key) {
             return false;
         }
         let quotas = self.core().quotas.read();
         let is_missed = |key_ref: &KeyRef| {
-            let model = quotas.budget_of(&key_ref.key)?;
-            let entry = quotas.resolve(&model)?.key;
+            let model = quotas.spending_key_of(&key_ref.key)?;
+            let entry = quotas.resolve(&model, None)?.key;
             Some(!scopes.iter().any(|scope| *scope.key() == entry))
         };
         self.keys.iter().any(|key_ref| is_missed(key_ref) == Some(true))
@@ -43,10 +44,13 @@ impl Request {
     /// again.
     pub(super) fn lock<'a>(&self, entries: &'a Entries) -> Option<Scopes<'a>> {
         let mut scopes = Scopes::lock(entries);
-        if scopes.is_retired() || self.misses_budget(&scopes) {
+        if scopes.is_retired() || self.misses_spending_key(&scopes) {
             drop(scopes);
             self.unlist_retired(entries);
             return None;
+        }
+        for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
+            scopes.count_as_model(&key_ref.key, key_ref.read_by, self.core());
         }
         if let Some(limits) = self.limits.as_deref() {
             scopes.apply_limits(limits, self.core());

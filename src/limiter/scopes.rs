@@ -11,7 +11,8 @@ use crate::backend::ReserveError;
 use crate::engine::{Rule, Wait};
 use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
-use crate::plan::Plan;
+use crate::plan::{Plan, ResolvedQuota};
+use crate::provider::Profile;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
@@ -38,7 +39,7 @@ impl Entries {
     }
 
     /// Adds a key whose limits on spending the request counts to. Called after all of its own keys were added.
-    pub(super) fn push_budget(&mut self, entry: Arc<Entry>) {
+    pub(super) fn push_spending_key(&mut self, entry: Arc<Entry>) {
         if !self.contains(&entry) {
             self.all.push(entry);
         }
@@ -101,7 +102,7 @@ impl<'a> Scopes<'a> {
         // The time of a key that another thread used a moment ago may be a little ahead.
         let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
         locked.iter_mut().for_each(|scope| scope.advance(now));
-        locked[*own..].iter_mut().for_each(|scope| scope.is_budget = true);
+        locked[*own..].iter_mut().for_each(|scope| scope.is_spending_key = true);
         Self { locked }
     }
 
@@ -137,11 +138,11 @@ impl<'a> Scopes<'a> {
 
     /// Returns the request's own keys, without those of its budgets.
     pub(super) fn own(&self) -> impl Iterator<Item = &Locked<'a>> {
-        self.locked.iter().filter(|scope| !scope.is_budget)
+        self.locked.iter().filter(|scope| !scope.is_spending_key)
     }
 
     fn own_mut(&mut self) -> impl Iterator<Item = &mut Locked<'a>> {
-        self.locked.iter_mut().filter(|scope| !scope.is_budget)
+        self.locked.iter_mut().filter(|scope| !scope.is_spending_key)
     }
 
     /// Returns the total number of changes of the keys.
@@ -149,12 +150,35 @@ impl<'a> Scopes<'a> {
         self.iter().map(|scope| scope.changes()).sum()
     }
 
+    /// Counts a key as the model that a profile has read from a request, unless it does so already.
+    pub(super) fn count_as_model(&mut self, key: &str, read_by: Option<Profile>, core: &Core) {
+        let is_scope = |scope: &Locked<'_>| {
+            let plan = scope.plan();
+            plan.profile.is_none() && !plan.is_default()
+        };
+        if !self.locked.iter().any(is_scope) {
+            return;
+        }
+        let quotas = core.quotas.read();
+        let is_of_model = |resolved: &ResolvedQuota| resolved.plan.profile.is_some();
+        let Some(resolved) = quotas.resolve(key, read_by).filter(is_of_model) else { return };
+        let scope = self.locked.iter_mut().find(|scope| *scope.key() == resolved.key);
+        let Some(scope) = scope.filter(|scope| is_scope(scope)) else { return };
+        let version = core.next_version();
+        let given = scope.plan().given.as_ref();
+        let given = given.map(|quota| quotas.given(key, quota, read_by, version));
+        drop(quotas);
+        let plan = given.as_ref().unwrap_or(&resolved.plan).succeed(scope.plan(), version);
+        scope.follow(Arc::new(plan));
+    }
+
     /// Applies limits that came with the request.
     pub(super) fn apply_limits(&mut self, quota: &Quota, core: &Core) {
         for scope in self.own_mut() {
             if scope.plan().given.as_ref() != Some(quota) {
                 let version = core.next_version();
-                let plan = core.quotas.read().given(scope.key(), quota, version);
+                let read_by = scope.plan().profile;
+                let plan = core.quotas.read().given(scope.key(), quota, read_by, version);
                 let plan = plan.succeed(scope.plan(), version);
                 scope.follow(Arc::new(plan));
             }
@@ -253,7 +277,7 @@ impl<'a> Scopes<'a> {
         let scope = self.get(scope);
         match is_local {
             true => scope.check_limits(&scope.part(cost), at).err(),
-            false if scope.is_budget => None,
+            false if scope.is_spending_key => None,
             false => scope.check_open(at).err(),
         }
     }
@@ -283,7 +307,7 @@ impl<'a> Scopes<'a> {
             is_tested: self.locked[0].is_learning(),
         };
         for (scope, reservation) in self.locked.iter_mut().zip(&mut reservations.by_key) {
-            let reserved = match scope.is_budget {
+            let reserved = match scope.is_spending_key {
                 true => Cow::Owned(cost.money()),
                 false => scope.plan().clip_guesses(cost),
             };

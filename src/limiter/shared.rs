@@ -135,7 +135,7 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
         return;
     }
-    let resolved = quotas.resolve(&entry.key);
+    let resolved = quotas.resolve(&entry.key, key.plan().profile);
     drop(quotas);
     match resolved {
         Some(resolved) if resolved.key != entry.key => {
@@ -158,7 +158,7 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
         return;
     };
     let mut key = entry.lock();
-    let resolved = core.quotas.read().resolve(&entry.key);
+    let resolved = core.quotas.read().resolve(&entry.key, key.plan().profile);
     follow(&mut key, resolved, &mut Successors::new(core));
     key.restart_from(readings);
     drop(key);
@@ -169,12 +169,12 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
 /// Changes a key to its current plan. A key that is refused has none (`resolved` is `None`).
 fn follow(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mut Successors<'_>) {
     let is_unknown = resolved.is_none();
-    let unknown = || Arc::new(Plan::unknown(&Quota::new(), 0, 0));
+    let unknown = || Arc::new(Plan::unknown(&Quota::new(), None, 0, 0));
     let plan = resolved.map_or_else(unknown, |resolved| resolved.plan);
     let is_removed = key.plan().known && !plan.known;
     let removed_at = is_removed.then(|| successors.core.next_arrival());
     key.set_unknown(is_unknown, removed_at);
-    let is_same = (plan.id, plan.has_budget) == (key.plan().id, key.plan().has_budget);
+    let is_same = (plan.id, plan.has_spending_key) == (key.plan().id, key.plan().has_spending_key);
     if !is_same || key.plan().given.is_some() {
         let plan = successors.of(key.plan(), &plan);
         key.follow(plan);
@@ -186,7 +186,7 @@ struct Successors<'a> {
     core: &'a Core,
     version: u32,
     /// By the address of the old plan, the id of the new one, and whether requests count to another budget.
-    plans: HashMap<(*const Plan, u32, bool), Successor>,
+    plans: HashMap<(*const Plan, u64, bool), Successor>,
 }
 
 /// The plan that succeeds another.
@@ -203,18 +203,18 @@ impl<'a> Successors<'a> {
 
     /// Returns the successor of a plan that changes to `new`.
     fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
-        self.get(old, (new.id, new.has_budget), |version| new.succeed(old, version))
+        self.get(old, (new.id, new.has_spending_key), |version| new.succeed(old, version))
     }
 
     /// Returns the successor of a plan whose key was reset.
     fn renewed(&mut self, old: &Arc<Plan>) -> Arc<Plan> {
-        self.get(old, (old.id, old.has_budget), |version| old.renewed(version))
+        self.get(old, (old.id, old.has_spending_key), |version| old.renewed(version))
     }
 
     fn get(
         &mut self,
         old: &Arc<Plan>,
-        (id, has_budget): (u32, bool),
+        (id, has_spending_key): (u64, bool),
         new: impl FnOnce(u32) -> Plan,
     ) -> Arc<Plan> {
         // Another thread may have changed the key since the version was assigned: permits of that plan
@@ -225,7 +225,7 @@ impl<'a> Successors<'a> {
         let version = self.version;
         let successor = self
             .plans
-            .entry((Arc::as_ptr(old), id, has_budget))
+            .entry((Arc::as_ptr(old), id, has_spending_key))
             .or_insert_with(|| Successor { _old: Arc::clone(old), new: Arc::new(new(version)) });
         Arc::clone(&successor.new)
     }

@@ -40,7 +40,7 @@ impl Standing {
         };
         let by_policy = policy.as_ref().and_then(|policy| policy.weight_of(flow));
         let by_quota =
-            || core.quotas.read().resolve(flow).map(|resolved| resolved.plan.terms.weight());
+            || core.quotas.read().resolve(flow, None).map(|resolved| resolved.plan.terms.weight());
         let weight = by_policy.or_else(by_quota).unwrap_or(1);
         Self { priority, flow: core.hash(flow), weight }
     }

@@ -4,7 +4,9 @@ use super::attached::Attached;
 use super::busiest::Busiest;
 use super::denied_sample::DeniedSample;
 use super::key_budget::KeyBudget;
+use super::scopes::{Entries, Scopes};
 use super::shared::Shared;
+use super::table::KeyRef;
 use super::ticket::Ticket;
 use crate::answer::learned::LearnedFrom;
 use crate::answer::stats::KeyStats;
@@ -15,6 +17,7 @@ use crate::key::changes::KeyChanges;
 use crate::key::limits::Granted;
 use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
+use crate::provider::Profile;
 use crate::quota::{Cost, Key};
 
 /// A handle to the state of a [`Limiter`](super::Limiter), for stores, metrics and status pages.
@@ -241,6 +244,16 @@ impl LimiterState<'_> {
         let (key, reserved) = (key.into(), cost.into_owned());
         entry.core.events.send(|| Event::Settled { key, reserved, charged: None });
         true
+    }
+
+    /// Counts a key as a model that this profile has read from a request, as the layer does.
+    #[doc(hidden)]
+    pub fn count_as_model(&self, key: &str, profile: Profile) {
+        let (core, read_by) = (&self.shared.core, Some(profile));
+        let key_ref = KeyRef { read_by, ..self.shared.key_ref(key, self.budget) };
+        if let (true, Ok(entry)) = (core.has_profiles(), key_ref.entry()) {
+            Scopes::lock(&Entries::of(entry)).count_as_model(key, read_by, core);
+        }
     }
 
     /// Returns the clock's information about the current boot of the machine.

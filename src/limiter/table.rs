@@ -11,7 +11,8 @@ use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
 use crate::engine::Wait;
-use crate::plan::Plan;
+use crate::plan::{Plan, ResolvedQuota};
+use crate::provider::Profile;
 use crate::quota::{Cost, Key};
 use crate::sync::{Mutex, SHARDS};
 use crate::timestamp::Timestamp;
@@ -48,6 +49,8 @@ pub(super) struct KeyRef {
     pub(super) shard: Arc<Shard>,
     pub(super) hash: u64,
     pub(super) key: Key,
+    /// The profile that has read the key as the model of a request.
+    pub(super) read_by: Option<Profile>,
     /// The plan of the key if no quota covers it, from the default limits of a request.
     pub(super) default_plan: Option<Arc<Plan>>,
     /// The budget that counts the key, unless a quota names it exactly.
@@ -92,19 +95,20 @@ impl Table {
 
     pub(super) fn key_ref(&self, key: Key, budget: Option<KeyBudget>) -> KeyRef {
         let hash = self.core().hash(&key);
-        KeyRef { shard: Arc::clone(self.shard(hash)), hash, key, default_plan: None, budget }
+        let shard = Arc::clone(self.shard(hash));
+        KeyRef { shard, hash, key, read_by: None, default_plan: None, budget }
     }
 
     /// Returns the entry of a key, or the entry of the shared quota that covers the key.
     pub(super) fn find(&self, key: &str) -> Option<Arc<Entry>> {
-        let resolved = || self.core().quotas.read().resolve(key).map(|resolved| resolved.key);
+        let resolved = || self.core().quotas.read().resolve(key, None).map(|resolved| resolved.key);
         self.key_ref(key.into(), None).find().or_else(|| self.key_ref(resolved()?, None).find())
     }
 
     /// Calls a function with the state of a key, without creating an entry: a key without an entry has
     /// the initial state of its quota. Returns `None` for a key that is unknown and refused.
     pub(super) fn peek<T>(&self, key: &str, read: impl Fn(&Key, &KeyState) -> T) -> Option<T> {
-        let resolved = self.core().quotas.read().resolve(key)?;
+        let resolved = self.core().quotas.read().resolve(key, None)?;
         let find = |key: &str| {
             let entry = self.key_ref(key.into(), None).find()?;
             let state = entry.lock();
@@ -128,13 +132,14 @@ impl Table {
         let decide = |key: &_, state: &_| Decision::of(key, state, cost, core);
         let own = self.peek(key, decide);
         let own = own.unwrap_or_else(|| Decision::unknown(key, core.clock.now()));
-        self.with_budget(key, cost, own)
+        self.with_spending_key(key, cost, own)
     }
 
     /// Returns the decision about a cost under the budget that the key counts to, if that is stricter than its own.
-    pub(super) fn with_budget(&self, key: &str, cost: &Cost, own: Decision) -> Decision {
+    pub(super) fn with_spending_key(&self, key: &str, cost: &Cost, own: Decision) -> Decision {
         let core = self.core();
-        let budget = if core.limits_spending() { core.quotas.read().budget_of(key) } else { None };
+        let budget =
+            if core.limits_spending() { core.quotas.read().spending_key_of(key) } else { None };
         let of_budget = budget.map(|model| self.decide(&model, &cost.money()));
         match of_budget.filter(|of_budget| of_budget.wait > own.wait) {
             Some(of_budget) => Decision { stats: own.stats, ..of_budget },
@@ -152,7 +157,7 @@ impl Table {
             }
             None => Decision::of(&key.into(), &self.new_state(Arc::clone(plan)), cost, core),
         };
-        self.with_budget(key, cost, own)
+        self.with_spending_key(key, cost, own)
     }
 
     /// Returns the initial state of a key under a plan.
@@ -235,8 +240,7 @@ impl Shard {
             {
                 return Creation::Entry(Arc::clone(entry));
             }
-            let default_plan = key_ref.default_plan.as_ref();
-            let resolved = core.quotas.read().resolve_or(&key_ref.key, default_plan);
+            let resolved = key_ref.resolve();
             let Some(resolved) = resolved.filter(|resolved| resolved.key == key_ref.key) else {
                 return Creation::Moved;
             };
@@ -315,19 +319,25 @@ impl KeyRef {
         // If the limiter no longer exists, keys stay in their shard.
         let table = self.shard.table();
         let shard = table.as_ref().map_or(&self.shard, |table| table.shard(hash));
-        Self { shard: Arc::clone(shard), hash, key, default_plan: None, budget: None }
+        let shard = Arc::clone(shard);
+        Self { shard, hash, key, read_by: None, default_plan: None, budget: None }
+    }
+
+    /// Returns the buckets and the plan of the key.
+    fn resolve(&self) -> Option<ResolvedQuota> {
+        let quotas = self.shard.core.quotas.read();
+        quotas.resolve_or(&self.key, self.read_by, self.default_plan.as_ref())
     }
 
     #[cold]
     fn create(&self) -> Result<Arc<Entry>, Refused> {
-        let core = &self.shard.core;
         loop {
-            let default_plan = self.default_plan.as_ref();
-            let Some(resolved) = core.quotas.read().resolve_or(&self.key, default_plan) else {
+            let Some(resolved) = self.resolve() else {
                 return Err(self.refused(Code::UnknownModel, Wait::Never));
             };
             if resolved.key != self.key {
-                return self.with_key(resolved.key).entry();
+                let read_by = resolved.plan.profile;
+                return Self { read_by, ..self.with_key(resolved.key) }.entry();
             }
             match self.shard.create(self) {
                 Creation::Entry(entry) => return Ok(entry),

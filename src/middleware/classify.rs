@@ -32,9 +32,10 @@ pub struct Classified {
     ask: Option<Box<Ask>>,
     /// The priority and the flow of its `Ask`.
     pub(super) standing: Option<Box<OwnStanding>>,
-    /// The bounds of the tokens that the request can use; `None` if its price isn't that of its tokens.
-    pub(super) bounds: Option<TokenBounds>,
+    /// The most tokens that the request can use, for its price.
     pub(super) most: MostTokens,
+    /// The terms of its price; `None` if that isn't the price of its tokens.
+    pricing: Option<Pricing>,
     /// The price of the request, if a quota limits spending.
     pub(super) price: Option<Arc<Price>>,
     /// The output part of the cost, if it is a guess that the output of earlier requests may replace.
@@ -56,8 +57,8 @@ impl Classified {
             call: None,
             ask: None,
             standing: None,
-            bounds: None,
             most: MostTokens::default(),
+            pricing: None,
             price: None,
             guess: None,
         }
@@ -67,9 +68,8 @@ impl Classified {
     pub(super) fn estimated(key: impl Into<ScopeKey>, mut estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
         let mode = estimate.mode;
-        let bounds = estimate.pricing.take().map(|pricing| TokenBounds::of(&estimate, pricing));
-        let most = MostTokens::of(&estimate);
-        Self { terms, guess, bounds, most, mode, ..Self::new(key, estimate.cost) }
+        let (most, pricing) = (MostTokens::of(&estimate), estimate.pricing.take());
+        Self { terms, guess, most, pricing, mode, ..Self::new(key, estimate.cost) }
     }
 
     /// Sets the provider call.
@@ -95,8 +95,23 @@ impl Classified {
         }
     }
 
+    /// Adds the model as a key, if its mode is a key that the limiter doesn't know as that of a mode: the layer has
+    /// another provider than the limiter. The request then counts to the model's budget by that key.
+    fn add_model_of_mode(&mut self, limiter: &Limiter) {
+        let model = self.call.as_ref().and_then(|call| call.model.as_ref());
+        let (Some(mode), Some(model), Some(key)) = (self.mode, model, self.keys.first()) else {
+            return;
+        };
+        let of_mode = key.as_str().strip_prefix(&**model).and_then(|rest| rest.strip_prefix(':'));
+        if of_mode == Some(mode) && !limiter.knows_mode(key.as_str()) {
+            let model = ScopeKey::of_model(model.clone());
+            self.keys.push(model);
+        }
+    }
+
     #[cold]
     fn look_up_price(&mut self, limiter: &Limiter) {
+        self.add_model_of_mode(limiter);
         let Some(call) = &self.call else { return };
         if self.cost.states_usd() {
             return;
@@ -105,15 +120,15 @@ impl Classified {
             return self.cost.set(&Dimension::usd(), 0);
         }
         let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
-        let price = self.bounds.as_ref().zip(model).and_then(|(bounds, model)| {
-            let price = limiter.prices().of_mode(call.profile, model, &bounds.pricing.mode)?;
-            let price = if bounds.has_audio { Arc::new(price.with_audio()) } else { price };
-            Some((bounds.most(&price)?, price))
+        let price = self.pricing.as_ref().zip(model).and_then(|(pricing, model)| {
+            let price = limiter.prices().of_mode(call.profile, model, &pricing.mode)?;
+            Some((self.most.bounded(pricing, &price)?, price))
         });
-        if let Some((most, price)) = price {
-            self.cost.set(&Dimension::usd(), most);
-            self.price = Some(price);
-        }
+        let Some((most, price)) = price else { return };
+        let price = if most.has_audio { Arc::new(price.with_audio()) } else { price };
+        let reserved = price.most(most.input, most.output.unwrap_or(u64::MAX));
+        self.cost.set(&Dimension::usd(), reserved);
+        (self.most, self.price) = (most, Some(price));
     }
 
     /// Returns the cost to reserve under each key.
@@ -214,47 +229,34 @@ impl Classified {
     }
 }
 
-/// The most tokens that a request can use, for the charge of a response that is cut off.
+/// The most tokens that a request can use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MostTokens {
     pub(super) input: u64,
     /// `None` if the request doesn't bound it.
     pub(super) output: Option<u64>,
+    has_audio: bool,
     /// `true` if a stream that is cut off is charged for what was received.
     pub(super) is_charged_as_received: bool,
 }
 
 impl MostTokens {
     fn of(estimate: &Estimate) -> Self {
-        let Estimate { max_input, max_output, is_charged_as_received, .. } = *estimate;
-        Self { input: max_input, output: max_output, is_charged_as_received }
-    }
-}
-
-/// The bounds of the tokens that a request can use, and the terms of their price.
-#[derive(Debug, Clone)]
-pub(super) struct TokenBounds {
-    /// `None` if the request doesn't bound it.
-    input: Option<u64>,
-    /// `None` if the request doesn't bound it.
-    output: Option<u64>,
-    has_audio: bool,
-    pricing: Pricing,
-}
-
-impl TokenBounds {
-    fn of(estimate: &Estimate, pricing: Pricing) -> Self {
-        let input = Some(estimate.max_input).filter(|input| *input < u64::MAX);
-        let output = if pricing.generates { estimate.max_output } else { Some(0) };
-        Self { input, output, has_audio: estimate.has_audio, pricing }
+        let Estimate { max_input, max_output, has_audio, is_charged_as_received, .. } = *estimate;
+        Self { input: max_input, output: max_output, has_audio, is_charged_as_received }
     }
 
-    /// Returns the most that the request can cost, in micro-dollars; `None` if neither the request nor the price
-    /// bounds its tokens.
-    fn most(&self, price: &Price) -> Option<u64> {
+    /// Returns the tokens with the bounds of the model where the request sets none; `None` if these aren't known
+    /// either.
+    fn bounded(self, pricing: &Pricing, price: &Price) -> Option<Self> {
         let (max_input, max_output) = price.bounds();
-        let unbounded = || Some(max_output?.saturating_mul(self.pricing.choices));
-        Some(price.most(self.input.or(max_input)?, self.output.or_else(unbounded)?))
+        let input = if self.input == u64::MAX { max_input? } else { self.input };
+        let output = match (self.output, pricing.generates) {
+            (_, false) => 0,
+            (Some(output), true) => output,
+            (None, true) => max_output?.saturating_mul(pricing.choices),
+        };
+        Some(Self { input, output: Some(output), ..self })
     }
 }
 

@@ -10,6 +10,7 @@ use super::peek::PeekBody;
 use super::record::Call;
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
+use super::scope_key::ScopeKey;
 use super::unsent::is_unsent;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
@@ -103,9 +104,9 @@ impl Http {
         let of_mode = estimate.mode.and_then(|_| estimate.key());
         let model = estimate.model.take().unwrap_or(Key::from_static(NO_MODEL));
         let (key, model) = match (key, of_mode) {
-            (Some(key), _) => (key.into(), Some(model)),
-            (None, Some(own)) => (own, Some(model)),
-            (None, None) => (model, None),
+            (Some(key), _) => (ScopeKey::new(key), Some(model)),
+            (None, Some(own)) => (ScopeKey::of_model(own), Some(model)),
+            (None, None) => (ScopeKey::of_model(model), None),
         };
         let call = Call { profile: self.profile, operation, model, is_free };
         Classified::estimated(key, estimate).with_call(call)

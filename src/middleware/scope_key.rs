@@ -11,6 +11,8 @@ use smallvec::SmallVec;
 pub struct ScopeKey {
     text: Key,
     visibility: Visibility,
+    /// `true` if a profile has read it as the model of a request.
+    is_model: bool,
 }
 
 /// The keys of one request: the primary key first, then the other scopes. Up to two keys are stored
@@ -33,24 +35,45 @@ enum Visibility {
 impl ScopeKey {
     /// Creates a key that is hidden from clients.
     pub fn new(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), visibility: Visibility::Hidden }
+        Self::of(text, Visibility::Hidden)
     }
 
     /// Creates a key that is fully visible to clients.
     pub fn public(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), visibility: Visibility::Full }
+        Self::of(text, Visibility::Full)
     }
 
     /// Creates a key `name:...` of which only the name is visible to clients.
     pub fn named(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), visibility: Visibility::Name }
+        Self::of(text, Visibility::Name)
     }
 
     /// Creates a key `name:value` that is derived from a request, such as a tenant's. It is fully visible
     /// to clients.
     #[cfg(feature = "axum")]
     pub(super) fn plain(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), visibility: Visibility::Value }
+        Self::of(text, Visibility::Value)
+    }
+
+    /// Creates the key of the model that a profile has read from a request. Its limits without an algorithm count
+    /// as those of the provider.
+    pub(super) fn of_model(text: impl Into<Key>) -> Self {
+        Self { is_model: true, ..Self::new(text) }
+    }
+
+    fn of(text: impl Into<Key>, visibility: Visibility) -> Self {
+        Self { text: text.into(), visibility, is_model: false }
+    }
+
+    /// Makes all of the key visible to clients.
+    #[must_use]
+    pub fn shown_in_full(self) -> Self {
+        Self { visibility: Visibility::Full, ..self }
+    }
+
+    /// Returns `true` if a profile has read the key as the model of a request.
+    pub(super) fn is_model(&self) -> bool {
+        self.is_model
     }
 
     /// Returns `true` for the key of a client or tenant, which is derived from a request, and `false` for

@@ -108,7 +108,8 @@ impl<S, C, O> RateLimitService<S, C, O> {
     #[inline]
     fn try_fast(&self, classified: &Classified, is_answered: bool) -> Option<Permit> {
         let [key] = &classified.keys[..] else { return None };
-        self.shared.limiter.try_fast(key.as_str(), &classified.cost, is_answered)
+        let Settings { limiter, .. } = &*self.shared;
+        limiter.try_fast(key.as_str(), &classified.cost, key.is_model(), is_answered)
     }
 
     /// Sends the request if it is admitted immediately, and queues it otherwise.
@@ -180,7 +181,10 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
-        let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
+        let read_by = classified.call.as_ref().map(|call| call.profile);
+        let keys = classified.keys.iter();
+        let keys = keys.map(|key| (key.as_str(), read_by.filter(|_| key.is_model())));
+        let acquire = limiter.acquire_scopes(keys, &classified.cost);
         let standing = options.standing_of(classified.standing.as_deref());
         let acquire = acquire.with_standing(standing).with_levels(options.is_server_mode);
         match deadline {

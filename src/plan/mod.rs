@@ -18,6 +18,7 @@ mod plan;
 mod quota_index;
 mod quota_registry;
 mod regex_name;
+mod registered_quota;
 mod spending;
 mod unknown_key;
 

@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(super) since: Box<[u32]>,
     pub(crate) version: u32,
     /// The id of the registered quota that the plan was made from.
-    pub(crate) id: u32,
+    pub(crate) id: u64,
     /// `true` if permits hold an amount until they end.
     pub(crate) holds: bool,
     /// `true` if the limits are built in, for a tier that may not be the account's.
@@ -42,12 +42,13 @@ pub(crate) struct Plan {
     pub(crate) limits_spending: bool,
     /// `true` if requests of the key also count to the limits on spending of another key: that of the model whose mode
     /// it is.
-    pub(crate) has_budget: bool,
+    pub(crate) has_spending_key: bool,
     /// `true` if its keys are always accepted, because a configuration names them and they are few.
     pub(crate) reserved: bool,
     /// The quota, if it came with a request.
     pub(crate) given: Option<Quota>,
-    profile: Option<Profile>,
+    /// The profile by which the limits count, if the provider counts the key's requests.
+    pub(crate) profile: Option<Profile>,
     margin: Margin,
     /// The quota that the plan was made from, without its limits.
     pub(crate) terms: Quota,
@@ -69,7 +70,7 @@ impl Plan {
         quota: &Quota,
         profile: Option<&Profile>,
         margin: Margin,
-        id: u32,
+        id: u64,
         version: u32,
     ) -> Self {
         let profile = profile.copied();
@@ -102,7 +103,7 @@ impl Plan {
             uncounted,
             guesses,
             limits_spending,
-            has_budget: false,
+            has_spending_key: false,
             given,
             profile,
             margin,
@@ -116,8 +117,8 @@ impl Plan {
     }
 
     /// Creates a plan for unknown keys.
-    pub(crate) fn unknown(quota: &Quota, id: u32, version: u32) -> Self {
-        let plan = Self::new(quota, None, Margin::NONE, id, version);
+    pub(crate) fn unknown(quota: &Quota, profile: Option<&Profile>, id: u64, version: u32) -> Self {
+        let plan = Self::new(quota, profile, Margin::NONE, id, version);
         Self { known: false, ..plan.unnamed().lenient() }
     }
 
@@ -352,8 +353,10 @@ pub(crate) fn resize(rules: &[Rule], buckets: &[Bucket], new: &[Rule], now: Time
 }
 
 fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
-    let algorithm = profile.map_or(Algorithm::SlidingWindow, |profile| profile.algorithm());
     let dimension = limit.dimension();
+    // Of money, a bucket that refills admits more than its amount within the window.
+    let profile_algorithm = profile.filter(|_| !dimension.is_usd()).map(|p| p.algorithm());
+    let algorithm = profile_algorithm.unwrap_or(Algorithm::SlidingWindow);
     let settle =
         profile.map_or_else(|| default_settlement(dimension), |profile| profile.settles(dimension));
     Rule::new(limit, algorithm, margin, settle)
@@ -369,7 +372,7 @@ fn least(rules: &[Rule], dimension: &Dimension) -> u64 {
 const TOKENS: [Dimension; 3] = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
 /// The id of plans whose limits came with a request, for keys that no quota covers.
-pub(crate) const DEFAULT_ID: u32 = u32::MAX - 1;
+pub(crate) const DEFAULT_ID: u64 = u64::MAX - 1;
 
 /// Returns the time of settlement without a profile: requests count when they are sent, and other
 /// dimensions when the request has ended.

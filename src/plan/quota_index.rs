@@ -91,11 +91,16 @@ impl<T> QuotaIndex<T> {
         self.exact.keys()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (String, &T)> {
-        let exact = self.exact.iter().map(|(name, entry)| (name.to_string(), entry));
-        let globs = self.globs.iter().map(|(glob, entry)| (glob.to_string(), entry));
-        let regexes = self.regexes.iter().map(|(regex, entry)| (regex.name().to_string(), entry));
-        exact.chain(globs).chain(regexes)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let globs = self.globs.iter().map(|(_, entry)| entry);
+        let regexes = self.regexes.iter().map(|(_, entry)| entry);
+        self.exact.values().chain(globs).chain(regexes)
+    }
+
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let globs = self.globs.iter_mut().map(|(_, entry)| entry);
+        let regexes = self.regexes.iter_mut().map(|(_, entry)| entry);
+        self.exact.values_mut().chain(globs).chain(regexes)
     }
 }
 

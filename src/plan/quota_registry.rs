@@ -4,6 +4,7 @@ use super::named_quota::{NamedQuota, QuotaOrigin};
 use super::pattern::Pattern;
 use super::plan::Plan;
 use super::quota_index::QuotaIndex;
+use super::registered_quota::{PlanTerms, QuotaKind, RegisteredQuota};
 use super::unknown_key::UnknownKey;
 use crate::provider::Profile;
 use crate::provider::account_limits::ModelLimits;
@@ -37,20 +38,6 @@ pub(crate) struct ResolvedQuota {
     pub(crate) plan: Arc<Plan>,
 }
 
-/// A quota of the registry.
-#[derive(Debug)]
-pub(crate) struct RegisteredQuota {
-    /// The key or the pattern.
-    name: Key,
-    profile: Option<Profile>,
-    /// The quota as it was set, before the share is applied.
-    quota: Quota,
-    origin: QuotaOrigin,
-    pub(crate) plan: Arc<Plan>,
-    /// The key of the buckets that all covered keys share, if they do.
-    pub(super) shared: Option<Key>,
-}
-
 impl QuotaRegistry {
     pub(crate) fn new(
         profiles: &[Profile],
@@ -76,30 +63,14 @@ impl QuotaRegistry {
 
     /// Sets the policy for unknown keys.
     pub(crate) fn set_unknown(&mut self, unknown: UnknownKey, version: u32) {
-        let profile = self.profiles.first().copied();
+        let mut of_unknown =
+            |quota: Quota| Some(self.entry("", &quota, QuotaKind::Unknown, version));
         self.fallback = match unknown {
-            UnknownKey::Allow => Some(self.unknown_entry(Quota::new(), version)),
+            UnknownKey::Allow => of_unknown(Quota::new()),
             UnknownKey::Refuse => None,
-            UnknownKey::Learn => Some(self.unknown_entry(Quota::new().concurrency(1), version)),
-            UnknownKey::Quota(quota) => {
-                let origin = QuotaOrigin::Configured;
-                Some(self.entry("*", &quota, profile, origin, version).unnamed())
-            }
+            UnknownKey::Learn => of_unknown(Quota::new().concurrency(1)),
+            UnknownKey::Quota(quota) => Some(self.entry("*", &quota, QuotaKind::Default, version)),
         };
-    }
-
-    fn unknown_entry(&mut self, quota: Quota, version: u32) -> RegisteredQuota {
-        self.last_id += 1;
-        let plan = Arc::new(Plan::unknown(&quota, self.last_id, version));
-        let name = Key::default();
-        RegisteredQuota {
-            name,
-            profile: None,
-            quota,
-            origin: QuotaOrigin::Configured,
-            plan,
-            shared: None,
-        }
     }
 
     /// Adds a profile after the existing ones: completely or not at all.
@@ -113,28 +84,43 @@ impl QuotaRegistry {
         self.profiles.push(profile);
         for (pattern, quota) in quotas {
             if self.built_in.named(pattern).is_none() {
-                let origin = QuotaOrigin::Configured;
-                let entry = self.entry(pattern, &quota, Some(profile), origin, version);
-                let entry = entry.built_in();
+                let mut entry = self.entry(pattern, &quota, QuotaKind::BuiltIn, version);
+                entry.profile = Some(profile);
                 self.built_in.insert(pattern, entry);
             }
         }
+        let entries = self.own.entries_mut().chain(&mut self.fallback);
+        entries.for_each(|entry| entry.make_room(self.profiles.len()));
         Ok(())
     }
 
     /// Sets the quota of a key, of a glob, or of a regular expression.
     pub(crate) fn set(&mut self, name: &str, quota: &Quota, origin: QuotaOrigin, version: u32) {
-        let profile = self.profile(name);
-        let entry = self.entry(name, quota, profile, origin, version);
+        let mut entry = self.entry(name, quota, QuotaKind::Own, version);
+        entry.origin = origin;
+        self.insert(name, entry);
+    }
+
+    /// Sets the quota of a model that counts by this profile.
+    fn set_learned(&mut self, name: &str, quota: &Quota, profile: Option<Profile>, version: u32) {
+        let mut entry = self.entry(name, quota, QuotaKind::Own, version);
+        (entry.origin, entry.profile) = (QuotaOrigin::Learned, profile);
+        self.insert(name, entry);
+    }
+
+    fn insert(&mut self, name: &str, entry: RegisteredQuota) {
         self.own.insert(name, entry);
         self.changes += 1;
     }
 
     /// Sets a stored quota, unless one of this name exists. Returns `true` if it was set.
     pub(crate) fn restore(&mut self, stored: &NamedQuota, version: u32) -> bool {
-        let is_new = self.own.named(&stored.name).is_none();
-        if is_new {
-            self.set(&stored.name, &stored.quota, stored.origin, version);
+        let NamedQuota { name, quota, origin } = stored;
+        let is_new = self.own.named(name).is_none();
+        match origin {
+            _ if !is_new => {}
+            QuotaOrigin::Learned => self.set_learned(name, quota, self.profile(name), version),
+            _ => self.set(name, quota, *origin, version),
         }
         is_new
     }
@@ -167,9 +153,10 @@ impl QuotaRegistry {
                     Some(old) if is_same(&old) => old,
                     _ => {
                         changed += 1;
-                        let origin = QuotaOrigin::Provider;
-                        let entry = self.entry(model, quota, Some(profile), origin, version);
-                        RegisteredQuota { shared: shared.cloned(), ..entry }
+                        let mut entry = self.entry(model, quota, QuotaKind::Own, version);
+                        (entry.origin, entry.shared) = (QuotaOrigin::Provider, shared.cloned());
+                        entry.profile = Some(profile);
+                        entry
                     }
                 };
                 self.own.insert(model, entry);
@@ -189,19 +176,14 @@ impl QuotaRegistry {
 
     /// Returns all quotas except built-in ones, sorted by name.
     pub(crate) fn list(&self) -> Vec<NamedQuota> {
-        let all = self.own.iter();
-        let named = |(name, entry): (_, &RegisteredQuota)| {
-            NamedQuota::new(name, entry.quota.clone(), entry.origin)
-        };
-        let mut all: Vec<_> = all.map(named).collect();
+        let mut all: Vec<_> = self.own.iter().map(RegisteredQuota::named).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
 
     /// Returns the quota of [`list`](Self::list) with exactly this name.
     pub(crate) fn of_name(&self, name: &str) -> Option<NamedQuota> {
-        let entry = self.own.named(name)?;
-        Some(NamedQuota::new(entry.name.as_str(), entry.quota.clone(), entry.origin))
+        self.own.named(name).map(RegisteredQuota::named)
     }
 
     /// Returns the number of quotas, without the built-in ones.
@@ -210,16 +192,19 @@ impl QuotaRegistry {
     }
 
     /// Sets the quota learned from a response, if there is one. Returns it, and `true` if the key had
-    /// none before.
+    /// none before. `read_by` is the profile by which the key counts so far.
     pub(crate) fn learn(
         &mut self,
         key: &str,
         limits: &[Limit],
+        read_by: Option<Profile>,
         version: u32,
     ) -> Option<(Quota, bool)> {
         let quota = self.learned_quota(key, limits)?;
         let first = self.find(key).is_none();
-        self.set(key, &quota, QuotaOrigin::Learned, version);
+        // The provider counts the requests of a key whose limits it states.
+        let profile = self.profile_of(key, read_by).or_else(|| self.profile(key));
+        self.set_learned(key, &quota, profile, version);
         Some((quota, first))
     }
 
@@ -228,17 +213,18 @@ impl QuotaRegistry {
     pub(crate) fn learn_refill(&mut self, key: &str, version: u32) -> Option<Quota> {
         let learned = |entry: &&RegisteredQuota| entry.origin == QuotaOrigin::Learned;
         let entry = self.own.named(key).filter(learned)?;
-        let old = entry.quota.clone();
+        let (old, profile) = (entry.quota.clone(), entry.profile);
         let limits: Vec<_> = old.limits().iter().map(refilled).collect();
         let quota = limits.into_iter().fold(old, Quota::limit);
-        self.set(key, &quota, QuotaOrigin::Learned, version);
+        self.set_learned(key, &quota, profile, version);
         Some(quota)
     }
 
     /// Returns whether a response without limits changes the quota of its key.
     pub(crate) fn learns_missing_limits(&self) -> bool {
-        let is_unknown = |entry: &RegisteredQuota| !entry.plan.known && !entry.quota.is_unlimited();
-        self.fallback.as_ref().is_some_and(is_unknown)
+        let is_learned =
+            |entry: &RegisteredQuota| entry.is_of_unknown_keys() && !entry.quota.is_unlimited();
+        self.fallback.as_ref().is_some_and(is_learned)
     }
 
     /// Returns the quota of a key learned from these limits: all of them if no quota was set, else the
@@ -254,7 +240,9 @@ impl QuotaRegistry {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
                 (None, None) if limits.is_empty() => self.learns_missing_limits(),
-                (None, None) => self.fallback.as_ref().is_some_and(|entry| !entry.plan.known),
+                (None, None) => {
+                    self.fallback.as_ref().is_some_and(RegisteredQuota::is_of_unknown_keys)
+                }
             };
             return teaches.then(|| limits.iter().fold(Quota::new(), of_all));
         };
@@ -270,37 +258,51 @@ impl QuotaRegistry {
     }
 
     /// Returns the buckets and the plan of a key; `None` if the key is unknown and unknown keys are
-    /// refused.
-    pub(crate) fn resolve(&self, key: &str) -> Option<ResolvedQuota> {
-        self.resolve_or(key, None)
+    /// refused. `read_by` is the profile that has read the key as the model of a request.
+    pub(crate) fn resolve(&self, key: &str, read_by: Option<Profile>) -> Option<ResolvedQuota> {
+        self.resolve_or(key, read_by, None)
     }
 
     /// Returns the buckets and the plan of a key, which has the default plan if no quota covers it.
     pub(crate) fn resolve_or(
         &self,
         key: &str,
+        read_by: Option<Profile>,
         default: Option<&Arc<Plan>>,
     ) -> Option<ResolvedQuota> {
         if let (None, Some(plan)) = (self.find(key), default) {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
+        let plan = |entry: &RegisteredQuota| {
+            let (profiles, margin, share) = (&self.profiles[..], self.margin, self.share);
+            let profile = self.profile_of(key, read_by);
+            entry.plan(profile, PlanTerms { profiles, margin, share })
+        };
         if let (None, Some(model)) = (self.own.find(key), self.of_mode(key)) {
-            let plan = self.in_budget(key, &model.plan).unwrap_or_else(|| Plan::clone(&model.plan));
-            return Some(ResolvedQuota { key: key.into(), plan: Arc::new(plan.built_in()) });
+            let plan = plan(model);
+            let plan = self.with_spending_key_of(key, model, &plan).unwrap_or(plan);
+            let plan = Arc::new(Plan::clone(&plan).built_in());
+            return Some(ResolvedQuota { key: key.into(), plan });
         }
         let entry = self.find(key).or(self.fallback.as_ref())?;
-        let plan = self.in_budget(key, &entry.plan);
-        let plan = plan.map_or_else(|| Arc::clone(&entry.plan), Arc::new);
+        let plan = plan(entry);
+        let plan = self.with_spending_key_of(key, entry, &plan).unwrap_or(plan);
         let key = entry.shared.clone().unwrap_or_else(|| key.into());
         Some(ResolvedQuota { key, plan })
     }
 
     /// Returns a plan for limits that came with a request.
-    pub(crate) fn given(&self, key: &str, quota: &Quota, version: u32) -> Plan {
-        let profile = self.profile(key);
+    pub(crate) fn given(
+        &self,
+        key: &str,
+        quota: &Quota,
+        read_by: Option<Profile>,
+        version: u32,
+    ) -> Plan {
+        let profile = self.profile_of(key, read_by);
         let plan = Plan::new(quota, profile.as_ref(), self.margin, NO_ID, version);
         let plan = plan.given(quota.clone());
-        if self.find_budget(key).is_some() { plan.with_budget() } else { plan }
+        if self.find_spending_key(key).is_some() { plan.with_spending_key() } else { plan }
     }
 
     /// Returns the name of the quota that covers a key.
@@ -313,11 +315,30 @@ impl QuotaRegistry {
         self.own.exact()
     }
 
-    /// Returns the profile of a key: the first whose built-in quotas cover it, else the first.
-    pub(crate) fn profile(&self, key: &str) -> Option<Profile> {
-        let named = self.of_mode(key).or_else(|| self.built_in.find(key));
-        let named = named.and_then(|entry| entry.profile);
-        named.or_else(|| self.profiles.first().copied())
+    /// Returns the profile of a model: the first whose built-in quotas cover it, else the first.
+    pub(crate) fn profile(&self, model: &str) -> Option<Profile> {
+        self.profile_of_known(model).or_else(|| self.profiles.first().copied())
+    }
+
+    /// Returns the profile by which a key counts: that of a model, which built-in quotas name or a profile has
+    /// read from a request. Of other keys, such as a tenant or an account, no provider counts the requests.
+    fn profile_of(&self, key: &str, read_by: Option<Profile>) -> Option<Profile> {
+        let read_by = || {
+            let profile = read_by.filter(|profile| self.profiles.contains(profile));
+            profile.or(self.profiles.first().copied().filter(|_| read_by.is_some()))
+        };
+        self.profile_of_known(key).or_else(read_by)
+    }
+
+    /// Returns the first profile whose built-in quotas name a model.
+    fn profile_of_known(&self, key: &str) -> Option<Profile> {
+        let model = self.model_of_mode(key).unwrap_or(key);
+        self.built_in.find(model).and_then(|entry| entry.profile)
+    }
+
+    /// Returns `true` if there are profiles by which models count.
+    pub(crate) fn has_profiles(&self) -> bool {
+        !self.profiles.is_empty()
     }
 
     pub(super) fn find(&self, key: &str) -> Option<&RegisteredQuota> {
@@ -329,44 +350,15 @@ impl QuotaRegistry {
         &mut self,
         name: &str,
         quota: &Quota,
-        profile: Option<Profile>,
-        origin: QuotaOrigin,
+        kind: QuotaKind,
         version: u32,
     ) -> RegisteredQuota {
         self.last_id += 1;
         self.limits_spending |= quota.limits().iter().any(|limit| limit.dimension().is_usd());
-        let part = quota.clone().with_share(self.share);
-        let plan = Plan::new(&part, profile.as_ref(), self.margin, self.last_id, version);
-        let plan = if origin == QuotaOrigin::Learned { plan.learned() } else { plan };
-        let shared = quota.is_shared().then(|| Pattern::of(name).name());
-        // Each key that a client sends may learn a quota, so their number is bounded.
-        let is_own = shared.is_some() || !Pattern::is_one(name);
-        let plan = match is_own && origin != QuotaOrigin::Learned {
-            true => plan.reserved(),
-            false => plan,
-        };
-        RegisteredQuota {
-            name: name.into(),
-            profile,
-            quota: quota.clone(),
-            origin,
-            plan: Arc::new(plan),
-            shared,
-        }
-    }
-}
-
-impl RegisteredQuota {
-    /// Returns the entry of a built-in quota.
-    fn built_in(mut self) -> Self {
-        self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).built_in());
-        self
-    }
-
-    /// Returns the entry for keys that no quota names.
-    fn unnamed(mut self) -> Self {
-        self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).unnamed());
-        self
+        let (id, origin) = (self.last_id, QuotaOrigin::Configured);
+        let mut entry = RegisteredQuota::new(name, quota, kind, origin, id, version);
+        entry.make_room(self.profiles.len());
+        entry
     }
 }
 
@@ -380,4 +372,4 @@ fn refilled(limit: &Limit) -> Limit {
 }
 
 /// The id of plans whose limits came with a request.
-const NO_ID: u32 = u32::MAX;
+const NO_ID: u64 = u64::MAX;

@@ -5,8 +5,8 @@ use crate::quota::Cost;
 /// Limits on spending, and the budget of a model whose mode a key is.
 impl Plan {
     /// Returns the plan for the key of a mode whose requests count to the budget of their model.
-    pub(crate) fn with_budget(mut self) -> Self {
-        self.has_budget = true;
+    pub(crate) fn with_spending_key(mut self) -> Self {
+        self.has_spending_key = true;
         self
     }
 
@@ -26,7 +26,8 @@ impl Plan {
     /// cost states an amount of money if one is needed.
     #[inline]
     pub(crate) fn decides_alone(&self, cost: &Cost) -> bool {
-        !(self.limits_spending || self.has_budget) || (!self.has_budget && cost.states_usd())
+        !(self.limits_spending || self.has_spending_key)
+            || (!self.has_spending_key && cost.states_usd())
     }
 
     /// Returns `true` if spending isn't limited, or the cost states an amount of money, even 0.

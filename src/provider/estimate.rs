@@ -28,13 +28,13 @@ pub struct Estimate {
     pub exact: bool,
     /// The name of the [`Mode`](super::Mode) that the provider counts apart from the model's other requests.
     pub mode: Option<&'static str>,
-    /// True if a stream of the response that is cut off is charged for what was received, instead of the
-    /// whole reservation: see [`CutStreams`](super::CutStreams).
-    pub is_charged_as_received: bool,
     /// `None` if the price isn't that of the tokens, or isn't known: the body can't be read, the path isn't known to run a
     /// model, or the provider keeps the prompt.
     #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "read by the layer"))]
     pub(crate) pricing: Option<Pricing>,
+    /// True if a stream of the response that is cut off is charged for what was received, instead of the
+    /// whole reservation: see [`CutStreams`](super::CutStreams).
+    pub is_charged_as_received: bool,
     pub(super) guess: Option<Guess>,
 }
 
@@ -89,8 +89,8 @@ impl Estimate {
             has_audio: false,
             exact: false,
             mode: None,
-            is_charged_as_received: false,
             pricing: None,
+            is_charged_as_received: false,
             guess: None,
         }
     }

@@ -1,6 +1,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
+use std::sync::OnceLock;
 
 use super::grid::Grid;
 use super::zone::{UnknownZone, Zone};
@@ -47,8 +48,24 @@ impl Calendar {
     /// Returns [`UnknownZone`] if the database has no zone of that name. Without the feature `zones`, only
     /// `UTC` is known.
     pub fn new(period: Period, zone: &str) -> Result<Self, UnknownZone> {
-        let zone = Zone::find(zone)?;
-        Ok(Self { period, zone: zone.name().into(), grid: zone.grid(period).into() })
+        Ok(Self::of_zone(period, &Zone::find(zone)?))
+    }
+
+    /// Returns the calendar of UTC.
+    pub(crate) fn utc(period: Period) -> Self {
+        static DAYS: OnceLock<Calendar> = OnceLock::new();
+        static WEEKS: OnceLock<Calendar> = OnceLock::new();
+        static MONTHS: OnceLock<Calendar> = OnceLock::new();
+        let known = match period {
+            Period::Day => &DAYS,
+            Period::Week => &WEEKS,
+            Period::Month => &MONTHS,
+        };
+        known.get_or_init(|| Self::of_zone(period, &Zone::UTC)).clone()
+    }
+
+    fn of_zone(period: Period, zone: &Zone) -> Self {
+        Self { period, zone: zone.name().into(), grid: zone.grid(period).into() }
     }
 
     /// Returns the unit of the calendar.

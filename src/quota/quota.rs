@@ -1,11 +1,13 @@
-use super::{Algorithm, Calendar, Dimension, Limit, Margin, Share, Window};
+use super::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share, Window};
 
 /// The limits of one key. A limit that is zero or absent doesn't restrict anything.
 ///
 /// A quota has at most one limit per dimension and window. A later limit replaces an earlier one of the
 /// same dimension and window, and an amount of zero removes it; the same applies to calendars (`rpd`
 /// replaces requests per calendar day). A limit without an algorithm of its own is counted as the
-/// provider's profile defines, or as a sliding window if there is no profile.
+/// provider's profile defines if the key is a model: one that the profile's quotas name
+/// ([`Profile::quotas`](crate::provider::Profile::quotas)), or that the layer has read from a request. The limits
+/// of other keys, such as a tenant or an account, and limits on money are counted as a sliding window.
 ///
 /// ```
 /// use tollgate::quota::Quota;
@@ -67,7 +69,8 @@ impl Quota {
         self.with(Dimension::OutputTokens, amount, Window::MINUTE)
     }
 
-    /// Sets the micro-dollars per day: 50,000,000 for $50.
+    /// Sets the micro-dollars per day of UTC: 50,000,000 for $50. For the days of another time zone see
+    /// [`on_calendar`](Self::on_calendar).
     ///
     /// ```
     /// use tollgate::quota::{Dimension, Limit, Quota, Window};
@@ -81,7 +84,7 @@ impl Quota {
     /// ```
     #[must_use]
     pub fn usd_per_day(self, amount: u64) -> Self {
-        self.with(Dimension::usd(), amount, Window::DAY)
+        self.on_calendar(Dimension::usd(), amount, &Calendar::utc(Period::Day))
     }
 
     /// Sets the number of requests in flight.
@@ -117,10 +120,15 @@ impl Quota {
         self
     }
 
-    /// Sets the algorithm of each limit that has none of its own and is not on a calendar.
+    /// Sets the algorithm of each limit that has none of its own and is not on a calendar. Limits on money
+    /// ([`Dimension::usd`]) don't become token buckets, which admit more than their amount within a window.
     #[must_use]
     pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
-        self.map(|limit| match limit.has_profile_algorithm() {
+        let refills = algorithm == Algorithm::TokenBucket;
+        let is_set = |limit: &Limit| {
+            limit.has_profile_algorithm() && !(refills && limit.dimension().is_usd())
+        };
+        self.map(|limit| match is_set(&limit) {
             true => limit.with_algorithm(algorithm),
             false => limit,
         })
@@ -261,7 +269,6 @@ fn counts(limit: &Limit, dimension: &Dimension, window: Window) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Period;
     use super::*;
 
     #[test]

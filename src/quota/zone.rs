@@ -15,11 +15,13 @@ use crate::timestamp::Timestamp;
 pub(super) struct Zone(TimeZone);
 
 impl Zone {
+    pub(super) const UTC: Self = Self(TimeZone::UTC);
+
     /// Returns the zone of this name in the IANA time zone database of the system, else of the program. UTC
     /// needs no database. Without the feature `zones`, it is the only zone.
     pub(super) fn find(name: &str) -> Result<Self, UnknownZone> {
         if name.eq_ignore_ascii_case("UTC") {
-            return Ok(Self(TimeZone::UTC));
+            return Ok(Self::UTC);
         }
         // Another crate may enable the database of jiff, which must not change the result.
         let found = if cfg!(feature = "zones") { TimeZone::get(name).ok() } else { None };

@@ -90,7 +90,7 @@ impl Fallback {
 
     /// Frees the concurrency slots of a request that the store had granted.
     pub(super) fn release_concurrency(&mut self, reservation: &Reservation) {
-        for reserved in reservation.scopes.iter().filter(|reserved| !reserved.is_budget) {
+        for reserved in reservation.scopes.iter().filter(|reserved| !reserved.is_spending_key) {
             if let Some(share) = self.shares.get_mut(&reserved.key) {
                 share.release_concurrency();
             }

@@ -24,7 +24,7 @@ pub(in crate::config) struct LimitFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) window: Option<WindowText>,
 
-    /// The algorithm. Default: the provider's algorithm, else `sliding_window`.
+    /// The algorithm. Default: for a model the provider's algorithm, else `sliding_window`; also for `usd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,
 

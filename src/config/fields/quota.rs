@@ -30,7 +30,7 @@ pub(in crate::config) struct QuotaFields {
     /// Output tokens per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) otpm: Option<u64>,
-    /// Dollars per day.
+    /// Dollars per day of UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) usd_per_day: Option<Amount>,
     /// Requests in flight.
@@ -39,7 +39,7 @@ pub(in crate::config) struct QuotaFields {
     /// Other limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::config) limits: Vec<LimitFields>,
-    /// The algorithm of limits without their own algorithm. Default: the provider's algorithm, else
+    /// The algorithm of limits without their own algorithm. Default: for a model the provider's algorithm, else
     /// `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,

@@ -262,7 +262,8 @@ impl Acquire {
     fn try_fast(&mut self) -> Option<Permit> {
         let key_ref = self.request.fast_key()?;
         let Request { cost, is_answered, .. } = &self.request;
-        admission::try_fast(key_ref.find()?, cost, key_ref.default_plan.as_ref(), *is_answered)
+        let (is_model, default) = (key_ref.read_by.is_some(), key_ref.default_plan.as_ref());
+        admission::try_fast(key_ref.find()?, cost, default, is_model, *is_answered)
     }
 
     fn reserve_now(&mut self) -> Result<Permit, Refused> {

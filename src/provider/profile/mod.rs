@@ -266,7 +266,8 @@ impl Profile {
 impl PartialEq for Profile {
     /// Compares rules, name and base URL, not whether texts are counted exactly.
     fn eq(&self, other: &Self) -> bool {
-        self.rules == other.rules && self.alias == other.alias
+        let has_same_rules = std::ptr::eq(self.rules, other.rules) || self.rules == other.rules;
+        has_same_rules && self.alias == other.alias
     }
 }
 

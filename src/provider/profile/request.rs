@@ -31,15 +31,6 @@ impl Profile {
         Request::estimate_of_size(path, size, None)
     }
 
-    /// Returns true if streams of chats have a usage only if the request sets `stream_options.include_usage`, and
-    /// the provider accepts that in a request with this query. Azure refuses it in API versions before
-    /// `2024-09-01-preview`.
-    pub fn states_usage_on_request(&self, query: Option<&str>) -> bool {
-        let mut parameters = query.unwrap_or_default().split('&');
-        let version = parameters.find_map(|parameter| parameter.strip_prefix("api-version="));
-        self.rules.usage_on_request && version.is_none_or(|version| version >= "2024-09-01")
-    }
-
     /// Returns true if the provider is known not to bill a request: its path and method are on the list of
     /// [`Rules::free`](crate::provider::Rules::free), and it has no body unless the method is one that needs it.
     ///
@@ -52,6 +43,15 @@ impl Profile {
     /// ```
     pub fn is_free(&self, method: &Method, path: &str, has_body: bool) -> bool {
         free_path::is_free(self.rules.free, method, path, has_body)
+    }
+
+    /// Returns true if streams of chats have a usage only if the request sets `stream_options.include_usage`, and
+    /// the provider accepts that in a request with this query. Azure refuses it in API versions before
+    /// `2024-09-01-preview`.
+    pub fn states_usage_on_request(&self, query: Option<&str>) -> bool {
+        let mut parameters = query.unwrap_or_default().split('&');
+        let version = parameters.find_map(|parameter| parameter.strip_prefix("api-version="));
+        self.rules.usage_on_request && version.is_none_or(|version| version >= "2024-09-01")
     }
 
     /// Reads a request as [`read_request`](Self::read_request) does, and returns the reason if two

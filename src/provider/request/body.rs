@@ -45,9 +45,6 @@ impl<'de> Walk<'de> for Root<'_> {
                     self.0.named.add(mention);
                 }
                 Key::Speed => body.next_value_seed(Walker(&mut self.0.modes.speed))?,
-                Key::ReasoningEffort => {
-                    body.next_value_seed(Walker(ReasoningField(&mut self.0.reasons)))?;
-                }
                 Key::ServiceTier => {
                     body.next_value_seed(Walker(Tier(&mut self.0.modes.service_tier)))?;
                 }
@@ -55,6 +52,9 @@ impl<'de> Walk<'de> for Root<'_> {
                     body.next_value_seed(Walker(&mut self.0.modes.inference_geo))?;
                 }
                 Key::Kept => body.next_value_seed(Walker(Kept(self.0)))?,
+                Key::ReasoningEffort => {
+                    body.next_value_seed(Walker(ReasoningField(&mut self.0.reasons)))?;
+                }
                 _ => read_field(self.0, key, &mut body)?,
             }
         }

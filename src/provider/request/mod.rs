@@ -310,8 +310,8 @@ impl Request {
             has_audio,
             exact,
             mode: None,
-            is_charged_as_received: false,
             pricing,
+            is_charged_as_received: false,
             guess,
         }
     }

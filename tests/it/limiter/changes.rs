@@ -81,11 +81,11 @@ fn held_amounts_are_reported_in_total_and_usage_at_settle() {
 fn correction_of_uncollected_change_is_netted() {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(6_000);
-    let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
+    let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
     limiter.state().track();
-    let netted = limiter.try_acquire("k", &tokens(300)).unwrap();
-    let late = limiter.try_acquire("k", &tokens(100)).unwrap();
+    let netted = limiter.try_acquire("gpt-4o", &tokens(300)).unwrap();
+    let late = limiter.try_acquire("gpt-4o", &tokens(100)).unwrap();
     netted.settle(&tokens(250));
     let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![(START, 350)], 0)));
@@ -99,7 +99,7 @@ fn correction_of_uncollected_change_is_netted() {
 fn charging(algorithm: Algorithm) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
     let quota = Quota::new().tpm(6_000).with_algorithm(algorithm);
-    let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
+    let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
     limiter.state().track();
     (limiter, clock)
@@ -110,14 +110,14 @@ fn refund_after_fixed_window_ends_leaves_next_window_alone() {
     for collected in [true, false] {
         let (limiter, clock) = charging(Algorithm::FixedWindow);
         clock.advance(Duration::from_millis(500));
-        limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(1));
+        limiter.try_acquire("gpt-4o", &tokens(1)).unwrap().settle(&tokens(1));
         clock.advance(Duration::from_millis(59_800));
-        let late = limiter.try_acquire("k", &tokens(20)).unwrap();
+        let late = limiter.try_acquire("gpt-4o", &tokens(20)).unwrap();
         if collected {
             limiter.state().collect_changes();
         }
         clock.advance(Duration::from_millis(300));
-        limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
+        limiter.try_acquire("gpt-4o", &tokens(30)).unwrap().settle(&tokens(30));
         late.settle(&tokens(0));
         let (reported, _) = of(&limiter.state().collect_changes(), &Dimension::Tokens).unwrap();
         assert_eq!(
@@ -131,20 +131,20 @@ fn refund_after_fixed_window_ends_leaves_next_window_alone() {
 #[test]
 fn uncollected_refund_in_an_older_window_is_netted() {
     let (limiter, clock) = charging(Algorithm::FixedWindow);
-    limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(1));
+    limiter.try_acquire("gpt-4o", &tokens(1)).unwrap().settle(&tokens(1));
     limiter.state().collect_changes();
     clock.advance(Duration::from_secs(15));
-    limiter.try_acquire("k", &tokens(5)).unwrap().settle(&tokens(0));
+    limiter.try_acquire("gpt-4o", &tokens(5)).unwrap().settle(&tokens(0));
     assert_eq!(of(&limiter.state().collect_changes(), &Dimension::Tokens), None);
 }
 
 #[test]
 fn refund_of_collected_usage_keeps_original_time() {
     let (limiter, clock) = charging(Algorithm::SlidingWindow);
-    let [more, less] = [100, 700].map(|cost| limiter.try_acquire("k", &tokens(cost)).unwrap());
+    let [more, less] = [100, 700].map(|cost| limiter.try_acquire("gpt-4o", &tokens(cost)).unwrap());
     limiter.state().collect_changes();
     clock.advance(Duration::from_millis(500));
-    let later = limiter.try_acquire("k", &tokens(1)).unwrap();
+    let later = limiter.try_acquire("gpt-4o", &tokens(1)).unwrap();
     limiter.state().collect_changes();
     more.settle(&tokens(101));
     less.settle(&tokens(0));

@@ -59,7 +59,7 @@ struct Variant {
 impl Variant {
     fn limiter(self, clock: &ManualClock) -> Limiter {
         let start = |builder: Builder| if self.holds { builder } else { builder.provider(OPENAI) };
-        let limiter = start(builder()).quota("k", self.quota(false)).clock(clock.clone());
+        let limiter = start(builder()).quota("gpt-4o", self.quota(false)).clock(clock.clone());
         limiter.build().unwrap()
     }
 
@@ -136,18 +136,18 @@ impl Party {
             Action::Settle(which, actual) => self.end(variant, which, Some(actual)),
             Action::Release(which) => self.end(variant, which, None),
             Action::Record(tokens) => {
-                self.limiter.record("k", &Usage { input: tokens, ..Usage::default() });
+                self.limiter.record("gpt-4o", &Usage { input: tokens, ..Usage::default() });
                 self.expected.take(Dimension::Requests, 1, 1);
                 self.expected.take(Dimension::Tokens, tokens, 1);
             }
             Action::Reset => {
-                self.limiter.reset("k");
+                self.limiter.reset("gpt-4o");
                 self.expected.taken.clear();
                 self.expected.resets += 1;
             }
             Action::ChangeQuota => {
                 self.quota_changed = !self.quota_changed;
-                self.limiter.quotas().set("k", &variant.quota(self.quota_changed)).unwrap();
+                self.limiter.quotas().set("gpt-4o", &variant.quota(self.quota_changed));
             }
             Action::Collect => {}
         }
@@ -155,7 +155,7 @@ impl Party {
 
     fn reserve(&mut self, variant: Variant, tokens: u64) {
         let cost = Cost::new().tokens(tokens);
-        let Ok(permit) = self.limiter.try_acquire("k", &cost) else { return };
+        let Ok(permit) = self.limiter.try_acquire("gpt-4o", &cost) else { return };
         self.expected.take(Dimension::Requests, 1, 1);
         self.expected.take(Dimension::Tokens, if variant.holds { 0 } else { tokens }, 1);
         self.open.push((permit, tokens, self.expected.resets));
@@ -231,7 +231,7 @@ fn limiter_applying_changes_is_never_ahead_of_single_limiter() {
         for Step { after, index, action } in steps.iter().chain([&LAST]) {
             clock.advance(Duration::from_millis(*after));
             let fits_now = |limiter: &Limiter, tokens: u64| {
-                limiter.decide("k", &Cost::new().tokens(tokens)).is_allowed()
+                limiter.decide("gpt-4o", &Cost::new().tokens(tokens)).is_allowed()
             };
             let fits = match action {
                 Action::Reserve(tokens) => {
@@ -264,7 +264,7 @@ fn config() -> ProptestConfig {
 }
 
 fn assert_not_ahead(limiter: &Limiter, all: &Limiter) {
-    let pairs = limiter.stats("k").limits.into_iter().zip(all.stats("k").limits);
+    let pairs = limiter.stats("gpt-4o").limits.into_iter().zip(all.stats("gpt-4o").limits);
     for (mine, whole) in pairs {
         assert!(mine.available <= whole.available, "{mine:?} is ahead of {whole:?}");
     }

@@ -24,6 +24,8 @@ mod observed_headers;
 mod oversize;
 mod permit;
 mod properties;
+#[cfg(feature = "requests")]
+mod provider_rules;
 mod queue;
 mod quotas;
 mod random;

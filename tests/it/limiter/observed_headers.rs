@@ -96,7 +96,7 @@ impl Run {
     fn outcome(self) -> Outcome {
         let clock = ManualClock::new();
         let builder = Limiter::builder().provider(OPENAI).reduction(Reduction::OFF);
-        let builder = builder.quota("k", Quota::new().tpm(LIMIT)).clock(clock.clone());
+        let builder = builder.quota("gpt-4o", Quota::new().tpm(LIMIT)).clock(clock.clone());
         let limiter = builder.build().unwrap();
         let mut provider = Provider::new(LIMIT, limiter.now());
         let mut arriving: BinaryHeap<(std::cmp::Reverse<Timestamp>, u64)> = BinaryHeap::new();
@@ -126,7 +126,7 @@ impl Run {
                 provider.take(self.others / 10, now);
             }
             while tick * 10 % 20_000 < self.busy
-                && let Ok(permit) = limiter.try_acquire("k", &tokens(COST))
+                && let Ok(permit) = limiter.try_acquire("gpt-4o", &tokens(COST))
             {
                 number += 1;
                 let transit = 20 + number * 7 % 41;
@@ -181,17 +181,17 @@ fn half_used_account_with_fast_responses_is_never_refused() {
 
 fn limiter() -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
-    let builder = Limiter::builder().provider(OPENAI).quota("k", Quota::new().tpm(LIMIT));
+    let builder = Limiter::builder().provider(OPENAI).quota("gpt-4o", Quota::new().tpm(LIMIT));
     (builder.clock(clock.clone()).build().unwrap(), clock)
 }
 
 fn used(limiter: &Limiter) -> u64 {
-    limiter.stats("k").limits[0].used
+    limiter.stats("gpt-4o").limits[0].used
 }
 
 /// Sends a request whose response reports `left` tokens.
 fn answered(limiter: &Limiter, left: u64) {
-    limiter.try_acquire("k", &tokens(COST)).unwrap().observe(&[reading(left)]);
+    limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap().observe(&[reading(left)]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn usage_of_others_from_headers_counts_once() {
     let (limiter, _clock) = limiter();
     answered(&limiter, LIMIT - COST);
     let permits: Vec<_> =
-        (0..5).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
+        (0..5).map(|_| limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap()).collect();
     permits.iter().for_each(|permit| permit.observe(&[reading(40_000)]));
     // The possible rounding of the reading is not counted.
     assert_eq!(used(&limiter), LIMIT - 40_000 - 1);
@@ -212,14 +212,14 @@ fn lower_provider_limit_is_logged_once_across_reductions() {
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     let (limiter, clock) = limiter();
     tracing::subscriber::with_default(subscriber, || {
-        limiter.feedback().reduce("k", "429");
+        limiter.feedback().reduce("gpt-4o", "429");
         for minute in 0..10 {
             let mut reading = reading(LIMIT / 2);
             reading.limit = Some(LIMIT / 2);
-            limiter.try_acquire("k", &tokens(1)).unwrap().observe(&[reading]);
+            limiter.try_acquire("gpt-4o", &tokens(1)).unwrap().observe(&[reading]);
             clock.advance(60 * S);
             if minute == 8 {
-                limiter.reset("k");
+                limiter.reset("gpt-4o");
             }
         }
     });
@@ -230,11 +230,11 @@ fn lower_provider_limit_is_logged_once_across_reductions() {
 #[test]
 fn first_response_after_recovery_step_is_compared() {
     let (limiter, clock) = limiter();
-    limiter.feedback().reduce("k", "429");
+    limiter.feedback().reduce("gpt-4o", "429");
     answered(&limiter, LIMIT - COST);
     clock.advance(31 * S);
-    limiter.decide("k", &tokens(COST));
-    let permit = limiter.try_acquire("k", &tokens(COST)).unwrap();
+    limiter.decide("gpt-4o", &tokens(COST));
+    let permit = limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap();
     let before = used(&limiter);
     permit.observe(&[reading(0)]);
     assert!(used(&limiter) > before + LIMIT / 4, "{before}, {}", used(&limiter));
@@ -247,7 +247,7 @@ fn usage_from_headers_allows_for_rounding_of_reading() {
         answered(&limiter, LIMIT - COST);
         let mut reading = reading(40_000);
         reading.granularity = granularity;
-        limiter.try_acquire("k", &tokens(COST)).unwrap().observe(&[reading]);
+        limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap().observe(&[reading]);
         let proven = (LIMIT - 40_000).saturating_sub(granularity);
         assert_eq!(used(&limiter), proven.max(2 * COST));
     }
@@ -256,13 +256,13 @@ fn usage_from_headers_allows_for_rounding_of_reading() {
 #[test]
 fn usage_from_headers_allows_for_overrun_of_held_requests() {
     let clock = ManualClock::new();
-    let builder = Limiter::builder().quota("k", Quota::new().tpm(LIMIT)).clock(clock.clone());
+    let builder = Limiter::builder().quota("gpt-4o", Quota::new().tpm(LIMIT)).clock(clock.clone());
     let limiter = builder.build().unwrap();
     answered(&limiter, LIMIT - COST);
     let permits: Vec<_> =
-        (0..5).map(|_| limiter.try_acquire("k", &tokens(1_000)).unwrap()).collect();
+        (0..5).map(|_| limiter.try_acquire("gpt-4o", &tokens(1_000)).unwrap()).collect();
     permits.iter().for_each(|permit| permit.observe(&[reading(40_000)]));
-    let limit = &limiter.stats("k").limits[0];
+    let limit = &limiter.stats("gpt-4o").limits[0];
     assert_eq!((limit.used, limit.held), (LIMIT - 40_000 - 2 * 5_000 - 1, 5_000));
 }
 
@@ -270,7 +270,7 @@ fn usage_from_headers_allows_for_overrun_of_held_requests() {
 fn higher_or_invalid_reading_changes_no_usage() {
     let (limiter, _clock) = limiter();
     answered(&limiter, LIMIT - COST);
-    limiter.try_acquire("k", &tokens(30_000)).unwrap().settle(&tokens(30_000));
+    limiter.try_acquire("gpt-4o", &tokens(30_000)).unwrap().settle(&tokens(30_000));
     let before = used(&limiter);
     let with = |change: fn(&mut LimitReading)| {
         let mut reading = reading(0);
@@ -286,7 +286,7 @@ fn higher_or_invalid_reading_changes_no_usage() {
         with(|reading| reading.remaining = None),
         with(|reading| (reading.limit, reading.remaining) = (Some(0), Some(1))),
     ];
-    let permit = limiter.try_acquire("k", &tokens(0)).unwrap();
+    let permit = limiter.try_acquire("gpt-4o", &tokens(0)).unwrap();
     for reading in invalid {
         permit.observe(std::slice::from_ref(&reading));
         assert_eq!(used(&limiter), before, "{reading:?}");
@@ -297,10 +297,10 @@ fn higher_or_invalid_reading_changes_no_usage() {
 fn reading_from_before_refill_changes_no_usage() {
     let (limiter, clock) = limiter();
     answered(&limiter, LIMIT - COST);
-    let first = limiter.try_acquire("k", &tokens(COST)).unwrap();
+    let first = limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap();
     clock.advance(S);
     let burst: Vec<_> =
-        (0..550).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
+        (0..550).map(|_| limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap()).collect();
     clock.advance(30 * S);
     let before = used(&limiter);
     // The provider computed this right after the burst; the response arrives only now.
@@ -324,9 +324,9 @@ fn burst_is_at_most_what_headers_have_shown() {
     answered(&limiter, 900);
     for _ in 0..3 {
         clock.advance(180 * S);
-        limiter.try_acquire("k", &tokens(COST)).unwrap().settle(&tokens(COST));
+        limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap().settle(&tokens(COST));
         // The reading may be rounded.
-        assert_eq!(limiter.stats("k").limits[0].available, 900 + COST + 1);
+        assert_eq!(limiter.stats("gpt-4o").limits[0].available, 900 + COST + 1);
     }
 }
 
@@ -336,7 +336,7 @@ fn withheld_burst_is_returned_when_headers_show_it() {
     let (limiter, clock) = limiter();
     answered(&limiter, 900);
     clock.advance(180 * S);
-    let early = limiter.try_acquire("k", &tokens(COST)).unwrap();
+    let early = limiter.try_acquire("gpt-4o", &tokens(COST)).unwrap();
     early.observe(&[reading(LIMIT - COST)]);
     assert_eq!(used(&limiter), COST);
     early.settle(&tokens(COST));

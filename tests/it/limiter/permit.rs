@@ -185,10 +185,10 @@ async fn settle_early_admits_next_waiter() {
 #[test]
 fn settle_early_of_amount_charged_at_send_is_ignored() {
     let quota = Quota::new().tpm(100);
-    let limiter = builder().provider(OPENAI).quota("k", quota).build().unwrap();
-    let mut permit = limiter.try_acquire("k", &tokens(60)).unwrap();
+    let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).build().unwrap();
+    let mut permit = limiter.try_acquire("gpt-4o", &tokens(60)).unwrap();
     permit.settle_early(&Dimension::Tokens, 5);
-    assert_eq!(limiter.stats("k").limits[0].used, 60);
+    assert_eq!(limiter.stats("gpt-4o").limits[0].used, 60);
     drop(permit);
-    assert_eq!(limiter.stats("k").limits[0].used, 60);
+    assert_eq!(limiter.stats("gpt-4o").limits[0].used, 60);
 }

@@ -10,7 +10,7 @@ use tollgate::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::{Frames, InnerError, Strict};
-use super::{USAGE, available, builder, chat, client_returning, echo, is_ready, read, send};
+use super::{USAGE, available, builder, chat, client_returning, echo, held, is_ready, read, send};
 
 /// $0.10.
 const BUDGET: u64 = 100_000;
@@ -174,8 +174,8 @@ async fn unbounded_output_is_reserved_up_to_the_models_maximum() {
         let request =
             Request::post("/v1/chat/completions").body(body.replace("MODEL", model)).unwrap();
         let sent = client.ready().await.unwrap().call(request).await;
-        let held = super::held(&limiter, "account");
-        let code = sent.map(|_| held[0]).map_err(|error| error.refused().unwrap().code);
+        let amounts = held(&limiter, "account");
+        let code = sent.map(|_| amounts[0]).map_err(|error| error.refused().unwrap().code);
         assert_eq!(code, reserved, "{model}");
     }
 }
@@ -197,8 +197,8 @@ async fn earlier_response_is_reserved_up_to_the_models_context() {
         let mut client = client_returning(&layer, || Frames::from("{}").into_response());
         let request = Request::post("/v1/responses").body(body.replace("ID", id)).unwrap();
         let sent = client.ready().await.unwrap().call(request).await;
-        let held = super::held(&limiter, "account");
-        let code = sent.map(|_| held[0]).map_err(|error| error.refused().unwrap().code);
+        let amounts = held(&limiter, "account");
+        let code = sent.map(|_| amounts[0]).map_err(|error| error.refused().unwrap().code);
         assert_eq!(code, reserved, "{id}");
     }
 }
@@ -273,6 +273,69 @@ async fn modes_count_to_the_budget_of_their_model() {
         let refused = client.ready().await.unwrap().call(message(Some("fast"))).await.unwrap_err();
         assert_eq!(refused.refused().unwrap().key, "claude-opus-5", "{name}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mode_of_a_provider_of_the_layer_counts_to_the_budget() {
+    let limiter = builder().quota("claude-opus-5", budget()).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).provider(ANTHROPIC);
+    let mut client = client_returning(&layer, message_response);
+    let _ = read(send(&mut client, message(Some("fast"))).await).await;
+    assert_eq!(available(&limiter, "claude-opus-5"), [BUDGET - FAST]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_of_a_mode_counts_to_the_budget_of_its_model() {
+    let limiter = builder().provider(ANTHROPIC).quota("m", budget().rpm(3)).build().unwrap();
+    let cost = |amount| Cost::new().custom("usd", amount);
+    // Both before the model's key is known, and by a handle.
+    let handle = limiter.key("m:fast").unwrap();
+    let permits = [limiter.try_acquire("m:fast", &cost(60_000)), handle.try_acquire(&cost(30_000))];
+    let permits = permits.map(Result::unwrap);
+    assert_eq!(
+        (available(&limiter, "m"), available(&limiter, "m:fast")),
+        (vec![10_000, 3], vec![1])
+    );
+    for refused in [
+        limiter.try_acquire("m", &cost(20_000)).unwrap_err(),
+        limiter.try_acquire("m:fast", &cost(20_000)).unwrap_err(),
+        handle.try_acquire(&cost(20_000)).unwrap_err(),
+    ] {
+        assert_eq!((&*refused.key, refused.code), ("m", Code::LimitExceeded));
+    }
+    let decisions = [limiter.decide("m:fast", &cost(20_000)), handle.decide(&cost(20_000))];
+    assert!(decisions.iter().all(|decision| !decision.is_allowed() && decision.key == "m"));
+    let refused = limiter.try_acquire("m:fast", &Cost::new()).unwrap_err();
+    assert_eq!((&*refused.key, refused.code), ("m", Code::UnknownPrice));
+    let waiting = limiter.acquire("m:fast", &cost(50_000));
+    let waiting = tokio::spawn(async move { waiting.await.unwrap() });
+    super::settle_down().await;
+    assert!(!waiting.is_finished());
+    let [first, second] = permits;
+    first.settle(&cost(20_000).tokens(7));
+    second.release();
+    let third = waiting.await.unwrap();
+    assert_eq!(
+        (available(&limiter, "m"), available(&limiter, "m:fast")),
+        (vec![30_000, 3], vec![1])
+    );
+    drop(third);
+    assert_eq!((available(&limiter, "m"), held(&limiter, "m")), (vec![30_000, 3], vec![0, 0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn mode_counts_to_a_budget_that_is_set_while_it_waits() {
+    let limiter = builder().provider(ANTHROPIC).quota("m", Quota::new().concurrency(1));
+    let limiter = limiter.quota("other", budget()).build().unwrap();
+    let cost = Cost::new().custom("usd", 60_000);
+    let first = limiter.try_acquire("m:fast", &cost).unwrap();
+    let waiting = limiter.acquire("m:fast", &cost);
+    let waiting = tokio::spawn(async move { waiting.await.unwrap() });
+    super::settle_down().await;
+    limiter.quotas().set("m", &budget().concurrency(1));
+    first.release();
+    let _second = waiting.await.unwrap();
+    assert_eq!(held(&limiter, "m")[0], 60_000);
 }
 
 #[tokio::test(start_paused = true)]

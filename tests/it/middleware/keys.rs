@@ -1,11 +1,12 @@
 //! The keys that a request is charged to.
 
 use std::future::ready;
+use std::time::Duration;
 
 use http::Request;
 use tollgate::middleware::{Ask, Classified, PeekBody, RateLimitLayer};
 use tollgate::provider::{AZURE, COMPATIBLE_USAGE, OPENAI};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Dimension, Quota, Usage};
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, Strict};
@@ -49,6 +50,28 @@ async fn key_of_layer_takes_precedence_over_classify() {
         .key("k");
     layer.layer(echo()).oneshot(1).await.unwrap();
     assert_eq!(available(&limiter, "k"), [9]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_counts_by_its_provider_beside_other_scopes() {
+    let quotas = builder().provider(OPENAI).provider(AZURE).quota("*", Quota::new().tpm(1_000));
+    let limiter = quotas.build().unwrap();
+    // The usage of an earlier run is restored before a request shows that the key is a model.
+    let earlier = Usage { input: 400, ..Usage::default() };
+    ["mine", "account"].iter().for_each(|key| limiter.record(key, &earlier));
+    let layer = RateLimitLayer::new(limiter.clone()).provider(AZURE).scope("account");
+    let used = |key: &str| limiter.stats(key).get(&Dimension::Tokens).unwrap().used;
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
+    let request = Request::post("/openai/deployments/mine/chat/completions");
+    drop(send(&mut client, request.body(CHAT.to_owned()).unwrap()).await);
+    let before = ["mine", "account"].map(used);
+    assert!(before.iter().all(|used| *used > 400), "{before:?}");
+    tokio::time::advance(Duration::from_secs(6)).await;
+    // A bucket refills a tenth of its limit in a tenth of its window.
+    assert_eq!(["mine", "account"].map(used), [before[0] - 100, before[1]]);
+    limiter.quotas().set("mine", &Quota::new().tpm(2_000));
+    tokio::time::advance(Duration::from_secs(3)).await;
+    assert_eq!(["mine", "account"].map(used), [before[0] - 200, before[1]]);
 }
 
 /// A body that is not in memory.

@@ -51,6 +51,11 @@ impl LongWaits {
         let is_needed = self.longest.is_some() && !keys.is_empty() || keys.iter().any(is_new);
         let Some(replica) = is_needed.then(replica).flatten() else { return WaitCheck::default() };
         replica.quotas().restore(&limiter.quotas().list());
+        for (model, _) in &keys {
+            if let Some(profile) = replica.quotas().profile_of(model) {
+                replica.state().count_as_model(model, profile);
+            }
+        }
         replica.state().absorb(&limiter.state().snapshot());
         let too_long = self.longest.and_then(|longest| too_long(&keys, &replica, longest));
         let new = keys.into_iter().filter(is_new).collect::<Vec<_>>();

@@ -155,6 +155,12 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     let mut quotas: Vec<_> = state.quotas.iter().filter(current).cloned().collect();
     quotas.iter_mut().for_each(|quota| quota.origin = QuotaOrigin::Set);
     limiter.quotas().restore(&quotas);
+    // The program that wrote these has read them as models from requests, and counted buckets that refill.
+    for model in state.keys.iter().filter(|key| key.buckets.iter().any(|b| b.refill > 0)) {
+        if let Some(profile) = limiter.quotas().profile_of(&model.key) {
+            limiter.state().count_as_model(&model.key, profile);
+        }
+    }
     let mut taken = state.keys.clone();
     // `absorb` counts reservations as used; here, their holders may be running.
     taken.iter_mut().flat_map(|key| &mut key.buckets).for_each(|bucket| bucket.saved.held = 0);

@@ -2,7 +2,6 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName, Request};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
-use tollgate::Key;
 
 use super::client::RequestBody;
 use crate::config::KeySource;
@@ -44,9 +43,9 @@ impl KeySources {
         request: &Request<RequestBody>,
     ) -> (Classified, Option<UnreadableRequest>) {
         let (classified, unreadable) = self.classifier.classify_strictly(request);
-        let model = Key::from(classified.keys().first().map_or("", ScopeKey::as_str));
+        let model = classified.keys().first().cloned().unwrap_or_else(|| ScopeKey::new(""));
         let keys = self.sources.iter().map(|source| match source {
-            KeySource::Model => ScopeKey::public(model.clone()),
+            KeySource::Model => model.clone().shown_in_full(),
             KeySource::ApiKey => self.api_key(request.headers(), request.uri().query()),
             KeySource::Key(key) => ScopeKey::public(key.as_str()),
             KeySource::Header { name, prefix } => header_key(request.headers(), name, prefix),

@@ -35,7 +35,7 @@ impl Leases {
     pub(in crate::cluster::shared) fn supports(reservation: &Reservation) -> bool {
         let mut limited = reservation.scopes.iter().filter(|scope| !scope.rules.is_empty());
         !reservation.scopes.iter().all(|scope| scope.rules.is_empty())
-            && limited.all(|scope| !scope.is_budget && KeyLease::supports(&scope.rules))
+            && limited.all(|scope| !scope.is_spending_key && KeyLease::supports(&scope.rules))
     }
 
     /// Takes a reservation from the leases of all its keys, or of none.
@@ -47,7 +47,7 @@ impl Leases {
         let Reservation { scopes, cost, .. } = reservation;
         let keys = self.keys.read();
         let mut limited = scopes.iter().filter(|scope| !scope.rules.is_empty()).peekable();
-        if limited.peek().is_none() || scopes.iter().any(|scope| scope.is_budget) {
+        if limited.peek().is_none() || scopes.iter().any(|scope| scope.is_spending_key) {
             return false;
         }
         let short = limited.find(|scope| {
