@@ -193,7 +193,8 @@ impl fmt::Display for AcquireError {
 
 impl std::error::Error for AcquireError {}
 
-/// The error of [`Builder::build`](crate::limiter::Builder::build).
+/// The error of [`Builder::build`](crate::limiter::Builder::build), and of settings that change while a limiter
+/// runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

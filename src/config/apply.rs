@@ -81,8 +81,10 @@ impl Config {
         for configured in &self.quotas {
             let name = configured.keys.name();
             if before.get(&name) != Some(&&configured.quota) {
-                limiter.quotas().configure(&name, &configured.quota);
-                applied.changed.push(path(configured));
+                match limiter.quotas().configure(&name, &configured.quota) {
+                    Ok(()) => applied.changed.push(path(configured)),
+                    Err(error) => tracing::warn!("{}: not applied: {error}", path(configured)),
+                }
             }
         }
         let is_removed = |quota: &&ConfiguredQuota| !now.contains_key(&quota.keys.name());

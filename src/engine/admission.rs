@@ -7,7 +7,8 @@ use crate::timestamp::Timestamp;
 /// `rules` and `buckets` have the same length and order. Dimensions with an amount of 0 are skipped.
 ///
 /// # Errors
-/// Returns the [`Shortfall`] with the longest wait.
+/// Returns the [`Shortfall`] with the longest wait. It is [`Wait::Never`] if a bucket is missing, is one too
+/// many, or is of another algorithm than its rule.
 pub fn check(
     rules: &[Rule],
     buckets: &[Bucket],
@@ -62,10 +63,11 @@ pub fn reserve(
 /// [`check`] decides.
 #[inline]
 pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: Timestamp) -> bool {
-    rules.iter().zip(buckets).all(|(rule, bucket)| {
+    let fits = |(rule, bucket): (&Rule, &Bucket)| {
         let amount = rule.amount(cost);
         amount == 0 || bucket.fits(rule, amount, now)
-    })
+    };
+    rules.len() == buckets.len() && rules.iter().zip(buckets).all(fits)
 }
 
 /// Ends a reservation that was made at `sent`, with the `actual` amounts in place of the `reserved` ones.
@@ -121,6 +123,10 @@ fn check_at(
     cost: &Cost,
     now: Timestamp,
 ) -> Result<(), Shortfall> {
+    if rules.len() != buckets.len() {
+        let unmatched = buckets.len().min(rules.len().saturating_sub(1));
+        return Err(Shortfall { rule: unmatched, wait: Wait::Never });
+    }
     let mut longest: Option<Shortfall> = None;
     for (index, (rule, bucket)) in rules.iter().zip(buckets).enumerate() {
         let amount = rule.amount(cost);

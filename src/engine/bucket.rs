@@ -6,6 +6,8 @@ use crate::timestamp::{Timestamp, nanos};
 
 /// The state of one [`Rule`]. It has 24 bytes, and in addition the log of a sliding window, or 24 bytes for a
 /// window of a clock or calendar.
+///
+/// Under a rule of another algorithm it is full, and admits nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket(State);
 
@@ -71,8 +73,10 @@ impl Bucket {
             (State::Grid(b), Spec::Grid(s)) => {
                 Level::of(limit, b.used(s, now), b.held(), b.fresh_at(s))
             }
-            (State::Concurrency(b), _) => Level::of(limit, 0, b.in_flight(), now),
-            _ => Level::of(limit, 0, 0, now),
+            (State::Concurrency(b), Spec::Concurrency(_)) => {
+                Level::of(limit, 0, b.in_flight(), now)
+            }
+            _ => Level::of(limit, rule.capacity(), 0, Timestamp::from_nanos(u64::MAX)),
         }
     }
 
@@ -293,7 +297,7 @@ impl Bucket {
             (State::Fixed(b), Spec::Fixed(s)) => b.check(s, cost, now),
             (State::Grid(b), Spec::Grid(s)) => b.check(s, cost, now),
             (State::Concurrency(b), Spec::Concurrency(s)) => b.check(s),
-            _ => Ok(()),
+            _ => Err(Wait::Never),
         }
     }
 

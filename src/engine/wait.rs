@@ -9,14 +9,14 @@ pub enum Wait {
     At(Timestamp),
     /// Once a request in flight is settled or released.
     Unknown,
-    /// Never: the cost exceeds the capacity of the bucket.
+    /// Never: the cost exceeds the capacity of the bucket, or the bucket doesn't belong to the rule.
     Never,
 }
 
 /// The rule that caused a refusal, and its wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The index of the rule with the longest wait.
+    /// The index of the rule with the longest wait, or of the first one without a bucket.
     pub rule: usize,
     /// The longest wait.
     pub wait: Wait,

@@ -6,6 +6,7 @@ use regex::Regex;
 use super::core::{AnyClock, Settings};
 use super::limiter::Limiter;
 use super::outputs::Quantile;
+use super::quotas_handle::check_name;
 use super::wait_policy::WaitPolicy;
 use crate::answer::error::BuildError;
 use crate::backend::Backend;
@@ -13,7 +14,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::key::adapt::Reduction;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
-use crate::plan::{MissingFeature, QuotaOrigin, QuotaRegistry, UnknownKey};
+use crate::plan::{QuotaOrigin, QuotaRegistry, UnknownKey};
 use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::{Margin, Quota, Share};
@@ -203,10 +204,7 @@ impl Builder {
         let mut quotas =
             QuotaRegistry::new(&self.profiles, &self.unknown, self.margin, self.share)?;
         for (key, quota) in &self.quotas {
-            if key.is_empty() {
-                return Err(BuildError::EmptyKey);
-            }
-            MissingFeature::of_quota(key)?;
+            check_name(key)?;
             quotas.set(key, quota, QuotaOrigin::Configured, 0);
         }
         let clock = self.clock.unwrap_or_else(|| AnyClock::System(SystemClock::new()));

@@ -6,6 +6,7 @@ use regex::Regex;
 use super::key_state::KeyState;
 use super::shared::Shared;
 use super::wait_policy::WaitPolicy;
+use crate::answer::error::BuildError;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, QuotaRegistry, UnknownKey};
@@ -23,7 +24,7 @@ use crate::sync::atomic::Ordering;
 /// ```
 /// use tollgate::{Limiter, Quota};
 /// let limiter = Limiter::builder().quota("tenant:*", Quota::new().rpm(10)).build()?;
-/// limiter.quotas().set("tenant:7", &Quota::new().rpm(100));
+/// limiter.quotas().set("tenant:7", &Quota::new().rpm(100))?;
 /// assert_eq!(limiter.quotas().of("tenant:7"), Quota::new().rpm(100));
 /// assert_eq!(limiter.quotas().of("tenant:8"), Quota::new().rpm(10));
 /// assert!(limiter.quotas().remove("tenant:7"));
@@ -36,28 +37,33 @@ pub struct Quotas<'a>(pub(super) &'a Shared);
 impl Quotas<'_> {
     /// Sets the quota of a key, of a glob, or of a regular expression by the name `regex:PATTERN`.
     ///
-    /// Without the feature `regex`, a quota of a regular expression applies to no key, and a warning
-    /// is logged. Limits that came with a request ([`Acquire::limits`](super::Acquire::limits)) are
-    /// replaced by a quota of the same key, and not by that of a pattern. Keys that a
-    /// [`shared`](Quota::shared) quota covers use its buckets from then on.
+    /// Limits that came with a request ([`Acquire::limits`](super::Acquire::limits)) are replaced by a quota
+    /// of the same key, and not by that of a pattern. Keys that a [`shared`](Quota::shared) quota covers use
+    /// its buckets from then on.
     ///
-    /// An empty key is accepted, but it is probably a mistake, so a warning is logged.
-    pub fn set(&self, name: &str, quota: &Quota) {
-        self.put(name, quota, QuotaOrigin::Set);
+    /// # Errors
+    /// [`BuildError::EmptyKey`] for an empty name, and [`BuildError::MissingFeature`] for a regular expression
+    /// without the feature `regex`; nothing has changed then.
+    pub fn set(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
+        self.put(name, quota, QuotaOrigin::Set)
     }
 
     /// Sets the quota of all keys that a regular expression matches in full; see
     /// [`Builder::quota_regex`](super::Builder::quota_regex). Needs the feature `regex`.
     #[cfg(feature = "regex")]
     pub fn set_regex(&self, regex: &Regex, quota: &Quota) {
-        self.put(&regex_name(regex), quota, QuotaOrigin::Set);
+        let set = self.put(&regex_name(regex), quota, QuotaOrigin::Set);
+        set.expect("the name of a regular expression is not empty");
     }
 
     /// Sets a quota as [`set`](Self::set) does, but marks it as configured: a store doesn't restore it
     /// once the configuration no longer names it.
+    ///
+    /// # Errors
+    /// Those of [`set`](Self::set).
     #[doc(hidden)]
-    pub fn configure(&self, name: &str, quota: &Quota) {
-        self.put(name, quota, QuotaOrigin::Configured);
+    pub fn configure(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
+        self.put(name, quota, QuotaOrigin::Configured)
     }
 
     /// Removes the quota of this name: a key, a glob or `regex:PATTERN`. Returns `false` if there was
@@ -216,15 +222,19 @@ impl Quotas<'_> {
         self.0.core.quotas.read().profile(key)
     }
 
-    fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) {
-        if name.is_empty() {
-            tracing::warn!("a quota was set for the empty key; name a key or a glob");
-        }
-        if let Err(error) = MissingFeature::of_quota(name) {
-            tracing::warn!("{error}: it counts for no key");
-        }
+    fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) -> Result<(), BuildError> {
+        check_name(name)?;
         let core = &self.0.core;
         core.change_quotas(|quotas| quotas.set(name, quota, origin, core.next_version()));
         self.0.replan(name, quota);
+        Ok(())
     }
+}
+
+/// Checks that a quota of this name can apply to a key.
+pub(super) fn check_name(name: &str) -> Result<(), BuildError> {
+    if name.is_empty() {
+        return Err(BuildError::EmptyKey);
+    }
+    Ok(MissingFeature::of_quota(name)?)
 }

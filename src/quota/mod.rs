@@ -60,5 +60,6 @@ pub(crate) use dimension::UNKNOWN_AMOUNT;
 #[cfg(feature = "tower")]
 pub(crate) use dimension::USD;
 pub(crate) use grid::Grid;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
 pub(crate) use limit::Counting;
 pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

@@ -213,7 +213,7 @@ fn flows_granted_while_permits_are_held_wake_next() {
             of("b"),
             of("b"),
             thread_of(&limiter, |limiter| {
-                limiter.quotas().set("k", &Quota::new().rpm(9).rpd(9));
+                limiter.quotas().set("k", &Quota::new().rpm(9).rpd(9)).unwrap();
             }),
         ]);
     });
@@ -234,7 +234,7 @@ fn gates_of_key_that_comes_under_shared_glob_open() {
                 acquire(&limiter, &["m-1"]),
                 drop_any(&limiter, &["m-1"]),
                 thread_of(&limiter, |limiter| {
-                    limiter.quotas().set("m-*", &Quota::new().concurrency(2).shared());
+                    limiter.quotas().set("m-*", &Quota::new().concurrency(2).shared()).unwrap();
                     limiter.quotas().remove("m-1");
                 }),
                 Box::new(move || drop(held)),

@@ -142,7 +142,7 @@ fn waiters_of_key_retired_while_limiter_closes_end() {
             closed.request(&limiter, wait),
             closed.request(&limiter, wait),
             Box::new(move || wait_open(gate)),
-            thread_of(&limiter, move |limiter| limiter.quotas().set("m-*", &one.shared())),
+            thread_of(&limiter, move |limiter| limiter.quotas().set("m-*", &one.shared()).unwrap()),
             thread_of(&limiter, |limiter| {
                 block_on(limiter.close());
                 assert!(limiter.try_acquire("m-2", &Cost::new()).is_err());

@@ -89,7 +89,9 @@ fn check_opened_by(change: fn(&Limiter)) {
 
 #[test]
 fn gates_of_raised_quota_open() {
-    check_opened_by(|limiter| limiter.quotas().set("k", &Quota::new().concurrency(2).rpd(2)));
+    check_opened_by(|limiter| {
+        limiter.quotas().set("k", &Quota::new().concurrency(2).rpd(2)).unwrap()
+    });
 }
 
 #[test]

@@ -149,7 +149,9 @@ fn changes_collected_while_key_is_retired_add_up() {
         run_threads([
             settle(&limiter, "m-1", 3),
             settle(&limiter, "m-2", 4),
-            thread_of(&limiter, move |limiter| limiter.quotas().set("m-*", &quota.shared())),
+            thread_of(&limiter, move |limiter| {
+                limiter.quotas().set("m-*", &quota.shared()).unwrap()
+            }),
             collected.collect_twice(&limiter),
         ]);
         let changes = collected.all(&limiter);

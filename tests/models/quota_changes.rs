@@ -15,8 +15,8 @@ fn quota_raised_while_permits_end_admits_first_waiter() {
         let limiter = limiter(Quota::new().tpm(100).concurrency(3));
         let [settled, released] = [(); 2].map(|()| limiter.try_acquire("k", &tokens(40)).unwrap());
         let raise = thread_of(&limiter, |limiter| {
-            limiter.quotas().set("k", &Quota::new().tpm(90).concurrency(3));
-            limiter.quotas().set("k", &Quota::new().tpm(110).concurrency(4));
+            limiter.quotas().set("k", &Quota::new().tpm(90).concurrency(3)).unwrap();
+            limiter.quotas().set("k", &Quota::new().tpm(110).concurrency(4)).unwrap();
         });
         let wait = thread_of(&limiter, |limiter| {
             drop(block_on(limiter.acquire("k", &tokens(80))).unwrap());
@@ -67,7 +67,7 @@ fn waiters_of_removed_quota_are_rejected() {
         run_threads([Box::new(stay), wait, remove]);
         drop(held);
         assert_eq!(limiter.stats("k").waiting, 0);
-        limiter.quotas().set("k", &Quota::new().concurrency(1));
+        limiter.quotas().set("k", &Quota::new().concurrency(1)).unwrap();
         let _held = limiter.try_acquire("k", &Cost::new()).unwrap();
     });
 }
@@ -79,7 +79,7 @@ fn permit_of_removed_quota_dropped_keeps_next_quota_held() {
         let old = limiter.try_acquire("k", &Cost::new()).unwrap();
         let replace = thread_of(&limiter, |limiter| {
             limiter.quotas().remove("k");
-            limiter.quotas().set("k", &Quota::new().concurrency(1));
+            limiter.quotas().set("k", &Quota::new().concurrency(1)).unwrap();
             let _new = limiter.try_acquire("k", &Cost::new()).unwrap();
             assert!(limiter.try_acquire("k", &Cost::new()).is_err(), "one is admitted");
         });
@@ -134,11 +134,11 @@ fn permit_granted_between_two_quotas_frees_only_own_amount() {
         let two = || Quota::new().concurrency(2);
         let limiter = limiter(two());
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-        let change = thread_of(&limiter, move |limiter| limiter.quotas().set("k", &two()));
+        let change = thread_of(&limiter, move |limiter| limiter.quotas().set("k", &two()).unwrap());
         let change = thread::spawn(change);
         limiter.quotas().remove("k");
         let early = limiter.try_acquire("k", &Cost::new()).unwrap();
-        limiter.quotas().set("k", &two());
+        limiter.quotas().set("k", &two()).unwrap();
         change.join().unwrap();
         let _late = limiter.try_acquire("k", &Cost::new()).unwrap();
         early.release();

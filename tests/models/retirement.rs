@@ -35,7 +35,7 @@ fn gate(limiter: &Limiter, key: &'static str) -> Thread {
 
 fn set(limiter: &Limiter, name: &'static str, quota: &Quota) -> Thread {
     let quota = quota.clone();
-    thread_of(limiter, move |limiter| limiter.quotas().set(name, &quota))
+    thread_of(limiter, move |limiter| limiter.quotas().set(name, &quota).unwrap())
 }
 
 /// Asserts that the keys follow the quota that the limiter has for them.
@@ -74,7 +74,7 @@ fn waiters_of_key_moved_while_permit_ends_all_end() {
         let limiter = limiter_of_pattern(&one);
         let held = limiter.try_acquire("m-1", &Cost::new()).unwrap();
         let share = thread_of(&limiter, move |limiter| {
-            limiter.quotas().set("m-*", &one.shared());
+            limiter.quotas().set("m-*", &one.shared()).unwrap();
             limiter.state().prune();
         });
         run_threads([

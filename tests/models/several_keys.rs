@@ -135,7 +135,7 @@ fn quotas_removed_while_several_keys_are_awaited_end_all() {
             })
         };
         let change = thread_of(&limiter, |limiter| {
-            limiter.quotas().set("a", &Quota::new().concurrency(2));
+            limiter.quotas().set("a", &Quota::new().concurrency(2)).unwrap();
             limiter.quotas().remove("a");
             limiter.quotas().remove("*");
         });

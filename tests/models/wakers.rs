@@ -66,7 +66,7 @@ fn waker_of_waiter_is_called_and_dropped_without_a_lock() {
         let change = {
             let limiter = limiter.clone();
             move || {
-                limiter.quotas().set("k", &Quota::new().concurrency(2).tpm(90));
+                limiter.quotas().set("k", &Quota::new().concurrency(2).tpm(90)).unwrap();
                 limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::ZERO)));
                 limiter.reset_all();
             }

@@ -75,16 +75,20 @@ impl ServerClock {
     }
 
     fn add_jump(&mut self, jump: Jump) {
-        if self.jumps.len() >= MAX_JUMPS {
-            self.jumps.remove(0);
-        }
         self.jumps.push(jump);
+        self.drop_oldest();
     }
 
     /// Adds the changes that other processes noticed before this one started.
     pub(super) fn add_earlier(&mut self, jumps: &[Jump]) {
-        jumps.iter().rev().for_each(|jump| self.jumps.insert(0, *jump));
-        self.jumps.truncate(MAX_JUMPS);
+        self.jumps.splice(..0, jumps.iter().copied());
+        self.drop_oldest();
+    }
+
+    /// Drops the oldest changes above the maximum: they apply to the fewest keys, those not seen since.
+    fn drop_oldest(&mut self) {
+        let excess = self.jumps.len().saturating_sub(MAX_JUMPS);
+        self.jumps.drain(..excess);
     }
 
     /// Returns all forward changes.
@@ -144,6 +148,22 @@ mod tests {
         assert!(!clock.record(NOON + 2 * SECOND, at(2_000_000_000), at(9_000_000_000)));
         assert!(!clock.record(NOON + 10 * SECOND, at(9_500_000_000), at(10_000_000_000)));
         assert!(clock.jumps().is_empty());
+    }
+
+    /// Returns changes of an hour each, one after each of these hours.
+    fn jumps_at(hours: std::ops::RangeInclusive<u64>) -> Vec<Jump> {
+        hours.map(|hour| Jump { at: NOON + 2 * hour * HOUR, by: HOUR }).collect()
+    }
+
+    #[test]
+    fn latest_changes_are_kept_in_whatever_order_they_are_learned() {
+        let mut noticed = ServerClock::default();
+        jumps_at(1..=20).into_iter().for_each(|jump| noticed.add_jump(jump));
+        assert_eq!(noticed.jumps(), jumps_at(5..=20));
+        let mut started_later = ServerClock::default();
+        jumps_at(18..=20).into_iter().for_each(|jump| started_later.add_jump(jump));
+        started_later.add_earlier(&jumps_at(2..=17));
+        assert_eq!(started_later.jumps(), jumps_at(5..=20));
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Views {
         own: Timestamp,
         now: Timestamp,
     ) -> Option<Vec<Bucket>> {
-        let view = self.view(key, rules)?;
+        let view = self.view(key, rules).filter(|view| view.buckets.len() == rules.len())?;
         let passed = self.expected(slot, own).saturating_sub(view.at);
         let at = now - Duration::from_micros(passed);
         let buckets = rules.iter().zip(&view.buckets).map(|(rule, &(used, held))| {

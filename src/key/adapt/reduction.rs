@@ -83,8 +83,9 @@ impl Reduction {
 
     /// Sets whether one request is sent 2 seconds after a refusal whose `Retry-After` is longer than 5
     /// seconds, to test it. Default: `true`, since some providers always state a minute. If the request is
-    /// accepted, long delays of the key are ignored from then on, otherwise they are obeyed. With `false` no
-    /// request is sent before the delay is over.
+    /// accepted, long delays of the key are ignored from then on. If it is refused, the delay is obeyed, or
+    /// the one that the refusal of the test states, if that is longer or ends earlier. With `false` no request
+    /// is sent before the delay is over.
     ///
     /// Only [`ADAPTIVE`](Self::ADAPTIVE) sends it; other reductions obey all delays.
     #[must_use]

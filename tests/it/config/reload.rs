@@ -49,8 +49,8 @@ fn reload_keeps_earlier_usage() {
 fn reload_keeps_quotas_set_by_program_unless_file_changes() {
     let before = parse_valid("quotas: {a: {rpm: 1}, b: {rpm: 2}}");
     let limiter = before.builder().build().unwrap();
-    limiter.quotas().set("a", &Quota::new().rpm(7));
-    limiter.quotas().set("mine", &Quota::new().rpm(8));
+    limiter.quotas().set("a", &Quota::new().rpm(7)).unwrap();
+    limiter.quotas().set("mine", &Quota::new().rpm(8)).unwrap();
     let other = parse_valid("quotas: {b: {rpm: 3}}");
     other.apply(&before, &limiter);
     assert_eq!(["a", "b", "mine"].map(|key| amount(&limiter, key)), [Some(7), Some(3), Some(8)]);
@@ -244,7 +244,7 @@ fn file_truncated_before_first_limit_is_refused() {
         assert_eq!(amount(&watched.limiter, "a"), Some(1), "{text}");
     }
     // Quotas set by the program stay, so a file without limits is accepted.
-    watched.limiter.quotas().set("mine", &Quota::new().rpm(7));
+    watched.limiter.quotas().set("mine", &Quota::new().rpm(7)).unwrap();
     let status = watched.replace_file("quotas: {}");
     assert!(status.refused.is_none(), "{status:?}");
     assert_eq!(["a", "mine"].map(|key| amount(&watched.limiter, key)), [None, Some(7)]);

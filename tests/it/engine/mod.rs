@@ -3,6 +3,7 @@
 mod debt;
 mod fixed_window;
 mod grid_window;
+mod mismatch;
 mod p1;
 mod p2;
 mod p3;

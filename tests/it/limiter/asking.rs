@@ -156,7 +156,7 @@ async fn requests_ask_together_and_share_one_round_trip() {
 #[tokio::test(start_paused = true)]
 async fn max_ahead_bounds_calls_of_all_keys() {
     let (limiter, state) = distant(1_000, 3);
-    limiter.quotas().set("other", &Quota::new().tpm(1_000_000));
+    limiter.quotas().set("other", &Quota::new().tpm(1_000_000)).unwrap();
     let mut all = start_all(&limiter, &[1; 12]).await;
     for _ in 0..12 {
         all.push(start(limiter.acquire("other", &tokens(1))).await);

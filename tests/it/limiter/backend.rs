@@ -350,7 +350,7 @@ async fn backend_call_for_moved_key_is_repeated_and_ends_at_close() {
     let limiter = builder.backend(Arc::clone(&backend) as Arc<dyn Backend>).build().unwrap();
     let asking = tokio::spawn(limiter.acquire("m-1", &Cost::new()));
     settle_down().await;
-    limiter.quotas().set("m-*", &quota.shared());
+    limiter.quotas().set("m-*", &quota.shared()).unwrap();
     settle_down().await;
     assert_eq!(*backend.0.lock(), ["m-1", "end m-1", "m-*"]);
     assert_eq!(limiter.stats("m-2").waiting, 1);

@@ -190,7 +190,7 @@ fn prune_keeps_key_until_changes_are_collected() {
 #[test]
 fn keys_of_shared_quota_report_changes_under_pattern() {
     let (limiter, _) = tracked(Quota::new().rpm(1));
-    limiter.quotas().set("m-*", &Quota::new().rpm(10).shared());
+    limiter.quotas().set("m-*", &Quota::new().rpm(10).shared()).unwrap();
     drop(limiter.try_acquire("m-1", &Cost::new()).unwrap());
     drop(limiter.try_acquire("m-2", &Cost::new()).unwrap());
     let changes = limiter.state().collect_changes();
@@ -206,7 +206,7 @@ fn quota_changed_in_flight_counts_usage_once() {
     limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 70));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.state().collect_changes();
-    limiter.quotas().set("k", &Quota::new().rpm(20).tpm(2_000));
+    limiter.quotas().set("k", &Quota::new().rpm(20).tpm(2_000)).unwrap();
     assert_eq!(used_and_held(&limiter, 1), (0, 170));
     permit.settle(&tokens(60));
     let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
@@ -222,13 +222,13 @@ fn held_amount_of_removed_limit_counts_as_used() {
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.state().collect_changes();
     limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
-    limiter.quotas().set("k", &Quota::new().rpm(10));
+    limiter.quotas().set("k", &Quota::new().rpm(10)).unwrap();
     let reported = limiter.state().collect_changes();
     assert_eq!(of(&reported, &Dimension::Tokens), Some((vec![(START, 100)], 0)));
     assert_eq!(of(&reported, &Dimension::Concurrency), Some((vec![], 0)));
     permit.settle(&tokens(40));
     assert_eq!(limiter.state().collect_changes(), []);
-    limiter.quotas().set("k", &Quota::new().rpm(10).tpm(500));
+    limiter.quotas().set("k", &Quota::new().rpm(10).tpm(500)).unwrap();
     assert_eq!(used_and_held(&limiter, 1), (0, 30), "amounts held by other instances stay");
 }
 

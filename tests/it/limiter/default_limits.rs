@@ -80,8 +80,8 @@ fn quota_set_later_replaces_default_limits() {
     for key in ["own", "glob-1", "regex1"] {
         assert_eq!(admitted(&limiter, key, &limits, 10), 3);
     }
-    limiter.quotas().set("own", &per_second(4));
-    limiter.quotas().set("glob-*", &per_second(5));
+    limiter.quotas().set("own", &per_second(4)).unwrap();
+    limiter.quotas().set("glob-*", &per_second(5)).unwrap();
     limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &per_second(6));
     assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "earlier usage is kept");
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
@@ -98,7 +98,7 @@ fn waiter_under_default_limits_survives_unrelated_quota() {
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
     let mut waiter = limiter.acquire("a", &Cost::new()).default_limits(&limits);
     assert!(poll(&mut waiter).is_none());
-    limiter.quotas().set("other-*", &per_second(1));
+    limiter.quotas().set("other-*", &per_second(1)).unwrap();
     assert!(poll(&mut waiter).is_none());
     clock.advance(Duration::from_secs(1));
     assert!(poll(&mut waiter).unwrap().is_ok());

@@ -117,7 +117,10 @@ fn limits_changed_in_flight_leave_zero_held() {
     for (before, after) in [(1_000, 200), (200, 1_000)] {
         let (limiter, clock) = manual(Quota::new().tpm(before));
         let permit = limiter.try_acquire("k", &guessed(10, 5_000)).unwrap();
-        limiter.quotas().set("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TokenBucket));
+        limiter
+            .quotas()
+            .set("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TokenBucket))
+            .unwrap();
         permit.settle(&tokens(20));
         assert_eq!(used_and_held(&limiter, "k"), [(20, 0)]);
         clock.advance(std::time::Duration::from_secs(60));
@@ -132,7 +135,10 @@ async fn waiting_request_follows_shrinking_limits() {
     let acquire = limiter.acquire("k", &guessed(10, 1_024));
     let waiting = tokio::spawn(acquire);
     settle_down().await;
-    limiter.quotas().set("k", &Quota::new().tpm(600).with_algorithm(Algorithm::TokenBucket));
+    limiter
+        .quotas()
+        .set("k", &Quota::new().tpm(600).with_algorithm(Algorithm::TokenBucket))
+        .unwrap();
     held.settle(&tokens(0));
     let permit = waiting.await.unwrap().unwrap();
     assert_eq!(permit.cost(), &tokens(600));

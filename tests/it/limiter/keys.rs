@@ -44,7 +44,7 @@ fn removed_key_is_refused_when_unknown_keys_are_refused() {
         let refused = refused.unwrap_err();
         assert_eq!((refused.code, refused.wait), (Code::UnknownModel, Wait::Never));
     }
-    limiter.quotas().set("k", &Quota::new().rpm(9));
+    limiter.quotas().set("k", &Quota::new().rpm(9)).unwrap();
     handle.try_acquire(&Cost::new()).unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap();
 }
@@ -53,7 +53,7 @@ fn removed_key_is_refused_when_unknown_keys_are_refused() {
 async fn removed_key_matching_a_glob_continues_under_glob() {
     let limiter = builder().clock(tollgate::limiter::TokioClock::new());
     let limiter = limiter.quota("k*", buckets(Quota::new().rpm(60))).build().unwrap();
-    limiter.quotas().set("k1", &buckets(Quota::new().rpm(1)));
+    limiter.quotas().set("k1", &buckets(Quota::new().rpm(1))).unwrap();
     limiter.acquire("k1", &Cost::new()).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire("k1", &Cost::new()));
     settle_down().await;
@@ -100,7 +100,7 @@ async fn lowered_quota_rejects_waiters_unable_to_succeed() {
     let urgent = limiter.acquire("k", &tokens(5)).max_wait(Duration::from_secs(30));
     let urgent = tokio::spawn(urgent);
     settle_down().await;
-    limiter.quotas().set("k", &buckets(Quota::new().tpm(20)));
+    limiter.quotas().set("k", &buckets(Quota::new().tpm(20))).unwrap();
     let begin = limiter.now();
     let error = second.await.unwrap().unwrap_err();
     assert_eq!(error.refused().unwrap().code, Code::ExceedsCapacity);
@@ -172,7 +172,7 @@ fn permit_of_moved_key_ends_without_touching_another() {
     let quota = buckets(Quota::new().rpm(60));
     let limiter = builder().quota("*", quota.clone()).clock(ManualClock::new()).build().unwrap();
     let old = limiter.try_acquire("m-1", &Cost::new()).unwrap();
-    limiter.quotas().set("m-*", &quota.shared());
+    limiter.quotas().set("m-*", &quota.shared()).unwrap();
     limiter.try_acquire("m-2", &Cost::new().requests(9)).unwrap();
     old.settle(&Cost::new().requests(30));
     assert_eq!(available(&limiter, "m-1"), 51);
@@ -258,7 +258,7 @@ fn request_with_two_keys_of_shared_glob_counts_once() {
 fn quota_becoming_shared_replaces_key_buckets() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let permit = limiter.try_acquire("g1", &Cost::new()).unwrap();
-    limiter.quotas().set("g*", &Quota::new().rpm(2).shared());
+    limiter.quotas().set("g*", &Quota::new().rpm(2).shared()).unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap();
     limiter.try_acquire("g2", &Cost::new()).unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap_err();
@@ -355,9 +355,9 @@ fn quota_of_exact_key_replaces_limits_given_with_acquire() {
     let given = limiter.acquire("k", &tokens(5)).limits(&Quota::new().tpm(50));
     given.try_now().unwrap();
     assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(50));
-    limiter.quotas().set("*", &Quota::new().tpm(7));
+    limiter.quotas().set("*", &Quota::new().tpm(7)).unwrap();
     assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(50));
-    limiter.quotas().set("k", &Quota::new().tpm(2_000));
+    limiter.quotas().set("k", &Quota::new().tpm(2_000)).unwrap();
     assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(2_000));
     assert_eq!(limiter.stats("k").limits[0].held, 0);
     let given = limiter.acquire("k", &tokens(5)).limits(&Quota::new().tpm(50));

@@ -41,6 +41,6 @@ fn margin_set_while_running_applies_to_used_keys() {
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     clock.advance(Duration::from_secs(60));
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
-    limiter.quotas().set("k", &per_minute().with_margin(Margin::NONE));
+    limiter.quotas().set("k", &per_minute().with_margin(Margin::NONE)).unwrap();
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
 }

@@ -42,6 +42,9 @@ fn regex_quota_without_regex_feature_is_an_error() {
     let expected = "the quota `regex:user-.*`: needs the Cargo feature `regex`; \
                     enable it for the crate `tollgate`";
     assert_eq!(error.to_string(), expected);
+    let limiter = Limiter::builder().build().unwrap();
+    let set = limiter.quotas().set("regex:user-.*", &Quota::new().rpm(1));
+    assert_eq!((set, limiter.quotas().len()), (Err(error), 0));
 }
 
 #[cfg(feature = "regex")]

@@ -87,7 +87,7 @@ fn events_report_grant_denial_settlement_and_quota() {
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap_err();
     permit.settle(&Cost::new());
-    limiter.quotas().set("k", &Quota::new().rpm(7));
+    limiter.quotas().set("k", &Quota::new().rpm(7)).unwrap();
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
         seen.push(event);

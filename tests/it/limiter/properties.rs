@@ -68,7 +68,7 @@ impl SharedLimiter {
         for (key, name) in keys.iter().enumerate() {
             let window = Window::new(Duration::from_millis(setup.windows[key])).unwrap();
             let limit = Limit::new(Dimension::Requests, setup.limits[key], window).unwrap();
-            self.limiter.quotas().set(name, &Quota::new().limit(limit).concurrency(3));
+            self.limiter.quotas().set(name, &Quota::new().limit(limit).concurrency(3)).unwrap();
         }
         Case { shared: self, keys }
     }

@@ -95,7 +95,7 @@ async fn raised_quota_wakes_first_waiter_immediately() {
     let limiter = paused(Quota::new().tpm(60));
     let granted = start(&limiter, &[60, 60]);
     settle_down().await;
-    limiter.quotas().set("k", &Quota::new().tpm(6_000));
+    limiter.quotas().set("k", &Quota::new().tpm(6_000)).unwrap();
     settle_down().await;
     assert_eq!(*granted.lock(), [(0, 0), (1, 0)]);
 }
@@ -192,10 +192,10 @@ async fn wait_emits_event_with_duration() {
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_waiters_keep_order_despite_cancellations() {
     let limiter = paused(Quota::new().rpm(60_000));
-    limiter.quotas().set(
-        "k",
-        &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TokenBucket),
-    );
+    limiter
+        .quotas()
+        .set("k", &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TokenBucket))
+        .unwrap();
     limiter.acquire("k", &tokens(60_000)).await.unwrap();
     let begin = limiter.now();
     let order = Arc::new(Mutex::new(Vec::new()));

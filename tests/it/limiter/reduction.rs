@@ -136,7 +136,7 @@ fn reduced_key_accepts_costs_up_to_full_quota() {
 fn reduction_ends_with_new_quota_or_reset() {
     let (limiter, _) = manual(bucket(Quota::new().rpm(100)));
     limiter.feedback().reduce("k", "429");
-    limiter.quotas().set("k", &bucket(Quota::new().rpm(80)));
+    limiter.quotas().set("k", &bucket(Quota::new().rpm(80))).unwrap();
     assert_eq!(amounts(&limiter), [80]);
     limiter.feedback().reduce("k", "429");
     limiter.reset("k");
@@ -293,7 +293,7 @@ fn reduction_during_cool_down_keeps_the_end() {
     // At 30 per minute.
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(600 - 11 + 2)));
-    limiter.quotas().set("k", &bucket(Quota::new().rpm(6)));
+    limiter.quotas().set("k", &bucket(Quota::new().rpm(6))).unwrap();
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert!(refused.retry_after().unwrap() <= Duration::from_secs(600 + 60 * 20), "{refused}");
 }

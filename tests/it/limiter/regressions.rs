@@ -40,7 +40,7 @@ fn removed_refused_keys_do_not_count_as_keys() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).max_keys(2).build().unwrap();
     for number in 0..9 {
         let key = format!("tenant {number}");
-        limiter.quotas().set(&key, &Quota::new().rpm(9));
+        limiter.quotas().set(&key, &Quota::new().rpm(9)).unwrap();
         limiter.try_acquire(&key, &Cost::new()).unwrap();
         assert!(limiter.quotas().remove(&key));
     }
@@ -51,7 +51,7 @@ fn quota_set_replaces_limits_given_with_acquire() {
     let (limiter, _) = manual(Quota::new().rpm(9));
     let limits = Quota::new().rpm(1);
     limiter.acquire("k", &Cost::new()).limits(&limits).try_now().unwrap();
-    limiter.quotas().set("k", &Quota::new().rpm(7));
+    limiter.quotas().set("k", &Quota::new().rpm(7)).unwrap();
     assert_eq!(limiter.quotas().of("k"), Quota::new().rpm(7));
     limiter.acquire("k", &Cost::new()).limits(&limits).try_now().unwrap_err();
     limiter.quotas().remove("k");
@@ -71,7 +71,7 @@ fn reset_of_key_with_shared_quota_resets_shared_bucket() {
 fn handle_follows_key_to_shared_quota() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let handle = limiter.key("g1").unwrap();
-    limiter.quotas().set("g*", &Quota::new().rpm(1).shared());
+    limiter.quotas().set("g*", &Quota::new().rpm(1).shared()).unwrap();
     limiter.try_acquire("g2", &Cost::new()).unwrap();
     handle.try_acquire(&Cost::new()).unwrap_err();
 }
@@ -83,7 +83,7 @@ async fn waiter_follows_key_to_shared_quota() {
     limiter.acquire("g1", &Cost::new()).await.unwrap();
     let waiters = [0, 1].map(|_| tokio::spawn(limiter.acquire("g1", &Cost::new())));
     settle_down().await;
-    limiter.quotas().set("g*", &day(1_000).shared());
+    limiter.quotas().set("g*", &day(1_000).shared()).unwrap();
     settle_down().await;
     assert!(waiters.iter().all(|waiter| waiter.is_finished()));
     assert_eq!(limiter.stats("g1").limits[0].used, 2);
@@ -104,7 +104,7 @@ fn huge_amounts_neither_panic_nor_lose_debt() {
         limiter.record("k", &usage);
         limiter.record("k", &usage);
         for n in [1, 60, 7] {
-            limiter.quotas().set("k", &quota(n));
+            limiter.quotas().set("k", &quota(n)).unwrap();
             clock.advance(Duration::from_secs(1));
             assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?} {n}");
             assert_eq!(limiter.state().prune(), 0);

@@ -4,9 +4,9 @@ use tollgate::limiter::{
     AcquireError, Boot, Clock, Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, RateLimited,
     Reduction, Regex, SystemClock, UnknownKey,
 };
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Share, Window};
+use tollgate::quota::{Cost, Limit, Quota, Share};
 
-use super::{builder, manual, paused, settle_down, tokens};
+use super::{builder, paused, settle_down, tokens};
 
 fn names(limiter: &Limiter) -> Vec<(String, QuotaOrigin)> {
     limiter.quotas().list().into_iter().map(|quota| (quota.name, quota.origin)).collect()
@@ -17,8 +17,8 @@ fn quotas_are_listed_as_given_with_origin() {
     let share = Share::percent(50).unwrap();
     let limiter = builder().quota("b", Quota::new().rpm(10)).share(share).build().unwrap();
     let version = limiter.quotas().version();
-    limiter.quotas().set("a-*", &Quota::new().rpm(7));
-    limiter.quotas().configure("c", &Quota::new().tpm(9));
+    limiter.quotas().set("a-*", &Quota::new().rpm(7)).unwrap();
+    limiter.quotas().configure("c", &Quota::new().tpm(9)).unwrap();
     limiter.quotas().set_regex(&Regex::new("u[0-9]+").unwrap(), &Quota::new().rpm(3));
     assert!(limiter.quotas().version() > version);
     let expected = [
@@ -192,14 +192,4 @@ fn system_clock_reports_boot_on_linux() {
     let (early, late) = (SystemClock::new().boot().unwrap(), SystemClock::new().boot().unwrap());
     assert_eq!(early.id, late.id);
     assert!(early.id != 0 && !early.uptime.is_zero());
-}
-
-#[test]
-fn empty_key_is_accepted_at_run_time() {
-    let (limiter, _) = manual(Quota::new().rpm(1));
-    limiter.quotas().set("", &Quota::new().rpm(1));
-    assert_eq!(
-        limiter.quotas().of("").limits(),
-        [Limit::new(Dimension::Requests, 1, Window::MINUTE).unwrap()]
-    );
 }

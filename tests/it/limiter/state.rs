@@ -46,7 +46,10 @@ fn snapshot_is_sorted_and_omits_fresh_keys() {
 fn twenty_threads_count_exactly() {
     let clock = ManualClock::new();
     let limiter = Arc::new(limiter(&clock, Algorithm::TokenBucket));
-    limiter.quotas().set("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TokenBucket));
+    limiter
+        .quotas()
+        .set("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TokenBucket))
+        .unwrap();
     let threads: Vec<_> = (0..20)
         .map(|_| {
             let limiter = Arc::clone(&limiter);

@@ -86,10 +86,10 @@ fn state_listener_receives_no_single_reservations() {
     (0..3).for_each(|_| take());
     assert_eq!((received.load(Ordering::Relaxed), all.len()), (0, 5));
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
-    limiter.quotas().set("k", &Quota::new().rpm(9));
+    limiter.quotas().set("k", &Quota::new().rpm(9)).unwrap();
     assert_eq!((received.load(Ordering::Relaxed), all.len()), (3, 8));
     drop(all);
     take();
-    limiter.quotas().set("k", &Quota::new().rpm(9));
+    limiter.quotas().set("k", &Quota::new().rpm(9)).unwrap();
     assert_eq!(received.load(Ordering::Relaxed), 4);
 }

@@ -34,7 +34,7 @@ async fn raised_quota_opens_waiting_gates() {
     let limiter = used_up().await;
     let services = services(&limiter, 5).await;
     let begin = limiter.now();
-    limiter.quotas().set("k", &Quota::new().rpm(60_000));
+    limiter.quotas().set("k", &Quota::new().rpm(60_000)).unwrap();
     for service in services {
         service.await.unwrap().unwrap();
     }
@@ -47,7 +47,7 @@ async fn lowered_quota_delays_waiting_gates() {
     let services = services(&limiter, 3).await;
     // One request each 10 s; the 60 requests stay used, and the burst is 6.
     let lower = Quota::new().rpm(6).with_algorithm(Algorithm::TokenBucket);
-    limiter.quotas().set("k", &lower);
+    limiter.quotas().set("k", &lower).unwrap();
     let begin = limiter.now();
     for service in services {
         service.await.unwrap().unwrap();
@@ -120,7 +120,10 @@ async fn quota_set_again_beside_claim_has_no_usage_but_the_claim() {
     tokio::time::sleep(S).await;
     for (rpm, fits) in [(2, true), (1, false)] {
         limiter.quotas().remove("k");
-        limiter.quotas().set("k", &Quota::new().rpm(rpm).with_algorithm(Algorithm::TokenBucket));
+        limiter
+            .quotas()
+            .set("k", &Quota::new().rpm(rpm).with_algorithm(Algorithm::TokenBucket))
+            .unwrap();
         assert_eq!(limiter.acquire("k", &Cost::new()).try_now().is_ok(), fits, "{rpm}");
     }
     claiming.ready().await.unwrap().call(1).await.unwrap();

@@ -150,7 +150,7 @@ async fn limit_reduced_below_typical_cost_still_opens_gate() {
     }
     // The typical cost is 100, above the limit of 60, which is exhausted.
     let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
-    limiter.quotas().set("k", &quota);
+    limiter.quotas().set("k", &quota).unwrap();
     let begin = limiter.now();
     let mut service = layer.layer(echo());
     assert!(!is_ready(&mut service).await);
@@ -163,10 +163,10 @@ async fn limit_reduced_below_typical_cost_still_opens_gate() {
     service.call(60).await.unwrap();
     assert_eq!(limiter.now(), opened);
     // The same holds when the limit changes while the gate waits.
-    limiter.quotas().set("k", &Quota::new().tpm(600));
+    limiter.quotas().set("k", &Quota::new().tpm(600)).unwrap();
     let mut waiting = tokio::spawn(layer.layer(echo()).oneshot(1));
     settle_down().await;
-    limiter.quotas().set("k", &quota);
+    limiter.quotas().set("k", &quota).unwrap();
     let sent = tokio::time::timeout(Duration::from_secs(3_600), &mut waiting).await;
     sent.expect("the gate opens").unwrap().unwrap();
 }

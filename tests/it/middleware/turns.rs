@@ -171,7 +171,7 @@ async fn service_whose_key_comes_under_shared_glob_is_pushed_back() {
     assert!(is_ready(&mut service).await);
     service.call(1).await.unwrap();
     limiter.quotas().remove("m-1");
-    limiter.quotas().set("m-*", &Quota::new().rpm(1).shared());
+    limiter.quotas().set("m-*", &Quota::new().rpm(1).shared()).unwrap();
     limiter.acquire("m-2", &Cost::new()).await.unwrap().settle(&Cost::new());
     assert!(!is_ready(&mut service).await);
     let begin = limiter.now();

@@ -99,7 +99,7 @@ async fn another_quota_ends_the_hold_or_starts_it() {
             Some(part) => quota.with_utilization(Share::percent(part).unwrap()),
             None => quota,
         };
-        limiter.quotas().set("account", &quota);
+        limiter.quotas().set("account", &quota).unwrap();
     };
     set(Some(99));
     assert_eq!(held(&limiter, "account"), None);

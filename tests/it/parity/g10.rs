@@ -53,7 +53,7 @@ fn g10_stored_quota_never_overrides_configured_quota() {
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(2), "set in an earlier run");
     assert_eq!(rpm(&limiter, "claude-opus"), Some(3), "learned in an earlier run");
     assert_eq!(rpm(&limiter, "o3"), built_in, "configured in an earlier run only");
-    limiter.quotas().configure("gpt-4o-mini", &Quota::new().rpm(9));
+    limiter.quotas().configure("gpt-4o-mini", &Quota::new().rpm(9)).unwrap();
     limiter.quotas().restore(&kept);
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(9));
 }

@@ -20,8 +20,8 @@ async fn g10_configured_quotas_override_profiles_and_stored() {
     assert_eq!((rpm(&limiter, "gpt-4o"), rpm(&limiter, "gpt-4o-mini")), (7, 500));
 
     // A quota that is set at run time is stored, and restored after a restart unless it is configured.
-    limiter.quotas().set("gpt-4o", &Quota::new().rpm(8));
-    limiter.quotas().set("mine", &Quota::new().rpm(9));
+    limiter.quotas().set("gpt-4o", &Quota::new().rpm(8)).unwrap();
+    limiter.quotas().set("mine", &Quota::new().rpm(9)).unwrap();
     assert_eq!(rpm(&limiter, "gpt-4o"), 8);
     limiter.close().await;
     drop(limiter);

@@ -16,11 +16,11 @@ fn amounts(limiter: &Limiter, key: &str) -> Vec<u64> {
 async fn g11_quota_set_at_run_time_applies_to_matching_keys() {
     let limiter = paused(Quota::new().rpm(7));
     drop(limiter.acquire("new", &tokens(5)).await.unwrap());
-    limiter.quotas().set("new", &Quota::new().rpm(3).tpm(90));
+    limiter.quotas().set("new", &Quota::new().rpm(3).tpm(90)).unwrap();
     assert_eq!((amounts(&limiter, "new"), amounts(&limiter, "k")), (vec![3, 90], vec![7]));
-    limiter.quotas().set("new", &Quota::new().rpm(4));
+    limiter.quotas().set("new", &Quota::new().rpm(4)).unwrap();
     assert_eq!((amounts(&limiter, "new"), amounts(&limiter, "k")), (vec![4], vec![7]));
-    limiter.quotas().set("team-*", &Quota::new().rpm(2));
+    limiter.quotas().set("team-*", &Quota::new().rpm(2)).unwrap();
     assert_eq!((amounts(&limiter, "team-a"), amounts(&limiter, "k")), (vec![2], vec![7]));
 }
 
@@ -47,7 +47,7 @@ async fn g11_raised_quota_admits_waiters_immediately() {
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
     let waiters: Vec<_> = (0..5).map(|_| waiter(&limiter, "k", &Cost::new())).collect();
     settle_down().await;
-    limiter.quotas().set("k", &Quota::new().rpm(6));
+    limiter.quotas().set("k", &Quota::new().rpm(6)).unwrap();
     for waiter in waiters {
         waiter.await.unwrap().unwrap();
     }
@@ -62,7 +62,7 @@ async fn g11_lowered_quota_delays_waiters_or_refuses() {
     let large = waiter(&limiter, "k", &tokens(40));
     let small = waiter(&limiter, "k", &tokens(10));
     settle_down().await;
-    limiter.quotas().set("k", &buckets(Quota::new().tpm(30)));
+    limiter.quotas().set("k", &buckets(Quota::new().tpm(30))).unwrap();
     let error = large.await.unwrap().unwrap_err();
     assert!(matches!(error, AcquireError::Refused(_)), "{error}");
     assert_eq!(limiter.now(), begin);

@@ -36,7 +36,7 @@ fn g12_usage_and_quotas_are_restored_after_restart() {
         let quota = Quota::new().rpm(10).tpm(1_000).rpd(20).with_algorithm(algorithm);
         let (first, mut store) = load(&path, &clock, quota.clone());
         first.try_acquire("k", &tokens(400)).unwrap().settle(&tokens(300));
-        first.quotas().set("other", &Quota::new().rpm(5));
+        first.quotas().set("other", &Quota::new().rpm(5)).unwrap();
         persist(&first, &mut store);
         let in_flight = first.try_acquire("k", &tokens(200)).unwrap();
         persist(&first, &mut store);

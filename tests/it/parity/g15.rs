@@ -46,7 +46,7 @@ fn g15_iter_yields_stats_in_order_of_keys() {
 fn g15_thousand_keys_over_all_shards_are_sorted() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let mut expected: Vec<_> = (0..1_000).map(|i| format!("key-{i}")).collect();
-    limiter.quotas().set("key-*", &Quota::new().rpm(1));
+    limiter.quotas().set("key-*", &Quota::new().rpm(1)).unwrap();
     expected.iter().for_each(|key| drop(limiter.try_acquire(key, &Cost::new()).unwrap()));
     expected.sort();
     assert_eq!(limiter.state().keys(), expected);

@@ -16,7 +16,7 @@ fn s02_new_resource_starts_full() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let refuse = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
         let limiter = refuse.build().unwrap();
-        limiter.quotas().set("k", &Quota::new().rpm(60).with_algorithm(algorithm));
+        limiter.quotas().set("k", &Quota::new().rpm(60).with_algorithm(algorithm)).unwrap();
         assert_eq!(available(&limiter), 60);
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 1_000), 60);
     }
@@ -26,11 +26,11 @@ fn s02_new_resource_starts_full() {
 fn s02_lowered_limit_caps_available_and_raise_adds() {
     let (limiter, clock) = manual(buckets(Quota::new().rpm(60)));
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 10), 10);
-    limiter.quotas().set("k", &buckets(Quota::new().rpm(30)));
+    limiter.quotas().set("k", &buckets(Quota::new().rpm(30))).unwrap();
     assert_eq!((available(&limiter), limiter.stats("k").limits[0].limit), (20, 30));
-    limiter.quotas().set("k", &buckets(Quota::new().rpm(5)));
+    limiter.quotas().set("k", &buckets(Quota::new().rpm(5))).unwrap();
     assert_eq!(available(&limiter), 0);
-    limiter.quotas().set("k", &buckets(Quota::new().rpm(100)));
+    limiter.quotas().set("k", &buckets(Quota::new().rpm(100))).unwrap();
     assert_eq!(available(&limiter), 90);
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(available(&limiter), 100);
@@ -75,7 +75,7 @@ async fn s02_waiters_of_removed_resource_are_rejected() {
         }
         assert_eq!(limiter.now(), begin);
         // The quota can be set again.
-        limiter.quotas().set("k", &Quota::new().rpm(5));
+        limiter.quotas().set("k", &Quota::new().rpm(5)).unwrap();
         assert!(limiter.acquire("k", &Cost::new()).await.is_ok());
         assert_eq!(seconds(&limiter, begin), 0);
     }

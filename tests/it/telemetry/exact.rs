@@ -68,7 +68,7 @@ fn listener_may_call_the_limiter() {
         }
     });
     limiter.try_acquire("k", &Cost::new()).unwrap().release();
-    limiter.quotas().set("k", &Quota::new().rpm(100));
+    limiter.quotas().set("k", &Quota::new().rpm(100)).unwrap();
     limiter.feedback().rate_limited("k", &tollgate::limiter::RateLimited::new(None));
     let _ = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     // Granted and settled three times for "other"; granted, released, changed, cooling down, reduced

@@ -47,12 +47,30 @@ async fn refusal_after_overload_costs_no_retry() {
     assert!(attempts[25] > 120, "the overload lasts for longer than limits explain: {attempts:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn long_retry_after_is_probed_once() {
-    let answers = [(429, "60"), (429, "60"), (200, "0")];
+/// Checks that a request that is refused with a minute's delay and then with `second` is sent three times: at
+/// once, after two seconds, and at `third` seconds or, at the pace of what was measured, just after.
+async fn assert_third_attempt(second: &'static str, third: u64) {
+    let answers = [(429, "60"), (429, second), (200, "0")];
     let (status, attempts) = send(Reduction::ADAPTIVE, answers).await;
-    assert_eq!((status, attempts.len()), (StatusCode::OK, 3), "{attempts:?}");
-    assert!(attempts[1] < 10 && attempts[2] == 60, "{attempts:?}");
+    assert_eq!((status, &attempts[..2], attempts.len()), (StatusCode::OK, &[0, 2][..], 3));
+    assert!((third..third + 2).contains(&attempts[2]), "{second}: {attempts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_retry_after_is_probed_once_after_two_seconds() {
+    assert_third_attempt("58", 60).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_probe_with_other_retry_after_obeys_that() {
+    for (second, third) in [("300", 302), ("60", 60), ("30", 32), ("3", 5)] {
+        assert_third_attempt(second, third).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_probe_without_retry_after_obeys_the_first() {
+    assert_third_attempt("", 60).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ async fn store_keeps_quotas_and_pauses_but_not_shared_usage() {
         let fleet = Fleet::of(&text);
         let first = fleet.machine();
         assert!(take(&first) && take(&first) && take(&first));
-        first.quotas().set("mine", &tollgate::Quota::new().rpm(7));
+        first.quotas().set("mine", &tollgate::Quota::new().rpm(7)).unwrap();
         first.feedback().rate_limited("n", &RateLimited::new(Some(Duration::from_secs(600))));
         first.close().await;
         drop(first);

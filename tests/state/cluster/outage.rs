@@ -179,19 +179,19 @@ fn quota_changed_in_outage_keeps_share_and_debt() {
     let mut redis = Redis::start();
     let shared = connect_with_default_timeout(&redis.url(), OnFailure::LocalShare);
     let limiter = limiter(&shared, Quota::new());
-    limiter.quotas().set("k", &Quota::new().rpd(10).tpd(1_000));
+    limiter.quotas().set("k", &Quota::new().rpd(10).tpd(1_000)).unwrap();
     wait_until_connected(&shared);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     redis.server().kill();
     assert_eq!(admitted(&limiter, 5).len(), 5);
-    limiter.quotas().set("k", &Quota::new().tpd(1_000).rpd(11));
+    limiter.quotas().set("k", &Quota::new().tpd(1_000).rpd(11)).unwrap();
     assert_eq!(admitted(&limiter, 3).len(), 3);
-    limiter.quotas().set("k", &Quota::new().rpd(11));
+    limiter.quotas().set("k", &Quota::new().rpd(11)).unwrap();
     assert_eq!(admitted(&limiter, 20).len(), 2);
     redis.restart();
     wait_until_connected(&shared);
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
-    limiter.quotas().set("k", &Quota::new().rpd(12));
+    limiter.quotas().set("k", &Quota::new().rpd(12)).unwrap();
     assert_eq!(admitted(&limiter, 20).len(), 1, "all admissions were charged");
 }
 

@@ -159,8 +159,8 @@ fn set_quotas_are_restored_and_configured_ones_override() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (one, persistence) = limiter_with_store(&path, &clock);
-    one.quotas().set("other", &Quota::new().rpm(7));
-    one.quotas().set("k", &Quota::new().rpm(9));
+    one.quotas().set("other", &Quota::new().rpm(7)).unwrap();
+    one.quotas().set("k", &Quota::new().rpm(9)).unwrap();
     persistence.flush_now().unwrap();
     drop(one);
     let (two, _persistence) = limiter_with_store(&path, &clock);

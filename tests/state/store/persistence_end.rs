@@ -79,6 +79,6 @@ fn quota_set_right_before_drop_is_restored() {
         Persistence::start(&limiter, Sqlite::new(&path), NEVER).unwrap();
         limiter
     };
-    start().quotas().set("k", &Quota::new().rpd(7));
+    start().quotas().set("k", &Quota::new().rpd(7)).unwrap();
     assert_eq!(start().quotas().of("k"), Quota::new().rpd(7));
 }

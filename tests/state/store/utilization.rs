@@ -150,7 +150,7 @@ fn assert_quota_restored<S: Store>(store: impl Fn() -> S) {
         (limiter.clone(), Persistence::start(&limiter, store(), HOUR).unwrap())
     };
     let (before, store) = start();
-    before.quotas().set("k", &quota);
+    before.quotas().set("k", &quota).unwrap();
     let mut reading = UtilizationReading::new("5h", 0.95);
     reading.reset = Some(5 * HOUR);
     before.try_acquire("k", &Cost::new()).unwrap().observe_utilization(&[reading]);

@@ -211,7 +211,7 @@ mod tests {
         let why = found(89).expect("the wait is too long");
         assert!(why.starts_with("m: the next request would wait 1m 3"), "{why}");
         assert!(why.contains("longer than --max-wait (1m 29s)"), "{why}");
-        limiter.quotas().set("n", &Quota::new().rpm(1));
+        limiter.quotas().set("n", &Quota::new().rpm(1)).unwrap();
         drop(limiter.try_acquire("n", &Cost::new()).expect("the request fits"));
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());

@@ -92,7 +92,8 @@ pub(super) async fn put(
     if is_new && api.limiter().quotas().len() >= api.app.serve.bounds.keys {
         return Err(too_many_quotas());
     }
-    api.limiter().quotas().set(&name, &quota.quota);
+    let set = api.limiter().quotas().set(&name, &quota.quota);
+    set.map_err(|error| unprocessable(error.to_string()))?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let set = NamedQuota::new(name, quota.quota, QuotaOrigin::Set);
     Ok((status, Json(set.into())))

@@ -116,7 +116,8 @@ impl Controller {
         }
         let started = self.slow_start.as_ref().map_or(at, SlowStart::ready_at);
         let open = self.pause.until.max(started);
-        let (time, dimension) = match self.columns.ready_at(cost) {
+        let paced = if self.pause.is_test_due() { None } else { self.columns.ready_at(cost) };
+        let (time, dimension) = match paced {
             Some((paced, dimension)) if paced > open => (paced, Some(dimension)),
             _ => (open, None),
         };

@@ -12,8 +12,9 @@ pub(super) struct Pause {
     backoff: f64,
     /// The request that has to be answered before others are sent.
     pub(super) probe: Option<Probe>,
-    /// The end of a long `Retry-After` that a probe tests.
+    /// The end of a long `Retry-After` that a probe tests, and its length.
     promised: Timestamp,
+    promised_for: Duration,
     /// `true` if the provider stated the last pause, and it is kept to.
     is_promised: bool,
     /// The time of the first refusal since the provider accepted a request.
@@ -48,6 +49,7 @@ impl Pause {
             backoff: FIRST_BACKOFF,
             probe: None,
             promised: Timestamp::UNIX_EPOCH,
+            promised_for: Duration::ZERO,
             is_promised: false,
             closed_since: None,
             waited: 0.0,
@@ -62,6 +64,11 @@ impl Pause {
     /// Returns whether the refused request fits at the end of the pause, by what the provider stated.
     pub(super) fn is_promised(&self) -> bool {
         self.is_promised
+    }
+
+    /// Returns whether the next request tests a long `Retry-After`, so that no learned rate delays it.
+    pub(super) fn is_test_due(&self) -> bool {
+        self.probe == Some(Probe::Due) && self.until < self.promised
     }
 
     pub(super) fn sent(&mut self, now: Timestamp) {
@@ -118,6 +125,11 @@ impl Pause {
                 self.is_promised = true;
                 after.as_secs_f64()
             }
+            // The refusal of a probe confirms the delay that it tests, if it states none itself.
+            None if self.is_tested(now) => {
+                self.is_promised = true;
+                seconds_between(now, self.promised)
+            }
             _ => self.backoff,
         };
         self.waited = if self.is_promised { 0.0 } else { pause };
@@ -139,14 +151,15 @@ impl Pause {
     }
 
     /// Returns the seconds until the probe of a long `Retry-After`, or until its end if the probe was refused.
+    /// A delay that the refused probe was answered with counts if it is longer, or ends earlier: a provider that
+    /// always states the same one doesn't mean that the wait starts again.
     fn test_promise(&mut self, after: Duration, now: Timestamp) -> f64 {
-        let is_first = self.promised <= now;
-        if is_first {
-            self.promised = now + after;
+        self.is_promised = self.is_tested(now);
+        let ends = now + after;
+        if !self.is_promised || after > self.promised_for || ends < self.promised {
+            (self.promised, self.promised_for) = (ends, after);
         }
-        let rest = seconds_between(now, self.promised);
-        self.is_promised = !is_first || PROBE >= rest;
-        if self.is_promised { rest } else { PROBE }
+        if self.is_promised { seconds_between(now, self.promised) } else { PROBE }
     }
 
     /// Returns whether a long `Retry-After` is being tested.

@@ -120,7 +120,7 @@ async fn charge_set_during_stream_settles_at_last_frame() {
 #[tokio::test(start_paused = true)]
 async fn ask_from_outer_layer_sets_key_cost_and_deadline() {
     let limiter = builder().quota("vip", Quota::new().rpm(1).tpm(100)).build().unwrap();
-    limiter.quotas().set("k", &Quota::new().rpm(0));
+    limiter.quotas().set("k", &Quota::new().rpm(0)).unwrap();
     let mut service = guarded(&limiter, hello);
     let mut request = get(&[]);
     let minute = limiter.now() + 61 * S;

@@ -154,7 +154,7 @@ async fn policies_follow_changed_limits() {
     let limiter = builder.build().unwrap();
     let mut service = guarded(&limiter, hello);
     for rpm in [10, 20, 10] {
-        limiter.quotas().set("k", &Quota::new().rpm(rpm));
+        limiter.quotas().set("k", &Quota::new().rpm(rpm)).unwrap();
         let (status, headers, _) = ask(&mut service).await;
         let expected = format!("k-rpm q={rpm} w=60");
         assert_eq!((status, lines(&headers, POLICY)), (200, vec![expected]));

@@ -105,7 +105,7 @@ async fn busiest_keys_are_shown_and_others_counted() {
 async fn rare_events_are_listed_newest_first() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
-    rig.limiter.quotas().set("mail", &tollgate::Quota::new().rpm(50));
+    rig.limiter.quotas().set("mail", &tollgate::Quota::new().rpm(50)).unwrap();
     let refusal = RateLimited::new(Some(Duration::from_secs(9)));
     rig.limiter.feedback().rate_limited("chat", &refusal);
     let snapshot = rig.next(&mut events).await;
