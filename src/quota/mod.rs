@@ -59,5 +59,6 @@ pub(crate) use cost::CustomAmount;
 #[cfg(feature = "tower")]
 pub(crate) use dimension::USD;
 pub(crate) use grid::Grid;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
 pub(crate) use limit::Counting;
 pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

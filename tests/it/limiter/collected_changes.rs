@@ -147,7 +147,7 @@ impl Party {
             }
             Action::ChangeQuota => {
                 self.quota_changed = !self.quota_changed;
-                self.limiter.quotas().set("gpt-4o", &variant.quota(self.quota_changed));
+                self.limiter.quotas().set("gpt-4o", &variant.quota(self.quota_changed)).unwrap();
             }
             Action::Collect => {}
         }

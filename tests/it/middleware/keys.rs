@@ -69,7 +69,7 @@ async fn model_counts_by_its_provider_beside_other_scopes() {
     tokio::time::advance(Duration::from_secs(6)).await;
     // A bucket refills a tenth of its limit in a tenth of its window.
     assert_eq!(["mine", "account"].map(used), [before[0] - 100, before[1]]);
-    limiter.quotas().set("mine", &Quota::new().tpm(2_000));
+    limiter.quotas().set("mine", &Quota::new().tpm(2_000)).unwrap();
     tokio::time::advance(Duration::from_secs(3)).await;
     assert_eq!(["mine", "account"].map(used), [before[0] - 200, before[1]]);
 }
