@@ -46,9 +46,9 @@ struct KeyGate {
 enum GateState {
     /// The gate isn't in the queue.
     Idle,
-    /// The gate has waited since this time, and was polled at the other. If that is long ago, it may have left
-    /// the queue without its turn, and starts again at its place.
-    Queued { since: Timestamp, polled_at: Timestamp },
+    /// The gate has waited since this time, and is to be polled by the other. If it is polled clearly later, it may
+    /// have left the queue without its turn, and starts again at its place.
+    Queued { since: Timestamp, polls_by: Timestamp },
     /// Its turn has come, and it was polled at this time.
     #[cfg_attr(
         not(any(feature = "tower", shuttle)),
@@ -208,11 +208,11 @@ impl KeyGate {
         }
         let (core, now) = (&entry.core, key.now());
         let since = match *state {
-            GateState::Queued { since, polled_at } => {
+            GateState::Queued { since, polls_by } => {
                 let contains = |turn| key.queue().is_some_and(|queue| queue.contains(turn));
                 if !turn.is_some_and(contains) {
                     *state = GateState::Open { at: now };
-                    if !is_absent(polled_at + poll_period(0), now) {
+                    if !is_absent(polls_by, now) {
                         return Check::Open;
                     }
                 }
@@ -245,7 +245,8 @@ impl KeyGate {
         let terms = GateTerms { cost: typical, leaves_claim: query.leaves_claim };
         key.enter_gate(turn, service, terms, waker);
         let polls_by = key.on_polled(turn);
-        *state = GateState::Queued { since, polled_at: now };
+        let expected = polls_by.unwrap_or_else(|| now + poll_period(0, 0));
+        *state = GateState::Queued { since, polls_by: expected };
         // Gates behind the first waiter check a little later, in case the first is no longer polled: the
         // later the more there are, so that a thousand gates cost little.
         let rank = key.queue().and_then(|queue| queue.rank_in_flow(turn)).unwrap_or_default();

@@ -79,7 +79,7 @@ impl QueuePlace {
     /// wait behind it.
     pub(super) fn on_polled(&self, scopes: &mut Scopes<'_>) -> Option<Timestamp> {
         let polls_by = scopes.get_mut(self.scope).on_polled(self.turn);
-        let confirms_by = self.holds_claims(scopes).then(|| scopes.now() + poll_period(0));
+        let confirms_by = self.holds_claims(scopes).then(|| scopes.now() + poll_period(0, 0));
         polls_by.into_iter().chain(confirms_by).min()
     }
 

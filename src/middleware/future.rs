@@ -22,8 +22,8 @@ pin_project! {
     ///
     /// # Cancel safety
     /// Dropping the future while it waits removes the request from the queue without consuming quota.
-    /// Once the inner service's future has been polled, the request counts as sent. A waiting future
-    /// that is kept but not polled blocks the requests behind it in the queue.
+    /// Once the inner service's future has been polled, the request counts as sent. Requests behind a waiting
+    /// future that is kept but not polled pass it after about a second.
     pub struct ResponseFuture<S, Request, C, O>
     where
         S: Service<Request>,

@@ -39,6 +39,8 @@ struct State {
     /// Requests that were woken to show that they are polled, with the times by which they have to be.
     checked: BTreeMap<u64, Timestamp>,
     last_checked: u64,
+    /// Wakers to be dropped without the lock: one may own a task, and with it a slot.
+    spent: Vec<Waker>,
 }
 
 /// The slot of a waiting request. Dropping it wakes the first service that waits for one.
@@ -83,8 +85,8 @@ impl QueueSlots {
                 let is_free = state.admits(ticket, slots);
                 if !is_free {
                     let old = state.waiting.insert(ticket, cx.waker().clone());
-                    let period = check_period(state.rank(ticket));
-                    return Err((ticket, old, state.check_holders(now), now + period));
+                    let until = state.checks_at(ticket, now);
+                    return Err((ticket, old, state.check_holders(now), until));
                 }
                 Ok(())
             });
@@ -132,7 +134,9 @@ impl Shared {
         let result = change(&mut state, self.slots);
         woken.extend(state.give_turns(self.slots, now));
         self.open.store(state.open(self.slots), Ordering::Relaxed);
+        let spent = std::mem::take(&mut state.spent);
         drop(state);
+        drop(spent);
         woken.into_iter().for_each(Waker::wake);
         result
     }
@@ -156,7 +160,7 @@ impl State {
         }
         self.turns.retain(|_, end| *end > now);
         for ticket in self.checked.extract_if(.., |_, polls_by| *polls_by <= now) {
-            self.holders.remove(&ticket.0);
+            self.spent.extend(self.holders.remove(&ticket.0).flatten());
         }
         let mut woken = Vec::new();
         while self.open(slots) > 0
@@ -172,14 +176,19 @@ impl State {
     fn admits(&mut self, ticket: u64, slots: usize) -> bool {
         let is_ready = self.turns.remove(&ticket).is_some() || self.open(slots) > 0;
         if is_ready {
-            self.waiting.remove(&ticket);
+            self.spent.extend(self.waiting.remove(&ticket));
         }
         is_ready
     }
 
-    /// Returns at least how many services wait before this one.
-    fn rank(&self, ticket: u64) -> u64 {
-        self.waiting.first_key_value().map_or(0, |(first, _)| ticket - first)
+    /// Returns the time at which a service that waits checks the slots again, in case those before it are no longer
+    /// polled: the later, the more there are. The first one also looks after the turns of woken services.
+    fn checks_at(&self, ticket: u64, now: Timestamp) -> Timestamp {
+        let before = self.waiting.range(..ticket).take(MOST_BEFORE).count();
+        let more = u32::try_from(before * before).unwrap_or(u32::MAX);
+        let at = now + (FIRST_PERIOD + (FIRST_PERIOD / 64).saturating_mul(more));
+        let turns = self.turns.values().copied().filter(|_| before == 0);
+        turns.chain([at]).min().unwrap_or(at)
     }
 
     /// Checks that requests which hold slots are polled, a few at a time. Returns the wakers to call.
@@ -254,9 +263,5 @@ const FIRST_PERIOD: Duration = Duration::from_millis(250);
 /// The number of requests that are checked at the same time.
 const CHECKED_HOLDERS: usize = 16;
 
-/// Returns the time after which a service that waits checks the slots again, in case those before it are no
-/// longer polled: the longer, the more there are.
-fn check_period(rank: u64) -> Duration {
-    let rank = u32::try_from(rank).unwrap_or(u32::MAX);
-    FIRST_PERIOD + (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank))
-}
+/// The number of services before one that its checks depend on.
+const MOST_BEFORE: usize = 14;

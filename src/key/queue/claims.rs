@@ -137,7 +137,8 @@ impl Claims {
     pub(crate) fn of_others(&self, turn: Turn) -> Option<Claimed> {
         let gate = self.gate.as_ref().filter(|claim| claim.arrival != turn.arrival);
         let request = self.requests.first().filter(|claim| claim.turn.is_before(turn));
-        let until = gate.map(|claim| claim.until);
+        let lapses = [gate.map(|claim| claim.until), request.map(|claim| claim.until)];
+        let until = lapses.into_iter().flatten().min();
         match (gate.map(|claim| &claim.cost), request.and_then(|claim| claim.cost.as_ref())) {
             (Some(gate), Some(request)) => {
                 Some(Claimed { cost: gate.plus(request), claims: 2, until })

@@ -98,7 +98,7 @@ impl WaitQueue {
         if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
             self.bands.insert(at, Box::new(Band::new(turn.priority, now)));
         }
-        let polls_by = now + poll_period(0);
+        let polls_by = now + poll_period(0, 0);
         self.bands[at].enter(turn, service, gate, Contact { waker: waker.clone(), polls_by });
         if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
             self.choose(now);
@@ -177,7 +177,7 @@ impl WaitQueue {
         if attempt.is_first && self.is_empty() {
             self.asking = Asking::default();
         }
-        let contact = Contact { waker, polls_by: now + poll_period(0) };
+        let contact = Contact { waker, polls_by: now + poll_period(0, 0) };
         self.asking.begin(turn, head, attempt.is_first, contact);
     }
 

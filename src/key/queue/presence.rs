@@ -29,7 +29,7 @@ impl WaitQueue {
     pub(crate) fn on_polled(&mut self, turn: Turn, now: Timestamp) -> Option<Timestamp> {
         self.polled_at = self.polled_at.max(now);
         let is_alone = self.waiters() == 1 && self.asking.is_empty();
-        let polls_by = now + poll_period(self.rank(turn));
+        let polls_by = now + poll_period(self.rank(turn), self.waiters());
         if self.asking.set_polls_by(turn, polls_by) {
             return Some(polls_by);
         }
@@ -49,7 +49,7 @@ impl WaitQueue {
     /// behind gates. They are to be called: the head is then polled soon, unless it is absent.
     pub(crate) fn next(&mut self, now: Timestamp) -> SmallVec<[Waker; 2]> {
         let head = self.head();
-        let polls_by = now + poll_period(0);
+        let polls_by = now + poll_period(0, 0);
         if let Some(head) = head
             && let Some(contact) =
                 self.band_mut(head.priority).and_then(|band| band.contact_mut(head))
@@ -82,8 +82,12 @@ impl WaitQueue {
         absent
     }
 
-    /// Returns about how many go before a waiter: those of its flow, and one of each other flow.
+    /// Returns about how many go before a waiter: none before the head and requests that ask, before others those
+    /// of their flow, and one of each other flow.
     fn rank(&self, turn: Turn) -> usize {
+        if self.is_head(turn) || !self.contains(turn) {
+            return 0;
+        }
         let band = self.bands.iter().find(|band| band.priority == turn.priority);
         let flows = self.bands.iter().map(|band| band.flows()).sum::<usize>();
         band.and_then(|band| band.rank_in_flow(turn)).unwrap_or(0) + flows.saturating_sub(1)
@@ -108,11 +112,12 @@ pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
     polls_by.saturating_add(GRACE) < polled_at
 }
 
-/// Returns the time after which a waiter has to be polled again: the longer, the more go before it, so that any
-/// number of them is polled about 50 times a second in all.
-pub(crate) fn poll_period(rank: usize) -> Duration {
-    let rank = u32::try_from(rank).unwrap_or(u32::MAX);
-    FIRST_PERIOD + (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank))
+/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
+/// them is polled about 200 times a second in all.
+pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
+    let [rank, waiters] = [rank, waiters].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));
+    FIRST_PERIOD + more.min(Duration::from_millis(5).saturating_mul(waiters))
 }
 
 /// The time after which the first waiter has to be polled again.

@@ -38,8 +38,8 @@ use crate::timestamp::Timestamp;
 ///
 /// # Cancel safety
 /// Dropping the future gives up its place in the queue and wakes the next request. The requests behind a
-/// future that is neither polled nor dropped pass it after a second at most; it returns to its place when it is
-/// polled.
+/// future that is neither polled nor dropped pass it after about a second, later if hundreds wait; it returns to its
+/// place when it is polled.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire {
     request: Request,

@@ -55,7 +55,7 @@ fn changed_quota_keeps_used_and_held_amounts() {
     let limiter = builder().quota("k", Quota::new().tpm(100)).build().unwrap();
     limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
     let permit = limiter.try_acquire("k", &tokens(40)).unwrap();
-    limiter.quotas().set("k", &Quota::new().rpm(9).tpm(80));
+    limiter.quotas().set("k", &Quota::new().rpm(9).tpm(80)).unwrap();
     let amounts = |limiter: &tollgate::limiter::Limiter| {
         let stats = limiter.stats("k");
         stats.limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
@@ -69,7 +69,7 @@ fn changed_quota_keeps_used_and_held_amounts() {
 fn limit_added_later_is_not_settled_by_older_permit() {
     let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
     let old = limiter.try_acquire("k", &tokens(40)).unwrap();
-    limiter.quotas().set("k", &Quota::new().rpm(9).tpm(100));
+    limiter.quotas().set("k", &Quota::new().rpm(9).tpm(100)).unwrap();
     let new = limiter.try_acquire("k", &tokens(50)).unwrap();
     old.settle(&tokens(40));
     assert_eq!(limiter.stats("k").limits[1].held, 50);
@@ -113,7 +113,7 @@ fn concurrency_limit_ignores_window_of_limit() {
     assert_eq!(Quota::new().limit(hour(4)).concurrency(2).limits().len(), 1);
     let limiter = builder().quota("k", Quota::new().concurrency(1)).build().unwrap();
     let held = limiter.try_acquire("k", &Cost::new()).unwrap();
-    limiter.quotas().set("k", &Quota::new().limit(hour(1)));
+    limiter.quotas().set("k", &Quota::new().limit(hour(1))).unwrap();
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     drop(held);
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
@@ -131,7 +131,7 @@ fn changed_quota_does_not_shorten_fixed_window() {
     unsent.release();
     let fresh_at = limiter.stats("k").limits[0].fresh_at;
     assert!(fresh_at >= limiter.now() + Duration::from_nanos(60_000_000_000));
-    limiter.quotas().set("k", &quota(3));
+    limiter.quotas().set("k", &quota(3)).unwrap();
     assert_eq!(limiter.stats("k").limits[0].fresh_at, fresh_at);
 }
 
@@ -151,7 +151,7 @@ fn share_applies_to_quotas_of_every_origin() {
     };
     assert_eq!([limit(&limiter, "own"), limit(&limiter, "unknown")], [3, 15]);
     assert_eq!(limit(&limiter, "gpt-4o"), limit(&whole, "gpt-4o") / 2);
-    limiter.quotas().set("own", &Quota::new().rpm(100));
+    limiter.quotas().set("own", &Quota::new().rpm(100)).unwrap();
     assert_eq!(limit(&limiter, "own"), 50);
 }
 
@@ -180,7 +180,7 @@ fn learned_limits_follow_headers_and_set_limits_do_not() {
     assert_eq!(learn("new-model", "20"), 20);
     assert_eq!(limiter.stats("new-model").limits[0].used, 1);
     drop(held);
-    limiter.quotas().set("new-model", &Quota::new().rpm(7));
+    limiter.quotas().set("new-model", &Quota::new().rpm(7)).unwrap();
     assert_eq!(learn("new-model", "40"), 7);
 }
 
@@ -234,7 +234,7 @@ fn mode_has_the_quota_of_its_model_in_buckets_of_its_own() {
     limiter.try_acquire("claude-a:fast", &Cost::new()).unwrap();
     assert_eq!(limiter.stats("claude-a").limits[0].used, 0);
     // It follows changes of the model's quota.
-    limiter.quotas().set("claude-a", &Quota::new().rpm(9));
+    limiter.quotas().set("claude-a", &Quota::new().rpm(9)).unwrap();
     assert_eq!((rpm("claude-a:fast"), limiter.stats("claude-a:fast").limits[0].used), (9, 1));
     // A family of the built-in quotas shares its limits, a mode has its own.
     limiter.try_acquire("claude-opus-4-6:fast", &Cost::new()).unwrap();

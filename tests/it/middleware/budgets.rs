@@ -332,7 +332,7 @@ async fn mode_counts_to_a_budget_that_is_set_while_it_waits() {
     let waiting = limiter.acquire("m:fast", &cost);
     let waiting = tokio::spawn(async move { waiting.await.unwrap() });
     super::settle_down().await;
-    limiter.quotas().set("m", &budget().concurrency(1));
+    limiter.quotas().set("m", &budget().concurrency(1)).unwrap();
     first.release();
     let _second = waiting.await.unwrap();
     assert_eq!(held(&limiter, "m")[0], 60_000);
