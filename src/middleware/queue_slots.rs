@@ -159,9 +159,14 @@ impl State {
             return Vec::new();
         }
         self.turns.retain(|_, end| *end > now);
-        for ticket in self.checked.extract_if(.., |_, polls_by| *polls_by <= now) {
-            self.spent.extend(self.holders.remove(&ticket.0).flatten());
-        }
+        let Self { checked, holders, spent, .. } = self;
+        checked.retain(|ticket, polls_by| {
+            let is_kept = *polls_by > now;
+            if !is_kept {
+                spent.extend(holders.remove(ticket).flatten());
+            }
+            is_kept
+        });
         let mut woken = Vec::new();
         while self.open(slots) > 0
             && let Some((ticket, waker)) = self.waiting.pop_first()

@@ -26,8 +26,7 @@ impl Plan {
     /// cost states an amount of money if one is needed.
     #[inline]
     pub(crate) fn decides_alone(&self, cost: &Cost) -> bool {
-        !(self.limits_spending || self.has_spending_key)
-            || (!self.has_spending_key && cost.states_usd())
+        !self.has_spending_key && (!self.limits_spending || cost.states_usd())
     }
 
     /// Returns `true` if spending isn't limited, or the cost states an amount of money, even 0.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use futures_util::future::join_all;
+use tollgate::limiter::{Clock, TokioClock};
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
@@ -77,6 +78,13 @@ async fn pending_service_dropped_after_wake_wakes_next() {
     services[1].as_mut().unwrap().ready().await.unwrap().call(1).await.unwrap();
 }
 
+/// Returns a clock of tokio's time, and its time.
+fn started() -> (TokioClock, tollgate::Timestamp) {
+    let clock = TokioClock::new();
+    let now = clock.now();
+    (clock, now)
+}
+
 #[tokio::test(start_paused = true)]
 async fn forgotten_service_keeps_no_slot() {
     let (layer, release, waiting) = full_layer().await;
@@ -87,9 +95,9 @@ async fn forgotten_service_keeps_no_slot() {
     settle_down().await;
     release();
     waiting.await.unwrap();
-    let begin = tokio::time::Instant::now();
+    let (clock, begin) = started();
     called.await.unwrap().unwrap();
-    assert!(begin.elapsed() <= S, "{:?}", begin.elapsed());
+    assert!(clock.now() - begin <= S, "{:?}", clock.now() - begin);
     forgotten.ready().await.unwrap().call(1).await.unwrap();
 }
 
@@ -102,10 +110,10 @@ async fn forgotten_request_keeps_its_slot_for_a_second_at_most() {
     assert!(is_ready(&mut service).await);
     let mut forgotten = service.call(1);
     assert!(futures_util::poll!(&mut forgotten).is_pending());
-    let begin = tokio::time::Instant::now();
+    let (clock, begin) = started();
     let mut other = layer.layer(echo());
     let called = other.ready().await.unwrap().call(1);
-    assert!(begin.elapsed() <= S, "{:?}", begin.elapsed());
+    assert!(clock.now() - begin <= S, "{:?}", clock.now() - begin);
     // Another one may wait, and passes the forgotten one.
     drop(permit);
     called.await.unwrap();

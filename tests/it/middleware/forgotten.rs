@@ -4,7 +4,7 @@
 use std::pin::pin;
 
 use proptest::prelude::*;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tollgate_testing::full::full_or;
 
 use super::*;
@@ -99,7 +99,7 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
 /// Runs a waiter to its end. Returns how long it took, if it was served.
 async fn run(limiter: Limiter, waiter: Waiter, limit: Limit) -> Option<Duration> {
     sleep(Duration::from_millis(waiter.arrives)).await;
-    let begin = Instant::now();
+    let (clock, begin) = (limiter.clone(), limiter.now());
     let mut served = Box::pin(serve(limiter, waiter, limit));
     match waiter.end {
         End::Served => served.await,
@@ -113,7 +113,7 @@ async fn run(limiter: Limiter, waiter: Waiter, limit: Limit) -> Option<Duration>
             }
         }
     }
-    (waiter.end == End::Served).then(|| begin.elapsed())
+    (waiter.end == End::Served).then(|| clock.now() - begin)
 }
 
 /// Returns how long all others take at most, and the waiter itself.
