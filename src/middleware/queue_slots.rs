@@ -269,4 +269,4 @@ const FIRST_PERIOD: Duration = Duration::from_millis(250);
 const CHECKED_HOLDERS: usize = 16;
 
 /// The number of services before one that its checks depend on.
-const MOST_BEFORE: usize = 14;
+const MOST_BEFORE: usize = 64;
