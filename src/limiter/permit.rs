@@ -288,8 +288,7 @@ impl Permit {
         }
     }
 
-    /// Ends the reservations under all keys. Each key charges the stated amounts, or else the amounts
-    /// reserved under it.
+    /// Ends the reservations under all keys. Each charges the stated amounts, or those reserved under it.
     #[cold]
     fn end_all(&self, details: &PermitDetails, charge: Charge<'_>, charged: Option<&Cost>) -> bool {
         if let Some(reservation) = &details.remote {

@@ -146,6 +146,8 @@ async fn spending_is_shown_as_money() {
     browser.set_viewport(1280, "light").await;
     browser.open(&rig.url("/")).await;
     browser.until("document.getElementById('state').dataset.state === 'live'").await;
+    // A day is closed for a moment around its start.
+    rig.clock.advance(Duration::from_secs(1));
     let cost = |micro_dollars| Cost::new().custom("usd", micro_dollars);
     rig.limiter.try_acquire("tenant:7", &cost(12_500_000)).unwrap().settle(&cost(12_500_000));
     let _open = rig.limiter.try_acquire("account", &cost(1_200)).unwrap();
