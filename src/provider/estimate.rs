@@ -30,7 +30,6 @@ pub struct Estimate {
     pub mode: Option<&'static str>,
     /// `None` if the price isn't that of the tokens, or isn't known: the body can't be read, the path isn't known to run a
     /// model, or the provider keeps the prompt.
-    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "read by the layer"))]
     pub(crate) pricing: Option<Pricing>,
     /// True if a stream of the response that is cut off is charged for what was received, instead of the
     /// whole reservation: see [`CutStreams`](super::CutStreams).

@@ -56,7 +56,6 @@ pub use window::{InvalidWindow, Window};
 pub use zone::UnknownZone;
 
 pub(crate) use cost::CustomAmount;
-#[cfg(feature = "tower")]
 pub(crate) use dimension::USD;
 pub(crate) use grid::Grid;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
