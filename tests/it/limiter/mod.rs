@@ -10,6 +10,7 @@ mod collected_changes;
 mod cool_down;
 #[cfg(feature = "regex")]
 mod deadlines;
+#[cfg(feature = "regex")]
 mod default_limits;
 mod expected_output;
 mod gate;

@@ -10,6 +10,7 @@ mod count_tokens;
 mod custom;
 #[cfg(feature = "requests")]
 mod custom_rules;
+#[cfg(feature = "requests")]
 mod cut_streams;
 mod delays;
 #[cfg(feature = "requests")]
