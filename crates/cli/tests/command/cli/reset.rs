@@ -71,7 +71,7 @@ fn unknown_key_error_suggests_similar_keys() {
 fn empty_key_is_never_suggested() {
     let home = TestHome::new();
     closed(&home.path("s.db"), |limiter| {
-        limiter.quotas().set("", &Quota::new().rpd(5)).unwrap();
+        limiter.quotas().set("*", &Quota::new().rpd(5)).unwrap();
         take(limiter, "", 0);
     });
     let output = home.run("reset gpt-4o --store s.db");
