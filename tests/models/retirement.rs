@@ -164,7 +164,7 @@ fn pattern_shared_and_separated_concurrently_last_applies() {
         assert_follows(&limiter, "m-*", ["m-1", "m-2"]);
         let before = requests(&limiter, "m-2");
         drop(limiter.try_acquire("m-1", &Cost::new()).unwrap());
-        let is_shared = limiter.quotas().of("m-1") == Quota::new().rpm(6);
+        let is_shared = limiter.quotas().of("m-1") == Quota::new().rpm(6).shared();
         assert_eq!(requests(&limiter, "m-2"), before + u64::from(is_shared));
     });
 }
