@@ -1,13 +1,30 @@
 use std::sync::Arc;
 
+use http::Extensions;
 use parking_lot::Mutex;
 
+use super::response_guard::ResponseGuard;
 use crate::quota::Cost;
 
 /// The actual cost of a request, which its handler can set at any time until the response body ends.
 ///
 /// In server mode a handler inserts an `ActualCost` into the extensions of its response, and the
 /// reservation is settled with it when the body ends. Clones share one value.
+///
+/// A response that upgrades its connection (101) has no body. Its reservation ends, and its place in flight is
+/// free again, when the last clone of the `ActualCost` in its extensions is dropped. In client mode the layer
+/// inserts one. Keep a clone until the connection ends: the layer doesn't see that.
+///
+/// ```no_run
+/// # use tollgate::middleware::ActualCost;
+/// # async fn example(response: reqwest::Response) -> Result<(), Box<dyn std::error::Error>> {
+/// let in_flight = response.extensions().get::<ActualCost>().cloned();
+/// let connection = response.upgrade().await?;
+/// // ... and when the connection ends:
+/// drop((connection, in_flight));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// ```
 /// use tollgate::middleware::ActualCost;
@@ -19,7 +36,14 @@ use crate::quota::Cost;
 /// # Ok::<(), http::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct ActualCost(Arc<Mutex<Option<Cost>>>);
+pub struct ActualCost(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    cost: Mutex<Option<Cost>>,
+    /// The reservation of an upgraded connection, which lasts as long as the value.
+    held: Mutex<Option<Box<ResponseGuard>>>,
+}
 
 impl ActualCost {
     /// Creates a value that is not set yet. If it is never set, the reserved cost is charged.
@@ -29,15 +53,40 @@ impl ActualCost {
 
     /// Creates a value that is set to `cost`.
     pub fn of(cost: Cost) -> Self {
-        Self(Arc::new(Mutex::new(Some(cost))))
+        let actual = Self::new();
+        actual.set(cost);
+        actual
     }
 
     /// Sets the cost. The last value set before the body ends is charged.
     pub fn set(&self, cost: Cost) {
-        *self.0.lock() = Some(cost);
+        *self.0.cost.lock() = Some(cost);
     }
 
     pub(super) fn cost(&self) -> Option<Cost> {
-        self.0.lock().clone()
+        self.0.cost.lock().clone()
+    }
+
+    /// Returns the value in the extensions of a response, which it inserts if there is none.
+    pub(super) fn in_extensions(extensions: &mut Extensions) -> Self {
+        if let Some(known) = extensions.get::<Self>() {
+            return known.clone();
+        }
+        let new = Self::new();
+        extensions.insert(new.clone());
+        new
+    }
+
+    /// Holds a reservation until the last clone is dropped.
+    pub(super) fn hold(&self, guard: ResponseGuard) {
+        *self.0.held.lock() = Some(Box::new(guard));
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let (Some(guard), Some(cost)) = (self.held.get_mut(), self.cost.get_mut().take()) {
+            guard.charged(cost);
+        }
     }
 }

@@ -8,7 +8,6 @@ use pin_project_lite::pin_project;
 
 use super::forwarding_body::ForwardingBody;
 use super::read_ahead::ReadAhead;
-use super::reading::Reading;
 
 pin_project! {
     /// A response body that reads the usage from its bytes and forwards them unchanged. The request's
@@ -36,8 +35,8 @@ pin_project! {
 }
 
 impl<B: Body<Data = Bytes>> ResponseBody<B> {
-    pub(super) fn new(inner: B, reading: Reading) -> Self {
-        Self { inner: Inner::Streamed { body: ForwardingBody::new(inner, reading) } }
+    pub(super) fn new(body: ForwardingBody<B>) -> Self {
+        Self { inner: Inner::Streamed { body } }
     }
 
     pub(super) fn buffered(body: Box<ReadAhead<ForwardingBody<B>>>) -> Self {

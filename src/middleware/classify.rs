@@ -40,6 +40,8 @@ pub struct Classified {
     pub(super) price: Option<Arc<Price>>,
     /// The output part of the cost, if it is a guess that the output of earlier requests may replace.
     pub(super) guess: Option<OutputGuess>,
+    /// `true` for a HEAD request, whose response has no body even if its headers describe one.
+    pub(super) is_head: bool,
 }
 
 impl Classified {
@@ -61,6 +63,7 @@ impl Classified {
             pricing: None,
             price: None,
             guess: None,
+            is_head: false,
         }
     }
 

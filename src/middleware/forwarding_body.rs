@@ -2,12 +2,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::StatusCode;
+use http::response::Parts;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tracing::Span;
 
+use super::actual_cost::ActualCost;
 use super::reading::Reading;
-use crate::provider::ApiError;
+use super::response_guard::ResponseGuard;
+use crate::provider::{ApiError, Profile};
 
 pin_project! {
     /// A body whose bytes are read by a [`Reading`] and forwarded unchanged.
@@ -21,10 +25,26 @@ pin_project! {
 }
 
 impl<B: Body> ForwardingBody<B> {
-    pub(super) fn new(inner: B, reading: Reading) -> Self {
+    /// Reads the head of a response, and guards its reservation until the end of the body.
+    ///
+    /// An upgraded connection has no body and goes on: its reservation is held by the [`ActualCost`] in the
+    /// extensions of the response.
+    pub(super) fn of_response(
+        parts: &mut Parts,
+        inner: B,
+        mut guard: ResponseGuard,
+        profile: Profile,
+    ) -> Self {
+        let Parts { status, headers, extensions, .. } = parts;
+        if *status == StatusCode::SWITCHING_PROTOCOLS {
+            guard.read_head(profile, *status, headers);
+            ActualCost::in_extensions(extensions).hold(guard);
+            return Self { inner, reading: None, error: None };
+        }
         // The caller may never poll an empty body, so that its reservation is settled here.
-        let reading = (!inner.is_end_stream()).then_some(reading);
-        Self { inner, reading, error: None }
+        let is_empty = guard.answers_head() || is_empty(&inner);
+        let reading = guard.head(profile, *status, headers);
+        Self { inner, reading: (!is_empty).then_some(reading), error: None }
     }
 
     /// Ends the reservation, even if the body hasn't ended.
@@ -39,6 +59,11 @@ impl<B: Body> ForwardingBody<B> {
     pub(super) fn error(&self) -> Option<&ApiError> {
         self.error.as_deref()
     }
+}
+
+/// Returns whether a body has no bytes. A body behind a decoder says so only by its size.
+pub(super) fn is_empty(body: &impl Body) -> bool {
+    body.is_end_stream() || body.size_hint().exact() == Some(0)
 }
 
 impl<B: Body<Data = Bytes>> Body for ForwardingBody<B> {

@@ -5,6 +5,7 @@ use http_body::Body;
 
 use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
+use super::forwarding_body::ForwardingBody;
 use super::observe::Observe;
 use super::peek::PeekBody;
 use super::record::Call;
@@ -117,8 +118,9 @@ impl Http {
         response: http::Response<B>,
         guard: ResponseGuard,
     ) -> http::Response<ResponseBody<B>> {
-        let reading = guard.head(self.profile, response.status(), response.headers());
-        response.map(|body| ResponseBody::new(body, reading))
+        let (mut parts, body) = response.into_parts();
+        let body = ForwardingBody::of_response(&mut parts, body, guard, self.profile);
+        http::Response::from_parts(parts, ResponseBody::new(body))
     }
 
     pub(super) fn judging<B: Body<Data = Bytes>>(
@@ -136,6 +138,7 @@ impl<B: PeekBody> Classify<http::Request<B>> for Http {
         let (method, path, body) = (request.method(), request.uri().path(), request.body());
         let mut classified = body.peek(|bytes| self.read(method, path, bytes, body.size(), key));
         classified.read_extensions(request.extensions());
+        classified.is_head = request.method() == http::Method::HEAD;
         classified
     }
 }

@@ -16,7 +16,13 @@ pub trait Observe<Response> {
     #[doc(hidden)]
     const KEEPS_GUARD: bool = true;
 
-    /// Observes a response. The reservation is settled when the [`ResponseGuard`] is dropped.
+    /// Observes a response. The reservation is settled when the [`ResponseGuard`] is dropped, so that the
+    /// request counts as in flight until then.
+    ///
+    /// Responses with a streamed body keep the guard until the body has ended: pass it to the `observe` of
+    /// [`Http`](super::Http), or wrap the body (`map_reqwest_body` does that with a response of reqwest, which
+    /// keeps its URL). A body that is empty from the start, as that of a HEAD, may never be polled: drop its
+    /// guard.
     fn observe(&self, response: Response, guard: ResponseGuard) -> Self::Observed;
 
     /// Returns `true` if the error means that the request was not sent, so that its reservation is

@@ -4,7 +4,6 @@ use std::task::{Context, Poll, ready};
 use http_body::Body as _;
 use reqwest::{Body, Request, Response, ResponseBuilderExt, Url};
 
-use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
 use super::http::Http;
 use super::observe::Observe;
@@ -45,11 +44,15 @@ impl Classify<Request> for Http {
     /// `content-length`.
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
         let (method, path) = (request.method(), request.url().path());
-        let Some(body) = request.body() else {
-            return self.read(method, path, Some(&[]), None, key);
+        let mut classified = match request.body() {
+            None => self.read(method, path, Some(&[]), None, key),
+            Some(body) => {
+                let size = body.size().or_else(|| content_length(request.headers()));
+                body.peek(|bytes| self.read(method, path, bytes, size, key))
+            }
         };
-        let size = body.size().or_else(|| content_length(request.headers()));
-        body.peek(|bytes| self.read(method, path, bytes, size, key))
+        classified.is_head = method == http::Method::HEAD;
+        classified
     }
 }
 
@@ -73,7 +76,7 @@ impl Observe<Response> for Http {
 
     fn observe(&self, response: Response, guard: ResponseGuard) -> Response {
         let url = response.url().clone();
-        with_url(self.guard(response.into(), guard), url)
+        with_url(self.guard(response.into(), guard).map(Body::wrap), url)
     }
 
     fn is_unsent<E: 'static>(&self, error: &E) -> bool {
@@ -93,7 +96,7 @@ impl Judge<Response> for Http {
         let url = response.url().clone();
         match self.judging(response.into(), guard, deadline) {
             Judged::Judging(judging) => Judged::Judging(ReqwestJudging { judging, url: Some(url) }),
-            Judged::Passed(response) => Judged::Passed(with_url(response, url)),
+            Judged::Passed(response) => Judged::Passed(with_url(response.map(Body::wrap), url)),
         }
     }
 }
@@ -112,16 +115,46 @@ impl Future for ReqwestJudging {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (response, verdict) = ready!(Pin::new(&mut self.judging).poll(cx));
         let url = self.url.take().expect("a response is judged once");
-        Poll::Ready((with_url(response, url), verdict))
+        Poll::Ready((with_url(response.map(Body::wrap), url), verdict))
     }
 }
 
+/// Returns a `reqwest::Response` with another body, for an [`Observe`] of one's own.
+///
+/// It keeps the URL, which a conversion to an `http::Response` and back would lose.
+///
+/// ```
+/// use http_body_util::BodyExt;
+/// use reqwest::{Body, Response};
+/// use tollgate::middleware::{Observe, ResponseGuard, map_reqwest_body};
+///
+/// /// Charges the reserved cost, and counts a request as in flight until its body has ended.
+/// struct Reserved;
+///
+/// impl Observe<Response> for Reserved {
+///     type Observed = Response;
+///
+///     fn observe(&self, response: Response, guard: ResponseGuard) -> Response {
+///         map_reqwest_body(response, |body| {
+///             Body::wrap(body.map_frame(move |frame| {
+///                 let _ = &guard;
+///                 frame
+///             }))
+///         })
+///     }
+/// }
+/// ```
+pub fn map_reqwest_body(response: Response, map: impl FnOnce(Body) -> Body) -> Response {
+    let url = response.url().clone();
+    with_url(http::Response::from(response).map(map), url)
+}
+
 /// Converts to a `reqwest::Response`, which takes its URL from an extension.
-fn with_url(response: http::Response<ResponseBody<Body>>, url: Url) -> Response {
+fn with_url(response: http::Response<Body>, url: Url) -> Response {
     let (mut parts, body) = response.into_parts();
     let carrier = http::Response::builder().url(url).body(());
     if let Ok(carrier) = carrier {
         parts.extensions.extend(carrier.into_parts().0.extensions);
     }
-    http::Response::from_parts(parts, Body::wrap(body)).into()
+    http::Response::from_parts(parts, body).into()
 }

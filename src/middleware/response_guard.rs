@@ -35,6 +35,8 @@ pub struct ResponseGuard {
     most: MostTokens,
     /// `true` if the output of the response is used to predict that of later requests.
     learns_output: bool,
+    /// `true` if the response has no body because the request was a HEAD.
+    answers_head: bool,
     sent: bool,
     /// `true` once an answer has shown whether the provider accepted the request.
     is_judged: bool,
@@ -73,6 +75,7 @@ impl ResponseGuard {
             price: classified.price.take(),
             most: classified.most,
             learns_output: classified.guess.is_some(),
+            answers_head: classified.is_head,
             sent: false,
             is_judged: false,
             charged: None,
@@ -142,6 +145,17 @@ impl ResponseGuard {
     /// Reads the status and the headers of a response, and returns a [`Reading`] for its body.
     #[must_use = "dropping it ends the reservation"]
     pub fn head(mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
+        self.read_head(profile, status, headers);
+        Reading::new(self, profile, status, headers)
+    }
+
+    /// Returns whether the response has no body because the request was a HEAD.
+    pub(super) fn answers_head(&self) -> bool {
+        self.answers_head
+    }
+
+    /// Reads the status and the headers of a response.
+    pub(super) fn read_head(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
         if let Some(journey) = &self.journey {
             journey.write(|facts| facts.status = Some(status));
         }
@@ -167,7 +181,6 @@ impl ResponseGuard {
         if let Some(permit) = self.permit.as_ref().filter(|_| is_accepted(status)) {
             permit.accepted();
         }
-        Reading::new(self, profile, status, headers)
     }
 
     /// Reports the provider's refusal to the limiter, which pauses the key. Replaces `hold`, if any.

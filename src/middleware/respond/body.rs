@@ -34,9 +34,7 @@ pin_project! {
 }
 
 impl<B: Body<Data = Bytes>> RespondBody<B> {
-    pub(super) fn inner(body: B, guard: ResponseGuard) -> Self {
-        // A caller may never poll a body whose `is_end_stream` is already true.
-        let guard = (!body.is_end_stream()).then_some(guard);
+    pub(super) fn inner(body: B, guard: Option<ResponseGuard>) -> Self {
         Self { content: Content::Inner { body, guard } }
     }
 

@@ -26,7 +26,7 @@
 //! | cost | one request; tokens as returned by [`cost`](RespondLayer::cost). Bodies aren't read |
 //! | wait | none, or up to [`max_wait`](RespondLayer::max_wait). `poll_ready` never waits for quota |
 //! | charge | the reserved cost, unless [`charge`](RespondLayer::charge) or an [`ActualCost`](crate::middleware::ActualCost) in the response's extensions states the actual one |
-//! | end of a request | the end of the response body, an error in it, or its drop. Until then the request counts as in flight |
+//! | end of a request | the end of the response body, an error in it, or its drop. Until then the request counts as in flight. An upgraded connection (101, a WebSocket) counts until the last clone of the [`ActualCost`](crate::middleware::ActualCost) in the response's extensions is dropped: insert one, and keep a clone with the connection. Without one, the request ends when the head of the response has been sent |
 //! | overrides by outer layers | an [`Ask`](crate::middleware::Ask) in the request's extensions sets the key (of the first scope), the cost and the deadline |
 //!
 //! # Responses

@@ -2,12 +2,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::response::{Parts, Response};
 use http_body::Body;
 
 use super::body::RespondBody;
 use super::fields::{Fields, levels};
 use super::policies::PolicyCache;
+use crate::middleware::forwarding_body::is_empty;
 use crate::middleware::{ActualCost, Observe, ResponseGuard};
 use crate::quota::Cost;
 
@@ -37,12 +39,21 @@ impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
         if let Some(charge) = self.charge.as_ref().and_then(|charge| charge(&parts)) {
             guard.charged(charge);
         }
-        if let Some(charge) = parts.extensions.get::<ActualCost>() {
+        let is_upgrade = parts.status == StatusCode::SWITCHING_PROTOCOLS;
+        if let Some(charge) = parts.extensions.get::<ActualCost>().filter(|_| !is_upgrade) {
             guard.charged_later(charge.clone());
         }
         let keys = &guard.keys;
         let levels = levels(guard.limiter(), keys);
         Fields::new(keys, &levels, Some(&self.policies)).append(&mut parts.headers);
+        let guard = if is_upgrade {
+            // The connection goes on without a body.
+            ActualCost::in_extensions(&mut parts.extensions).hold(guard);
+            None
+        } else {
+            // A caller may never poll an empty body.
+            (!is_empty(&body)).then_some(guard)
+        };
         Response::from_parts(parts, RespondBody::inner(body, guard))
     }
 }

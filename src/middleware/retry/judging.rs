@@ -44,14 +44,14 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         deadline: Option<Timestamp>,
     ) -> Judged<Response<ResponseBody<B>>, Self> {
         let (answered_at, limiter) = (guard.now(), guard.limiter().clone());
-        let (parts, body) = response.into_parts();
-        let reading: Reading = guard.head(profile, parts.status, &parts.headers);
+        let is_head = guard.answers_head();
+        let (mut parts, body) = response.into_parts();
+        let body = ForwardingBody::of_response(&mut parts, body, guard, profile);
         let is_success = parts.status.as_u16() < 400;
-        if is_success && !whole {
-            let body = ResponseBody::new(body, reading);
-            return Judged::Passed(Response::from_parts(parts, body));
+        if is_success && (!whole || is_head) {
+            return Judged::Passed(Response::from_parts(parts, ResponseBody::new(body)));
         }
-        let response = Some((parts, Box::new(ReadAhead::new(ForwardingBody::new(body, reading)))));
+        let response = Some((parts, Box::new(ReadAhead::new(body))));
         let error_end = (!is_success).then(|| answered_at + LONGEST_READ);
         let end = [error_end, deadline].into_iter().flatten().min();
         let timeout = end.map(|end| limiter.sleep_until(end));

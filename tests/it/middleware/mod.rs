@@ -14,6 +14,8 @@ mod errors;
 mod failures;
 mod forgotten;
 mod gate;
+
+mod in_flight;
 mod include_usage;
 mod inner;
 mod journey;
