@@ -26,6 +26,9 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
     /// Returns a future that is ready when [`now`](Self::now) has reached `time`, and not before.
+    ///
+    /// # Panics
+    /// Those of [`SystemClock`] and [`TokioClock`] panic outside a tokio runtime with timers.
     fn sleep_until(&self, time: Timestamp) -> Sleep;
 
     /// Returns the current boot of the machine, if it is known. It makes the clocks of several processes

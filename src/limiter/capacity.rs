@@ -16,7 +16,11 @@ use crate::timestamp::Timestamp;
 ///
 /// # Cancel safety
 /// Dropping the future has no effect.
-#[must_use = "futures do nothing unless polled"]
+///
+/// # Panics
+/// Waiting for a time needs a tokio runtime with timers: a poll outside of one panics, unless the future is
+/// ready at once.
+#[must_use = "the future does not wait until it is awaited"]
 pub struct WaitForCapacity {
     key: Result<(KeyHandle, Gate), Refused>,
     cost: Cost,

@@ -100,6 +100,9 @@ impl Gate {
     ///
     /// With a `patience`, it is also ready as soon as the wait would be longer than that, counted from the
     /// first poll, or unknown: the request itself then gets the error.
+    ///
+    /// # Panics
+    /// Panics if it has to wait for a time outside a tokio runtime with timers.
     pub fn poll_open(
         &mut self,
         typical: &Cost,

@@ -60,6 +60,10 @@ impl KeyHandle {
     ///
     /// # Cancel safety
     /// Dropping the future gives up its place in the queue and reserves nothing.
+    ///
+    /// # Panics
+    /// The future panics if it has to wait for a time outside a tokio runtime with timers.
+    #[must_use = "nothing is reserved until the future is awaited"]
     pub fn acquire(&self, cost: &Cost) -> Acquire {
         Acquire::new(smallvec![self.0.key_ref.clone()], cost.clone())
     }

@@ -138,8 +138,13 @@ impl Limiter {
     /// The future returns an [`AcquireError`](super::AcquireError).
     ///
     /// # Cancel safety
-    /// Dropping the future gives up its place in the queue and reserves nothing.
+    /// Dropping the future gives up its place in the queue and reserves nothing. So does a future that is
+    /// never awaited, as in `let permit = limiter.acquire(key, &cost);`.
+    ///
+    /// # Panics
+    /// The future panics if it has to wait for a time outside a tokio runtime with timers.
     #[inline]
+    #[must_use = "nothing is reserved until the future is awaited"]
     pub fn acquire(&self, key: &str, cost: &Cost) -> Acquire {
         Acquire::new(smallvec![self.key_ref(key)], cost.clone())
     }
@@ -152,13 +157,15 @@ impl Limiter {
     /// before the account. A key that is listed twice counts once.
     ///
     /// # Panics
-    /// Panics if `keys` is empty.
+    /// Panics if `keys` is empty. The future panics if it has to wait for a time outside a tokio runtime with
+    /// timers.
     ///
     /// # Errors
     /// The future returns an [`AcquireError`](super::AcquireError) with the key that refused.
     ///
     /// # Cancel safety
     /// The same as [`acquire`](Self::acquire).
+    #[must_use = "nothing is reserved until the future is awaited"]
     pub fn acquire_all<K: AsRef<str>>(&self, keys: &[K], cost: &Cost) -> Acquire {
         assert!(!keys.is_empty(), "a request needs at least one key");
         let keys = keys.iter().map(|key| self.key_ref(key.as_ref()));
@@ -182,6 +189,10 @@ impl Limiter {
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
+    ///
+    /// # Panics
+    /// The future panics if it has to wait for a time outside a tokio runtime with timers.
+    #[must_use = "the future does not wait until it is awaited"]
     pub fn wait_for_capacity(&self, key: &str, cost: &Cost) -> WaitForCapacity {
         WaitForCapacity::new(self.key(key), cost.clone())
     }

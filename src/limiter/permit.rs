@@ -14,7 +14,7 @@ use crate::timestamp::Timestamp;
 
 /// A granted reservation.
 ///
-/// Dropping a permit ends it and charges the reserved cost, so `let _permit = limiter.acquire(..)` is
+/// Dropping a permit ends it and charges the reserved cost, so `let _permit = limiter.acquire(..).await?` is
 /// plain rate limiting. Call [`settle`](Self::settle) when the actual usage of the request is known, and
 /// [`release`](Self::release) if the request was never sent.
 pub struct Permit {

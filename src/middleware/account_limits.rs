@@ -28,6 +28,9 @@ use crate::provider::account_limits::{AccountLimits, InvalidPage, ModelLimits};
 ///
 /// # Cancel safety
 /// Dropping the future cancels the request, which changes nothing at the provider.
+///
+/// # Panics
+/// Panics outside a tokio runtime with I/O and timers, which the client needs.
 pub async fn fetch_account_limits(
     client: &Client,
     account: &AccountLimits,
@@ -55,6 +58,9 @@ pub async fn fetch_account_limits(
 ///
 /// # Cancel safety
 /// Dropping the future ends it; quotas stay as they were read last.
+///
+/// # Panics
+/// Panics outside a tokio runtime with timers.
 pub async fn follow_account_limits(
     client: Client,
     account: AccountLimits,

@@ -30,6 +30,9 @@ use crate::provider::count_tokens::{Answer, CountTokensError};
 /// # Cancel safety
 /// Dropping the future cancels the request; the provider may have received and counted it.
 ///
+/// # Panics
+/// Panics outside a tokio runtime with I/O and timers, which the client needs.
+///
 /// [`provider::count_tokens::request`]: crate::provider::count_tokens::request
 pub async fn count_tokens(
     client: &reqwest::Client,

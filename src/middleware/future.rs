@@ -24,6 +24,9 @@ pin_project! {
     /// Dropping the future while it waits removes the request from the queue without consuming quota.
     /// Once the inner service's future has been polled, the request counts as sent. Requests behind a waiting
     /// future that is kept but not polled pass it after about a second.
+    ///
+    /// # Panics
+    /// A poll panics if the request has to wait for a time outside a tokio runtime with timers.
     pub struct ResponseFuture<S, Request, C, O>
     where
         S: Service<Request>,

@@ -21,6 +21,10 @@ use crate::provider::{COMPATIBLE, Profile};
 /// All state is in the limiter, so that all services that one layer creates share the limits.
 ///
 /// Each request is sent once, unless [`retry`](Self::retry) is set.
+///
+/// # Panics
+/// Waiting for a time needs a tokio runtime with timers: outside of one, the `poll_ready` and the futures of its
+/// services panic when they have to wait. A layer with [`reject`](Self::reject) and without `retry` never waits.
 pub struct RateLimitLayer<C = Http, O = Http, R = Once> {
     pub(super) shared: Arc<Settings<C, O>>,
     pub(super) retries: R,

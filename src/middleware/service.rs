@@ -16,6 +16,9 @@ use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 use crate::timestamp::Timestamp;
 
 /// A service whose requests are rate limited. Created by [`RateLimitLayer`](super::RateLimitLayer).
+///
+/// # Panics
+/// `poll_ready` panics if it has to wait for a time outside a tokio runtime with timers.
 pub struct RateLimitService<S, C = Http, O = Http> {
     pub(super) inner: S,
     shared: Arc<Settings<C, O>>,

@@ -33,9 +33,11 @@ use crate::timestamp::Timestamp;
 /// reported in the background. A dedicated thread maintains the connection, independent of the
 /// program's runtime.
 ///
-/// The limiter queues requests, not the store: requests that wait in several processes are admitted
-/// in the order of their first refusal. The store does not announce ends of requests, so waiting
-/// requests retry: every 20 ms for a concurrency slot, otherwise every 250 ms.
+/// A request that doesn't fit leaves a ticket in the store and waits in the limiter's queue. Waiting requests of
+/// several processes are admitted in the order in which they reached the store. When an amount comes back, the
+/// store sends a message to the process of the request that is next. A waiting request also asks again about
+/// four times per second, which renews its ticket, and every 20 ms for a concurrency slot while the messages
+/// can't be received.
 ///
 /// # Guarantees
 /// - A decision never takes longer than the [timeout](SharedBuilder::timeout) plus 10 ms. A

@@ -40,7 +40,11 @@ use crate::timestamp::Timestamp;
 /// Dropping the future gives up its place in the queue and wakes the next request. The requests behind a
 /// future that is neither polled nor dropped pass it after about a second, later if hundreds wait; it returns to its
 /// place when it is polled.
-#[must_use = "futures do nothing unless polled"]
+///
+/// # Panics
+/// Waiting for a time needs a tokio runtime with timers: a poll outside of one panics, unless the request is
+/// granted or refused at once. With a [`ManualClock`](super::ManualClock) it doesn't.
+#[must_use = "nothing is reserved until the future is awaited"]
 pub struct Acquire {
     request: Request,
     stage: Stage,

@@ -20,6 +20,9 @@ pin_project! {
     ///
     /// # Cancel safety
     /// The same as [`ResponseFuture`].
+    ///
+    /// # Panics
+    /// Those of [`ResponseFuture`].
     pub struct RespondFuture<S, Request, C>
     where
         S: Service<Request>,

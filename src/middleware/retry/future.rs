@@ -18,6 +18,9 @@ pin_project! {
     /// The same as [`ResponseFuture`] for each attempt. Dropping the future while it waits for a retry
     /// removes the request from the queue, and the retry isn't charged. Charges of earlier attempts
     /// stay.
+    ///
+    /// # Panics
+    /// Those of [`ResponseFuture`].
     pub struct RetryFuture<S, Request, C, O>
     where
         S: Service<Request>,

@@ -18,7 +18,8 @@ use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
 use crate::timestamp::Timestamp;
 
-/// A future that reads an HTTP response ahead until the retry verdict is known.
+/// A future that reads an HTTP response ahead until the retry verdict is known. It needs a tokio runtime with
+/// timers, since it waits for the body for a limited time.
 pub struct Judging<B: Body<Data = Bytes>> {
     response: Option<(Parts, Box<ReadAhead<ForwardingBody<B>>>)>,
     profile: Profile,

@@ -127,3 +127,30 @@ async fn default_clock_paused_later_waits_without_spinning() {
     let cut = tokio::time::timeout(Duration::from_secs(5), limiter.acquire("k", &Cost::new()));
     polls(async { assert!(cut.await.is_err()) }).await;
 }
+
+/// Polls a future outside a runtime, and checks that it panics.
+fn assert_panics_outside_runtime<T>(poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) {
+    let poll = std::panic::AssertUnwindSafe(|| poll(&mut Context::from_waker(Waker::noop())));
+    let panicked = std::panic::catch_unwind(poll).err().expect("a wait outside a runtime panics");
+    let message = panicked.downcast_ref::<String>().map(String::as_str);
+    let message = message.or(panicked.downcast_ref::<&str>().copied()).unwrap_or_default();
+    assert!(message.contains("Tokio"), "{message}");
+}
+
+#[test]
+fn waiting_outside_runtime_panics_and_leaves_no_waiter() {
+    let limiter = one_a_minute();
+    let cost = Cost::new();
+    // Granted at once, which needs no runtime.
+    let granted = pin!(limiter.acquire("k", &cost)).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(granted.is_ready());
+    assert_panics_outside_runtime(|cx| Box::pin(limiter.acquire("k", &cost)).as_mut().poll(cx));
+    let waits = limiter.wait_for_capacity("k", &cost);
+    assert_panics_outside_runtime(|cx| Box::pin(waits).as_mut().poll(cx));
+    let mut gate = limiter.key("k").unwrap().gate();
+    assert_panics_outside_runtime(|cx| gate.poll_open(&cost, None, cx));
+    drop(gate);
+    assert_eq!(limiter.stats("k").waiting, 0);
+    limiter.reset("k");
+    assert!(limiter.try_acquire("k", &cost).is_ok());
+}
