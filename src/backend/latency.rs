@@ -48,6 +48,15 @@ impl Latency {
         })
     }
 
+    /// Returns the calls of both.
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "for the metrics"))]
+    pub(crate) fn with(mut self, other: &Self) -> Self {
+        for ((count, nanos), (more, more_nanos)) in self.ranges.iter_mut().zip(&other.ranges) {
+            (*count, *nanos) = (count.saturating_add(*more), nanos.saturating_add(*more_nanos));
+        }
+        self
+    }
+
     /// Returns the number and the mean duration, in seconds, of the calls in each range since an earlier
     /// state. Ranges without calls are left out.
     #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "for the metrics"))]

@@ -21,8 +21,24 @@ pub enum Measured {
     Total(u64),
     /// A current amount.
     Amount(u64),
+    /// Whether something holds: for several components, whether it holds for all of them.
+    Flag(bool),
     /// The durations of all calls since the start.
     Latency(Latency),
+}
+
+impl Measured {
+    /// Returns the value of two components together; this one if the values are of different kinds.
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "for the metrics"))]
+    pub(crate) fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Total(a), Self::Total(b)) => Self::Total(a.saturating_add(b)),
+            (Self::Amount(a), Self::Amount(b)) => Self::Amount(a.saturating_add(b)),
+            (Self::Flag(a), Self::Flag(b)) => Self::Flag(a && b),
+            (Self::Latency(a), Self::Latency(b)) => Self::Latency(a.with(&b)),
+            (value, _) => value,
+        }
+    }
 }
 
 impl Measurement {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ::metrics::SharedString;
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::listener::Listener;
 use super::metric_list::ALL;
-use super::metric_spec::{CAPACITY, HELD, LEARNED, USED, UTILIZATION, WAITING};
+use super::metric_spec::{CAPACITY, HELD, LEARNED, MetricSpec, USED, UTILIZATION, WAITING};
 use crate::limiter::{
     KeyStats, Latency, LearnedLimit, LimitStats, Measured, Measurement, Utilization, WeakLimiter,
 };
@@ -34,19 +34,21 @@ impl Meter {
 
     /// Updates the gauges, and the metrics of stores and buses. Call it before each scrape, or every few seconds.
     ///
-    /// Keys with the same label are added up. An update takes as long as [`LimiterState::stats`]: less than a
+    /// Of keys with the same label, amounts are added up, and limits are left out. An update takes as long as [`LimiterState::stats`]: less than a
     /// microsecond per key.
     ///
     /// [`LimiterState::stats`]: crate::limiter::LimiterState::stats
     pub fn sample(&self) {
         let Some(limiter) = self.limiter.upgrade() else { return };
         let mut current = GaugeValues::new();
-        for (key, stats) in limiter.state().stats() {
-            self.add(&mut current, self.listener.names.of(&key), &stats);
+        let stats = limiter.state().stats();
+        let labels: Vec<_> = stats.iter().map(|(key, _)| self.listener.names.of(key)).collect();
+        let mut keys = HashMap::<_, u64>::new();
+        labels.iter().for_each(|label| *keys.entry(label).or_default() += 1);
+        for ((_, stats), label) in stats.iter().zip(&labels) {
+            self.add(&mut current, label, keys[label] == 1, stats);
         }
-        for measurement in limiter.state().measurements() {
-            self.record(&mut current, measurement);
-        }
+        self.record(&mut current, limiter.state().measurements());
         let mut last = self.last.lock();
         let gone = last.keys().filter(|series| !current.contains_key(*series));
         let gone: Vec<_> = gone.map(|series| (series.clone(), 0.0)).collect();
@@ -57,28 +59,45 @@ impl Meter {
         *last = current;
     }
 
-    /// Records the values that the backend, the stores and the buses of the limiter report.
-    fn record(&self, current: &mut GaugeValues, measurement: Measurement) {
-        let Measurement { name, label, value } = measurement;
-        let labels = [SharedString::const_str(label)];
-        let Some(metric) = ALL.iter().find(|metric| metric.name == name) else { return };
-        match value {
-            Measured::Total(total) => self.listener.sink.count_to(metric, &labels, total),
-            Measured::Amount(amount) => {
-                let labels = if metric.labels.is_empty() { Vec::new() } else { labels.into() };
-                *current.entry((name, labels)).or_default() += amount as f64;
-            }
-            Measured::Latency(latency) => {
-                let earlier = self.recorded.lock().insert(name, latency).unwrap_or_default();
-                // The mean of a range is within the range, and all means have the right sum.
-                for (count, mean) in latency.means_since(&earlier) {
-                    self.listener.sink.record_many(metric, mean, count);
+    /// Records the values that the backend, the stores and the buses of the limiter report, those of several
+    /// components together.
+    fn record(&self, current: &mut GaugeValues, measurements: Vec<Measurement>) {
+        let mut together = BTreeMap::<_, Measured>::new();
+        for Measurement { name, label, value } in measurements {
+            let known = together.entry((name, label));
+            known.and_modify(|known| *known = known.with(value)).or_insert(value);
+        }
+        for ((name, label), value) in together {
+            let Some(metric) = ALL.iter().find(|metric| metric.name == name) else { continue };
+            let labels = [SharedString::const_str(label)];
+            let mut set = |amount| {
+                let labels = if metric.labels.is_empty() { Vec::new() } else { labels.to_vec() };
+                current.insert((name, labels), amount);
+            };
+            match value {
+                Measured::Total(total) => self.listener.sink.count_to(metric, &labels, total),
+                Measured::Amount(amount) => set(amount as f64),
+                Measured::Flag(flag) => set(f64::from(u8::from(flag))),
+                Measured::Latency(latency) => {
+                    let earlier = self.recorded.lock().insert(name, latency).unwrap_or_default();
+                    // The mean of a range is within the range, and all means have the right sum.
+                    for (count, mean) in latency.means_since(&earlier) {
+                        self.listener.sink.record_many(metric, mean, count);
+                    }
                 }
             }
         }
     }
 
-    fn add(&self, current: &mut GaugeValues, key: SharedString, stats: &KeyStats) {
+    /// Adds the values of a key. Without `has_own_label`, its limits are left out: the limits of several keys
+    /// don't add up to one.
+    fn add(
+        &self,
+        current: &mut GaugeValues,
+        key: &SharedString,
+        has_own_label: bool,
+        stats: &KeyStats,
+    ) {
         for limit in &stats.limits {
             let LimitStats { dimension, window, limit: capacity, used, held, .. } = limit;
             let values = vec![
@@ -86,13 +105,18 @@ impl Meter {
                 self.listener.dimensions.of(dimension.as_str()),
                 seconds(dimension, *window),
             ];
-            for (metric, amount) in [(&CAPACITY, capacity), (&USED, used), (&HELD, held)] {
-                let amount = *amount as f64;
-                let amount = if dimension.is_usd() { amount / MICRO_DOLLARS } else { amount };
-                *current.entry((metric.name, values.clone())).or_default() += amount;
+            let unit = if dimension.is_usd() { MICRO_DOLLARS } else { 1.0 };
+            let mut add = |metric: &MetricSpec, amount: u64| {
+                *current.entry((metric.name, values.clone())).or_default() += amount as f64 / unit;
+            };
+            add(&USED, *used);
+            add(&HELD, *held);
+            if has_own_label {
+                add(&CAPACITY, *capacity);
             }
         }
-        for LearnedLimit { dimension, amount, .. } in &stats.learned {
+        for LearnedLimit { dimension, amount, .. } in stats.learned.iter().filter(|_| has_own_label)
+        {
             let values = vec![key.clone(), self.listener.dimensions.of(dimension.as_str())];
             *current.entry((LEARNED.name, values)).or_default() += amount;
         }
@@ -102,7 +126,7 @@ impl Meter {
             let largest = current.entry(series).or_default();
             *largest = largest.max(*used);
         }
-        *current.entry((WAITING.name, vec![key])).or_default() += stats.waiting as f64;
+        *current.entry((WAITING.name, vec![key.clone()])).or_default() += stats.waiting as f64;
     }
 }
 

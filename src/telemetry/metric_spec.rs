@@ -110,7 +110,7 @@ pub(super) const CAPACITY: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    description: "Current amount of each limit; dollars for `usd`",
+    description: "Current amount of each limit of a label that one key has; dollars for `usd`",
 };
 
 pub(super) const USED: MetricSpec = MetricSpec {
@@ -134,7 +134,7 @@ pub(super) const LEARNED: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension"],
-    description: "Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight",
+    description: "Limits of a label that one key has, measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight",
 };
 
 pub(super) const UTILIZATION: MetricSpec = MetricSpec {

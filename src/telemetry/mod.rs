@@ -39,10 +39,10 @@
 //! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs of a key after a refusal by the provider (429, 503, 529) or at the utilization that its quota allows, including those that others announced |
 //! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after a refusal or on request |
 //! | `tollgate_recovered_total` | counter |  | `key` | Recoveries of a key to its full quota |
-//! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit; dollars for `usd` |
+//! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit of a label that one key has; dollars for `usd` |
 //! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit; dollars for `usd` |
 //! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight |
-//! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
+//! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits of a label that one key has, measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
 //! | `tollgate_utilization_ratio` | gauge |  | `key`, `window` | Used part of the account's windows, as the provider states it for subscriptions; 1 is used up |
 //! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
 //! | `tollgate_store_flushes_total` | counter |  |  | Successful writes of a store |
@@ -93,7 +93,11 @@
 //! - `gen_ai.request.model` has the same values as `key`: the quota of the model, or else the quota of the
 //!   key.
 //!
-//! A request with several keys counts for each of them. Gauges of keys with the same label are added up.
+//! A request with several keys counts for each of them. Of keys with the same label, what they use, hold and wait
+//! for is added up, and the largest utilization counts. Limits can't be added up: `tollgate_capacity` and
+//! `tollgate_learned_limit` are 0 or absent while several keys have the label, as under a glob.
+//! [`with_names`](Metrics::with_names) gives such keys labels of their own if they aren't secret, and
+//! [`LimiterState::stats`](crate::limiter::LimiterState::stats) has the limits of each key.
 //!
 //! # OpenTelemetry
 //!

@@ -32,7 +32,7 @@ impl BusStatus {
         let total = |name, value| Measurement::new(name, Measured::Total(value));
         let amount = |name, value| Measurement::new(name, Measured::Amount(value));
         vec![
-            amount("tollgate_bus_connected", self.connected.into()),
+            Measurement::new("tollgate_bus_connected", Measured::Flag(self.connected)),
             amount("tollgate_bus_queued", self.queued),
             total("tollgate_bus_published_total", self.published),
             total("tollgate_bus_failed_total", self.failed),

@@ -58,7 +58,7 @@ impl SharedStatus {
         let amount = |name, value| Measurement::new(name, Measured::Amount(value));
         let latency = Measured::Latency(self.latency);
         vec![
-            amount("tollgate_cluster_connected", self.connected.into()),
+            Measurement::new("tollgate_cluster_connected", Measured::Flag(self.connected)),
             amount("tollgate_cluster_members", self.members),
             amount("tollgate_cluster_undelivered_keys", self.undelivered_keys),
             amount("tollgate_cluster_unacknowledged", self.unacknowledged),

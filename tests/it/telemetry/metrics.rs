@@ -101,11 +101,40 @@ fn gauges_of_pruned_keys_are_zero() {
     let exporter = MetricsExporter::of(&limiter, Metrics::new());
     (0..3).for_each(|n| drop(limiter.try_acquire(&format!("tenant:{n}"), &Cost::new()).unwrap()));
     assert_eq!(exporter.page().sum("tollgate_used", &[("key", "tenant:*")]), 3.0);
-    assert_eq!(exporter.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 30.0);
     clock.advance(Duration::from_secs(61));
     limiter.state().prune();
     assert_eq!(exporter.page().sum("tollgate_used", &[("key", "tenant:*")]), 0.0);
-    assert_eq!(exporter.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 0.0);
+}
+
+/// Two models of 20 and 30 requests per second don't have a limit of 50.
+#[test]
+fn limits_of_keys_with_one_label_are_not_added_up() {
+    let builder = Limiter::builder().margin(Margin::NONE).clock(ManualClock::new());
+    let limiter = builder.quota("gpt-*", Quota::new().rpm(600)).build().unwrap();
+    let named = Metrics::new().with_names(|key| Some(key.into()));
+    let (exporter, of_each) =
+        (MetricsExporter::of(&limiter, Metrics::new()), MetricsExporter::of(&limiter, named));
+    let learn = |key: &str, amount| {
+        drop(limiter.try_acquire(key, &Cost::new()).unwrap());
+        let mut stored = KeySnapshot::new(key, Vec::new());
+        stored.learned = vec![LearnedLimit::new(Dimension::Requests, amount, limiter.now(), 3)];
+        limiter.state().absorb(&[stored]);
+    };
+    let of = |exporter: &MetricsExporter, key: &str| {
+        let labels = [("key", key), ("dimension", "requests")];
+        let page = exporter.page();
+        ["tollgate_learned_limit", "tollgate_capacity", "tollgate_used"]
+            .map(|name| page.sum(name, &labels))
+    };
+    learn("gpt-a", 20.0);
+    assert_eq!(of(&exporter, "gpt-*"), [20.0, 600.0, 1.0]);
+    learn("gpt-b", 30.0);
+    assert_eq!(of(&exporter, "gpt-*"), [0.0, 0.0, 2.0]);
+    assert_eq!(of(&of_each, "gpt-a"), [20.0, 600.0, 1.0]);
+    assert_eq!(of(&of_each, "gpt-b"), [30.0, 600.0, 1.0]);
+    // The limit of one of two keys isn't that of the label either.
+    limiter.reset("gpt-a");
+    assert_eq!(of(&exporter, "gpt-*")[0], 0.0);
 }
 
 #[tokio::test]
@@ -138,7 +167,7 @@ fn refusals_reductions_and_recoveries_are_counted() {
 
 /// A component that counts 3 flushes more at each call, and one of 2 ms.
 #[derive(Debug, Default)]
-struct Measuring(std::sync::atomic::AtomicU64);
+struct Measuring(std::sync::atomic::AtomicU64, bool);
 
 impl tollgate::limiter::Attached for Measuring {
     fn close(&self) -> tollgate::limiter::Closing {
@@ -152,6 +181,7 @@ impl tollgate::limiter::Attached for Measuring {
             Measurement::new("tollgate_store_pending_keys", Measured::Amount(total)),
             Measurement::new("tollgate_cluster_degraded_total", Measured::Total(total))
                 .with_label("open"),
+            Measurement::new("tollgate_bus_connected", Measured::Flag(self.1)),
             Measurement::new("unknown", Measured::Total(1)),
         ]
     }
@@ -172,6 +202,21 @@ fn components_report_totals_and_amounts() {
         assert_eq!(page.kind("tollgate_store_pending_keys"), Some("gauge"));
         assert_eq!(page.kind("unknown"), None);
     }
+}
+
+#[test]
+fn values_of_several_components_are_combined() {
+    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
+    let component = |is_connected| std::sync::Arc::new(Measuring(0.into(), is_connected));
+    limiter.state().attach(component(true));
+    assert_eq!(exporter.page().sum("tollgate_bus_connected", &[]), 1.0);
+    limiter.state().attach(component(true));
+    assert_eq!(exporter.page().sum("tollgate_bus_connected", &[]), 1.0);
+    limiter.state().attach(component(false));
+    let page = exporter.page();
+    assert_eq!(page.sum("tollgate_bus_connected", &[]), 0.0);
+    assert_eq!(page.sum("tollgate_store_flushes_total", &[]), 9.0 + 6.0 + 3.0);
+    assert_eq!(page.sum("tollgate_store_pending_keys", &[]), 18.0);
 }
 
 #[test]
