@@ -31,6 +31,8 @@ pub enum Code {
     LimitExceeded,
     /// The cost is more than the limit can ever hold.
     ExceedsCapacity,
+    /// The cost is more than what is left of a limit that never resets.
+    TotalExceeded,
     /// The cost has a dimension that no limit of the key counts.
     MissingLimit,
     /// The price of the request isn't known, and the key limits spending: its model or its mode has no price, nothing
@@ -66,6 +68,7 @@ impl Code {
             Self::ConcurrencyExceeded => "concurrency_exceeded",
             Self::LimitExceeded => "limit_exceeded",
             Self::ExceedsCapacity => "exceeds_capacity",
+            Self::TotalExceeded => "total_exceeded",
             Self::MissingLimit => "missing_limit",
             Self::UnknownPrice => "unknown_price",
             Self::LearnedLimit => "learned_limit",
@@ -92,6 +95,7 @@ impl Code {
             Self::ConcurrencyExceeded => "too many requests in flight",
             Self::LimitExceeded => "limit exceeded",
             Self::ExceedsCapacity => "the request is larger than the limit",
+            Self::TotalExceeded => "a limit that never resets is used up",
             Self::MissingLimit => "no limit counts a dimension of the cost",
             Self::UnknownPrice => {
                 "the price of the request is unknown, and spending is limited; add its model to the prices, state \
@@ -116,10 +120,12 @@ impl Code {
         }
     }
 
-    /// Returns the code of a limit that is short until then.
-    pub(crate) fn of(limit: &Limit, wait: Wait) -> Self {
-        if wait == Wait::Never {
-            return Self::ExceedsCapacity;
+    /// Returns the code of a limit that is short until then. `can_fit` is `true` if the cost fits the unused limit.
+    pub(crate) fn of(limit: &Limit, wait: Wait, can_fit: bool) -> Self {
+        match wait {
+            Wait::Never if can_fit && limit.window().is_endless() => return Self::TotalExceeded,
+            Wait::Never => return Self::ExceedsCapacity,
+            Wait::At(_) | Wait::Unknown => {}
         }
         match (limit.dimension(), limit.window()) {
             (Dimension::Concurrency, _) => Self::ConcurrencyExceeded,

@@ -103,6 +103,13 @@ impl fmt::Display for Refused {
             (Code::MissingLimit, Some(dimension), _) => {
                 write!(f, "no limit counts {dimension}; {MISSING_LIMIT_ADVICE}")?;
             }
+            (Code::TotalExceeded, Some(dimension), Some(Need { amount, limit })) => write!(
+                f,
+                "the request needs {}, and less is left of the total of {}; \
+                 reset the key or raise the limit",
+                dimension.quantity(amount),
+                dimension.amount(limit)
+            )?,
             (_, Some(dimension), Some(Need { amount, limit })) if *wait == Wait::Never => write!(
                 f,
                 "the request needs {}, the limit allows at most {}; \
@@ -213,6 +220,12 @@ pub enum BuildError {
     MissingFeature(MissingFeature),
     /// A default quota of a provider uses an unknown time zone.
     UnknownZone(UnknownZone),
+    /// A quota of a limiter with a [`Backend`](crate::limiter::Backend) has a limit that never resets. A backend
+    /// doesn't keep usage for ever: a server that comes back empty would grant the total again.
+    TotalWithBackend {
+        /// The key or the pattern of the quota.
+        name: String,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -224,6 +237,11 @@ impl fmt::Display for BuildError {
             }
             Self::MissingFeature(error) => error.fmt(f),
             Self::UnknownZone(error) => write!(f, "a provider's default quota: {error}"),
+            Self::TotalWithBackend { name } => write!(
+                f,
+                "{name}: a shared backend keeps no limit that never resets; limit the amount per month, or keep the \
+                 total in the store of one machine"
+            ),
         }
     }
 }

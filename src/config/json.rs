@@ -87,13 +87,13 @@ impl From<&Quota> for QuotaFields {
             ..Self::default()
         };
         for limit in limits {
-            if is_usd_per(Period::Day, limit) {
-                fields.usd_per_day = Some(Amount::of_usd(Usd(limit.amount())));
-                continue;
-            }
-            match fields.short_form_of(limit) {
-                Some(short) => *short = Some(limit.amount()),
-                None => fields.limits.push(limit.into()),
+            let amount = limit.amount();
+            if let Some(short) = fields.short_form_of_usd(limit) {
+                *short = Some(Usd::from_micros(amount));
+            } else if let Some(short) = fields.short_form_of(limit) {
+                *short = Some(amount);
+            } else {
+                fields.limits.push(limit.into());
             }
         }
         fields
@@ -114,14 +114,24 @@ impl QuotaFields {
             (Dimension::OutputTokens, Window::MINUTE) => &mut self.otpm,
             (Dimension::Requests, Window::DAY) => &mut self.rpd,
             (Dimension::Tokens, Window::DAY) => &mut self.tpd,
+            (Dimension::Tokens, Window::ENDLESS) => &mut self.tokens_total,
+            (Dimension::Requests, Window::ENDLESS) => &mut self.requests_total,
             _ => return None,
         })
     }
-}
 
-fn is_usd_per(period: Period, limit: &Limit) -> bool {
-    let of_utc = Limit::on_calendar(Dimension::usd(), limit.amount(), &Calendar::utc(period));
-    of_utc.as_ref() == Some(limit)
+    /// Returns the short form that is equivalent to a limit on money, if there is one.
+    fn short_form_of_usd(&mut self, limit: &Limit) -> Option<&mut Option<Usd>> {
+        let total = Limit::total(Dimension::usd(), limit.amount());
+        let on =
+            |period| Limit::on_calendar(Dimension::usd(), limit.amount(), &Calendar::utc(period));
+        match limit.dimension().is_usd().then_some(Some(limit.clone()))? {
+            own if own == total => Some(&mut self.usd_total),
+            own if own == on(Period::Day) => Some(&mut self.usd_per_day),
+            own if own == on(Period::Month) => Some(&mut self.usd_per_month),
+            _ => None,
+        }
+    }
 }
 
 /// Returns `true` if a limit has more than an amount and a window.
@@ -132,7 +142,7 @@ fn is_custom(limit: &Limit) -> bool {
 /// Returns an amount in the unit of the configuration.
 fn amount_in_config(dimension: &Dimension, amount: u64) -> Amount {
     match dimension.is_usd() {
-        true => Amount::of_usd(Usd(amount)),
+        true => Amount::of_usd(Usd::from_micros(amount)),
         false => Amount::Whole(amount),
     }
 }
@@ -141,7 +151,7 @@ impl From<&Limit> for LimitFields {
     fn from(limit: &Limit) -> Self {
         let Limit { dimension, amount, window, counting, debt, whole } = limit;
         let amount_of = |amount: NonZeroU64| amount_in_config(dimension, amount.get());
-        let length = WindowText::from(window.as_duration());
+        let length = WindowText::from(*window);
         let (window, algorithm, burst, zone) = match counting {
             _ if *dimension == Dimension::Concurrency => (None, None, None, None),
             Counting::Profile => (Some(length), None, None, None),
@@ -199,6 +209,12 @@ mod tests {
         assert_round_trip("a/b", &json!({"limits": [day, bucket]}));
         let ten_minutes = json!({"dimension": "usd", "limit": 2.5, "window": "10m"});
         assert_round_trip("a/b", &json!({"usd_per_day": 50, "limits": [ten_minutes]}));
+        let images = json!({"dimension": "images", "limit": 5, "window": "total"});
+        let month =
+            json!({"dimension": "usd", "limit": 5, "window": "month", "zone": "Asia/Tokyo"});
+        let totals = json!({"usd_per_month": 0.5, "usd_total": 20, "tokens_total": 7,
+            "requests_total": 8, "limits": [images, month]});
+        assert_round_trip("e", &totals);
         let minute = json!({"dimension": "tokens", "limit": 5, "window": "1m",
             "algorithm": "fixed_window"});
         assert_round_trip(

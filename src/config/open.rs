@@ -87,7 +87,21 @@ impl Config {
         };
         self.keep(&limiter)?;
         self.join(&limiter)?;
+        self.warn_of_lost_totals();
         Ok(limiter)
+    }
+
+    /// Warns if the usage of limits that never reset ends with the process.
+    fn warn_of_lost_totals(&self) {
+        let totals = self.quotas.iter().filter(|quota| quota.quota.has_total());
+        let totals: Vec<_> = totals.map(|quota| quota.keys.name()).collect();
+        let of_unknown = matches!(&self.unknown_key, UnknownKey::Quota(quota) if quota.has_total());
+        if self.store.is_none() && (of_unknown || !totals.is_empty()) {
+            tracing::warn!(
+                quotas = ?totals,
+                "the usage of limits that never reset is lost when this process ends; set a `store`"
+            );
+        }
     }
 
     /// Returns `true` if a limiter with this configuration wouldn't limit anything.

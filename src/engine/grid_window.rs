@@ -4,7 +4,7 @@ use super::Wait;
 use crate::quota::Grid;
 use crate::timestamp::Timestamp;
 
-/// Windows with boundaries that are known in advance: those of a clock or a calendar.
+/// Windows with boundaries that are known in advance: those of a clock or a calendar, or one without an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) limit: u64,
@@ -29,6 +29,9 @@ impl State {
         if cost > spec.limit {
             return Err(Wait::Never);
         }
+        if spec.grid.is_endless() {
+            return self.check_total(spec.limit - cost);
+        }
         let Some(unused) = (spec.limit - cost).checked_sub(self.held) else {
             return Err(Wait::Unknown);
         };
@@ -40,6 +43,15 @@ impl State {
             return Err(Wait::At(window.end.add_nanos(spec.margin)));
         }
         if now < opens { Err(Wait::At(opens)) } else { Ok(()) }
+    }
+
+    /// Checks that at most `unused` was taken or is held, of a window without an end.
+    fn check_total(&self, unused: u64) -> Result<(), Wait> {
+        match unused.checked_sub(self.used) {
+            None => Err(Wait::Never),
+            Some(left) if self.held > left => Err(Wait::Unknown),
+            Some(_) => Ok(()),
+        }
     }
 
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {

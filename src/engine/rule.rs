@@ -27,6 +27,8 @@ impl Rule {
     /// (`settle` is not [`SettleAt::Send`]), its phase is unknown, and the rule is a sliding window of the
     /// same length, which is safe for every phase.
     ///
+    /// A limit that never resets is one window without margins.
+    ///
     /// A window of a clock or calendar doesn't depend on the time of settlement, since held amounts count
     /// on both sides of a boundary. If it is shorter than 16 times the lag of the margin, the rule is a
     /// sliding window as long as the longest of these windows, since they would otherwise be closed for much
@@ -72,6 +74,11 @@ impl Rule {
     /// Returns `true` if a request of this cost can be admitted at some time.
     pub fn can_admit(&self, cost: &Cost) -> bool {
         self.needed(self.amount(cost)) <= self.capacity()
+    }
+
+    /// Returns `true` if the limit never resets.
+    pub(crate) fn is_total(&self) -> bool {
+        self.limit.window().is_endless()
     }
 
     /// Returns `true` if requests hold their amounts until they end.
@@ -134,6 +141,9 @@ impl Rule {
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {
         let (amount, window, lag) = (limit.amount(), limit.window(), margin.lag_nanos());
         if let Some(grid) = limit.grid(algorithm) {
+            if grid.is_endless() {
+                return Spec::Grid(grid_window::Spec { limit: amount, grid, margin: 0 });
+            }
             if grid.shortest() / MIN_LAGS >= lag {
                 return Spec::Grid(grid_window::Spec { limit: amount, grid, margin: lag });
             }

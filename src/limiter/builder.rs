@@ -6,7 +6,7 @@ use regex::Regex;
 use super::core::{AnyClock, Settings};
 use super::limiter::Limiter;
 use super::outputs::Quantile;
-use super::quotas_handle::check_name;
+use super::quotas_handle::check_quota;
 use super::wait_policy::WaitPolicy;
 use crate::answer::error::BuildError;
 use crate::backend::Backend;
@@ -79,8 +79,7 @@ impl Builder {
     /// Sets the quota of a key, or of each key that a glob (`*`, `?`) matches.
     ///
     /// An exact key takes precedence over a glob, a glob with more literal characters over one with fewer,
-    /// and each of them over a provider's default quota. Keys that no provider covers, such as tenants, use
-    /// the algorithm of the first profile, unless the quota sets one.
+    /// and each of them over a provider's default quota.
     pub fn quota(mut self, key: impl Into<String>, quota: Quota) -> Self {
         self.quotas.push((key.into(), quota));
         self
@@ -199,12 +198,16 @@ impl Builder {
     /// # Errors
     /// [`BuildError`] for an empty key, for a quantile or a reduction out of range, and for settings that
     /// need a Cargo feature that isn't enabled: a quota of a regular expression, or a provider whose
-    /// default quotas use a time zone.
+    /// default quotas use a time zone. Also for a limit that never resets in a limiter with a backend.
     pub fn build(self) -> Result<Limiter, BuildError> {
         let mut quotas =
             QuotaRegistry::new(&self.profiles, &self.unknown, self.margin, self.share)?;
+        let is_local = self.backend.is_none();
+        if let UnknownKey::Quota(quota) = &self.unknown {
+            check_quota("unknown_key", quota, is_local)?;
+        }
         for (key, quota) in &self.quotas {
-            check_name(key)?;
+            check_quota(key, quota, is_local)?;
             quotas.set(key, quota, QuotaOrigin::Configured, 0);
         }
         let clock = self.clock.unwrap_or_else(|| AnyClock::System(SystemClock::new()));

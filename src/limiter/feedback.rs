@@ -382,6 +382,7 @@ impl Feedback<'_> {
 /// Returns the longest time for which another program may pause a key.
 fn longest_pause(state: &KeyState) -> Duration {
     let windows = state.plan().rules.iter().map(|rule| rule.limit().window());
+    let windows = windows.filter(|window| !window.is_endless());
     windows.max().unwrap_or(Window::HOUR).max(Window::HOUR).as_duration()
 }
 

@@ -42,18 +42,30 @@ impl Quotas<'_> {
     /// its buckets from then on.
     ///
     /// # Errors
-    /// [`BuildError::EmptyKey`] for an empty name, and [`BuildError::MissingFeature`] for a regular expression
-    /// without the feature `regex`; nothing has changed then.
+    /// [`BuildError::EmptyKey`] for an empty name, [`BuildError::MissingFeature`] for a regular expression
+    /// without the feature `regex`, and [`BuildError::TotalWithBackend`] for a limit that never resets if the
+    /// limiter has a backend; nothing has changed then.
     pub fn set(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
         self.put(name, quota, QuotaOrigin::Set)
     }
 
     /// Sets the quota of all keys that a regular expression matches in full; see
     /// [`Builder::quota_regex`](super::Builder::quota_regex). Needs the feature `regex`.
+    ///
+    /// # Errors
+    /// [`BuildError::TotalWithBackend`], as [`set`](Self::set).
     #[cfg(feature = "regex")]
-    pub fn set_regex(&self, regex: &Regex, quota: &Quota) {
-        let set = self.put(&regex_name(regex), quota, QuotaOrigin::Set);
-        set.expect("the name of a regular expression is not empty");
+    pub fn set_regex(&self, regex: &Regex, quota: &Quota) -> Result<(), BuildError> {
+        self.put(&regex_name(regex), quota, QuotaOrigin::Set)
+    }
+
+    /// Checks whether [`set`](Self::set) would accept a quota.
+    ///
+    /// # Errors
+    /// Those of [`set`](Self::set).
+    #[doc(hidden)]
+    pub fn check(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
+        check_quota(name, quota, self.0.core.is_local())
     }
 
     /// Sets a quota as [`set`](Self::set) does, but marks it as configured: a store doesn't restore it
@@ -223,18 +235,21 @@ impl Quotas<'_> {
     }
 
     fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) -> Result<(), BuildError> {
-        check_name(name)?;
         let core = &self.0.core;
+        self.check(name, quota)?;
         core.change_quotas(|quotas| quotas.set(name, quota, origin, core.next_version()));
         self.0.replan(name, quota);
         Ok(())
     }
 }
 
-/// Checks that a quota of this name can apply to a key.
-pub(super) fn check_name(name: &str) -> Result<(), BuildError> {
+/// Checks that a quota of this name can apply to a key, whose buckets are in this process if `is_local`.
+pub(super) fn check_quota(name: &str, quota: &Quota, is_local: bool) -> Result<(), BuildError> {
     if name.is_empty() {
         return Err(BuildError::EmptyKey);
+    }
+    if !is_local && quota.has_total() {
+        return Err(BuildError::TotalWithBackend { name: name.to_owned() });
     }
     Ok(MissingFeature::of_quota(name)?)
 }

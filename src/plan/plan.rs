@@ -235,7 +235,7 @@ impl Plan {
             let time = u128::from(amount) * u128::from(window) / u128::from(per_window);
             u64::try_from(time).unwrap_or(u64::MAX)
         };
-        let timed = |rule: &&Rule| *rule.dimension() != Dimension::Concurrency;
+        let timed = |rule: &&Rule| *rule.dimension() != Dimension::Concurrency && !rule.is_total();
         self.rules.iter().filter(timed).map(time).max().unwrap_or(0)
     }
 

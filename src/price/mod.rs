@@ -7,10 +7,10 @@
 //! ```
 //! use tollgate::Limiter;
 //! use tollgate::provider::OPENAI;
-//! use tollgate::quota::{Quota, Usage};
+//! use tollgate::quota::{Quota, Usage, Usd};
 //!
 //! // 50 dollars a day.
-//! let limiter = Limiter::builder().quota("tenant:7", Quota::new().usd_per_day(50_000_000)).build()?;
+//! let limiter = Limiter::builder().quota("tenant:7", Quota::new().usd_per_day(Usd::from_dollars(50))).build()?;
 //! let usage = Usage { input: 1_000_000, output: 100_000, ..Usage::default() };
 //! let price = limiter.prices().of(OPENAI, "gpt-4o").expect("a built-in price");
 //! assert_eq!(price.cost(&usage), 3_500_000); // $2.50 and $1.00

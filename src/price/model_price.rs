@@ -1,13 +1,14 @@
 use super::rates::Rates;
-use crate::quota::Usage;
+use crate::quota::{Usage, Usd};
 
 /// The price of a model's tokens.
 ///
 /// ```
 /// use tollgate::price::Price;
-/// use tollgate::quota::Usage;
+/// use tollgate::quota::{Usage, Usd};
 /// // $3 per million input tokens, $15 per million output tokens, $0.30 per million cached tokens.
-/// let price = Price::per_million(3_000_000, 15_000_000).cache_read(300_000);
+/// let price = Price::per_million(Usd::from_dollars(3), Usd::from_dollars(15));
+/// let price = price.cache_read(Usd::from_micros(300_000));
 /// let usage = Usage { input: 10_000, output: 2_000, cache_read: 9_000, ..Usage::default() };
 /// assert_eq!(price.cost(&usage), 3_000 + 2_700 + 30_000);
 /// assert_eq!(price.most(10_000, 4_096), 30_000 + 61_440);
@@ -26,11 +27,11 @@ pub struct Price {
 }
 
 impl Price {
-    /// Creates a price of micro-dollars per million input tokens and per million output tokens. Tokens that are
-    /// read from a cache or written to it cost as much as other input tokens.
-    pub fn per_million(input: u64, output: u64) -> Self {
+    /// Creates a price per million input tokens and per million output tokens. Tokens that are read from a cache
+    /// or written to it cost as much as other input tokens.
+    pub fn per_million(input: Usd, output: Usd) -> Self {
         Self {
-            rates: Rates::uniform(input, output),
+            rates: Rates::uniform(input.as_micros(), output.as_micros()),
             long_prompts: Vec::new(),
             audio_input: None,
             max_input: None,
@@ -54,16 +55,17 @@ impl Price {
         self
     }
 
-    /// Sets the micro-dollars per million tokens that are read from a cache.
+    /// Sets the price per million tokens that are read from a cache.
     #[must_use]
-    pub fn cache_read(mut self, rate: u64) -> Self {
-        self.rates.cache_read = rate;
+    pub fn cache_read(mut self, rate: Usd) -> Self {
+        self.rates.cache_read = rate.as_micros();
         self
     }
 
-    /// Sets the micro-dollars per million tokens that are written to a cache.
+    /// Sets the price per million tokens that are written to a cache.
     #[must_use]
-    pub fn cache_write(mut self, rate: u64) -> Self {
+    pub fn cache_write(mut self, rate: Usd) -> Self {
+        let rate = rate.as_micros();
         (self.rates.cache_write, self.rates.long_cache_write) = (rate, rate);
         self
     }

@@ -48,7 +48,10 @@ impl Calendar {
     /// Returns [`UnknownZone`] if the database has no zone of that name. Without the feature `zones`, only
     /// `UTC` is known.
     pub fn new(period: Period, zone: &str) -> Result<Self, UnknownZone> {
-        Ok(Self::of_zone(period, &Zone::find(zone)?))
+        match zone.eq_ignore_ascii_case("UTC") {
+            true => Ok(Self::utc(period)),
+            false => Ok(Self::of_zone(period, &Zone::find(zone)?)),
+        }
     }
 
     /// Returns the calendar of UTC.

@@ -2,6 +2,7 @@ use alloc::sync::Arc;
 
 use super::dimension::{Dimension, USD};
 use super::token_kinds::TokenKinds;
+use super::usd::Usd;
 
 /// The amounts that a request reserves in each dimension before it is sent. The default is one request. The
 /// amount of [`Dimension::Concurrency`] is always 1.
@@ -126,6 +127,18 @@ impl Cost {
             None => all.push(CustomAmount { name: name.into(), amount, is_optional }),
         }
         self.custom = Some(Arc::new(all));
+    }
+
+    /// Sets the money that a request costs at most, where no layer prices it.
+    ///
+    /// ```
+    /// use tollgate::quota::{Cost, Dimension, Usd};
+    /// let cost = Cost::new().usd(Usd::from_micros(1_200));
+    /// assert_eq!(cost.amount(&Dimension::usd()), 1_200);
+    /// ```
+    #[must_use]
+    pub fn usd(self, amount: Usd) -> Self {
+        self.custom(USD, amount.as_micros())
     }
 
     /// Returns the amount in a dimension; 1 for [`Dimension::Concurrency`].

@@ -33,7 +33,8 @@ impl Dimension {
     }
 
     /// Creates the dimension of money, named `usd`: micro-dollars, which are millionths of a US dollar. The
-    /// middleware prices requests in it; see [`price`](crate::price).
+    /// middleware prices requests in it; see [`price`](crate::price). [`Usd`](super::Usd) is its unit where an
+    /// amount of money is given: [`Limit::usd`](super::Limit::usd), [`Cost::usd`](super::Cost::usd).
     pub fn usd() -> Self {
         Self::custom(USD)
     }
@@ -47,7 +48,7 @@ impl Dimension {
     #[doc(hidden)]
     pub fn amount(&self, amount: u64) -> impl fmt::Display + use<> {
         match self.is_usd() {
-            true => Amount::Usd(Usd(amount)),
+            true => Amount::Usd(Usd::from_micros(amount)),
             false => Amount::Number(amount),
         }
     }

@@ -24,6 +24,16 @@ impl Grid {
         Self { runs: vec![Run { start: Timestamp::UNIX_EPOCH, length: window.as_nanos() }] }
     }
 
+    /// Creates one window that covers all time.
+    pub(crate) fn endless() -> Self {
+        Self::every(Window::ENDLESS)
+    }
+
+    /// Returns `true` for one window that covers all time.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.shortest() == Window::ENDLESS.as_nanos()
+    }
+
     /// Appends windows of this length from `start`, which must be later than all before. A length of 0 is
     /// ignored.
     pub(super) fn push(&mut self, start: Timestamp, length: u64) {
@@ -39,6 +49,9 @@ impl Grid {
             let end = self.runs.first().map_or(Timestamp::MAX, |first| first.start);
             return Timestamp::UNIX_EPOCH..end;
         };
+        if run.length == Window::ENDLESS.as_nanos() {
+            return run.start..Timestamp::MAX;
+        }
         let start = time.sub_nanos(time.nanos_since(run.start) % run.length);
         start..start.add_nanos(run.length)
     }

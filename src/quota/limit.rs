@@ -2,7 +2,7 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use super::grid::Grid;
-use super::{Algorithm, Calendar, Dimension, Share, Window};
+use super::{Algorithm, Calendar, Dimension, Share, Usd, Window};
 
 /// An amount of one dimension per window, or a number of requests in flight.
 ///
@@ -78,6 +78,33 @@ impl Limit {
         Self::new(dimension, amount, Window::DAY)
     }
 
+    /// Creates a limit of money per `window`, or `None` if the amount is 0.
+    ///
+    /// ```
+    /// use tollgate::quota::{Limit, Quota, Usd, Window};
+    /// // $10 in any hour.
+    /// let quota = Quota::new().limit(Limit::usd(Usd::from_dollars(10), Window::HOUR));
+    /// assert_eq!(quota.limits()[0].amount(), 10_000_000);
+    /// ```
+    pub fn usd(amount: Usd, window: Window) -> Option<Self> {
+        Self::new(Dimension::usd(), amount.as_micros(), window)
+    }
+
+    /// Creates a limit of `amount` that never resets, or `None` if the amount is 0.
+    ///
+    /// Its usage ends with the limiter unless a [store](crate::store) keeps it, and
+    /// [`Limiter::reset`](crate::Limiter::reset) clears it. A key of which a part is used is never dropped. A limiter
+    /// with a [`Backend`](crate::limiter::Backend) has no such limits.
+    ///
+    /// ```
+    /// use tollgate::quota::{Dimension, Limit, Quota};
+    /// let quota = Quota::new().limit(Limit::total(Dimension::custom("images"), 500));
+    /// assert!(quota.limits()[0].window().is_endless());
+    /// ```
+    pub fn total(dimension: Dimension, amount: u64) -> Option<Self> {
+        Self::new(dimension, amount, Window::ENDLESS)
+    }
+
     /// Creates a limit of `requests` in flight, or `None` for 0.
     pub fn concurrent(requests: u64) -> Option<Self> {
         Self::new(Dimension::Concurrency, requests, Window::MINUTE)
@@ -94,15 +121,15 @@ impl Limit {
     }
 
     /// Sets the algorithm, regardless of the provider's. The limit is no longer on a calendar, and has
-    /// no burst of its own.
+    /// no burst of its own. A [total](Self::total) has no algorithm.
     #[must_use]
-    pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
-        self.counting = Counting::Algorithm { algorithm, burst: None };
-        self
+    pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
+        self.counting_by(algorithm, None)
     }
 
     /// Counts the limit as a token bucket with this capacity, regardless of the provider's algorithm.
-    /// A burst of 0 sets the default capacity, which is the amount of the limit.
+    /// A burst of 0 sets the default capacity, which is the amount of the limit. A [total](Self::total) has no
+    /// burst.
     ///
     /// ```
     /// use tollgate::quota::{Dimension, Limit};
@@ -110,9 +137,14 @@ impl Limit {
     /// assert_eq!(limit.and_then(|limit| limit.burst()), Some(50));
     /// ```
     #[must_use]
-    pub fn with_burst(mut self, burst: u64) -> Self {
-        let burst = NonZeroU64::new(burst);
-        self.counting = Counting::Algorithm { algorithm: Algorithm::TokenBucket, burst };
+    pub fn with_burst(self, burst: u64) -> Self {
+        self.counting_by(Algorithm::TokenBucket, NonZeroU64::new(burst))
+    }
+
+    fn counting_by(mut self, algorithm: Algorithm, burst: Option<NonZeroU64>) -> Self {
+        if !self.window.is_endless() {
+            self.counting = Counting::Algorithm { algorithm, burst };
+        }
         self
     }
 
@@ -143,7 +175,8 @@ impl Limit {
     ///
     /// A request that is larger than the share, but not than the whole limit, waits until nothing of
     /// the share is used or held, as with [debt](Self::with_debt). If several programs have shares of one
-    /// window, such requests can together exceed the whole limit.
+    /// window, such requests can together exceed the whole limit. Of money and of [totals](Self::total), no
+    /// request gets more than the share.
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         if share == Share::WHOLE {
@@ -155,7 +188,8 @@ impl Limit {
 
     fn part(self, amount: NonZeroU64, part: impl Fn(NonZeroU64) -> NonZeroU64) -> Self {
         let whole = self.whole.or(self.own_burst()).unwrap_or(self.amount);
-        let mut limit = Self { amount, whole: Some(whole), ..self };
+        let is_budget = self.dimension.is_usd() || self.window.is_endless();
+        let mut limit = Self { amount, whole: (!is_budget).then_some(whole), ..self };
         if let Counting::Algorithm { burst: Some(burst), .. } = &mut limit.counting {
             *burst = part(*burst);
         }
@@ -211,13 +245,14 @@ impl Limit {
 
     /// Returns `true` if the provider's profile determines the algorithm.
     pub(super) fn has_profile_algorithm(&self) -> bool {
-        self.counting == Counting::Profile
+        self.counting == Counting::Profile && !self.window.is_endless()
     }
 
     /// Returns the boundaries of the windows if they are known in advance. `algorithm` is the one that
     /// counts the limit.
     pub(crate) fn grid(&self, algorithm: Algorithm) -> Option<Arc<Grid>> {
         match (&self.counting, algorithm) {
+            _ if self.window.is_endless() => Some(Grid::endless().into()),
             (Counting::Calendar(calendar), _) => Some(calendar.grid().clone()),
             (_, Algorithm::ClockWindow) => Some(Grid::every(self.window).into()),
             _ => None,

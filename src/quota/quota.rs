@@ -1,4 +1,4 @@
-use super::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share, Window};
+use super::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share, Usd, Window};
 
 /// The limits of one key. A limit that is zero or absent doesn't restrict anything.
 ///
@@ -69,22 +69,57 @@ impl Quota {
         self.with(Dimension::OutputTokens, amount, Window::MINUTE)
     }
 
-    /// Sets the micro-dollars per day of UTC: 50,000,000 for $50. For the days of another time zone see
+    /// Sets the money per day of UTC. For the days of another time zone see
     /// [`on_calendar`](Self::on_calendar).
     ///
     /// ```
-    /// use tollgate::quota::{Dimension, Limit, Quota, Window};
+    /// use tollgate::quota::{Limit, Quota, Usd, Window};
     /// use std::time::Duration;
     /// // $50 a day, and $10 in any ten minutes.
     /// let window = Window::new(Duration::from_secs(600)).expect("a valid window");
     /// let quota = Quota::new()
-    ///     .usd_per_day(50_000_000)
-    ///     .limit(Limit::new(Dimension::usd(), 10_000_000, window));
+    ///     .usd_per_day(Usd::from_dollars(50))
+    ///     .limit(Limit::usd(Usd::from_dollars(10), window));
     /// assert_eq!(quota.limits().len(), 2);
     /// ```
     #[must_use]
-    pub fn usd_per_day(self, amount: u64) -> Self {
-        self.on_calendar(Dimension::usd(), amount, &Calendar::utc(Period::Day))
+    pub fn usd_per_day(self, amount: Usd) -> Self {
+        self.usd_on(Period::Day, amount)
+    }
+
+    /// Sets the money per month of UTC, from its first day to the first day of the next.
+    #[must_use]
+    pub fn usd_per_month(self, amount: Usd) -> Self {
+        self.usd_on(Period::Month, amount)
+    }
+
+    fn usd_on(self, period: Period, amount: Usd) -> Self {
+        self.on_calendar(Dimension::usd(), amount.as_micros(), &Calendar::utc(period))
+    }
+
+    /// Sets the money in all: a limit that never resets, as the totals of tokens and requests; see
+    /// [`Limit::total`].
+    ///
+    /// ```
+    /// use tollgate::quota::{Quota, Usd};
+    /// let session = Quota::new().usd_total(Usd::from_dollars(5)).requests_total(1_000);
+    /// assert_eq!(session.limits().len(), 2);
+    /// ```
+    #[must_use]
+    pub fn usd_total(self, amount: Usd) -> Self {
+        self.with(Dimension::usd(), amount.as_micros(), Window::ENDLESS)
+    }
+
+    /// Sets the tokens in all, as the provider counts them; see [`Limit::total`].
+    #[must_use]
+    pub fn tokens_total(self, amount: u64) -> Self {
+        self.with(Dimension::Tokens, amount, Window::ENDLESS)
+    }
+
+    /// Sets the requests in all; see [`Limit::total`].
+    #[must_use]
+    pub fn requests_total(self, amount: u64) -> Self {
+        self.with(Dimension::Requests, amount, Window::ENDLESS)
     }
 
     /// Sets the number of requests in flight.
@@ -120,7 +155,7 @@ impl Quota {
         self
     }
 
-    /// Sets the algorithm of each limit that has none of its own and is not on a calendar. Limits on money
+    /// Sets the algorithm of each limit that has none of its own, resets and is not on a calendar. Limits on money
     /// ([`Dimension::usd`]) don't become token buckets, which admit more than their amount within a window.
     #[must_use]
     pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
@@ -226,6 +261,11 @@ impl Quota {
     /// Returns the limits, in the order in which they were given.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// Returns `true` if a limit never resets.
+    pub fn has_total(&self) -> bool {
+        self.limits.iter().any(|limit| limit.window().is_endless())
     }
 
     /// Returns `true` if there are no limits.

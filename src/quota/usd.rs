@@ -1,22 +1,42 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// An amount of money in micro-dollars, which is displayed in dollars and parsed from them.
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// An amount of money, exact to a micro-dollar.
+///
+/// It is displayed, parsed, serialized and deserialized in dollars.
 ///
 /// ```
 /// use tollgate::quota::Usd;
-/// assert_eq!(Usd(1_250_000).to_string(), "$1.25");
-/// assert_eq!(Usd(42).to_string(), "$0.000042");
-/// assert_eq!("12.5".parse(), Ok(Usd(12_500_000)));
+/// assert_eq!(Usd::from_micros(1_250_000).to_string(), "$1.25");
+/// assert_eq!(Usd::from_micros(42).to_string(), "$0.000042");
+/// assert_eq!("50".parse(), Ok(Usd::from_dollars(50)));
+/// assert_eq!("12.5".parse(), Ok(Usd::from_micros(12_500_000)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Usd(
-    /// The micro-dollars.
-    pub u64,
-);
+pub struct Usd(u64);
 
 /// The number of micro-dollars in a dollar.
 const DOLLAR: u64 = 1_000_000;
+
+impl Usd {
+    /// Creates an amount of whole dollars; above 18 trillion dollars it saturates.
+    pub const fn from_dollars(dollars: u64) -> Self {
+        Self(dollars.saturating_mul(DOLLAR))
+    }
+
+    /// Creates an amount of micro-dollars, which are millionths of a dollar.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Returns the micro-dollars.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+}
 
 impl fmt::Display for Usd {
     /// Displays cents, and further digits if there are any.
@@ -45,9 +65,47 @@ impl FromStr for Usd {
         let dollars = whole.parse::<u64>().ok().and_then(|dollars| dollars.checked_mul(DOLLAR));
         let amount =
             dollars.zip(micros.parse().ok()).and_then(|(a, b): (u64, u64)| a.checked_add(b));
-        amount.map(Self).ok_or("too many dollars")
+        amount.map(Self).ok_or(TOO_MANY)
     }
 }
+
+impl Serialize for Usd {
+    /// Serializes dollars: a whole number, or one with decimals.
+    #[expect(clippy::cast_precision_loss, reason = "exact below 9 billion dollars")]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 % DOLLAR {
+            0 => serializer.serialize_u64(self.0 / DOLLAR),
+            _ => serializer.serialize_f64(self.0 as f64 / DOLLAR as f64),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Usd {
+    /// Deserializes dollars: a number with at most six decimals.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Dollars;
+        impl Visitor<'_> for Dollars {
+            type Value = Usd;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of dollars, with at most six decimals")
+            }
+
+            fn visit_u64<E: Error>(self, dollars: u64) -> Result<Usd, E> {
+                let micros = dollars.checked_mul(DOLLAR);
+                micros.map(Usd).ok_or_else(|| E::custom(format_args!("{dollars}: {TOO_MANY}")))
+            }
+
+            fn visit_f64<E: Error>(self, dollars: f64) -> Result<Usd, E> {
+                let usd = dollars.to_string().parse::<Usd>();
+                usd.map_err(|reason| E::custom(format_args!("{dollars}: {reason}")))
+            }
+        }
+        deserializer.deserialize_any(Dollars)
+    }
+}
+
+const TOO_MANY: &str = "too many dollars; the largest amount is about 18 trillion";
 
 #[cfg(test)]
 mod tests {
@@ -63,6 +121,17 @@ mod tests {
         }
         assert_eq!("7".parse(), Ok(Usd(7_000_000)));
         assert_eq!("0.1000000".parse(), Ok(Usd(100_000)));
+    }
+
+    #[test]
+    fn dollars_in_json_are_the_same_amount() {
+        for (micros, json) in [(50_000_000, "50"), (250_000, "0.25"), (1, "1e-6"), (0, "0")] {
+            assert_eq!(serde_json::to_string(&Usd(micros)).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Usd>(json).unwrap(), Usd(micros));
+        }
+        for json in ["-1", "0.0000001", "\"50\"", "18446744073709551615", "1e30"] {
+            assert!(serde_json::from_str::<Usd>(json).is_err(), "{json}");
+        }
     }
 
     #[test]

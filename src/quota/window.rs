@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-/// The period of a limit, from one millisecond to 366 days.
+/// The period of a limit, from one millisecond to 366 days, or without an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct Window(u64);
 
@@ -19,6 +19,9 @@ impl Window {
     /// Thirty days: the nominal length of a month.
     pub const MONTH: Self = Self(30 * Self::DAY.0);
 
+    /// A window without an end: that of a limit that never resets.
+    pub const ENDLESS: Self = Self(u64::MAX);
+
     /// Creates a window of this length.
     ///
     /// # Errors
@@ -32,12 +35,17 @@ impl Window {
         }
     }
 
-    /// Returns the length in nanoseconds.
+    /// Returns `true` for [`ENDLESS`](Self::ENDLESS).
+    pub const fn is_endless(self) -> bool {
+        self.0 == Self::ENDLESS.0
+    }
+
+    /// Returns the length in nanoseconds; `u64::MAX` for a window without an end.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Returns the length as a [`Duration`].
+    /// Returns the length as a [`Duration`], which is that of `u64::MAX` nanoseconds for a window without an end.
     pub const fn as_duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }

@@ -12,7 +12,7 @@ use super::pending_changes::PendingChanges;
 use super::status::StoreStatus;
 use super::store::Store;
 use crate::limiter::{
-    Attached, Clock, Closing, KeyChanges, LatencyRecorder, Limiter, Measurement, MissingFeature,
+    Attached, BuildError, Clock, Closing, KeyChanges, LatencyRecorder, Limiter, Measurement,
     QuotaOrigin, SystemClock, WeakLimiter,
 };
 use crate::timestamp::Timestamp;
@@ -53,8 +53,10 @@ impl Persistence {
         let mut state = store.open(limiter.now())?;
         state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
         for quota in &state.quotas {
-            MissingFeature::of_quota(&quota.name)
-                .map_err(|error| StoreError::new(Path::new("store"), error.to_string()))?;
+            match limiter.quotas().check(&quota.name, &quota.quota) {
+                Ok(()) | Err(BuildError::EmptyKey) => {}
+                Err(error) => return Err(StoreError::new(Path::new("store"), error.to_string())),
+            }
         }
         limiter.quotas().restore(&state.quotas);
         limiter.state().track();

@@ -130,10 +130,12 @@ impl Meter {
     }
 }
 
-/// Returns the length of a window in seconds, or an empty label for requests in flight.
+/// Returns the length of a window in seconds, `total` for a limit that never resets, or an empty label for requests in
+/// flight.
 fn seconds(dimension: &Dimension, window: Window) -> SharedString {
     match dimension {
         Dimension::Concurrency => SharedString::const_str(""),
+        _ if window.is_endless() => SharedString::const_str("total"),
         _ => window.as_duration().as_secs_f64().to_string().into(),
     }
 }

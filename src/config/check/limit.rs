@@ -15,8 +15,16 @@ impl Check<'_> {
         let limit = match (&dimension, fields.window) {
             (Dimension::Concurrency, _) => self.in_flight(path, fields, amount),
             (_, None) => {
-                self.report(path, "`window` is missing; give a duration such as 60s or 1d, or `day` with a `zone`");
+                self.report(path, "`window` is missing; give a duration such as 60s or 1d, `day` with a `zone`, or `total`");
                 None
+            }
+            (_, Some(WindowText::Total)) => {
+                self.refuse_counting(
+                    path,
+                    fields,
+                    "not allowed with a window of `total`; remove it",
+                );
+                Limit::total(dimension, amount)
             }
             (_, Some(WindowText::Calendar(period))) => {
                 let calendar = self.calendar(path, fields, period)?;
@@ -79,16 +87,24 @@ impl Check<'_> {
 
     /// Returns a limit on requests in flight, and reports fields that it does not support.
     fn in_flight(&mut self, path: &FieldPath, fields: &LimitFields, amount: u64) -> Option<Limit> {
-        let others = [
-            ("window", fields.window.is_some()),
+        let message = "not allowed for requests in flight; remove it";
+        if fields.window.is_some() {
+            self.report(&path.key("window"), message);
+        }
+        self.refuse_counting(path, fields, message);
+        Limit::new(Dimension::Concurrency, amount, Window::MINUTE)
+    }
+
+    /// Reports fields that state how a limit counts.
+    fn refuse_counting(&mut self, path: &FieldPath, fields: &LimitFields, message: &str) {
+        let given = [
             ("algorithm", fields.algorithm.is_some()),
             ("burst", fields.burst.is_some()),
             ("zone", fields.zone.is_some()),
         ];
-        for (name, _) in others.iter().filter(|(_, is_given)| *is_given) {
-            self.report(&path.key(name), "not allowed for requests in flight; remove it");
+        for (name, _) in given.iter().filter(|(_, is_given)| *is_given) {
+            self.report(&path.key(name), message);
         }
-        Limit::new(Dimension::Concurrency, amount, Window::MINUTE)
     }
 
     fn calendar(
@@ -124,7 +140,7 @@ impl Check<'_> {
     /// Returns the amount in the unit of the dimension, or reports one that isn't whole.
     fn amount(&mut self, path: &FieldPath, dimension: &Dimension, amount: Amount) -> Option<u64> {
         if dimension.is_usd() {
-            return Some(amount.usd().0);
+            return Some(amount.usd().as_micros());
         }
         let whole = amount.whole();
         if whole.is_none() {

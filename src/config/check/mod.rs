@@ -47,6 +47,9 @@ impl<'a> Check<'a> {
         self.providers = self.profiles(fields.providers.as_deref().unwrap_or_default());
         let quotas = fields.quotas.map(|quotas| self.quotas(&quotas.0)).unwrap_or_default();
         let unknown_key = self.unknown_key(fields.unknown_key);
+        if fields.cluster.is_some() {
+            self.refuse_totals(&quotas, &unknown_key);
+        }
         let waiting = fields.waiting.unwrap_or_default();
         let reduction = fields.reduction.as_ref();
         let reduction = reduction.map_or(Reduction::ADAPTIVE, |fields| self.reduction(fields));

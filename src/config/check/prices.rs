@@ -34,12 +34,12 @@ fn read(file: &Path) -> Result<Prices, String> {
 }
 
 fn price(fields: &PriceFields) -> Price {
-    let mut price = Price::per_million(fields.input.usd().0, fields.output.usd().0);
+    let mut price = Price::per_million(fields.input.usd(), fields.output.usd());
     if let Some(rate) = fields.cache_read {
-        price = price.cache_read(rate.usd().0);
+        price = price.cache_read(rate.usd());
     }
     if let Some(rate) = fields.cache_write {
-        price = price.cache_write(rate.usd().0);
+        price = price.cache_write(rate.usd());
     }
     if let Some(tokens) = fields.max_output {
         price = price.max_output(tokens.get());

@@ -10,6 +10,7 @@ use crate::config::tree::FieldPath;
 use crate::config::value::{ConfiguredQuota, Keys};
 #[cfg(not(feature = "regex"))]
 use crate::limiter::MissingFeature;
+use crate::limiter::UnknownKey;
 use crate::quota::{Limit, Quota};
 
 impl Check<'_> {
@@ -55,6 +56,10 @@ impl Check<'_> {
             itpm,
             otpm,
             usd_per_day,
+            usd_per_month,
+            usd_total,
+            tokens_total,
+            requests_total,
             concurrency,
             limits,
             algorithm,
@@ -74,7 +79,11 @@ impl Check<'_> {
             .itpm(amount(itpm))
             .otpm(amount(otpm))
             .concurrency(amount(concurrency))
-            .usd_per_day(usd_per_day.map_or(0, |amount| amount.usd().0));
+            .usd_per_day(usd_per_day.unwrap_or_default())
+            .usd_per_month(usd_per_month.unwrap_or_default())
+            .usd_total(usd_total.unwrap_or_default())
+            .tokens_total(amount(tokens_total))
+            .requests_total(amount(requests_total));
         let quota = self.with_limits(path, quota, limits);
         let quota = algorithm.iter().fold(quota, |quota, name| quota.with_algorithm(*name));
         let share = share.map(|share| self.share(&path.key("share"), share));
@@ -85,6 +94,19 @@ impl Check<'_> {
             margin: margin.as_ref().map(|margin| self.margin(&path.key("margin"), margin)),
             weight: weight.map(|weight| self.weight(&path.key("weight"), weight)),
             utilization: utilization.map(|part| self.share(&path.key("utilization"), part)),
+        }
+    }
+
+    /// Reports the quotas with a limit that never resets, which limits shared between machines don't keep.
+    pub(super) fn refuse_totals(&mut self, quotas: &[ConfiguredQuota], unknown_key: &UnknownKey) {
+        let message = "a limit that never resets is not possible with `cluster`, whose server may come back empty; \
+                       use `usd_per_month` or another window, or a `store` without `cluster`";
+        for ConfiguredQuota { keys, .. } in quotas.iter().filter(|quota| quota.quota.has_total()) {
+            let (Keys::Named(name) | Keys::Matching(name)) = keys;
+            self.report(&FieldPath::new(["quotas", name]), message);
+        }
+        if matches!(unknown_key, UnknownKey::Quota(quota) if quota.has_total()) {
+            self.report(&FieldPath::new(["unknown_key"]), message);
         }
     }
 

@@ -17,8 +17,8 @@ pub(in crate::config) enum Amount {
 impl Amount {
     /// Returns the amount of dollars that are these micro-dollars.
     pub(in crate::config) fn of_usd(usd: Usd) -> Self {
-        match usd.0 % MICRO_DOLLARS {
-            0 => Self::Whole(usd.0 / MICRO_DOLLARS),
+        match usd.as_micros() % MICRO_DOLLARS {
+            0 => Self::Whole(usd.as_micros() / MICRO_DOLLARS),
             _ => Self::Dollars(usd),
         }
     }
@@ -26,7 +26,7 @@ impl Amount {
     /// Returns the amount as dollars, in micro-dollars.
     pub(in crate::config) fn usd(self) -> Usd {
         match self {
-            Self::Whole(dollars) => Usd(dollars.saturating_mul(MICRO_DOLLARS)),
+            Self::Whole(dollars) => Usd::from_dollars(dollars),
             Self::Dollars(usd) => usd,
         }
     }
@@ -65,11 +65,10 @@ impl<'de> Deserialize<'de> for Amount {
 }
 
 impl Serialize for Amount {
-    #[expect(clippy::cast_precision_loss, reason = "exact below 9 billion dollars")]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Whole(amount) => serializer.serialize_u64(*amount),
-            Self::Dollars(usd) => serializer.serialize_f64(usd.0 as f64 / MICRO_DOLLARS as f64),
+            Self::Dollars(usd) => usd.serialize(serializer),
         }
     }
 }

@@ -19,8 +19,8 @@ pub(in crate::config) struct LimitFields {
     /// The amount per window; 0 is no limit. For `usd`: dollars, with up to six decimals.
     pub(in crate::config) limit: Amount,
 
-    /// The window: a duration from 1ms to 366d, or with `zone` a `day`, `week` or `month` of the
-    /// calendar. Not allowed for `concurrency`.
+    /// The window: a duration from 1ms to 366d, with `zone` a `day`, `week` or `month` of the calendar, or
+    /// `total` for a limit that never resets. Not allowed for `concurrency`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) window: Option<WindowText>,
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::amount::Amount;
 use super::limit::{LimitFields, is_false};
 use super::margin::MarginFields;
-use crate::quota::Algorithm;
+use crate::quota::{Algorithm, Usd};
 
 /// The limits of one key, or of each key that a glob or a regular expression matches. A limit that is
 /// 0 or missing doesn't restrict anything.
@@ -32,7 +32,22 @@ pub(in crate::config) struct QuotaFields {
     pub(in crate::config) otpm: Option<u64>,
     /// Dollars per day of UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) usd_per_day: Option<Amount>,
+    #[schemars(with = "Option<Amount>")]
+    pub(in crate::config) usd_per_day: Option<Usd>,
+    /// Dollars per month of UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Amount>")]
+    pub(in crate::config) usd_per_month: Option<Usd>,
+    /// Dollars in all: never resets. A `store` keeps what is used; not with `cluster`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Amount>")]
+    pub(in crate::config) usd_total: Option<Usd>,
+    /// Tokens in all, as the provider counts them: never resets. A `store` keeps what is used; not with `cluster`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) tokens_total: Option<u64>,
+    /// Requests in all: never resets. A `store` keeps what is used; not with `cluster`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) requests_total: Option<u64>,
     /// Requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) concurrency: Option<u64>,

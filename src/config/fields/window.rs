@@ -1,18 +1,19 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::human_duration::HumanDuration;
-use crate::quota::Period;
+use crate::quota::{Period, Window};
 
-/// The window of a limit as a user writes it: a duration, or a day, week or month of a calendar.
+/// The window of a limit as a user writes it: a duration, a day, week or month of a calendar, or `total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum WindowText {
     Length(HumanDuration),
     Calendar(Period),
+    /// The limit never resets.
+    Total,
 }
 
 impl fmt::Display for WindowText {
@@ -20,13 +21,17 @@ impl fmt::Display for WindowText {
         match self {
             Self::Length(span) => span.fmt(f),
             Self::Calendar(period) => f.write_str(period.as_str()),
+            Self::Total => f.write_str("total"),
         }
     }
 }
 
-impl From<Duration> for WindowText {
-    fn from(length: Duration) -> Self {
-        Self::Length(HumanDuration(length))
+impl From<Window> for WindowText {
+    fn from(window: Window) -> Self {
+        match window.is_endless() {
+            true => Self::Total,
+            false => Self::Length(HumanDuration(window.as_duration())),
+        }
     }
 }
 
@@ -37,7 +42,7 @@ impl<'de> Deserialize<'de> for WindowText {
             type Value = WindowText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration such as 60s, or day, week or month")
+                f.write_str("a duration such as 60s, or day, week, month or total")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<WindowText, E> {
@@ -45,10 +50,11 @@ impl<'de> Deserialize<'de> for WindowText {
                     "day" => Ok(WindowText::Calendar(Period::Day)),
                     "week" => Ok(WindowText::Calendar(Period::Week)),
                     "month" => Ok(WindowText::Calendar(Period::Month)),
+                    "total" => Ok(WindowText::Total),
                     _ => match HumanDuration::parse(text) {
                         Ok(span) => Ok(WindowText::Length(span)),
                         Err(message) => Err(E::custom(format!(
-                            "{message}; or day, week or month with a `zone`"
+                            "{message}; or day, week or month with a `zone`, or total"
                         ))),
                     },
                 }
@@ -71,9 +77,9 @@ impl JsonSchema for WindowText {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A duration from 1ms to 366d, or a day, week or month of a calendar in `zone`.",
+            "description": "A duration from 1ms to 366d, a day, week or month of a calendar in `zone`, or `total` for a limit that never resets.",
             "anyOf": [
-                {"enum": ["day", "week", "month"]},
+                {"enum": ["day", "week", "month", "total"]},
                 {"type": "string", "pattern": "^([0-9]+(ms|s|m|h|d|w))+$"},
             ],
             "examples": ["60s", "1d", "day"],

@@ -108,6 +108,9 @@ fn quota(quota: &Quota) -> Json {
             calendar.period(),
             calendar.zone()
         ),
+        None if limit.window().is_endless() => {
+            format!("{} {} / total", limit.amount(), limit.dimension())
+        }
         None => {
             format!("{} {} / {:?}", limit.amount(), limit.dimension(), limit.window().as_duration())
         }

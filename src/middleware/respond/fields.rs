@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
             let violated = refusal.filter(|refusal| is_exceeded(rule, level, refusal.cost));
             if let Some(seconds) = violated.and_then(|refusal| refusal.seconds) {
                 parameter(text, b";t=", seconds);
-            } else if *rule.dimension() != Dimension::Concurrency {
+            } else if *rule.dimension() != Dimension::Concurrency && !rule.is_total() {
                 parameter(text, b";t=", effective_window(rule, level, now));
             }
         });

@@ -129,7 +129,10 @@ fn write_name(text: &mut Vec<u8>, keys: &[ScopeKey], index: usize, limit: &Limit
         Some(name) => text.extend_from_slice(name.as_bytes()),
         None => {
             push(text, limit.dimension().as_str());
-            push(text, &format!("-per-{:?}", limit.window().as_duration()));
+            match limit.window().is_endless() {
+                true => push(text, "-total"),
+                false => push(text, &format!("-per-{:?}", limit.window().as_duration())),
+            }
         }
     }
     text.push(b'"');
@@ -149,7 +152,8 @@ fn write_parameters(text: &mut Vec<u8>, limit: &Limit) {
     }
     // The draft allows only whole seconds.
     let nanos = limit.window().as_nanos();
-    if *limit.dimension() != Dimension::Concurrency && nanos.is_multiple_of(SECOND) {
+    let has_window = *limit.dimension() != Dimension::Concurrency && !limit.window().is_endless();
+    if has_window && nanos.is_multiple_of(SECOND) {
         parameter(text, b";w=", nanos / SECOND);
     }
 }

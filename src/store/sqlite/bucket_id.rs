@@ -19,10 +19,19 @@ impl BucketId {
     pub(super) fn read(row: &Row<'_>, from: usize) -> Result<Self, DatabaseError> {
         let key: String = row.get(from)?;
         let dimension = dimension::read(row.get_ref(from + 1)?.as_str().unwrap_or_default());
-        let window = Window::new(Duration::from_nanos(row.get(from + 2)?));
+        let window = stored_window(row.get(from + 2)?);
         match (dimension, window) {
-            (Some(dimension), Ok(window)) => Ok(Self { key: key.into(), dimension, window }),
+            (Some(dimension), Some(window)) => Ok(Self { key: key.into(), dimension, window }),
             _ => Err(DatabaseProblem::Corrupt.into()),
         }
+    }
+}
+
+/// Returns the window that is stored as this number of nanoseconds. SQLite's largest number is that of a window
+/// without an end.
+pub(super) fn stored_window(nanos: u64) -> Option<Window> {
+    match i64::try_from(nanos) {
+        Ok(i64::MAX) | Err(_) => Some(Window::ENDLESS),
+        Ok(_) => Window::new(Duration::from_nanos(nanos)).ok(),
     }
 }

@@ -1,10 +1,10 @@
 use std::num::{NonZeroU32, NonZeroU64};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::bucket_id::stored_window;
 use crate::limiter::QuotaOrigin;
-use crate::quota::{Algorithm, Calendar, Counting, Limit, Margin, Period, Quota, Share, Window};
+use crate::quota::{Algorithm, Calendar, Counting, Limit, Margin, Period, Quota, Share};
 use crate::store::dimension;
 
 /// Serializes a quota as JSON; `None` if this version can't express it.
@@ -96,7 +96,7 @@ impl StoredLimit {
     fn limit(self) -> Option<Limit> {
         let Self { dimension, amount, window_ns, algorithm, burst, zone, debt, whole } = self;
         let dimension = dimension::read(&dimension)?;
-        let window = Window::new(Duration::from_nanos(window_ns)).ok()?;
+        let window = stored_window(window_ns)?;
         let counting = match (zone, algorithm) {
             (Some((period, zone)), _) => Counting::Calendar(Calendar::new(period, &zone).ok()?),
             (None, Some(algorithm)) => {
@@ -105,6 +105,7 @@ impl StoredLimit {
             }
             (None, None) => Counting::Profile,
         };
+        let counting = if window.is_endless() { Counting::Profile } else { counting };
         Some(Limit { dimension, amount, window, counting, debt, whole })
     }
 }
@@ -112,7 +113,7 @@ impl StoredLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Dimension;
+    use crate::quota::{Dimension, Window};
 
     #[test]
     fn quotas_round_trip() {

@@ -39,7 +39,7 @@ use crate::timestamp::Timestamp;
 ///     limits:
 ///     - dimension: tokens        # requests, tokens, input_tokens, output_tokens, concurrency, custom:NAME
 ///       limit: 30000
-///       window: 1m               # with a zone: day, week or month
+///       window: 1m               # with a zone: day, week or month; total: never resets
 ///       algorithm: token_bucket  # sliding_window, fixed_window, clock_window; default: the provider's
 ///       burst: 500               # of a token bucket; default: the limit
 ///     - dimension: requests

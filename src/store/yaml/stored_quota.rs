@@ -41,7 +41,7 @@ struct LimitFields {
     #[serde(with = "text::dimension")]
     dimension: Dimension,
     limit: u64,
-    /// A duration; with a zone, `day`, `week` or `month`.
+    /// A duration or `total`; with a zone, `day`, `week` or `month`.
     window: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
@@ -136,6 +136,9 @@ impl TryFrom<LimitFields> for StoredLimit {
             }
             (None, None, _) => (text::parse_window(&window)?, Counting::Profile),
         };
+        if window.is_endless() && counting != Counting::Profile {
+            return Err("algorithm: not allowed with a window of `total`; remove it".into());
+        }
         Ok(Self(Limit { dimension, amount, window, counting, debt, whole }))
     }
 }

@@ -108,7 +108,7 @@ pub(super) mod dimension {
     }
 }
 
-/// The length of a window: `1m`, `24h`, `1m 500ms`.
+/// The length of a window: `1m`, `24h`, `1m 500ms`, or `total`.
 pub(super) mod window {
     use super::*;
 
@@ -128,6 +128,9 @@ pub(super) mod window {
 
 /// Formats the length of a window.
 pub(super) fn format_window(window: Window) -> String {
+    if window.is_endless() {
+        return TOTAL.to_owned();
+    }
     // Windows are at most 366 days, which fits.
     let nanos = i64::try_from(window.as_nanos()).unwrap_or(i64::MAX);
     format!("{:#}", SignedDuration::from_nanos(nanos))
@@ -135,8 +138,14 @@ pub(super) fn format_window(window: Window) -> String {
 
 /// Parses the length of a window.
 pub(super) fn parse_window(text: &str) -> Result<Window, String> {
+    if text == TOTAL {
+        return Ok(Window::ENDLESS);
+    }
     let length = text.parse::<SignedDuration>().ok().and_then(|length| length.try_into().ok());
     let length = length
         .ok_or_else(|| format!("invalid duration `{text}`; expected one such as 1m or 24h"))?;
     Window::new(length).map_err(|error| error.to_string())
 }
+
+/// The window of a limit that never resets.
+const TOTAL: &str = "total";

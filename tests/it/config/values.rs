@@ -5,7 +5,7 @@ use tollgate::limiter::{Priority, Reduction, UnknownKey, WaitPolicy};
 use tollgate::provider::account_limits::AccountLimits;
 use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::{
-    Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Usage, Window,
+    Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Usage, Usd, Window,
 };
 
 use super::parse_valid;
@@ -152,7 +152,7 @@ fn reduction_of_file_may_be_adaptive() {
 fn money_is_in_dollars() {
     let ten_minutes = Window::new(Duration::from_secs(600)).unwrap();
     let limit = Limit::new(Dimension::usd(), 2_500_000, ten_minutes).unwrap();
-    assert_eq!(quota("usd_per_day: 0.25"), Quota::new().usd_per_day(250_000));
+    assert_eq!(quota("usd_per_day: 0.25"), Quota::new().usd_per_day(Usd::from_micros(250_000)));
     let text = "limits: [{dimension: usd, limit: 2.5, window: 10m, burst: 0.000001}]";
     assert_eq!(quota(text), Quota::new().limit(limit.with_burst(1)));
     assert_eq!(quota("usd_per_day: 0"), Quota::new());

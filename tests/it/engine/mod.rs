@@ -15,6 +15,7 @@ mod saved;
 mod schedule;
 mod sliding_window;
 mod token_bucket;
+mod total;
 mod world;
 mod zone_calendars;
 

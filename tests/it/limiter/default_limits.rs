@@ -82,7 +82,7 @@ fn quota_set_later_replaces_default_limits() {
     }
     limiter.quotas().set("own", &per_second(4)).unwrap();
     limiter.quotas().set("glob-*", &per_second(5)).unwrap();
-    limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &per_second(6));
+    limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &per_second(6)).unwrap();
     assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "earlier usage is kept");
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
     assert_eq!(admitted(&limiter, "regex1", &limits, 10), 3);

@@ -21,6 +21,7 @@ mod margins;
 mod missing_feature;
 #[cfg(feature = "requests")]
 mod missing_limits;
+mod never_reset;
 mod observed_headers;
 mod oversize;
 mod permit;

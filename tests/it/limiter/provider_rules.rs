@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::limiter::{Limiter, ManualClock, UnknownKey};
 use tollgate::provider::{ANTHROPIC, AZURE, OPENAI};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usd, Window};
 
 use super::{builder, tokens};
 
@@ -38,7 +38,7 @@ fn money_per_day_is_spent_once_until_midnight() {
     {
         let clock = ManualClock::new();
         // The clock starts at midnight UTC.
-        let quota = Quota::new().usd_per_day(50);
+        let quota = Quota::new().usd_per_day(Usd::from_micros(50));
         let quota = algorithm.into_iter().fold(quota, Quota::with_algorithm);
         let limiter = builder().provider(OPENAI).quota(key, quota).clock(clock.clone()).build();
         let (limiter, cost) = (limiter.unwrap(), Cost::new().custom("usd", 1));

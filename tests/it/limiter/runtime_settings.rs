@@ -19,7 +19,7 @@ fn quotas_are_listed_as_given_with_origin() {
     let version = limiter.quotas().version();
     limiter.quotas().set("a-*", &Quota::new().rpm(7)).unwrap();
     limiter.quotas().configure("c", &Quota::new().tpm(9)).unwrap();
-    limiter.quotas().set_regex(&Regex::new("u[0-9]+").unwrap(), &Quota::new().rpm(3));
+    limiter.quotas().set_regex(&Regex::new("u[0-9]+").unwrap(), &Quota::new().rpm(3)).unwrap();
     assert!(limiter.quotas().version() > version);
     let expected = [
         ("a-*".to_owned(), QuotaOrigin::Set),
@@ -91,7 +91,10 @@ fn regex_quota_applies_after_keys_and_globs_first_match() {
 #[test]
 fn keys_of_shared_regex_use_the_same_buckets() {
     let limiter = builder().build().unwrap();
-    limiter.quotas().set_regex(&Regex::new("m[0-9]").unwrap(), &Quota::new().rpm(2).shared());
+    limiter
+        .quotas()
+        .set_regex(&Regex::new("m[0-9]").unwrap(), &Quota::new().rpm(2).shared())
+        .unwrap();
     drop(limiter.try_acquire("m1", &Cost::new()).unwrap());
     drop(limiter.try_acquire("m2", &Cost::new()).unwrap());
     assert_eq!(limiter.try_acquire("m3", &Cost::new()).unwrap_err().key, "regex:m[0-9]");

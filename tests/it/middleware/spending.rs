@@ -8,7 +8,7 @@ use tollgate::limiter::{Code, Limiter};
 use tollgate::middleware::RateLimitLayer;
 use tollgate::price::{Price, Prices};
 use tollgate::provider::{OPENAI, Profile};
-use tollgate::quota::{Dimension, Limit, Quota, Window};
+use tollgate::quota::{Dimension, Limit, Quota, Usd, Window};
 use tollgate_testing::full::full_or;
 use tower::{Layer, Service, ServiceExt};
 
@@ -26,12 +26,13 @@ const MOST: u64 = (18 + 7) * 2 + 50 * 10;
 const COST: u64 = 12 * 2 + 9 * 10;
 
 fn prices() -> Prices {
-    Prices::built_in().with("m", Price::per_million(PRICE.0, PRICE.1))
+    Prices::built_in()
+        .with("m", Price::per_million(Usd::from_micros(PRICE.0), Usd::from_micros(PRICE.1)))
 }
 
 /// Returns a limiter whose model `m` may spend 1,000 micro-dollars a day.
 fn limiter() -> Limiter {
-    let quota = Quota::new().usd_per_day(1_000);
+    let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
     builder().provider(OPENAI).prices(prices()).quota("m", quota).build().unwrap()
 }
 
@@ -102,7 +103,7 @@ async fn answer_without_usage_or_end_costs_the_highest_price() {
 
 #[tokio::test(start_paused = true)]
 async fn tenant_pays_for_every_model() {
-    let quota = Quota::new().usd_per_day(1_000);
+    let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
     let limiter = builder().provider(OPENAI).prices(prices()).quota("tenant:7", quota);
     let limiter = limiter.quota("m", Quota::new().rpm(5)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).scope("tenant:7");
@@ -114,7 +115,7 @@ async fn tenant_pays_for_every_model() {
 
 #[tokio::test(start_paused = true)]
 async fn model_without_price_is_refused_where_spending_is_limited() {
-    let quota = Quota::new().usd_per_day(1_000);
+    let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
     let limiter = builder().provider(OPENAI).quota("tenant:7", quota).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).scope("tenant:7");
     let mut client = client_returning(&layer, respond(StatusCode::OK, USAGE));
@@ -131,7 +132,7 @@ async fn model_without_price_is_refused_where_spending_is_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn price_larger_than_the_limit_is_an_error_in_dollars() {
-    let quota = Quota::new().usd_per_day(100);
+    let quota = Quota::new().usd_per_day(Usd::from_micros(100));
     let limiter = builder().provider(OPENAI).prices(prices()).quota("m", quota).build().unwrap();
     let answer = respond(StatusCode::OK, USAGE);
     let mut client = client_returning(&RateLimitLayer::new(limiter), answer);

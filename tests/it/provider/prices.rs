@@ -7,7 +7,7 @@ use tollgate::price::{Price, Prices};
 use tollgate::provider::{
     ANTHROPIC, AZURE, BEDROCK, GEMINI, GROQ, OPENAI, TOGETHER, VERTEX_ANTHROPIC,
 };
-use tollgate::quota::Usage;
+use tollgate::quota::{Usage, Usd};
 
 use super::recordings::{Recorded, all};
 
@@ -92,7 +92,7 @@ fn models_have_the_prices_of_their_providers() {
     assert!(input(VERTEX_ANTHROPIC, "claude-sonnet-4-5@20250929").is_some());
     assert!(input(TOGETHER, "meta-llama/Llama-3.3-70B-Instruct-Turbo").is_some());
     assert_eq!(input(OPENAI, "house-model"), None);
-    let own = prices.with("house-model", Price::per_million(0, 0));
+    let own = prices.with("house-model", Price::per_million(Usd::default(), Usd::default()));
     assert_eq!(own.of(OPENAI, "house-model").map(|price| price.cost(&million)), Some(0));
 }
 

@@ -5,7 +5,7 @@ use tollgate::limiter::{
     KeySnapshot, LearnedLimit, Limiter, ManualClock, Measured, Measurement, RateLimited,
 };
 use tollgate::provider::UtilizationReading;
-use tollgate::quota::{Cost, Dimension, Margin, Quota};
+use tollgate::quota::{Cost, Dimension, Margin, Quota, Usd};
 use tollgate::telemetry::Metrics;
 
 use super::MetricsExporter;
@@ -61,7 +61,8 @@ fn gauges_equal_limiter_stats() {
 
 #[test]
 fn gauges_of_money_are_in_dollars() {
-    let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().usd_per_day(50_000_000));
+    let (limiter, _clock, exporter) =
+        limiter_clock_exporter(Quota::new().usd_per_day(Usd::from_dollars(50)));
     let cost = |micro_dollars| Cost::new().custom("usd", micro_dollars);
     limiter.try_acquire("k", &cost(12_500_000)).unwrap().settle(&cost(12_500_001));
     let _open = limiter.try_acquire("k", &cost(250_000)).unwrap();

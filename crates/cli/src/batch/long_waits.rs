@@ -125,7 +125,7 @@ fn cooldown_end(stats: &KeyStats, now: Timestamp) -> Option<Timestamp> {
 fn exhausted_limit(stats: &KeyStats) -> Option<usize> {
     stats.limits.iter().position(|limit| {
         let is_long = limit.window >= Window::HOUR && limit.dimension != Dimension::Concurrency;
-        is_long && limit.available == 0
+        is_long && !limit.window.is_endless() && limit.available == 0
     })
 }
 

@@ -53,7 +53,8 @@ impl Plan {
             }
             let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
             let (model, cost) = (estimate.key().unwrap_or_default(), estimate.cost);
-            if limiter.decide(&model, &cost).code == Code::ExceedsCapacity {
+            let code = limiter.decide(&model, &cost).code;
+            if matches!(code, Code::ExceedsCapacity | Code::TotalExceeded) {
                 plan.never_fit += 1;
                 continue;
             }

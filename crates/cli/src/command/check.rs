@@ -13,7 +13,7 @@ use super::{Exit, StateArgs};
 use crate::terminal::{HumanDuration, amount, printable};
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
-use tollgate::limiter::Decision;
+use tollgate::limiter::{Code, Decision};
 use tollgate::quota::Cost;
 
 /// The arguments of `tollgate check`.
@@ -171,6 +171,12 @@ fn reason(decision: &Decision, wait: Wait) -> String {
         (Wait::Never, Some(need)) => {
             let dimension = dimension.unwrap_or_default();
             let (needed, most) = (amount(&dimension, need.amount), amount(&dimension, need.limit));
+            if decision.code == Code::TotalExceeded {
+                return format!(
+                    "the request needs {needed} {dimension}, less is left of the total of {most}; \
+                     it never resets"
+                );
+            }
             format!("the request needs {needed} {dimension}, the limit allows at most {most}")
         }
         (Wait::Never, None) => "no quota matches the key, and unknown keys are refused".to_owned(),
@@ -200,7 +206,7 @@ the decision and its code, the exceeded dimension, the time to wait, and the lim
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \
 itpm_exceeded, otpm_exceeded, concurrency_exceeded, limit_exceeded, exceeds_capacity, \
-cooling_down; invalid_tokens if TOKENS is not a number.";
+total_exceeded, cooling_down; invalid_tokens if TOKENS is not a number.";
 
 const EXAMPLES: &str = "\
 Examples:

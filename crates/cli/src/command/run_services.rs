@@ -34,6 +34,12 @@ impl RunServices {
         shared: Option<Arc<Shared>>,
     ) -> Result<Self, String> {
         let storage = storage(args, loaded)?;
+        let has_total = || limiter.quotas().list().iter().any(|quota| quota.quota.has_total());
+        if storage.is_none() && !args.simulate && has_total() {
+            notify(
+                &"the usage of limits that never reset is lost when this run ends; set a `store`",
+            );
+        }
         let persistence = storage.map(|storage| storage.keep(limiter)).transpose();
         let persistence = persistence.map_err(|error| error.to_string())?;
         let agent = job.config.as_ref().map(|config| config.join(limiter)).transpose();

@@ -16,7 +16,7 @@ pub(crate) fn whole(number: u64) -> String {
 /// Formats an amount of a dimension: `1,234,567`, or `$1.23` for money.
 pub(crate) fn amount(dimension: &str, amount: u64) -> String {
     match Dimension::custom(dimension).is_usd() {
-        true => Usd(amount).to_string(),
+        true => Usd::from_micros(amount).to_string(),
         false => whole(amount),
     }
 }

@@ -68,7 +68,7 @@ pub(super) struct LimitStatsResponse {
     /// The amount in the key's quota; larger than `limit` while the limit is reduced after a rate-limited
     /// request.
     original: u64,
-    /// The length of the window in milliseconds; absent for requests in flight.
+    /// The length of the window in milliseconds; absent for requests in flight, and for a limit that never resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     window_ms: Option<u64>,
     /// The amount in use.
@@ -77,8 +77,10 @@ pub(super) struct LimitStatsResponse {
     held: u64,
     /// The amount available to a new request.
     available: u64,
-    /// The time at which the limit is completely unused again; the current time if it is unused now.
-    fresh_at: Time,
+    /// The time at which the limit is completely unused again; the current time if it is unused now, and absent for
+    /// a limit that never resets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fresh_at: Option<Time>,
 }
 
 /// A limit measured by the provider's answers.
@@ -177,15 +179,16 @@ impl LearnedLimitResponse {
 impl LimitStatsResponse {
     fn new(stats: &LimitStats, now: Timestamp) -> Self {
         let in_flight = stats.dimension == Dimension::Concurrency;
+        let is_total = stats.window.is_endless();
         Self {
             dimension: stats.dimension.to_string(),
             limit: stats.limit,
             original: stats.original,
-            window_ms: (!in_flight).then(|| millis(stats.window.as_duration())),
+            window_ms: (!in_flight && !is_total).then(|| millis(stats.window.as_duration())),
             used: stats.used,
             held: stats.held,
             available: stats.available,
-            fresh_at: Time(stats.fresh_at.max(now)),
+            fresh_at: (!is_total).then(|| Time(stats.fresh_at.max(now))),
         }
     }
 }

@@ -81,6 +81,9 @@ impl RecentEvents {
             (Some(Code::ExceedsCapacity), Some(dimension)) => {
                 format!("{}: the request exceeds the limit and can never fit", label(dimension))
             }
+            (Some(Code::TotalExceeded), Some(dimension)) => {
+                format!("{}: the total is used up", label(dimension))
+            }
             (Some(Code::UnknownPrice), _) => "the price of the request is unknown".to_owned(),
             (Some(Code::MissingLimit), Some(dimension)) => {
                 format!("{}: not covered by any limit", label(dimension))

@@ -79,7 +79,7 @@ struct Limit {
     used: u64,
     held: u64,
     available: u64,
-    /// The length of the window; absent for requests in flight.
+    /// The length of the window; absent for requests in flight and for a limit that never resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<u64>,
     /// The time at which the limit is completely unused; absent if it is now.
@@ -148,7 +148,7 @@ impl Limit {
         let LimitStats {
             dimension, limit, original, window, used, held, available, fresh_at, ..
         } = stats;
-        let windowed = dimension != Dimension::Concurrency;
+        let windowed = dimension != Dimension::Concurrency && !window.is_endless();
         Self {
             dimension: dimension.as_str().into(),
             limit,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::path_segment::{self, EMPTY_KEY};
 use super::response_format::{JSON, TEXT, respond};
 use crate::app::App;
-use tollgate::limiter::KeyStats;
+use tollgate::limiter::{KeyStats, LimitStats};
 use tollgate::quota::{Dimension, Limit};
 
 /// Handles `GET /debug`: the active keys. The state of each key is read at its own time.
@@ -74,7 +74,10 @@ impl Instance {
     /// Returns the state of a key; `None` if it is not active: never used, or idle for three windows,
     /// as in GoCC.
     fn of(app: &App, key: &str, stats: &KeyStats) -> Option<Self> {
-        let of_requests = stats.limits.iter().find(|limit| limit.dimension == Dimension::Requests);
+        let is_of_requests = |limit: &&LimitStats| {
+            limit.dimension == Dimension::Requests && !limit.window.is_endless()
+        };
+        let of_requests = stats.limits.iter().find(is_of_requests);
         // A quota may have no limit on requests.
         let limit = of_requests.or(stats.limits.first())?;
         let (limits, now) = (app.rate.table().of(key, None, &app.limiter), app.limiter.now());

@@ -138,5 +138,6 @@ pub(super) fn cost(tokens: u64) -> Cost {
 /// Returns the longest window of the limits.
 fn longest_window(limits: &[LimitStats]) -> Duration {
     let timed = limits.iter().filter(|limit| limit.dimension != Dimension::Concurrency);
+    let timed = timed.filter(|limit| !limit.window.is_endless());
     timed.map(|limit| limit.window.as_duration()).max().unwrap_or_default()
 }

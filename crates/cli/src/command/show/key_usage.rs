@@ -40,7 +40,7 @@ pub(in crate::command) struct WindowUsage(pub(in crate::command) Utilization);
 pub(in crate::command) struct LimitUsage {
     /// The dimension.
     pub(in crate::command) dimension: String,
-    /// The window; null for concurrency.
+    /// The window; null for concurrency and for a limit that never resets.
     #[serde(rename = "window_s", serialize_with = "seconds")]
     pub(in crate::command) window: Option<Window>,
     /// The current limit; null if unknown.
@@ -101,7 +101,7 @@ impl LimitUsage {
             used: limit.used,
             held: limit.held,
             available: Some(limit.available),
-            resets_at: Some(limit.fresh_at).filter(|&at| at > now).map(Rfc3339),
+            resets_at: resets_at(limit.window, limit.fresh_at).filter(|at| at.0 > now),
         }
     }
 
@@ -118,9 +118,14 @@ impl LimitUsage {
             used: taken.fold(0, |sum: u64, (_, amount)| sum.saturating_add(*amount)),
             held: bucket.saved.held,
             available: None,
-            resets_at: last.map(Rfc3339),
+            resets_at: last.and_then(|at| resets_at(bucket.window, at)),
         }
     }
+}
+
+/// Returns the time at which a limit is unused; `None` if it never resets.
+fn resets_at(window: Window, fresh_at: Timestamp) -> Option<Rfc3339> {
+    (!window.is_endless()).then_some(Rfc3339(fresh_at))
 }
 
 impl Serialize for LearnedUsage {
@@ -158,6 +163,7 @@ impl Serialize for Rfc3339 {
 }
 
 fn seconds<S: Serializer>(window: &Option<Window>, serializer: S) -> Result<S::Ok, S::Error> {
+    let window = window.filter(|window| !window.is_endless());
     window.map(|window| window.as_duration().as_secs_f64()).serialize(serializer)
 }
 

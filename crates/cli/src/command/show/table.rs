@@ -214,6 +214,7 @@ pub(in crate::command) fn unit(window: Window) -> String {
         (Window::DAY, "day"),
         (Window::WEEK, "week"),
         (Window::MONTH, "month"),
+        (Window::ENDLESS, "total"),
     ];
     match named.iter().find(|(known, _)| *known == window) {
         Some((_, name)) => (*name).to_owned(),

@@ -8,7 +8,7 @@ use tollgate_simulate::{SimulatedUsage, SpendLimit};
 /// Returns a limit on spending at the built-in prices, or at those of a file in LiteLLM's format.
 pub(super) fn spend_limit(limit: Usd, prices: Option<&Path>) -> Result<SpendLimit, String> {
     let prices = prices.map_or_else(|| Ok(Prices::built_in()), read)?;
-    Ok(SpendLimit::new(limit.0, move |api, model, usage| {
+    Ok(SpendLimit::new(limit.as_micros(), move |api, model, usage| {
         let provider = match api {
             "anthropic" => ANTHROPIC,
             "gemini" => GEMINI,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate::Timestamp;
 use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter, Utilization};
-use tollgate::quota::{Cost, Dimension, Quota};
+use tollgate::quota::{Cost, Dimension, Quota, Usd};
 use tollgate::store::{Sqlite, Store};
 
 use super::rig::{CommandOutput, TestHome, output_of};
@@ -47,7 +47,7 @@ fn spending_of_tenants_and_accounts_is_shown_as_money() {
     let config = "quotas: {'tenant:*': {usd_per_day: 50}, account: {usd_per_day: 0.25}}\n\
                   store: {sqlite: s.db}\n";
     home.write("t.yaml", config);
-    let quota = |micro_dollars| Quota::new().usd_per_day(micro_dollars);
+    let quota = |micros| Quota::new().usd_per_day(Usd::from_micros(micros));
     let limiter = Limiter::builder().quota("tenant:*", quota(50_000_000));
     let limiter = limiter.quota("account", quota(250_000)).build().expect("a limiter");
     let hour = std::time::Duration::from_secs(3_600);
