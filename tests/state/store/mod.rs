@@ -4,6 +4,7 @@ mod files;
 pub(crate) mod go_ratelimit;
 mod learned;
 mod migrate;
+mod never_reset;
 mod persistence;
 mod persistence_end;
 mod processes;

@@ -84,7 +84,14 @@ fn dimension() -> impl Strategy<Value = Dimension> {
 fn window() -> impl Strategy<Value = Window> {
     let any = (1_000_000..=366 * 86_400_000_000_000u64)
         .prop_map(|nanos| Window::new(Duration::from_nanos(nanos)).unwrap());
-    let usual = vec![Window::SECOND, Window::MINUTE, Window::HOUR, Window::DAY, Window::MONTH];
+    let usual = vec![
+        Window::SECOND,
+        Window::MINUTE,
+        Window::HOUR,
+        Window::DAY,
+        Window::MONTH,
+        Window::ENDLESS,
+    ];
     prop_oneof![prop::sample::select(usual), any]
 }
 
