@@ -5,6 +5,9 @@ pub(super) struct Fields {
     counts: &'static [ResponseField],
     /// The keys of a root object, which are looked up in every frame, and their fields.
     roots: [(&'static str, Set); MAX_ROOTS],
+    /// The fields that are objects, and those that state the end of a stream.
+    objects: Set,
+    ends: Set,
     /// A bit for each key that is looked for, by which most other keys are excluded quickly.
     sieve: [u64; 4],
 }
@@ -12,16 +15,24 @@ pub(super) struct Fields {
 impl Fields {
     pub(super) const fn new(counts: &'static [ResponseField]) -> Self {
         assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
-        let mut fields = Self { counts, roots: [("", Set::EMPTY); MAX_ROOTS], sieve: [0; 4] };
+        let roots = [("", Set::EMPTY); MAX_ROOTS];
+        let (objects, ends) = (Set::EMPTY, Set::EMPTY);
+        let mut fields = Self { counts, roots, objects, ends, sieve: [0; 4] };
         let mut index = 0;
         while index < counts.len() + ERRORS.len() {
-            fields.add(index, fields.at(index as u32).path);
+            fields.add(index, fields.at(index as u32));
             index += 1;
         }
         fields
     }
 
-    const fn add(&mut self, index: usize, path: &'static [&'static str]) {
+    const fn add(&mut self, index: usize, field: &'static ResponseField) {
+        let path = field.path;
+        match field.value {
+            FieldValue::Object => self.objects.0 |= 1 << index,
+            FieldValue::End => self.ends.0 |= 1 << index,
+            _ => {}
+        }
         assert!(!path.is_empty() && path.len() < MAX_DEPTH, "an empty or too deep path");
         let mut depth = 0;
         while depth < path.len() {
@@ -76,9 +87,20 @@ impl Fields {
         fields.map(move |index| self.at(index)).filter(move |field| field.path.len() == depth)
     }
 
-    /// Returns true if the field states the end of a stream.
-    pub(super) fn is_end(&self, index: u32) -> bool {
-        matches!(self.at(index).value, FieldValue::End)
+    /// Returns true if a value with these fields in an object at this depth is itself an object that is a field.
+    pub(super) fn has_object(&self, fields: Set, depth: usize) -> bool {
+        self.ending(fields.and(self.objects), depth).next().is_some()
+    }
+
+    /// Returns true if a value with these fields in an object at this depth states the end of a stream.
+    pub(super) fn has_end(&self, fields: Set, depth: usize) -> bool {
+        self.ending(fields.and(self.ends), depth).next().is_some()
+    }
+
+    /// Returns true if a list with these fields is looked through for the end of a stream.
+    pub(super) fn has_end_within(&self, fields: Set, depth: usize) -> bool {
+        let ends = fields.and(self.ends);
+        ends == fields && !self.deeper(ends, depth).is_empty()
     }
 
     fn only(&self, fields: Set, keep: impl Fn(&ResponseField) -> bool) -> Set {
@@ -94,14 +116,15 @@ impl Fields {
     }
 }
 
-/// Returns one of 256 bits, as a word and a bit in it, for the length, first and last byte of a key.
+/// Returns one of 256 bits, as a word and a bit in it, for the length, first and last byte of a key. Few of the
+/// other keys that responses have share a bit with one that is looked for.
 const fn sieve_bit(key: &[u8]) -> (usize, u64) {
     let (first, last) = match key {
         [] => (0, 0),
         [only] => (*only, *only),
         [first, .., last] => (*first, *last),
     };
-    let bit = key.len() + 7 * last as usize + 31 * first as usize;
+    let bit = key.len() + 5 * last as usize + 18 * first as usize;
     (bit / 64 % 4, 1 << (bit % 64))
 }
 
@@ -121,6 +144,10 @@ pub(super) struct Set(u128);
 
 impl Set {
     pub(super) const EMPTY: Self = Self(0);
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
 
     pub(super) fn is_empty(self) -> bool {
         self == Self::EMPTY

@@ -136,28 +136,30 @@ impl Lexer {
 
     /// Reads the first byte of a value.
     fn begin(&mut self, byte: u8, sink: &mut impl Sink) -> usize {
-        if matches!(byte, b'{' | b'"' | b't') && self.has_current(FieldValue::End) {
+        let has_field = !self.value.is_empty();
+        let can_end = matches!(byte, b'{' | b'"' | b't');
+        if has_field && can_end && self.fields.has_end(self.value, self.depth) {
             sink.end_stream();
         }
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
-            b'{' => self.begin_object(sink),
-            b'[' => self.begin_list(),
-            b'"' => self.begin_string(sink),
-            b'0'..=b'9' if self.current_fields().next().is_some() => {
+            b'{' if has_field => {
+                if self.fields.has_object(self.value, self.depth) {
+                    sink.whole();
+                }
+                self.follow(self.fields.deeper(self.value, self.depth))
+            }
+            b'[' if has_field => self.begin_list(),
+            b'"' if has_field => self.begin_string(sink),
+            b'0'..=b'9' if has_field && self.current_fields().next().is_some() => {
                 self.number = Some(u64::from(byte - b'0'));
                 self.advance(State::Number)
             }
+            b'{' | b'[' => self.skip_brackets(),
+            b'"' => self.advance(State::String),
             b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z' => self.advance(State::Scalar),
             _ => self.advance(State::Lost),
         }
-    }
-
-    fn begin_object(&mut self, sink: &mut impl Sink) -> usize {
-        if self.has_current(FieldValue::Object) {
-            sink.whole();
-        }
-        self.follow(self.fields.deeper(self.value, self.depth))
     }
 
     /// Enters an object that may hold these fields, or skips it if there are none.
@@ -172,9 +174,10 @@ impl Lexer {
 
     /// Begins a list, whose first element is followed if it may state the end of a stream.
     fn begin_list(&mut self) -> usize {
-        let mut within = self.fields.deeper(self.value, self.depth);
-        let is_followed = !within.is_empty() && within.all(|at| self.fields.is_end(at));
-        if is_followed { self.advance(State::Element) } else { self.skip_brackets() }
+        match self.fields.has_end_within(self.value, self.depth) {
+            true => self.advance(State::Element),
+            false => self.skip_brackets(),
+        }
     }
 
     fn element(&mut self, byte: u8) -> usize {
@@ -184,17 +187,8 @@ impl Lexer {
                 self.lists |= 1 << self.depth;
                 self.follow(self.fields.deeper(self.value, self.depth))
             }
-            _ => {
-                self.skip_brackets();
-                0
-            }
+            _ => self.skip_brackets() - 1,
         }
-    }
-
-    /// Skips the other elements of a list.
-    fn end_element(&mut self, list: u8) {
-        self.lists &= !list;
-        self.skip_brackets();
     }
 
     /// Begins to skip a value in brackets.
@@ -229,9 +223,13 @@ impl Lexer {
                 if self.depth == 1 {
                     sink.commit();
                 }
-                match self.lists & 1 << self.depth {
-                    0 => self.end_value(sink),
-                    list => self.end_element(list),
+                let list = self.lists & 1 << self.depth;
+                self.lists &= !list;
+                // The other elements of a list are skipped.
+                if list == 0 {
+                    self.end_value(sink)
+                } else {
+                    _ = self.skip_brackets()
                 }
                 at + 1
             }
@@ -386,10 +384,6 @@ impl Lexer {
             self.value = Set::EMPTY;
             self.state = State::Value;
         }
-    }
-
-    fn has_current(&self, value: FieldValue) -> bool {
-        self.current_fields().any(|field| field.value == value)
     }
 
     /// Returns the fields whose value is the current one.

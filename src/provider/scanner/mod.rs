@@ -73,7 +73,7 @@ pub struct Scanner {
     lexer: Lexer,
     frame: Frame,
     /// Set if the output is measured.
-    output: Option<OutputSize>,
+    output: Option<Box<OutputSize>>,
 }
 
 impl Scanner {
@@ -100,7 +100,7 @@ impl Scanner {
     /// [`feed`](Self::feed).
     #[must_use]
     pub fn measuring_output(self) -> Self {
-        Self { output: Some(OutputSize::default()), ..self }
+        Self { output: Some(Box::default()), ..self }
     }
 
     /// Returns true if the generated text is measured.
@@ -165,7 +165,8 @@ impl Scanner {
 
     /// Returns the bytes held, including the scanner itself.
     pub fn held_bytes(&self) -> usize {
-        size_of::<Self>() + self.frame.held_bytes()
+        let output = self.output.as_ref().map_or(0, |_| size_of::<OutputSize>());
+        size_of::<Self>() + output + self.frame.held_bytes()
     }
 
     /// Determines the format and returns the bytes of the body.

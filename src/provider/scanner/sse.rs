@@ -72,8 +72,9 @@ impl Sse {
         }
         let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
         let (skipped, rest) = bytes.split_at(length);
+        let mut lines = skipped.split(|byte| b"\r\n".contains(byte));
         // Found in the first lines, except in comments.
-        if skipped.split(|byte| b"\r\n".contains(byte)).any(|line| line.starts_with(NAME)) {
+        if skipped.starts_with(NAME) || lines.any(|line| line.starts_with(NAME)) {
             frame.add_data();
         }
         rest
