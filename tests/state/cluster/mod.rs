@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
 
 mod big_request;
+mod budgets;
 mod bus_local;
 mod bus_servers;
 mod causes;
