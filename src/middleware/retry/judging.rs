@@ -12,7 +12,7 @@ use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
 use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{Reading, is_overload_in_band, is_plain, is_refusal};
+use crate::middleware::reading::{is_overload_in_band, is_plain, is_refusal};
 use crate::middleware::refusal::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};

@@ -41,7 +41,7 @@ fn money_per_day_is_spent_once_until_midnight() {
         let quota = Quota::new().usd_per_day(Usd::from_micros(50));
         let quota = algorithm.into_iter().fold(quota, Quota::with_algorithm);
         let limiter = builder().provider(OPENAI).quota(key, quota).clock(clock.clone()).build();
-        let (limiter, cost) = (limiter.unwrap(), Cost::new().custom("usd", 1));
+        let (limiter, cost) = (limiter.unwrap(), Cost::new().usd(Usd::from_micros(1)));
         for day in 0..3 {
             assert_eq!(spent_in_a_day(&limiter, &clock, &[key], &cost), 50, "{key}, day {day}");
         }
@@ -54,8 +54,12 @@ fn money_in_other_windows_never_refills() {
     let day = Limit::new(Dimension::usd(), 50, Window::DAY);
     let quota = Quota::new().limit(day).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(clock.clone()).build();
-    let spent =
-        spent_in_a_day(&limiter.unwrap(), &clock, &["gpt-4o"], &Cost::new().custom("usd", 1));
+    let spent = spent_in_a_day(
+        &limiter.unwrap(),
+        &clock,
+        &["gpt-4o"],
+        &Cost::new().usd(Usd::from_micros(1)),
+    );
     assert_eq!(spent, 50);
 }
 

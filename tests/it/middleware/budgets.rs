@@ -6,7 +6,7 @@ use tollgate::limiter::{Builder, Code, Limiter};
 use tollgate::middleware::{Classified, Classify, Http, PeekBody, RateLimitLayer};
 use tollgate::price::{Price, Prices};
 use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Quota, Usd};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::{Frames, InnerError, Strict};
@@ -16,7 +16,7 @@ use super::{USAGE, available, builder, chat, client_returning, echo, held, is_re
 const BUDGET: u64 = 100_000;
 
 fn budget() -> Quota {
-    Quota::new().usd_per_day(BUDGET)
+    Quota::new().usd_per_day(Usd::from_micros(BUDGET))
 }
 
 /// Returns a limiter whose key `account` has a budget.
@@ -73,7 +73,7 @@ async fn requests_without_a_price_are_refused_under_a_budget() {
 #[tokio::test(start_paused = true)]
 async fn requests_known_to_be_free_pass_a_spent_budget() {
     let limiter = limiter(OPENAI);
-    let all = Cost::new().custom("usd", BUDGET);
+    let all = Cost::new().usd(Usd::from_micros(BUDGET));
     limiter.try_acquire("account", &all).unwrap().settle(&all);
     // The gate of a layer's own scope would wait until the budget is renewed.
     let read = Http::new(OPENAI);
@@ -145,7 +145,8 @@ async fn closure_states_an_amount_of_money_under_a_budget() {
     let layer = RateLimitLayer::new(limiter.clone()).observe(|_: &u64| None);
     let send = |amount: Option<u64>| {
         let layer = layer.clone().classify(move |_: &u64| {
-            let cost = amount.map_or(Cost::new(), |amount| Cost::new().custom("usd", amount));
+            let cost =
+                amount.map_or(Cost::new(), |amount| Cost::new().usd(Usd::from_micros(amount)));
             Classified::new("account", cost)
         });
         layer.layer(echo()).oneshot(7)
@@ -160,7 +161,7 @@ async fn closure_states_an_amount_of_money_under_a_budget() {
 async fn unbounded_output_is_reserved_up_to_the_models_maximum() {
     let body = r#"{"model": "MODEL", "messages": [{"role": "user", "content": "Hi"}]}"#;
     let prices = |price: Price| Prices::built_in().with("m", price);
-    let price = Price::per_million(0, 1_000_000);
+    let price = Price::per_million(Usd::from_micros(0), Usd::from_micros(1_000_000));
     for (model, prices, reserved) in [
         ("m", prices(price.clone().max_output(700)), Ok(700)),
         ("m", prices(price.clone()), Err(Code::UnknownPrice)),
@@ -184,7 +185,7 @@ async fn unbounded_output_is_reserved_up_to_the_models_maximum() {
 async fn earlier_response_is_reserved_up_to_the_models_context() {
     let body =
         r#"{"model": "m", "input": "Hi", "max_output_tokens": 1, "previous_response_id": ID}"#;
-    let price = Price::per_million(1_000_000, 0);
+    let price = Price::per_million(Usd::from_micros(1_000_000), Usd::from_micros(0));
     for (id, price, reserved) in [
         (r#""r""#, price.clone().max_input(9_000), Ok(9_000)),
         (r#""r""#, price.clone(), Err(Code::UnknownPrice)),
@@ -205,13 +206,14 @@ async fn earlier_response_is_reserved_up_to_the_models_context() {
 
 #[tokio::test(start_paused = true)]
 async fn service_is_pending_while_the_money_is_spent() {
-    let prices = Prices::built_in().with("m", Price::per_million(2_000_000, 10_000_000));
+    let prices = Prices::built_in()
+        .with("m", Price::per_million(Usd::from_micros(2_000_000), Usd::from_micros(10_000_000)));
     let limiter = builder().provider(OPENAI).prices(prices).quota("m", budget()).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).key("m");
     let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     // Nothing is known of the requests yet.
     assert!(is_ready(&mut client).await);
-    let all = |amount| Cost::new().custom("usd", amount);
+    let all = |amount| Cost::new().usd(Usd::from_micros(amount));
     limiter.try_acquire("m", &all(BUDGET)).unwrap().settle(&all(BUDGET));
     let mut fresh = client.clone();
     assert!(!is_ready(&mut fresh).await);
@@ -287,7 +289,7 @@ async fn mode_of_a_provider_of_the_layer_counts_to_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn key_of_a_mode_counts_to_the_budget_of_its_model() {
     let limiter = builder().provider(ANTHROPIC).quota("m", budget().rpm(3)).build().unwrap();
-    let cost = |amount| Cost::new().custom("usd", amount);
+    let cost = |amount| Cost::new().usd(Usd::from_micros(amount));
     // Both before the model's key is known, and by a handle.
     let handle = limiter.key("m:fast").unwrap();
     let permits = [limiter.try_acquire("m:fast", &cost(60_000)), handle.try_acquire(&cost(30_000))];
@@ -327,7 +329,7 @@ async fn key_of_a_mode_counts_to_the_budget_of_its_model() {
 async fn mode_counts_to_a_budget_that_is_set_while_it_waits() {
     let limiter = builder().provider(ANTHROPIC).quota("m", Quota::new().concurrency(1));
     let limiter = limiter.quota("other", budget()).build().unwrap();
-    let cost = Cost::new().custom("usd", 60_000);
+    let cost = Cost::new().usd(Usd::from_micros(60_000));
     let first = limiter.try_acquire("m:fast", &cost).unwrap();
     let waiting = limiter.acquire("m:fast", &cost);
     let waiting = tokio::spawn(async move { waiting.await.unwrap() });
@@ -366,8 +368,8 @@ fn builder_of(profile: Profile) -> Builder {
 #[tokio::test(start_paused = true)]
 async fn priority_service_is_charged_its_own_price() {
     let prices = Prices::built_in()
-        .with("m", Price::per_million(0, 10_000_000))
-        .with("m:priority", Price::per_million(0, 20_000_000));
+        .with("m", Price::per_million(Usd::from_micros(0), Usd::from_micros(10_000_000)))
+        .with("m:priority", Price::per_million(Usd::from_micros(0), Usd::from_micros(20_000_000)));
     for (tier, cost) in [("priority", 180), ("flex", 90), ("default", 90)] {
         let limiter = builder_of(OPENAI).prices(prices.clone()).build().unwrap();
         let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use tollgate::middleware::{Ask, RateLimitLayer};
 use tollgate::price::{Price, Prices};
 use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, DEEPSEEK, GEMINI, OPENAI, Profile};
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Cost, Dimension, Limit, Quota, Usd, Window};
 
 use super::inner::Frames;
 use super::{available, builder, client_returning, held, send};
@@ -69,7 +69,10 @@ impl Call {
         answer: fn() -> Frames,
         frames: usize,
     ) -> u64 {
-        let price = Price::per_million(PRICE.0 * 1_000_000, PRICE.1 * 1_000_000);
+        let price = Price::per_million(
+            Usd::from_micros(PRICE.0 * 1_000_000),
+            Usd::from_micros(PRICE.1 * 1_000_000),
+        );
         let day = Window::new(Duration::from_secs(86_400)).unwrap();
         let quota = Quota::new().limit(Limit::new(dimension, AMOUNT, day));
         let limiter = builder().prices(Prices::built_in().with(self.model, price));

@@ -20,6 +20,7 @@ mod include_usage;
 mod inner;
 mod journey;
 mod keys;
+mod money;
 mod refusals;
 mod retry;
 mod settling;

@@ -98,7 +98,7 @@ fn models_have_the_prices_of_their_providers() {
 
 #[test]
 fn own_price_precedes_the_built_in_one_of_any_name() {
-    let own = Price::per_million(1, 1);
+    let own = Price::per_million(Usd::from_micros(1), Usd::from_micros(1));
     let reference = Reference::read();
     let of_azure = reference.0.keys().filter_map(|name| name.strip_prefix("azure/"));
     let models: Vec<_> = of_azure.collect();
@@ -108,8 +108,9 @@ fn own_price_precedes_the_built_in_one_of_any_name() {
         let prices = Prices::built_in().with(model, own.clone());
         assert_eq!(prices.of(AZURE, model).unwrap().cost(&million), 1, "{model}");
     }
-    let prices =
-        Prices::built_in().with("gpt-4o", own).with("azure/gpt-4o", Price::per_million(2, 2));
+    let prices = Prices::built_in()
+        .with("gpt-4o", own)
+        .with("azure/gpt-4o", Price::per_million(Usd::from_micros(2), Usd::from_micros(2)));
     let input = |profile, model| prices.of(profile, model).unwrap().cost(&million);
     assert_eq!((input(AZURE, "gpt-4o"), input(OPENAI, "gpt-4o")), (2, 1));
     assert_eq!(input(OPENAI, "gpt-4o-2024-08-06"), 1);
@@ -136,10 +137,11 @@ fn modes_have_prices_of_their_own() {
     assert_eq!(cost(&built_in, ANTHROPIC, "claude-opus-5-20990101", "fast"), Some(2 * standard));
     assert_eq!(cost(&built_in, ANTHROPIC, "claude-opus-5", "us"), Some(standard * 11 / 10));
     assert_eq!(cost(&built_in, ANTHROPIC, "claude-opus-5", "fast:us"), None);
-    let own = built_in.with("claude-opus-5:fast", Price::per_million(7, 0));
+    let own = built_in
+        .with("claude-opus-5:fast", Price::per_million(Usd::from_micros(7), Usd::from_micros(0)));
     assert_eq!(cost(&own, ANTHROPIC, "claude-opus-5", "fast"), Some(7));
     assert_eq!(cost(&own, ANTHROPIC, "claude-opus-5", ""), Some(standard));
-    let own = own.with("gpt-5", Price::per_million(9, 0));
+    let own = own.with("gpt-5", Price::per_million(Usd::from_micros(9), Usd::from_micros(0)));
     assert_eq!(cost(&own, OPENAI, "gpt-5", "flex"), Some(9));
     assert_eq!(cost(&own, OPENAI, "gpt-5", "priority"), None);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate::cluster::{SharedBuilder, SharingMode};
 use tollgate::limiter::{Backend, Code, Limiter};
 use tollgate::provider::ANTHROPIC;
-use tollgate::quota::{Cost, Margin, Quota};
+use tollgate::quota::{Cost, Margin, Quota, Usd};
 use tollgate_testing::servers::Redis;
 
 use super::shared::{closed, until};
@@ -13,7 +13,7 @@ use super::shared::{closed, until};
 fn limiter(builder: SharedBuilder) -> (Limiter, Arc<tollgate::cluster::Shared>) {
     let shared = builder.connect().unwrap();
     let builder = Limiter::builder().margin(Margin::NONE).provider(ANTHROPIC);
-    let builder = builder.quota("m", Quota::new().rpd(3).usd_per_day(100_000));
+    let builder = builder.quota("m", Quota::new().rpd(3).usd_per_day(Usd::from_micros(100_000)));
     let builder = builder.backend(Arc::clone(&shared) as Arc<dyn Backend>);
     (builder.build().unwrap(), shared)
 }
@@ -30,7 +30,7 @@ fn modes_count_to_the_shared_budget_of_their_model() {
         let redis = Redis::start();
         let (one, shared) = limiter(change(closed(&redis.url())));
         let (other, _) = limiter(change(closed(&redis.url())));
-        let cost = |amount| Cost::new().custom("usd", amount);
+        let cost = |amount| Cost::new().usd(Usd::from_micros(amount));
         let first = one.try_acquire("m:fast", &cost(60_000)).unwrap();
         for key in ["m", "m:fast"] {
             let refused = other.try_acquire(key, &cost(50_000)).unwrap_err();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::limiter::ManualClock;
+use tollgate::limiter::{Clock, ManualClock};
 use tollgate::quota::{Quota, Usd};
 use tollgate::store::{Persistence, Sqlite, Store, Yaml};
 use tollgate::{Cost, Limiter};

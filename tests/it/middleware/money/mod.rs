@@ -15,7 +15,7 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::{Classified, Classify, Http, RateLimitLayer};
 use tollgate::price::{Price, Prices};
 use tollgate::provider::{ANTHROPIC, OPENAI, Profile};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Quota, Usd};
 use tollgate_testing::full::full_or;
 use tower::{Layer, ServiceExt};
 
@@ -29,7 +29,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 fn prices() -> Prices {
     let price = |factor| {
-        let (input, output) = (RATES.0 * factor * 1_000_000, RATES.1 * factor * 1_000_000);
+        let dollars = |rate| Usd::from_dollars(rate * factor);
+        let (input, output) = (dollars(RATES.0), dollars(RATES.1));
         Price::per_million(input, output).max_output(MAX_OUTPUT).max_input(CONTEXT)
     };
     MODELS[..3].iter().fold(Prices::none(), |prices, model| {
@@ -42,7 +43,9 @@ fn prices() -> Prices {
 fn limiter(provider: &Provider, budgets: &Budgets) -> Limiter {
     let builder = builder().clock(provider.clock()).provider(OPENAI).provider(ANTHROPIC);
     let builder = builder.prices(prices());
-    let quota = |(key, amount): (&&'static str, &u64)| (*key, Quota::new().usd_per_day(*amount));
+    let quota = |(key, amount): (&&'static str, &u64)| {
+        (*key, Quota::new().usd_per_day(Usd::from_micros(*amount)))
+    };
     let limited = budgets.iter().map(quota);
     limited.fold(builder, |builder, (key, quota)| builder.quota(key, quota)).build().unwrap()
 }
@@ -53,7 +56,7 @@ type Budgets = BTreeMap<&'static str, u64>;
 async fn run(job: Job, number: usize, limiter: Limiter, provider: Arc<Provider>) {
     tokio::time::sleep(Duration::from_millis(job.delay)).await;
     let stated = |amount: Option<u64>| {
-        amount.map_or(Cost::new(), |amount| Cost::new().custom("usd", amount))
+        amount.map_or(Cost::new(), |amount| Cost::new().usd(Usd::from_micros(amount)))
     };
     match job.kind {
         Kind::Acquire(amount) => {
