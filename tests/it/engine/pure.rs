@@ -146,10 +146,11 @@ const OWN: [&str; 15] = [
     "core", "alloc", "crate", "super", "self", "u8", "u16", "u32", "u64", "u128", "usize", "i64",
     "i128", "f64", "clippy",
 ];
-const MACROS: [&str; 9] = [
+const MACROS: [&str; 10] = [
     "assert",
     "assert_eq",
     "assert_ne",
+    "format_args",
     "cfg",
     "debug_assert",
     "format",

@@ -18,6 +18,11 @@ fn totals() -> Quota {
     Quota::new().rpm(100).requests_total(3).tokens_total(100).usd_total(Usd::from_dollars(5))
 }
 
+/// Returns a cost of this many tokens and no money.
+fn free(tokens: u64) -> Cost {
+    Cost::new().tokens(tokens).usd(Usd::default())
+}
+
 #[test]
 fn spent_total_never_comes_back() {
     let clock = ManualClock::new();
@@ -33,7 +38,7 @@ fn spent_total_never_comes_back() {
             "s:1: the request needs $3.00, and less is left of the total of $5.00; \
              reset the key or raise the limit"
         );
-        let refused = limiter.try_acquire("s:1", &tokens(41)).unwrap_err();
+        let refused = limiter.try_acquire("s:1", &free(41)).unwrap_err();
         assert_eq!(
             (refused.code, refused.dimension),
             (Code::TotalExceeded, Some(Dimension::Tokens))
@@ -42,8 +47,8 @@ fn spent_total_never_comes_back() {
     let too_large = limiter.try_acquire("s:1", &dollars(6)).unwrap_err();
     assert_eq!(too_large.code, Code::ExceedsCapacity);
     limiter.try_acquire("s:1", &dollars(2).tokens(40)).unwrap();
-    limiter.try_acquire("s:1", &Cost::new()).unwrap();
-    assert_eq!(limiter.decide("s:1", &Cost::new()).code, Code::TotalExceeded);
+    limiter.try_acquire("s:1", &free(0)).unwrap();
+    assert_eq!(limiter.decide("s:1", &free(0)).code, Code::TotalExceeded);
     assert!(limiter.try_acquire("s:2", &dollars(5)).is_ok(), "another session has its own");
 }
 
@@ -52,15 +57,15 @@ fn used_total_is_kept_by_prune_and_key_floods() {
     let clock = ManualClock::new();
     let limiter = builder().quota("s:*", totals()).clock(clock.clone()).max_keys(10).build();
     let limiter = limiter.unwrap();
-    limiter.try_acquire("s:1", &tokens(70)).unwrap();
+    limiter.try_acquire("s:1", &free(70)).unwrap();
     clock.advance(10 * YEAR);
     limiter.state().prune();
     for flood in 0..100 {
-        drop(limiter.try_acquire(&format!("t:{flood}"), &Cost::new()));
+        drop(limiter.try_acquire(&format!("t:{flood}"), &free(0)));
     }
-    assert!(limiter.try_acquire("s:1", &tokens(40)).is_err());
+    assert!(limiter.try_acquire("s:1", &free(40)).is_err());
     limiter.reset("s:1");
-    assert!(limiter.try_acquire("s:1", &tokens(40)).is_ok());
+    assert!(limiter.try_acquire("s:1", &free(40)).is_ok());
 }
 
 #[test]
@@ -116,8 +121,8 @@ fn share_of_budget_is_never_exceeded() {
     let quota = Quota::new().tpm(100).tokens_total(1_000).usd_per_day(Usd::from_dollars(4));
     let limiter = builder().share(half).quota("k", quota).build().unwrap();
     let dollars = |dollars| Cost::new().usd(Usd::from_dollars(dollars));
-    assert!(limiter.try_acquire("k", &tokens(80)).is_ok(), "the rate is exceeded once unused");
-    assert_eq!(limiter.decide("k", &tokens(501)).code, Code::ExceedsCapacity);
+    assert!(limiter.try_acquire("k", &free(80)).is_ok(), "the rate is exceeded once unused");
+    assert_eq!(limiter.decide("k", &free(501)).code, Code::ExceedsCapacity);
     assert_eq!(limiter.decide("k", &dollars(3)).code, Code::ExceedsCapacity);
     assert!(limiter.try_acquire("k", &dollars(2).requests(0)).is_ok());
 }

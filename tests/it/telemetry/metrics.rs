@@ -111,7 +111,7 @@ fn gauges_of_pruned_keys_are_zero() {
 #[test]
 fn limits_of_keys_with_one_label_are_not_added_up() {
     let builder = Limiter::builder().margin(Margin::NONE).clock(ManualClock::new());
-    let limiter = builder.quota("gpt-*", Quota::new().rpm(600)).build().unwrap();
+    let limiter = builder.quota("gpt-*", Quota::new().rpm(6_000)).build().unwrap();
     let named = Metrics::new().with_names(|key| Some(key.into()));
     let (exporter, of_each) =
         (MetricsExporter::of(&limiter, Metrics::new()), MetricsExporter::of(&limiter, named));
@@ -128,11 +128,11 @@ fn limits_of_keys_with_one_label_are_not_added_up() {
             .map(|name| page.sum(name, &labels))
     };
     learn("gpt-a", 20.0);
-    assert_eq!(of(&exporter, "gpt-*"), [20.0, 600.0, 1.0]);
+    assert_eq!(of(&exporter, "gpt-*"), [20.0, 6_000.0, 1.0]);
     learn("gpt-b", 30.0);
     assert_eq!(of(&exporter, "gpt-*"), [0.0, 0.0, 2.0]);
-    assert_eq!(of(&of_each, "gpt-a"), [20.0, 600.0, 1.0]);
-    assert_eq!(of(&of_each, "gpt-b"), [30.0, 600.0, 1.0]);
+    assert_eq!(of(&of_each, "gpt-a"), [20.0, 6_000.0, 1.0]);
+    assert_eq!(of(&of_each, "gpt-b"), [30.0, 6_000.0, 1.0]);
     // The limit of one of two keys isn't that of the label either.
     limiter.reset("gpt-a");
     assert_eq!(of(&exporter, "gpt-*")[0], 0.0);

@@ -72,7 +72,7 @@ fn processes_add_up_their_totals_beyond_compaction() {
     let (path, clock) = (folder.path().join("state.db"), ManualClock::new());
     let parties = [shared(&path, &clock), shared(&path, &clock)];
     for (party, store) in parties.iter().cycle().take(6) {
-        drop(party.try_acquire("s:1", &Cost::new().tokens(10)).unwrap());
+        drop(party.try_acquire("s:1", &Cost::new().tokens(10).usd(Usd::default())).unwrap());
         store.flush_now().unwrap();
         clock.advance(YEAR);
     }
@@ -83,7 +83,7 @@ fn processes_add_up_their_totals_beyond_compaction() {
     // More entries than a compaction waits for, of another key.
     let (party, store) = &parties[0];
     for key in 0..2_500 {
-        drop(party.try_acquire(&format!("s:other-{key}"), &Cost::new().tokens(1)).unwrap());
+        drop(party.try_acquire(&format!("s:other-{key}"), &Cost::new().tokens(1).usd(Usd::default())).unwrap());
     }
     store.flush_now().unwrap();
     let (late, _store) = shared(&path, &clock);

@@ -43,6 +43,11 @@ impl Kind {
         )
     }
 
+    /// Returns whether the request says which model it is for.
+    pub(super) fn names_model(self) -> bool {
+        !matches!(self, Self::NoModel | Self::Batch)
+    }
+
     pub(super) fn is_free(self) -> bool {
         matches!(self, Self::Models | Self::Upload | Self::CountTokens)
     }
@@ -83,6 +88,16 @@ impl Job {
     /// Returns the profile that reads the request.
     pub(super) fn profile(&self) -> Profile {
         if self.kind == Kind::Messages { ANTHROPIC } else { OPENAI }
+    }
+
+    /// Returns the model that the request names, or an empty text.
+    pub(super) fn named_model(&self) -> &'static str {
+        if self.kind.names_model() { self.model } else { "" }
+    }
+
+    /// Returns the mode that the request states.
+    pub(super) fn stated_mode(&self) -> &'static str {
+        if self.kind == Kind::Embeddings { "" } else { self.mode }
     }
 
     pub(super) fn is_stream(&self) -> bool {

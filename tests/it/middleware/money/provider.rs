@@ -29,6 +29,7 @@ pub(super) const CONTEXT: u64 = 600;
 /// The bill of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Bill {
+    /// The model that the request named, or nothing.
     pub(super) model: &'static str,
     pub(super) micros: u64,
     pub(super) sent: Timestamp,
@@ -78,7 +79,8 @@ impl Provider {
         tokio::time::sleep(Duration::from_millis(job.latency)).await;
         let status = match job.end {
             End::Lost => {
-                self.bill(job.model, self.cost(&job, job.output()), sent, self.clock.now());
+                let now = self.clock.now();
+                self.bill(job.named_model(), self.cost(&job, job.output()), sent, now);
                 return Err(InnerError);
             }
             End::Status(status) => StatusCode::from_u16(status).unwrap(),
@@ -100,7 +102,7 @@ impl Provider {
     /// Returns the price of a job with this output.
     fn cost(&self, job: &Job, output: u64) -> u64 {
         let by_tokens = job.input() * RATES.0 + output * RATES.1;
-        match (job.kind, job.mode) {
+        match (job.kind, job.stated_mode()) {
             (kind, _) if kind.is_free() => 0,
             (kind, _) if !kind.is_billed_by_tokens() => self.flat,
             (_, "priority" | "fast") => by_tokens * DEARER,
@@ -159,7 +161,8 @@ impl Drop for Billed {
             true => job.output().min(self.generated + job.unseen),
             false => job.output(),
         };
-        provider.bill(job.model, provider.cost(job, output), *sent, provider.clock.now());
+        let cost = provider.cost(job, output);
+        provider.bill(job.named_model(), cost, *sent, provider.clock.now());
     }
 }
 
