@@ -106,8 +106,10 @@ impl Config {
         let in_effect = self.sections.followed_from(&previous.sections);
         applied.changed.extend(in_effect.differing(&previous.sections).map(str::to_owned));
         if self.unknown_key != previous.unknown_key {
-            limiter.quotas().set_unknown_key(self.unknown_key.clone());
-            applied.changed.push("unknown_key".to_owned());
+            match limiter.quotas().set_unknown_key(self.unknown_key.clone()) {
+                Ok(()) => applied.changed.push("unknown_key".to_owned()),
+                Err(error) => tracing::warn!("unknown_key: not applied: {error}"),
+            }
         }
         if self.prices != previous.prices {
             limiter.quotas().set_prices(self.prices.clone());

@@ -140,10 +140,17 @@ impl Quotas<'_> {
     ///
     /// Requests that wait for a key that is no longer limited fail with
     /// [`AcquireError::Removed`](super::AcquireError::Removed), as if its quota had been removed.
-    pub fn set_unknown_key(&self, policy: UnknownKey) {
+    ///
+    /// # Errors
+    /// Returns [`BuildError::TotalWithBackend`] for a limit that never resets if the limiter has a backend.
+    pub fn set_unknown_key(&self, policy: UnknownKey) -> Result<(), BuildError> {
+        if let UnknownKey::Quota(quota) = &policy {
+            check_quota("unknown_key", quota, self.0.core.is_local())?;
+        }
         let version = self.0.core.next_version();
         self.0.core.change_quotas(|quotas| quotas.set_unknown(policy, version));
         self.0.replan_all();
+        Ok(())
     }
 
     /// Sets the order in which waiting requests get their turns. Requests that wait already keep theirs.

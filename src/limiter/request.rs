@@ -82,9 +82,11 @@ impl Request {
     }
 
     /// Sets limits for the keys of the request. If the limits don't count a dimension of the cost, the
-    /// request is refused and changes no limits.
+    /// request is refused and changes no limits; so it is if the backend wouldn't keep a limit that never resets.
     pub(super) fn set_limits(&mut self, limits: &Quota) {
-        self.missing_limit = missing_limit(&self.cost, limits);
+        let lost = limits.limits().iter().find(|limit| limit.window().is_endless());
+        let lost = lost.filter(|_| !self.core().is_local()).map(|limit| limit.dimension().clone());
+        self.missing_limit = lost.or_else(|| missing_limit(&self.cost, limits));
         self.limits = self.missing_limit.is_none().then(|| Box::new(limits.clone()));
     }
 

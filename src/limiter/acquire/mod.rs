@@ -76,8 +76,8 @@ impl Acquire {
     /// request comes with other limits. Usage of limits with the same dimension and window is kept.
     ///
     /// A cost in a dimension that none of the limits counts is refused with
-    /// [`Code::MissingLimit`](super::Code::MissingLimit) (one request needs no limit). A key that is
-    /// refused as unknown stays refused.
+    /// [`Code::MissingLimit`](super::Code::MissingLimit) (one request needs no limit), and so is a limit that never
+    /// resets if the limiter has a backend, which wouldn't keep it. A key that is refused as unknown stays refused.
     ///
     /// ```
     /// use tollgate::{Cost, Limiter, Quota};

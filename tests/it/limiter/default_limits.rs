@@ -58,7 +58,7 @@ fn default_limits_apply_under_each_unknown_key_policy() {
 fn default_limits_apply_to_key_refused_before() {
     let (limiter, _) = limiter(|builder| builder);
     drop(limiter.try_acquire("a", &Cost::new()).unwrap());
-    limiter.quotas().set_unknown_key(UnknownKey::Refuse);
+    limiter.quotas().set_unknown_key(UnknownKey::Refuse).unwrap();
     let limits = DefaultLimits::new(&limiter, &per_second(3));
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
 }

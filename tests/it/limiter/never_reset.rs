@@ -161,5 +161,9 @@ fn total_with_backend_is_an_error() {
         let limiter = with_backend().quota("k", Quota::new().rpm(1)).build().unwrap();
         assert!(limiter.quotas().set("k", &quota).is_err());
         assert_eq!(limiter.quotas().of("k"), Quota::new().rpm(1));
+        let unknown = UnknownKey::Quota(quota.clone());
+        assert!(limiter.quotas().set_unknown_key(unknown).is_err());
+        let given = limiter.acquire("k", &Cost::new().usd(Usd::default())).limits(&quota).try_now();
+        assert_eq!(given.unwrap_err().code, Code::MissingLimit);
     }
 }

@@ -112,7 +112,7 @@ fn key_resembling_pattern_is_not_learned() {
 #[tokio::test(start_paused = true)]
 async fn unknown_key_policy_set_later_applies_immediately() {
     let limiter = paused(Quota::new().rpm(10));
-    limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(1)));
+    limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(1))).unwrap();
     let held = limiter.try_acquire("other", &Cost::new()).unwrap();
     let wait = |limiter: &Limiter| {
         let limiter = limiter.clone();
@@ -120,17 +120,17 @@ async fn unknown_key_policy_set_later_applies_immediately() {
     };
     let waiting = wait(&limiter);
     settle_down().await;
-    limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(2)));
+    limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(2))).unwrap();
     assert_eq!(waiting.await.unwrap(), Ok(()));
-    limiter.quotas().set_unknown_key(UnknownKey::Refuse);
+    limiter.quotas().set_unknown_key(UnknownKey::Refuse).unwrap();
     let refused = limiter.try_acquire("other", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::UnknownModel);
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
-    limiter.quotas().set_unknown_key(UnknownKey::Learn);
+    limiter.quotas().set_unknown_key(UnknownKey::Learn).unwrap();
     let learning = limiter.try_acquire("other", &Cost::new());
     let waiting = wait(&limiter);
     settle_down().await;
-    limiter.quotas().set_unknown_key(UnknownKey::Allow);
+    limiter.quotas().set_unknown_key(UnknownKey::Allow).unwrap();
     settle_down().await;
     assert!(matches!(waiting.await.unwrap(), Ok(()) | Err(AcquireError::Removed { .. })));
     drop((held, learning));

@@ -69,6 +69,31 @@ fn spending_of_tenants_and_accounts_is_shown_as_money() {
 }
 
 #[test]
+fn total_is_shown_without_a_reset_until_it_is_reset() {
+    let home = TestHome::new();
+    home.write("t.yaml", "quotas: {s: {usd_total: 2, tokens_total: 100}}\nstore: {sqlite: s.db}\n");
+    let quota = Quota::new().usd_total(Usd::from_dollars(2)).tokens_total(100);
+    let limiter = Limiter::builder().quota("s", quota).build().expect("a limiter");
+    let hour = std::time::Duration::from_secs(3_600);
+    let store = Sqlite::new(home.path("s.db"));
+    tollgate::store::Persistence::start(&limiter, store, hour).expect("the store opens");
+    let cost = Cost::new().tokens(60).usd(Usd::from_micros(1_500_000));
+    limiter.try_acquire("s", &cost).expect("it fits").settle(&cost);
+    drop(limiter);
+    let shown = home.run("show --config t.yaml").stdout;
+    for expected in ["usd/total", "$1.50 / $2.00", "tokens/total", "60 / 100"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert!(!shown.contains("resets in"), "{shown}");
+    let limit = home.run("show --config t.yaml --json").json()["keys"][0]["limits"][0].clone();
+    assert_eq!((&limit["window_s"], &limit["resets_at"]), (&Value::Null, &Value::Null), "{limit}");
+    let refused = home.run("check s 50 --config t.yaml --json");
+    assert_eq!((refused.code, &refused.json()["code"]), (Some(1), &json!("unknown_price")));
+    assert_eq!(home.run("reset s --config t.yaml").code, Some(0));
+    assert!(home.run("show --config t.yaml").stdout.contains("$0.00 / $2.00"));
+}
+
+#[test]
 fn store_format_is_detected_from_content() {
     for (written, named) in [("s.yaml", "s.db"), ("s.db", "s.yaml"), ("s.yaml", "s.bak")] {
         let home = TestHome::new();

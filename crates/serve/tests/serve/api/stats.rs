@@ -36,6 +36,25 @@ async fn stats_match_the_limiter() {
 }
 
 #[tokio::test]
+async fn total_has_no_window_in_quota_and_stats() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    let quota = json!({"rpm": 10, "tokens_total": 100, "usd_total": 2.5});
+    rig.send("PUT", "/v1/quotas/a", &quota).await.assert_status(200);
+    assert_eq!(rig.get("/v1/quotas/a").await.body["tokens_total"], 100);
+    assert_eq!(rig.get("/v1/quotas/a").await.body["usd_total"], 2.5);
+    let cost = json!({"tokens": 60, "custom": {"usd": 0}});
+    rig.reserve(json!({"keys": ["a"], "cost": cost})).await.assert_status(201);
+    let refused = rig.reserve(json!({"keys": ["a"], "cost": cost})).await;
+    refused.assert_problem(429, "total_exceeded");
+    assert!(refused.headers.get("retry-after").is_none());
+    let stats = rig.get("/v1/stats/a").await;
+    let limits = stats.assert_status(200).body["limits"].as_array().unwrap();
+    let total = limits.iter().find(|limit| limit["limit"] == 100).unwrap();
+    assert_eq!((&total["held"], &total["available"]), (&json!(60), &json!(40)));
+    assert!(total.get("window_ms").is_none() && total.get("fresh_at").is_none(), "{total}");
+}
+
+#[tokio::test]
 async fn stats_include_cool_down_and_reduction() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
     let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
