@@ -56,6 +56,7 @@ mod limiter;
 mod limiter_gates;
 mod outputs;
 mod permit;
+mod permit_details;
 mod queue_place;
 mod queued_request;
 mod quotas_handle;
