@@ -34,6 +34,7 @@
 
 mod acquire;
 mod admission;
+mod ask_hold;
 mod ask_slot;
 mod asked;
 mod attached;
