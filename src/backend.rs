@@ -44,7 +44,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The operation of a dropped future may have been carried out. The limiter then calls [`end`](Self::end) with
-    /// [`Ending::Released`], which must undo the reservation if there is one.
+    /// [`Ending::Released`], which must undo the reservation if there is one. A request that isn't polled gives its
+    /// reservation back in this way while its future still exists; the future isn't polled after that.
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving;
 
     /// Reserves as [`reserve`](Self::reserve) does, for a request that the backend needn't keep a place for

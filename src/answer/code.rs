@@ -120,10 +120,10 @@ impl Code {
         }
     }
 
-    /// Returns the code of a limit that is short until then. `can_fit` is `true` if the cost fits the unused limit.
-    pub(crate) fn of(limit: &Limit, wait: Wait, can_fit: bool) -> Self {
+    /// Returns the code of a limit that is short until then. `can_fit` returns whether the cost fits the unused limit.
+    pub(crate) fn of(limit: &Limit, wait: Wait, can_fit: impl FnOnce() -> bool) -> Self {
         match wait {
-            Wait::Never if can_fit && limit.window().is_endless() => return Self::TotalExceeded,
+            Wait::Never if limit.window().is_endless() && can_fit() => return Self::TotalExceeded,
             Wait::Never => return Self::ExceedsCapacity,
             Wait::At(_) | Wait::Unknown => {}
         }

@@ -59,7 +59,7 @@ impl Denial {
             Self::Away(_) => (Code::Unavailable, None, None),
             Self::Short(short) => match full_plan.rules.get(short.rule) {
                 Some(rule) => {
-                    let code = Code::of(rule.limit(), short.wait, rule.can_admit(cost));
+                    let code = Code::of(rule.limit(), short.wait, || rule.can_admit(cost));
                     let is_too_large = code == Code::ExceedsCapacity;
                     let limit = if is_too_large { rule.max_amount() } else { rule.capacity() };
                     let need = Need { amount: cost.amount(rule.dimension()), limit };

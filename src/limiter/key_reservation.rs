@@ -10,7 +10,8 @@ use crate::timestamp::Timestamp;
 
 /// The reservations of one request, under each of its keys.
 pub(super) struct KeyReservations {
-    pub(super) by_key: SmallVec<[KeyReservation; 2]>,
+    pub(super) first: KeyReservation,
+    pub(super) others: SmallVec<[KeyReservation; 2]>,
     /// `true` if the limiter has something to do when the permit ends.
     pub(super) is_open: bool,
     /// `true` if a provider's answer tests the limits of the first key.
@@ -24,6 +25,8 @@ pub(super) struct KeyReservation {
     /// The reserved cost, if its estimates were clipped to the amounts that this key can hold; `None` if
     /// it is the cost of the permit.
     pub(super) reserved: Option<Box<Cost>>,
+    /// `true` if the key has something to do when the reservation ends, even if exactly that is charged.
+    pub(super) is_open: bool,
 }
 
 /// A key that granted a reservation.

@@ -34,6 +34,7 @@
 
 mod acquire;
 mod admission;
+mod ask_hold;
 mod ask_slot;
 mod asked;
 mod attached;
@@ -56,6 +57,7 @@ mod limiter;
 mod limiter_gates;
 mod outputs;
 mod permit;
+mod permit_details;
 mod queue_place;
 mod queued_request;
 mod quotas_handle;

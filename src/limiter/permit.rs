@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Once};
 
@@ -5,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::entry::Entry;
 use super::key_reservation::{GrantedKey, KeyReservation, KeyReservations};
+use super::permit_details::{Charge, PermitDetails};
 use super::shared::count_as_buckets;
 use crate::backend::{Ending, Reservation};
 use crate::event::Event;
@@ -30,50 +32,6 @@ pub struct Permit {
     is_tested: bool,
 }
 
-/// The end of a permit.
-#[derive(Debug, Clone, Copy)]
-enum Charge<'a> {
-    /// The request was never sent.
-    Nothing,
-    /// The request is charged the reserved cost.
-    Reserved,
-    /// The request is charged the cost that the caller states.
-    Stated(&'a Cost),
-}
-
-/// Fields that few permits have.
-#[derive(Debug, Default)]
-struct PermitDetails {
-    /// The cost reserved under the first key, if it is less than the cost of the permit.
-    reserved: Option<Box<Cost>>,
-    /// The reservations under the other keys.
-    others: SmallVec<[KeyReservation; 2]>,
-    remote: Option<Arc<Reservation>>,
-    /// The dimensions that are already settled, and the amounts charged.
-    early: SmallVec<[(Dimension, u64); 1]>,
-}
-
-impl PermitDetails {
-    /// Returns the part of a reserved cost that isn't settled yet.
-    fn unsettled(&self, mut reserved: Cost) -> Cost {
-        self.early.iter().for_each(|(dimension, _)| reserved.set(dimension, 0));
-        reserved
-    }
-
-    /// Returns the part of a charge that isn't charged yet: of dimensions that are already settled, the
-    /// amount by which a stated charge exceeds the settled one.
-    fn uncharged(&self, mut charged: Cost, charge: &Charge<'_>) -> Cost {
-        for (dimension, settled) in &self.early {
-            let uncharged = match charge {
-                Charge::Stated(stated) if !stated.names(dimension) => 0,
-                _ => charged.amount(dimension).saturating_sub(*settled),
-            };
-            charged.set(dimension, uncharged);
-        }
-        charged
-    }
-}
-
 impl Permit {
     #[inline]
     pub(super) fn new(first: GrantedKey, cost: Cost, granted_at: Timestamp, is_open: bool) -> Self {
@@ -86,9 +44,8 @@ impl Permit {
         cost: Cost,
         granted_at: Timestamp,
     ) -> Self {
-        let KeyReservations { mut by_key, is_open, is_tested } = reservations;
-        let KeyReservation { key: first, reserved } = by_key.remove(0);
-        let others = by_key;
+        let KeyReservations { first, others, is_open, is_tested } = reservations;
+        let KeyReservation { key: first, reserved, is_open: is_first_open } = first;
         let is_single = others.is_empty() && remote.is_none();
         let (cost, reserved) = match (&remote, reserved) {
             (Some(remote), _) => (remote.cost.clone(), None),
@@ -96,7 +53,8 @@ impl Permit {
             (None, reserved) => (cost, reserved),
         };
         let details = (!is_single).then(|| {
-            Box::new(PermitDetails { reserved, others, remote, ..PermitDetails::default() })
+            let early = SmallVec::new();
+            Box::new(PermitDetails { reserved, is_first_open, others, remote, early })
         });
         Self { first, details, cost, granted_at, is_open, is_ended: false, is_tested }
     }
@@ -220,14 +178,20 @@ impl Permit {
 
     /// Reports that the provider has accepted the request, which tests the limits of the first key.
     #[cfg(feature = "tower")]
+    #[inline]
     pub(crate) fn accepted(&self) {
         if self.is_tested {
-            let entry = &self.first.entry;
-            let ended = entry.lock().on_accepted(self.granted_at);
-            for dimension in ended {
-                let key = entry.key.clone();
-                entry.core.events.announce(|| Event::LearnedLimitEnded { key, dimension });
-            }
+            self.test_limits();
+        }
+    }
+
+    #[cfg(feature = "tower")]
+    fn test_limits(&self) {
+        let entry = &self.first.entry;
+        let ended = entry.lock().on_accepted(self.granted_at);
+        for dimension in ended {
+            let key = entry.key.clone();
+            entry.core.events.announce(|| Event::LearnedLimitEnded { key, dimension });
         }
     }
 
@@ -299,20 +263,27 @@ impl Permit {
             self.keys().for_each(|(key, _)| key.notify_remote_end());
             return false;
         }
-        let end = |(key, own): (&GrantedKey, &Cost)| {
-            let reserved = details.unsettled(own.clone());
+        let end = |((key, own), is_open): ((&GrantedKey, &Cost), bool)| {
             let charged = match charge {
                 Charge::Nothing => None,
-                Charge::Reserved => Some(own.clone()),
+                Charge::Reserved => Some(Cow::Borrowed(own)),
                 Charge::Stated(stated) => {
-                    let completed = stated.completed(own).unwrap_or_else(|| stated.clone());
-                    Some(if own.is_money() { completed.money() } else { completed })
+                    let completed = stated.completed(own).map_or(Cow::Borrowed(stated), Cow::Owned);
+                    Some(if own.is_money() { Cow::Owned(completed.money()) } else { completed })
                 }
             };
-            let charged = charged.map(|charged| details.uncharged(charged, &charge));
+            if details.early.is_empty() {
+                let charged = charged.as_deref();
+                let is_as_reserved = charged == Some(own) && !is_open;
+                return is_as_reserved || key.end(self.granted_at, own, charged);
+            }
+            let reserved = details.unsettled(own.clone());
+            let charged = charged.map(|charged| details.uncharged(charged.into_owned(), &charge));
             key.end(self.granted_at, &reserved, charged.as_ref())
         };
-        self.keys().map(end).filter(|is_counted| !is_counted).count() == 0
+        let others = details.others.iter().map(|other| other.is_open);
+        let keys = self.keys().zip(std::iter::once(details.is_first_open).chain(others));
+        keys.map(end).filter(|is_counted| !is_counted).count() == 0
     }
 
     /// Reports a charge that doesn't match the limits of a key.

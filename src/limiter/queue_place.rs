@@ -61,7 +61,8 @@ impl QueuePlace {
         Ok(Self { turn, scope, moves: 0, unit: service.unit })
     }
 
-    /// Returns the request to its queue, if it has left that because it wasn't polled for too long.
+    /// Returns the request to its queue, if it has left that because it wasn't polled for too long. Those before it leave
+    /// that aren't polled.
     pub(super) fn return_to_queue(
         &self,
         request: &Request,
@@ -73,6 +74,7 @@ impl QueuePlace {
             let service = request.service(locked);
             locked.enter(self.turn, service, waker);
         }
+        scopes.get_mut(self.scope).note_poll(self.turn);
     }
 
     /// Notes that the request was polled. Returns the time by which it has to be polled again, since others may
@@ -189,9 +191,16 @@ impl QueuePlace {
         Some((slot, can_wait && is_idle))
     }
 
-    /// Notes that the backend was called, so that the next request may ask.
-    pub(super) fn on_asked(&self, scopes: &mut Scopes<'_>) {
-        scopes.get_mut(self.scope).on_asked(self.turn);
+    /// Notes that the backend was called, so that the next request may ask. `give_back` is called if the request is
+    /// absent. Returns whether it still asks.
+    pub(super) fn on_asked(&self, scopes: &mut Scopes<'_>, give_back: Waker) -> bool {
+        scopes.get_mut(self.scope).on_asked(self.turn, give_back)
+    }
+
+    /// Returns whether the request asks the backend.
+    pub(super) fn is_asking(&self, scopes: &Scopes<'_>) -> bool {
+        let asking = scopes.get(self.scope).asking();
+        asking.is_some_and(|asking| asking.contains(self.turn))
     }
 
     /// Returns whether the request may use the grant of the backend.

@@ -37,6 +37,16 @@ pub(super) enum Progress {
     Retired,
 }
 
+/// The state of a request that is polled while it asks.
+pub(super) enum Polled {
+    /// It has to be polled again by this time.
+    By(Timestamp),
+    /// It was passed because it wasn't polled.
+    Absent,
+    /// One of its keys is retired.
+    Retired,
+}
+
 impl QueuedRequest {
     /// Admits a new request if no request waits and its cost fits; otherwise adds it to a queue.
     pub(super) fn arrive(request: &mut Request, waker: &Waker) -> Arrival {
@@ -126,9 +136,15 @@ impl QueuedRequest {
             .expect("the request is admitted, or has other progress")
     }
 
-    /// Notes that the backend was called, so that the next request may ask.
-    pub(super) fn on_asked(&self) {
-        self.place.on_asked(&mut Scopes::lock(&self.entries));
+    /// Notes that the backend was called, so that the next request may ask. `give_back` is called if the request is
+    /// absent. Returns whether it still asks.
+    pub(super) fn on_asked(&self, give_back: Waker) -> bool {
+        self.place.on_asked(&mut Scopes::lock(&self.entries), give_back)
+    }
+
+    /// Asks for another reservation next, since the last one was given back.
+    pub(super) fn forget_reservation(&mut self) {
+        self.asked = Asked::new(None);
     }
 
     /// Continues with the answer of a backend. Returns `None` if it is a grant that has to wait, until
@@ -151,9 +167,22 @@ impl QueuedRequest {
                     self.asked.release(request);
                     return Some(CHECK_AGAIN);
                 }
-                Standing::Next | Standing::Early => {
+                Standing::Absent => {
                     drop(scopes);
-                    return Some(self.grant_remote(request));
+                    // It may have been admitted after it was given back.
+                    self.asked.release(request);
+                    self.forget_reservation();
+                    return Some(CHECK_AGAIN);
+                }
+                // Under the same lock, so that nobody gives the grant back.
+                Standing::Next | Standing::Early => {
+                    let (reservations, now) = (scopes.remote_reservations(), scopes.now());
+                    self.place.leave_granted(request, &mut scopes);
+                    drop(scopes);
+                    let (reservation, arrived_at) =
+                        (self.asked.reservation.take(), self.arrived_at);
+                    let permit = request.grant(reservations, reservation, arrived_at, now);
+                    return Some(Progress::Ended(Ok(permit)));
                 }
             },
         };
@@ -172,25 +201,16 @@ impl QueuedRequest {
         Some(CHECK_AGAIN)
     }
 
-    fn grant_remote(&mut self, request: &mut Request) -> Progress {
+    /// Notes that the request was polled while it asks.
+    pub(super) fn on_polled(&self) -> Polled {
         let mut scopes = Scopes::lock(&self.entries);
-        let (reservations, now) = (scopes.remote_reservations(), scopes.now());
-        self.place.leave_granted(request, &mut scopes);
-        drop(scopes);
-        Progress::Ended(Ok(request.grant(
-            reservations,
-            self.asked.reservation.take(),
-            self.arrived_at,
-            now,
-        )))
-    }
-
-    /// Notes that the request was polled while it asks. Returns the time by which it has to be polled again, or
-    /// `None` if one of its keys is retired.
-    pub(super) fn on_polled(&self) -> Option<Timestamp> {
-        let mut scopes = Scopes::lock(&self.entries);
-        let polls_by = self.place.on_polled(&mut scopes).unwrap_or(Timestamp::MAX);
-        (!scopes.is_retired()).then_some(polls_by)
+        if scopes.is_retired() {
+            return Polled::Retired;
+        }
+        if !self.place.is_asking(&scopes) {
+            return Polled::Absent;
+        }
+        Polled::By(self.place.on_polled(&mut scopes).unwrap_or(Timestamp::MAX))
     }
 
     /// Returns its arrival number.
@@ -221,4 +241,4 @@ impl QueuedRequest {
 const NEW: u64 = u64::MAX;
 
 /// The progress of a request that has to check its keys again immediately.
-const CHECK_AGAIN: Progress = Progress::Wait(Some(Timestamp::UNIX_EPOCH));
+pub(super) const CHECK_AGAIN: Progress = Progress::Wait(Some(Timestamp::UNIX_EPOCH));

@@ -281,11 +281,10 @@ impl Request {
     ) -> Option<AcquireError> {
         let deadline = self.deadline.filter(|_| self.core().is_local())?;
         let queue_key = scopes.get(queue);
-        let earliest = queue_key.earliest_turn(turn, &queue_key.part(&self.cost))?;
+        let earliest = queue_key.turn_after(deadline, turn, &queue_key.part(&self.cost))?;
         let blocker = Blocker::at(queue, Denial::OthersWaiting(Wait::At(earliest)));
-        let refused = || self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
-        (deadline < earliest)
-            .then(|| AcquireError::DeadlineExceeded { deadline, refused: refused() })
+        let refused = self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
+        Some(AcquireError::DeadlineExceeded { deadline, refused })
     }
 
     /// Adds the levels of the keys to a refusal, if the request has asked for them and no keys share an

@@ -20,7 +20,7 @@ use crate::timestamp::Timestamp;
 /// budgets that it counts to beside them.
 #[derive(Default)]
 pub(super) struct Entries {
-    all: SmallVec<[Arc<Entry>; 1]>,
+    all: SmallVec<[Arc<Entry>; INLINE]>,
     /// The number of the request's own keys.
     own: usize,
 }
@@ -57,7 +57,7 @@ impl Entries {
 /// All keys of one request under their locks, so that changes to them are atomic.
 pub(super) struct Scopes<'a> {
     /// In the order of the request.
-    locked: SmallVec<[Locked<'a>; 2]>,
+    locked: SmallVec<[Locked<'a>; INLINE]>,
 }
 
 /// The key that blocks a request now.
@@ -93,12 +93,12 @@ impl<'a> Scopes<'a> {
         if let [entry] = &entries[..] {
             return Self { locked: smallvec![entry.lock()] };
         }
-        let mut order: SmallVec<[usize; 4]> = (0..entries.len()).collect();
+        let mut order: SmallVec<[usize; INLINE]> = (0..entries.len()).collect();
         order.sort_unstable_by_key(|&index| Arc::as_ptr(&entries[index]));
         let locked = order.iter().map(|&index| (index, entries[index].lock()));
-        let mut locked: SmallVec<[(usize, Locked<'a>); 2]> = locked.collect();
+        let mut locked: SmallVec<[(usize, Locked<'a>); INLINE]> = locked.collect();
         locked.sort_unstable_by_key(|(index, _)| *index);
-        let mut locked: SmallVec<[Locked<'a>; 2]> = locked.into_iter().map(|(_, l)| l).collect();
+        let mut locked: SmallVec<[_; INLINE]> = locked.into_iter().map(|(_, lock)| lock).collect();
         // The time of a key that another thread used a moment ago may be a little ahead.
         let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
         locked.iter_mut().for_each(|scope| scope.advance(now));
@@ -238,11 +238,14 @@ impl<'a> Scopes<'a> {
             let holds = |scope: &Locked<'_>| scope.plan().rules.iter().any(Rule::holds);
             return self.iter().any(holds) && self.iter().all(|scope| scope.check_open(by).is_ok());
         }
+        let free: SmallVec<[_; INLINE]> =
+            self.iter().map(|scope| (scope, scope.limits_without_holds())).collect();
         let mut at = self.now();
         for _ in 0..MAX_ROUNDS {
-            let denied =
-                |scope: &Locked<'_>| scope.check_without_holds(&scope.part(cost), at).err();
-            match self.iter().filter_map(denied).map(Denial::wait).max() {
+            let denials = free.iter().filter_map(|(scope, limits)| {
+                scope.check_limits_of(limits, &scope.part(cost), at).err()
+            });
+            match denials.map(Denial::wait).max() {
                 Some(Wait::At(then)) if then > at && then <= by => at = then,
                 Some(Wait::At(_) | Wait::Never) => return false,
                 Some(Wait::Unknown) | None => return true,
@@ -284,6 +287,13 @@ impl<'a> Scopes<'a> {
 
     /// Returns the key that is short for longest.
     fn short_key(&self, cost: &Cost, at: Timestamp, is_local: bool) -> Option<Blocker> {
+        // Most requests under several keys fit all of them.
+        if is_local
+            && self.len() > 1
+            && self.iter().all(|scope| scope.fits_fast(&scope.part(cost), at))
+        {
+            return None;
+        }
         let denied = |scope| Some((scope, self.denial(scope, cost, at, is_local)?));
         let mut denied = (0..self.len()).filter_map(denied);
         let (first, denial) = denied.next()?;
@@ -301,28 +311,36 @@ impl<'a> Scopes<'a> {
 
     /// Reserves the cost under every key.
     pub(super) fn commit(&mut self, cost: &Cost) -> KeyReservations {
-        let mut reservations = KeyReservations {
-            by_key: self.by_key(),
-            is_open: false,
-            is_tested: self.locked[0].is_learning(),
-        };
-        for (scope, reservation) in self.locked.iter_mut().zip(&mut reservations.by_key) {
+        let is_tested = self.locked[0].is_learning();
+        let mut is_open = false;
+        let mut commit = |scope: &mut Locked<'_>| {
             let reserved = match scope.is_spending_key {
                 true => Cow::Owned(cost.money()),
                 false => scope.plan().clip_guesses(cost),
             };
             scope.commit(&reserved);
-            if let Cow::Owned(reserved) = reserved {
-                reservation.reserved = Some(Box::new(reserved));
-            }
-            reservations.is_open |= scope.has_end();
-        }
-        reservations
+            let reserved = match reserved {
+                Cow::Owned(reserved) => Some(Box::new(reserved)),
+                Cow::Borrowed(_) => None,
+            };
+            is_open |= scope.has_end();
+            KeyReservation { key: GrantedKey::of(scope), reserved, is_open: scope.has_end() }
+        };
+        let first = commit(&mut self.locked[0]);
+        let others = self.locked[1..].iter_mut().map(commit).collect();
+        KeyReservations { first, others, is_open, is_tested }
     }
 
     /// Returns the reservations of a permit whose buckets a backend keeps.
     pub(super) fn remote_reservations(&self) -> KeyReservations {
-        KeyReservations { by_key: self.by_key(), is_open: true, is_tested: false }
+        let reservation = |scope: &Locked<'_>| KeyReservation {
+            key: GrantedKey::of(scope),
+            reserved: None,
+            is_open: true,
+        };
+        let first = reservation(&self.locked[0]);
+        let others = self.locked[1..].iter().map(reservation).collect();
+        KeyReservations { first, others, is_open: true, is_tested: false }
     }
 
     /// Returns the cost with its estimates clipped to the amounts that all keys can hold.
@@ -330,13 +348,11 @@ impl<'a> Scopes<'a> {
         let clip = |cost: Cost, scope: &Locked<'_>| scope.plan().clip_guesses(&cost).into_owned();
         self.own().fold(cost.clone(), clip)
     }
+}
 
-    fn by_key(&self) -> SmallVec<[KeyReservation; 2]> {
-        let reservation = |scope: &Locked<'_>| {
-            let key = GrantedKey::new(Arc::clone(scope.entry()), scope.plan().version);
-            KeyReservation { key, reserved: None }
-        };
-        self.iter().map(reservation).collect()
+impl GrantedKey {
+    fn of(scope: &Locked<'_>) -> Self {
+        Self::new(Arc::clone(scope.entry()), scope.plan().version)
     }
 }
 
@@ -352,6 +368,9 @@ impl Drop for Scopes<'_> {
         }
     }
 }
+
+/// The number of keys that take no allocation: a tenant, a model, the model's budget and an account.
+const INLINE: usize = 4;
 
 /// The number of times at which [`Scopes::may_fit_by`] looks: windows close and open in turn.
 const MAX_ROUNDS: usize = 64;

@@ -81,7 +81,14 @@ impl Classified {
     }
 
     /// Replaces guessed output with the expected output of the key, if earlier responses gave one.
+    #[inline]
     pub(super) fn use_expected_output(&mut self, limiter: &Limiter) {
+        if self.guess.is_some() {
+            self.look_up_output(limiter);
+        }
+    }
+
+    fn look_up_output(&mut self, limiter: &Limiter) {
         let (Some(guess), Some(key)) = (self.guess, self.keys.first()) else { return };
         if let Some(tokens) = limiter.feedback().expected_output(key.as_str()) {
             self.cost = guess.apply(std::mem::take(&mut self.cost), tokens);
@@ -124,7 +131,8 @@ impl Classified {
         }
         let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
         let price = self.pricing.as_ref().zip(model).and_then(|(pricing, model)| {
-            let price = limiter.prices().of_mode(call.profile, model, &pricing.mode)?;
+            let mode = pricing.mode.as_deref().unwrap_or_default();
+            let price = limiter.prices().of_mode(call.profile, model, mode)?;
             Some((self.most.bounded(pricing, &price)?, price))
         });
         let Some((most, price)) = price else { return };
@@ -208,7 +216,12 @@ impl Classified {
     }
 
     /// Applies the request's [`Ask`] and returns its deadline.
+    #[inline]
     pub(super) fn apply_ask(&mut self) -> Option<Timestamp> {
+        if self.ask.is_some() { self.take_ask() } else { None }
+    }
+
+    fn take_ask(&mut self) -> Option<Timestamp> {
         let ask = *self.ask.take()?;
         if let Some(key) = ask.key {
             self.set_primary_key(key);
@@ -257,7 +270,7 @@ impl MostTokens {
         let output = match (self.output, pricing.generates) {
             (_, false) => 0,
             (Some(output), true) => output,
-            (None, true) => max_output?.saturating_mul(pricing.choices),
+            (None, true) => max_output?.saturating_mul(u64::from(pricing.choices)),
         };
         Some(Self { input, output: Some(output), ..self })
     }

@@ -43,8 +43,13 @@ impl<B: Body> ForwardingBody<B> {
         }
         // The caller may never poll an empty body, so that its reservation is settled here.
         let is_empty = guard.answers_head() || is_empty(&inner);
-        let reading = guard.head(profile, *status, headers);
-        Self { inner, reading: (!is_empty).then_some(reading), error: None }
+        // Read in place, since it is large.
+        let mut body = Self { inner, reading: None, error: None };
+        body.reading = Some(guard.head(profile, *status, headers));
+        if is_empty {
+            body.reading = None;
+        }
+        body
     }
 
     /// Ends the reservation, even if the body hasn't ended.

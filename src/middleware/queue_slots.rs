@@ -39,6 +39,8 @@ struct State {
     /// Requests that were woken to show that they are polled, with the times by which they have to be.
     checked: BTreeMap<u64, Timestamp>,
     last_checked: u64,
+    /// The time of the last look at the slots.
+    seen_at: Timestamp,
     /// Wakers to be dropped without the lock: one may own a task, and with it a slot.
     spent: Vec<Waker>,
 }
@@ -130,6 +132,7 @@ impl Shared {
     /// Changes the state, then wakes the services that have a turn now.
     fn with<T>(&self, now: Timestamp, change: impl FnOnce(&mut State, usize) -> T) -> T {
         let mut state = self.state.lock();
+        state.resume(now);
         let mut woken = state.give_turns(self.slots, now);
         let result = change(&mut state, self.slots);
         woken.extend(state.give_turns(self.slots, now));
@@ -146,6 +149,22 @@ impl State {
     fn next_ticket(&mut self) -> u64 {
         self.last_ticket += 1;
         self.last_ticket
+    }
+
+    /// Moves all ends back after the clock was set back, and delays them after nobody was polled for a while: the
+    /// whole program may have stood still.
+    fn resume(&mut self, now: Timestamp) {
+        let ends = self.checked.values_mut().chain(self.turns.values_mut());
+        if now + OUT_OF_ORDER < self.seen_at {
+            let back = self.seen_at - now;
+            ends.for_each(|end| *end = end.saturating_sub(back));
+            self.seen_at = now;
+        } else {
+            if self.seen_at + STANDSTILL < now {
+                ends.for_each(|end| *end = (*end).max(now + CHANCE));
+            }
+            self.seen_at = self.seen_at.max(now);
+        }
     }
 
     fn open(&self, slots: usize) -> usize {
@@ -264,6 +283,15 @@ const POLL_TIME: Duration = Duration::from_millis(350);
 
 /// The time after which the first service that waits checks the slots again.
 const FIRST_PERIOD: Duration = Duration::from_millis(250);
+
+/// The time after which a service that waits has looked at the slots again, unless the program stands still.
+const STANDSTILL: Duration = Duration::from_millis(300);
+
+/// The time in which requests and services are polled after that.
+const CHANCE: Duration = Duration::from_millis(100);
+
+/// The time by which readings of the clock on several threads may be out of order.
+const OUT_OF_ORDER: Duration = Duration::from_millis(10);
 
 /// The number of requests that are checked at the same time.
 const CHECKED_HOLDERS: usize = 16;

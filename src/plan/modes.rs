@@ -23,6 +23,9 @@ impl QuotaRegistry {
 
     /// Returns the model whose requests in a mode have this key.
     pub(crate) fn model_of_mode<'k>(&self, key: &'k str) -> Option<&'k str> {
+        if self.profiles.is_empty() {
+            return None;
+        }
         let (model, mode) = key.rsplit_once(':')?;
         let is_known = self.profiles.iter().flat_map(Profile::modes).any(|known| known == mode);
         is_known.then_some(model)

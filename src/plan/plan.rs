@@ -259,6 +259,7 @@ impl Plan {
 
     /// Clips the estimates of a cost to the amounts that the limits can hold. The limits of the quota
     /// count here, even while the key is reduced.
+    #[inline]
     pub(crate) fn clip_guesses<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
         let Guesses { tokens, output } = self.guesses;
         cost.clip_guesses(tokens, output).map_or(Cow::Borrowed(cost), Cow::Owned)

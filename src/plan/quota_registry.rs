@@ -270,7 +270,10 @@ impl QuotaRegistry {
         read_by: Option<Profile>,
         default: Option<&Arc<Plan>>,
     ) -> Option<ResolvedQuota> {
-        if let (None, Some(plan)) = (self.find(key), default) {
+        let own = self.own.find(key);
+        let of_mode = if own.is_none() { self.of_mode(key) } else { None };
+        let covering = own.or(of_mode).or_else(|| self.built_in.find(key));
+        if let (None, Some(plan)) = (covering, default) {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
         let plan = |entry: &RegisteredQuota| {
@@ -278,13 +281,13 @@ impl QuotaRegistry {
             let profile = self.profile_of(key, read_by);
             entry.plan(profile, PlanTerms { profiles, margin, share })
         };
-        if let (None, Some(model)) = (self.own.find(key), self.of_mode(key)) {
+        if let Some(model) = of_mode {
             let plan = plan(model);
             let plan = self.with_spending_key_of(key, model, &plan).unwrap_or(plan);
             let plan = Arc::new(Plan::clone(&plan).built_in());
             return Some(ResolvedQuota { key: key.into(), plan });
         }
-        let entry = self.find(key).or(self.fallback.as_ref())?;
+        let entry = covering.or(self.fallback.as_ref())?;
         let plan = plan(entry);
         let plan = self.with_spending_key_of(key, entry, &plan).unwrap_or(plan);
         let key = entry.shared.clone().unwrap_or_else(|| key.into());
@@ -332,6 +335,9 @@ impl QuotaRegistry {
 
     /// Returns the first profile whose built-in quotas name a model.
     fn profile_of_known(&self, key: &str) -> Option<Profile> {
+        if self.profiles.is_empty() {
+            return None;
+        }
         let model = self.model_of_mode(key).unwrap_or(key);
         self.built_in.find(model).and_then(|entry| entry.profile)
     }

@@ -26,7 +26,9 @@ impl Plan {
     /// cost states an amount of money if one is needed.
     #[inline]
     pub(crate) fn decides_alone(&self, cost: &Cost) -> bool {
-        !self.has_spending_key && (!self.limits_spending || cost.states_usd())
+        // Of few keys; both at once, since every request passes here.
+        !(self.has_spending_key | self.limits_spending)
+            || (!self.has_spending_key && cost.states_usd())
     }
 
     /// Returns `true` if spending isn't limited, or the cost states an amount of money, even 0.

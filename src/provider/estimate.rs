@@ -1,5 +1,3 @@
-use compact_str::CompactString;
-
 use super::{Operation, Terms};
 use crate::quota::{Cost, Key};
 
@@ -40,10 +38,10 @@ pub struct Estimate {
 /// The terms of the price of a request, beside its tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pricing {
-    /// The mode with a price of its own; empty for the standard one.
-    pub(crate) mode: CompactString,
+    /// The mode with a price of its own; `None` for the standard one.
+    pub(crate) mode: Option<Box<str>>,
     /// The number of outputs that it asks for.
-    pub(crate) choices: u64,
+    pub(crate) choices: u32,
     /// True if it generates output.
     pub(crate) generates: bool,
 }

@@ -47,18 +47,22 @@ pub(super) struct NamedModes {
 }
 
 impl NamedModes {
-    /// Returns the mode of the price: the settings that aren't standard, with `:` between them.
-    pub(super) fn of_price(&self) -> CompactString {
-        let of = |value: &Option<CompactString>, standard: &[&str]| {
-            value.clone().filter(|value| !standard.contains(&value.as_str()))
-        };
+    /// Returns the mode of the price: the settings that aren't standard, with `:` between them. `None` if there are
+    /// none.
+    pub(super) fn of_price(&self) -> Option<Box<str>> {
+        fn of<'v>(value: &'v Option<CompactString>, standard: &[&str]) -> Option<&'v str> {
+            value.as_deref().filter(|value| !standard.contains(value))
+        }
         let settings = [
             of(&self.speed, &["standard"]),
             of(&self.service_tier, &["auto", "default", "on_demand", "standard", "standard_only"]),
             of(&self.inference_geo, &["global"]),
         ];
+        if settings == [None; 3] {
+            return None;
+        }
         let settings: Vec<_> = settings.into_iter().flatten().collect();
-        settings.join(":").into()
+        Some(settings.join(":").into())
     }
 }
 

@@ -174,7 +174,15 @@ impl Cost {
     }
 
     /// Returns the cost with its guesses clipped to these amounts, or `None` if nothing changes.
+    #[inline]
     pub(crate) fn clip_guesses(&self, tokens: u64, output: u64) -> Option<Self> {
+        if self.guessed_tokens == 0 && self.guessed_output == 0 {
+            return None;
+        }
+        self.clip_guesses_to(tokens, output)
+    }
+
+    fn clip_guesses_to(&self, tokens: u64, output: u64) -> Option<Self> {
         let clipped_tokens = clip(self.amounts[TOKENS], self.guessed_tokens, tokens);
         let clipped_output = clip(self.amounts[OUTPUT], self.guessed_output, output);
         if (clipped_tokens, clipped_output) == (self.amounts[TOKENS], self.amounts[OUTPUT]) {

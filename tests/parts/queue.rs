@@ -291,3 +291,49 @@ proptest! {
 
 const ARRIVALS: u64 = 18;
 const WAKERS: usize = 6;
+
+#[test]
+fn waiters_are_not_absent_right_after_a_standstill() {
+    let (mut queue, now) = (WaitQueue::default(), at(1_000));
+    let [first, second] = [Turn::request(1), Turn::request(2)];
+    for turn in [first, second] {
+        queue.enter(turn, Service::default(), None, &waker(), now);
+    }
+    for turn in [first, second] {
+        queue.on_polled(turn, now);
+    }
+    // The whole program stood still, and the second task runs first.
+    let later = now + Duration::from_secs(10);
+    queue.on_polled(second, later);
+    assert!(!queue.has_absent());
+    queue.on_polled(second, later + Duration::from_millis(250));
+    assert!(queue.has_absent());
+    queue.remove_absent(later + Duration::from_millis(250));
+    assert_eq!(queue.head(), Some(second));
+}
+
+#[test]
+fn overdue_requests_do_not_count_before_a_new_one() {
+    let (mut queue, now) = (WaitQueue::default(), at(1_000));
+    let amounts = [1, 70, 0, 0];
+    for arrival in [1, 2] {
+        let service = Service { amounts, ..Service::default() };
+        _ = queue.enter(Turn::request(arrival), service, None, &waker(), now);
+        queue.on_polled(Turn::request(arrival), now);
+    }
+    let later = now + Duration::from_secs(2);
+    queue.on_polled(Turn::request(2), later);
+    let new = Turn::request(3);
+    assert_eq!(queue.amounts_before(new), Some([2, 140, 0, 0]));
+    assert_eq!(queue.amounts_present(new, later), [1, 70, 0, 0]);
+}
+
+#[test]
+fn poll_periods_are_bounded_and_spread() {
+    let longest = |waiters: usize| (0..waiters).map(|rank| poll_period(rank, waiters)).max();
+    assert!(longest(2_500) <= Some(Duration::from_millis(750)));
+    assert!(longest(10_000) <= Some(Duration::from_millis(2_250)));
+    let of_many: std::collections::HashSet<_> =
+        (1_000..2_000).map(|rank| poll_period(rank, 10_000)).collect();
+    assert!(of_many.len() > 900, "{}", of_many.len());
+}

@@ -35,6 +35,8 @@ struct Asker {
     /// A request that asked before was refused, and waits again.
     is_passing: bool,
     is_first_attempt: bool,
+    /// Gives back what the request holds at the backend.
+    give_back: Option<Waker>,
 }
 
 /// How a request asks.
@@ -64,6 +66,8 @@ pub(crate) enum Standing {
     Early,
     /// It would pass a request that was refused and waits.
     Passing,
+    /// It was passed because it wasn't polled, and its grant was given back.
+    Absent,
 }
 
 impl Asking {
@@ -105,20 +109,29 @@ impl Asking {
         contact: Contact,
     ) {
         let (is_sent, is_early, is_passing) = (false, false, false);
-        let asker = Asker { turn, contact, head, is_sent, is_early, is_passing, is_first_attempt };
-        self.requests.push(asker);
+        let give_back = None;
+        self.requests.push(Asker {
+            turn,
+            contact,
+            head,
+            is_sent,
+            is_early,
+            is_passing,
+            is_first_attempt,
+            give_back,
+        });
     }
 
-    /// Notes that the backend was called.
-    pub(super) fn mark_sent(&mut self, turn: Turn) {
-        if let Some(asker) = self.requests.iter_mut().find(|asker| asker.turn == turn) {
-            asker.is_sent = true;
-        }
+    /// Notes that the backend was called. Returns whether the request still asks.
+    pub(super) fn mark_sent(&mut self, turn: Turn, give_back: Waker) -> bool {
+        let asker = self.requests.iter_mut().find(|asker| asker.turn == turn);
+        let asker = asker.map(|asker| (asker.is_sent, asker.give_back) = (true, Some(give_back)));
+        asker.is_some()
     }
 
     /// Returns whether a granted request may use its grant. One that may not yet is woken when it may.
     pub(crate) fn standing(&mut self, turn: Turn) -> Standing {
-        let Some(at) = self.position(turn) else { return Standing::Next };
+        let Some(at) = self.position(turn) else { return Standing::Absent };
         let asker = &self.requests[at];
         if asker.head.is_none() {
             return Standing::Next;
@@ -147,6 +160,14 @@ impl Asking {
         self.remove(turn).map(|(asker, due)| Answered { waker: asker.contact.waker, due })
     }
 
+    /// Ends a request that is absent. Calling the returned wakers gives back what it holds, and lets those go on
+    /// that wait for it.
+    pub(super) fn abandon(&mut self, turn: Turn) -> Option<Answered> {
+        let (asker, mut due) = self.remove(turn)?;
+        due.extend(asker.give_back);
+        Some(Answered { waker: asker.contact.waker, due })
+    }
+
     /// Ends a request that was refused and returns to the queue. Requests that asked later must not pass it.
     /// Returns the turn that it had there.
     pub(super) fn refuse(&mut self, turn: Turn) -> Option<(Option<Head>, Answered)> {
@@ -169,10 +190,10 @@ impl Asking {
         asker.contact.set_waker(waker)
     }
 
-    /// Sets the time by which a request is polled again. Returns whether it asks.
-    pub(super) fn set_polls_by(&mut self, turn: Turn, polls_by: Timestamp) -> bool {
+    /// Returns the contact of a request that asks.
+    pub(super) fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
         let asker = self.requests.iter_mut().find(|asker| asker.turn == turn);
-        asker.map(|asker| asker.contact.polls_by = polls_by).is_some()
+        asker.map(|asker| &mut asker.contact)
     }
 
     /// Returns each request with the time by which it is polled again.

@@ -171,6 +171,11 @@ impl Band {
         Some(flow.amounts)
     }
 
+    /// Returns the amounts of those of them that aren't overdue for a poll.
+    pub(super) fn amounts_present(&self, turn: Turn, now: Timestamp) -> Amounts<u128> {
+        self.flows.get(&turn.flow).map_or([0; 4], |flow| flow.amounts_present(now))
+    }
+
     pub(super) fn gate_terms(&self, turn: Turn) -> Option<&GateTerms> {
         self.flows.get(&turn.flow)?.gate_terms(turn.arrival)
     }

@@ -17,6 +17,8 @@ pub(crate) struct Claims {
     gate: Option<GateClaim>,
     /// In order of priority and arrival: the first one counts, the others follow when it ends.
     requests: Vec<RequestClaim>,
+    /// A time before which no claim of a request ends by itself.
+    lapses_at: Timestamp,
     /// The time for which gates' claims without a call may block others, as of `at`.
     allowance: Duration,
     at: Timestamp,
@@ -77,7 +79,11 @@ impl Claims {
             self.allowance = self.allowance.saturating_sub(CLAIM_TIME);
         }
         let held = self.requests.len();
-        self.requests.retain(|claim| claim.until > now);
+        if self.lapses_at <= now {
+            self.requests.retain(|claim| claim.until > now);
+            let ends = self.requests.iter().map(|claim| claim.until);
+            self.lapses_at = ends.min().unwrap_or(Timestamp::MAX);
+        }
         has_lapsed || self.requests.len() < held
     }
 
@@ -90,6 +96,7 @@ impl Claims {
         now: Timestamp,
     ) -> bool {
         let until = now + CONFIRM_TIME;
+        self.lapses_at = self.lapses_at.min(until);
         let (is_claimed, has_cost) = (!self.requests.is_empty(), cost.is_some());
         let at = self.requests.partition_point(|claim| claim.turn.is_before(turn));
         match self.requests.get_mut(at).filter(|claim| claim.turn == turn) {
@@ -108,9 +115,12 @@ impl Claims {
 
     /// Ends the claim of a request. Returns whether it counted.
     pub(crate) fn release(&mut self, turn: Turn) -> bool {
-        let counts = self.requests.first().is_some_and(|claim| claim.turn == turn);
-        self.requests.retain(|claim| claim.turn != turn);
-        counts
+        let at = self.requests.partition_point(|claim| claim.turn.is_before(turn));
+        let is_held = self.requests.get(at).is_some_and(|claim| claim.turn == turn);
+        if is_held {
+            self.requests.remove(at);
+        }
+        is_held && at == 0
     }
 
     /// Ends the claims of requests, whose costs may be others after a change of the limits. They claim again at
@@ -153,6 +163,7 @@ impl Claims {
     /// Moves all times back, after the clock was set back by this much.
     pub(crate) fn rebase(&mut self, back: Duration) {
         self.at = self.at.saturating_sub(back);
+        self.lapses_at = self.lapses_at.saturating_sub(back);
         if let Some(claim) = &mut self.gate {
             claim.since = claim.since.saturating_sub(back);
             claim.until = claim.until.saturating_sub(back);
@@ -165,7 +176,13 @@ impl Claims {
 
 impl Default for Claims {
     fn default() -> Self {
-        Self { gate: None, requests: Vec::new(), allowance: ALLOWANCE, at: Timestamp::UNIX_EPOCH }
+        Self {
+            gate: None,
+            requests: Vec::new(),
+            lapses_at: Timestamp::MAX,
+            allowance: ALLOWANCE,
+            at: Timestamp::UNIX_EPOCH,
+        }
     }
 }
 

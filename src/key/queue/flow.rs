@@ -37,9 +37,16 @@ pub(super) struct Contact {
     pub(super) waker: Waker,
     /// The time by which the task polls the waiter again, unless it has forgotten it.
     pub(super) polls_by: Timestamp,
+    /// The time until which the last poll shows that the waiter isn't forgotten.
+    pub(super) present_until: Timestamp,
 }
 
 impl Contact {
+    /// Returns the contact of a waiter that was just polled.
+    pub(super) fn new(waker: Waker, polls_by: Timestamp) -> Self {
+        Self { waker, polls_by, present_until: polls_by }
+    }
+
     /// Replaces the waker. Returns the old one.
     pub(super) fn set_waker(&mut self, waker: &Waker) -> Option<Waker> {
         replace(&mut self.waker, waker)
@@ -123,6 +130,17 @@ impl Flow {
             Kind::Request => Some(&mut get_mut(&mut self.requests, turn.arrival)?.contact),
             Kind::Gate => Some(&mut get_mut(&mut self.gates, turn.arrival)?.contact),
         }
+    }
+
+    /// Returns the sums of the amounts of the requests that aren't overdue for a poll.
+    pub(super) fn amounts_present(&self, now: Timestamp) -> Amounts<u128> {
+        let present = self.requests.iter().filter(|request| request.contact.present_until >= now);
+        present.fold([0; 4], |mut sums, request| {
+            for (sum, amount) in sums.iter_mut().zip(request.terms) {
+                *sum += u128::from(amount);
+            }
+            sums
+        })
     }
 
     /// Returns the contacts of all waiters.

@@ -54,6 +54,8 @@ pub(crate) struct WaitQueue {
     max_starvation: Duration,
     /// The time at which a waiter last arrived or was polled.
     polled_at: Timestamp,
+    /// The last time at which waiters were polled again after nobody was, although some should have been.
+    resumed_at: Timestamp,
     /// Requests in the queue of another of their keys that ask a backend for this key too.
     listeners: Vec<(u64, Waker)>,
 }
@@ -99,7 +101,7 @@ impl WaitQueue {
             self.bands.insert(at, Box::new(Band::new(turn.priority, now)));
         }
         let polls_by = now + poll_period(0, 0);
-        self.bands[at].enter(turn, service, gate, Contact { waker: waker.clone(), polls_by });
+        self.bands[at].enter(turn, service, gate, Contact::new(waker.clone(), polls_by));
         if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
             self.choose(now);
             return !self.is_head(turn);
@@ -177,13 +179,14 @@ impl WaitQueue {
         if attempt.is_first && self.is_empty() {
             self.asking = Asking::default();
         }
-        let contact = Contact { waker, polls_by: now + poll_period(0, 0) };
+        let contact = Contact::new(waker, now + poll_period(0, 0));
         self.asking.begin(turn, head, attempt.is_first, contact);
     }
 
-    /// Notes that the backend was called for a request.
-    pub(crate) fn on_asked(&mut self, turn: Turn) {
-        self.asking.mark_sent(turn);
+    /// Notes that the backend was called for a request. `give_back` is called if the request is absent: what it
+    /// holds is given back. Returns whether it still asks.
+    pub(crate) fn on_asked(&mut self, turn: Turn, give_back: Waker) -> bool {
+        self.asking.mark_sent(turn, give_back)
     }
 
     /// Removes a request that asks: it is admitted or gives up.
@@ -228,10 +231,11 @@ impl WaitQueue {
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
         let since = self.head.as_mut().map(|head| &mut head.since);
-        let times = served.chain(since).chain([&mut self.polled_at]);
+        let times = served.chain(since).chain([&mut self.polled_at, &mut self.resumed_at]);
         times.for_each(|time| *time = time.saturating_sub(back));
         let waiters = self.bands.iter_mut().flat_map(|band| band.contacts_mut());
         for contact in waiters.chain(self.asking.contacts_mut()) {
+            contact.present_until = contact.present_until.saturating_sub(back);
             if contact.polls_by != Timestamp::MAX {
                 contact.polls_by = contact.polls_by.saturating_sub(back);
             }
@@ -246,20 +250,23 @@ impl WaitQueue {
     /// Returns the waiter whose turn it is, if it is a gate.
     pub(crate) fn head_gate(&self) -> Option<(Turn, &GateTerms)> {
         let head = self.head().filter(|head| head.is_gate())?;
-        let band = self.bands.iter().find(|band| band.priority == head.priority)?;
-        Some((head, band.gate_terms(head)?))
+        Some((head, self.band(head.priority)?.gate_terms(head)?))
     }
 
     /// Returns the amounts of the requests that go before a new one unless they give up: those of its own
     /// flow. Other flows, and other priorities, may go before or after it.
     pub(crate) fn amounts_before(&self, turn: Turn) -> Option<Amounts<u128>> {
-        let band = self.bands.iter().find(|band| band.priority == turn.priority)?;
-        band.amounts_before(turn)
+        self.band(turn.priority)?.amounts_before(turn)
+    }
+
+    /// Returns the amounts of those of them that aren't overdue for a poll: the others may be passed.
+    pub(crate) fn amounts_present(&self, turn: Turn, now: Timestamp) -> Amounts<u128> {
+        self.band(turn.priority).map_or([0; 4], |band| band.amounts_present(turn, now))
     }
 
     /// Returns the number of waiters of its flow that go before a waiter.
     pub(crate) fn rank_in_flow(&self, turn: Turn) -> Option<usize> {
-        self.bands.iter().find(|band| band.priority == turn.priority)?.rank_in_flow(turn)
+        self.band(turn.priority)?.rank_in_flow(turn)
     }
 
     /// Returns whether it is the turn of this waiter.
@@ -365,7 +372,11 @@ impl WaitQueue {
     }
 
     fn contact(&self, turn: Turn) -> Option<&Contact> {
-        self.bands.iter().find(|band| band.priority == turn.priority)?.contact(turn)
+        self.band(turn.priority)?.contact(turn)
+    }
+
+    fn band(&self, priority: Priority) -> Option<&Band> {
+        self.bands.iter().map(|band| &**band).find(|band| band.priority == priority)
     }
 
     fn band_mut(&mut self, priority: Priority) -> Option<&mut Band> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{Asking, Turn, WaitQueue};
+use super::{Contact, Turn, WaitQueue};
 use crate::timestamp::Timestamp;
 
 /// Waiters that have left the queue because they are absent.
@@ -27,22 +27,40 @@ impl WaitQueue {
     /// Notes that a waiter, or a request that asks, was polled. Returns the time by which it has to be polled
     /// again, unless nobody could wait behind it.
     pub(crate) fn on_polled(&mut self, turn: Turn, now: Timestamp) -> Option<Timestamp> {
-        self.polled_at = self.polled_at.max(now);
+        self.note_poll(turn, now);
         let is_alone = self.waiters() == 1 && self.asking.is_empty();
         let polls_by = now + poll_period(self.rank(turn), self.waiters());
-        if self.asking.set_polls_by(turn, polls_by) {
-            return Some(polls_by);
+        let is_expected = !is_alone || self.asking.contains(turn);
+        let contact = self.contact_mut(turn)?;
+        contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
+        contact.present_until = polls_by;
+        is_expected.then_some(polls_by)
+    }
+
+    /// Notes that a waiter, or a request that asks, is being polled, before others are taken for absent.
+    pub(crate) fn note_poll(&mut self, turn: Turn, now: Timestamp) {
+        let is_late = |contact: &mut Contact| contact.polls_by.saturating_add(GRACE) < now;
+        if self.contact_mut(turn).is_some_and(is_late) {
+            self.resumed_at = now;
         }
-        let contact = self.band_mut(turn.priority)?.contact_mut(turn)?;
-        contact.polls_by = if is_alone { Timestamp::MAX } else { polls_by };
-        (!is_alone).then_some(polls_by)
+        self.polled_at = self.polled_at.max(now);
     }
 
     /// Expects a waiter that is alone to be polled soon, since another one arrives. Returns whether it is to be
     /// woken.
     pub(crate) fn expects_another(&mut self, now: Timestamp) -> bool {
+        if self.polled_at + FIRST_PERIOD + GRACE < now {
+            self.resumed_at = now;
+        }
         self.polled_at = self.polled_at.max(now);
         self.waiters() == 1
+    }
+
+    fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
+        if self.asking.contains(turn) {
+            return self.asking.contact_mut(turn);
+        }
+        self.band_mut(turn.priority)?.contact_mut(turn)
     }
 
     /// Returns the wakers of the head and, as a gate may have been forgotten by its owner, of the first request
@@ -64,14 +82,14 @@ impl WaitQueue {
     /// Returns whether the head, or a request that asks, is absent.
     #[inline]
     pub(crate) fn has_absent(&self) -> bool {
-        self.absent_head().is_some() || self.asking.absent(self.polled_at).is_some()
+        self.absent_head().is_some() || self.absent_asker().is_some()
     }
 
     /// Removes absent waiters from the head of the queue, and absent requests that ask.
     pub(crate) fn remove_absent(&mut self, now: Timestamp) -> Absent {
         let mut absent = Absent::default();
-        while let Some(turn) = self.asking.absent(self.polled_at) {
-            let answered = self.asking.cancel(turn).expect("an absent request asks");
+        while let Some(turn) = self.absent_asker() {
+            let answered = self.asking.abandon(turn).expect("an absent request asks");
             absent.spent.push(answered.waker);
             absent.due.extend(answered.due);
         }
@@ -95,33 +113,44 @@ impl WaitQueue {
 
     fn absent_head(&self) -> Option<Turn> {
         let contact = self.contact(self.head()?)?;
-        is_absent(contact.polls_by, self.polled_at).then_some(self.head()?)
+        self.has_missed(contact.polls_by).then_some(self.head()?)
     }
-}
 
-impl Asking {
-    /// Returns an absent request, if there is one.
-    fn absent(&self, polled_at: Timestamp) -> Option<Turn> {
-        self.polls_by().find_map(|(turn, by)| is_absent(by, polled_at).then_some(turn))
+    fn absent_asker(&self) -> Option<Turn> {
+        let mut asking = self.asking.polls_by();
+        asking.find_map(|(turn, polls_by)| self.has_missed(polls_by).then_some(turn))
+    }
+
+    /// Returns whether a waiter that should have been polled by this time is absent. If the whole program stood still
+    /// for a while, all have some time after that.
+    fn has_missed(&self, polls_by: Timestamp) -> bool {
+        is_absent(polls_by.max(self.resumed_at), self.polled_at)
     }
 }
 
 /// Returns whether a waiter that should have been polled by this time is absent: another one was polled clearly
-/// later. So if a whole program stands still for a while, nobody is absent.
+/// later.
 pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
     polls_by.saturating_add(GRACE) < polled_at
 }
 
-/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
-/// them is polled about 200 times a second in all.
+/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. A hundred of them
+/// are polled about 200 times a second in all, thousands up to 7,000 times. So all that are absent have missed their
+/// time after about a second, or after two if ten thousand wait.
 pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
     let [rank, waiters] = [rank, waiters].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));
-    FIRST_PERIOD + more.min(Duration::from_millis(5).saturating_mul(waiters))
+    let most = MOST_LATER.max(Duration::from_micros(200).saturating_mul(waiters));
+    // Spread, so that thousands that arrived together aren't polled together.
+    let most = most - most / 2_048 * (rank % 1_024);
+    FIRST_PERIOD + more.min(Duration::from_millis(5).saturating_mul(waiters)).min(most)
 }
 
 /// The time after which the first waiter has to be polled again.
 const FIRST_PERIOD: Duration = Duration::from_millis(250);
+
+/// The time after that in which up to 2,500 waiters have to be polled again.
+const MOST_LATER: Duration = Duration::from_millis(500);
 
 /// The time by which a poll may be late.
 const GRACE: Duration = Duration::from_millis(100);

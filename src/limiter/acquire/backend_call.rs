@@ -2,33 +2,28 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::{Acquire, HAS_BACKEND, Stage};
-use crate::backend::{Ending, Reservation, ReserveError, Reserving};
-use crate::limiter::ask_slot::AskSlot;
+use crate::backend::{ReserveError, Reserving};
+use crate::limiter::ask_hold::AskHold;
 use crate::limiter::asked::Question;
-use crate::limiter::queued_request::{Progress, QueuedRequest};
-use crate::limiter::request::Request;
+use crate::limiter::queued_request::{CHECK_AGAIN, Polled, Progress, QueuedRequest};
 use crate::timestamp::Timestamp;
 
 /// A request that has left its queue, whose reservation a backend decides about.
 pub(super) struct BackendCall {
     queued: Box<QueuedRequest>,
-    reservation: Arc<Reservation>,
     reserving: Reserving,
     answer: Option<Result<(), ReserveError>>,
-    /// Held until there is an answer.
-    slot: Option<AskSlot>,
+    hold: Arc<AskHold>,
     /// The time at which the answer is due.
     until: Timestamp,
 }
 
 impl BackendCall {
     /// Cancels the call and leaves the queue.
-    pub(super) fn cancel(self, request: &Request) {
-        let Self { mut queued, reservation, reserving, .. } = self;
+    pub(super) fn cancel(self) {
+        let Self { mut queued, reserving, hold, .. } = self;
         drop(reserving);
-        if let Some(backend) = &request.core().backend {
-            backend.end(&reservation, Ending::Released);
-        }
+        hold.give_back();
         queued.leave();
     }
 }
@@ -45,12 +40,14 @@ impl Acquire {
             None => backend.reserve_once(&reservation),
         };
         let until = core.clock.now() + backend.patience();
+        let hold = AskHold::new(core, reservation, slot);
         // The stage changes last: if the backend panics, dropping the future still gives up the place
         // in the queue.
         if let Stage::Queued(queued) = std::mem::replace(&mut self.stage, Stage::Done) {
-            queued.on_asked();
-            let answer = None;
-            let call = BackendCall { queued, reservation, reserving, answer, slot, until };
+            if !queued.on_asked(Arc::clone(&hold).into()) {
+                hold.give_back();
+            }
+            let call = BackendCall { queued, reserving, answer: None, hold, until };
             self.stage = Stage::Asking(Box::new(call));
         }
     }
@@ -60,12 +57,16 @@ impl Acquire {
         let Stage::Asking(call) = &mut self.stage else {
             unreachable!("polled only in the stage `Asking`");
         };
-        let BackendCall { queued, reserving, answer, slot, until, .. } = &mut **call;
+        if call.hold.is_given_back() {
+            return Poll::Ready(self.ask_again());
+        }
+        let BackendCall { queued, reserving, answer, hold, until } = &mut **call;
         let until = *until;
         if answer.is_none()
             && let Poll::Ready(given) = reserving.as_mut().poll(cx)
         {
-            (*answer, *slot) = (Some(given), None);
+            *answer = Some(given);
+            hold.return_slot();
         }
         if let Some(given) = *answer
             && let Some(progress) =
@@ -74,11 +75,15 @@ impl Acquire {
             self.finish_call();
             return Poll::Ready(progress);
         }
-        let Some(polls_by) = queued.on_polled() else {
-            // Cancels the call, and asks again under the key that replaced the retired one.
-            self.request.arrival = Some(queued.arrival());
-            self.give_up();
-            return Poll::Ready(Progress::Retired);
+        let polls_by = match queued.on_polled() {
+            Polled::By(time) => time,
+            Polled::Absent => return Poll::Ready(self.ask_again()),
+            Polled::Retired => {
+                // Cancels the call, and asks again under the key that replaced the retired one.
+                self.request.arrival = Some(queued.arrival());
+                self.give_up();
+                return Poll::Ready(Progress::Retired);
+            }
         };
         let is_granted = answer.is_some();
         let Some(error) = queued.overdue(&self.request, until) else {
@@ -90,6 +95,18 @@ impl Acquire {
         };
         self.give_up();
         Poll::Ready(Progress::Ended(Err(error)))
+    }
+
+    /// Returns to the queue, after the request was passed since it wasn't polled.
+    fn ask_again(&mut self) -> Progress {
+        if let Stage::Asking(call) = std::mem::replace(&mut self.stage, Stage::Done) {
+            let BackendCall { mut queued, reserving, hold, .. } = *call;
+            drop(reserving);
+            hold.give_back();
+            queued.forget_reservation();
+            self.stage = Stage::Queued(queued);
+        }
+        CHECK_AGAIN
     }
 
     /// Returns to the queue after the backend has answered.

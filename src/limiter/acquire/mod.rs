@@ -38,8 +38,8 @@ use crate::timestamp::Timestamp;
 ///
 /// # Cancel safety
 /// Dropping the future gives up its place in the queue and wakes the next request. The requests behind a
-/// future that is neither polled nor dropped pass it after about a second, later if hundreds wait; it returns to its
-/// place when it is polled.
+/// future that is neither polled nor dropped pass it after about a second, and what it holds at a
+/// [`Backend`](super::Backend) is given back; it returns to its place when it is polled.
 ///
 /// # Panics
 /// Waiting for a time needs a tokio runtime with timers: a poll outside of one panics, unless the request is
@@ -316,7 +316,7 @@ impl Acquire {
     fn give_up(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Queued(mut queued) => queued.leave(),
-            Stage::Asking(call) => call.cancel(&self.request),
+            Stage::Asking(call) => call.cancel(),
             Stage::New | Stage::Done => {}
         }
     }

@@ -23,17 +23,18 @@ impl KeyState {
         extra.queue.ask(turn, attempt, now);
     }
 
-    /// Notes that the backend was called, so that the next request may ask.
-    pub(in crate::limiter) fn on_asked(&mut self, turn: Turn) {
-        if let Some(extra) = &mut self.extra {
-            extra.queue.on_asked(turn);
-        }
+    /// Notes that the backend was called, so that the next request may ask. `give_back` is called if the request is
+    /// absent. Returns whether it still asks.
+    pub(in crate::limiter) fn on_asked(&mut self, turn: Turn, give_back: Waker) -> bool {
+        let extra = self.extra.as_mut();
+        let is_asking = extra.is_some_and(|extra| extra.queue.on_asked(turn, give_back));
         self.wake_next_to_ask();
+        is_asking
     }
 
     /// Returns whether a granted request may use its grant. One that may not yet is woken when it may.
     pub(in crate::limiter) fn standing(&mut self, turn: Turn, waker: &Waker) -> Standing {
-        let Some(extra) = &mut self.extra else { return Standing::Next };
+        let Some(extra) = &mut self.extra else { return Standing::Absent };
         let asking = extra.queue.asking_mut();
         let spent = asking.set_waker(turn, waker);
         let standing = asking.standing(turn);

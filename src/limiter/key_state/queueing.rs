@@ -4,7 +4,7 @@ use std::task::Waker;
 use super::KeyState;
 use crate::engine::{Bucket, Rule, Wait};
 use crate::key::denial::Denial;
-use crate::key::queue::{Absent, Claimed, GateTerms, Left, Service, Turn, WaitQueue};
+use crate::key::queue::{Absent, Amounts, Claimed, GateTerms, Left, Service, Turn, WaitQueue};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -71,7 +71,23 @@ impl KeyState {
     /// again, unless nobody could wait behind it.
     pub(in crate::limiter) fn on_polled(&mut self, turn: Turn) -> Option<Timestamp> {
         let now = self.now();
-        self.extra.as_mut()?.queue.on_polled(turn, now)
+        let queue = &mut self.extra.as_mut()?.queue;
+        let polls_by = queue.on_polled(turn, now);
+        if queue.has_absent() {
+            self.open_next_gates();
+        }
+        polls_by
+    }
+
+    /// Notes that a waiter is being polled, and removes those before it that are absent.
+    pub(in crate::limiter) fn note_poll(&mut self, turn: Turn) {
+        let now = self.now();
+        if let Some(extra) = &mut self.extra {
+            extra.queue.note_poll(turn, now);
+            if extra.queue.has_absent() {
+                self.open_next_gates();
+            }
+        }
     }
 
     /// Wakes a waiter that was alone, since another one arrives.
@@ -220,15 +236,25 @@ impl KeyState {
         }
     }
 
-    /// Returns a time before which the turn of a new request cannot come, unless requests before it give up.
-    /// A reduced key recovers, and may then be faster.
-    pub(in crate::limiter) fn earliest_turn(&self, turn: Turn, cost: &Cost) -> Option<Timestamp> {
+    /// Returns a time after `deadline` before which the turn of a new request cannot come, unless requests before it
+    /// give up. Those that are overdue for a poll don't count, since they may be passed. A reduced key recovers, and
+    /// may then be faster.
+    pub(in crate::limiter) fn turn_after(
+        &self,
+        deadline: Timestamp,
+        turn: Turn,
+        cost: &Cost,
+    ) -> Option<Timestamp> {
         let extra = self.extra.as_ref().filter(|extra| !extra.adapt.is_reduced())?;
-        let mut amounts = extra.queue.amounts_before(turn)?;
-        for (sum, amount) in amounts.iter_mut().zip(cost.main_amounts()) {
-            *sum += u128::from(amount);
-        }
-        Some(self.limits.earliest(amounts, self.now()))
+        let now = self.now();
+        let after = |mut amounts: Amounts<u128>| {
+            for (sum, amount) in amounts.iter_mut().zip(cost.main_amounts()) {
+                *sum += u128::from(amount);
+            }
+            Some(self.limits.earliest(amounts, now)).filter(|earliest| *earliest > deadline)
+        };
+        after(extra.queue.amounts_before(turn)?)?;
+        after(extra.queue.amounts_present(turn, now))
     }
 
     /// Returns why a request whose cost fits has to wait for others: for those whose turn comes before, or
@@ -295,6 +321,9 @@ impl KeyState {
 
     /// Counts a change and wakes the waiters that it concerns: the next one, and all listeners.
     pub(in crate::limiter) fn notify_change(&mut self) {
+        if self.extra.is_none() {
+            return;
+        }
         // Gates open here, and not when they are polled: one may be forgotten, and others wait behind it.
         let (now, has_opened) = (self.now(), self.open_gates());
         if let Some(extra) = &mut self.extra {

@@ -25,6 +25,14 @@ impl KeyState {
         true
     }
 
+    /// Returns `true` if a quick check shows that the cost fits, and nothing but the limits counts. `false` means
+    /// only that the full check has to decide.
+    #[inline]
+    pub(in crate::limiter) fn fits_fast(&self, cost: &Cost, at: Timestamp) -> bool {
+        let Limits { plan, buckets } = &self.limits;
+        self.extra.is_none() && engine::fits(&plan.rules, buckets, cost, at)
+    }
+
     /// Records a reservation, and withholds what headers have never shown to be there at once.
     fn record_reserved(&mut self, cost: &Cost, now: Timestamp) {
         if let Some(extra) = &mut self.extra {
@@ -61,18 +69,20 @@ impl KeyState {
         self.check_limits_of(&self.limits, cost, at)
     }
 
-    /// Checks whether the cost would fit if all requests in flight came back without a charge. Its wait is a lower
-    /// bound, unlike that of [`check_limits`](Self::check_limits).
-    pub(in crate::limiter) fn check_without_holds(
+    /// Returns the limits as if all requests in flight came back without a charge.
+    pub(in crate::limiter) fn limits_without_holds(&self) -> Limits {
+        self.limits.without_holds()
+    }
+
+    /// Checks whether the cost fits these limits of the key. Without what is held, the wait is a lower bound, unlike
+    /// that of [`check_limits`](Self::check_limits).
+    pub(in crate::limiter) fn check_limits_of(
         &self,
+        limits: &Limits,
         cost: &Cost,
         at: Timestamp,
     ) -> Result<(), Denial> {
-        self.check_limits_of(&self.limits.without_holds(), cost, at)
-    }
-
-    fn check_limits_of(&self, limits: &Limits, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
-        if cost.is_money() {
+        if cost.is_money() || self.extra.is_none() {
             return self.check_buckets(limits, cost, at).map_err(Denial::Short);
         }
         match (self.check_rates(limits, cost, at), self.check_open(at)) {

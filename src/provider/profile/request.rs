@@ -95,15 +95,11 @@ impl Profile {
     }
 
     #[cfg(feature = "requests")]
-    fn estimate(&self, request: Request, path: &str, body: &[u8]) -> Estimate {
-        let request = match self.vocabularies {
-            Some(vocabularies) => request.count_texts(body, vocabularies),
-            None => request,
-        };
-        let mut request = request;
-        if path.trim_end_matches('/').ends_with(self.api().endpoint) {
-            request.on_known_path();
+    fn estimate(&self, mut request: Request, path: &str, body: &[u8]) -> Estimate {
+        if let Some(vocabularies) = self.vocabularies {
+            request = request.count_texts(body, vocabularies);
         }
+        request.on_path_of_model(|| path.trim_end_matches('/').ends_with(self.api().endpoint));
         let mut reserved = self.rules.charge.reserve(&request, &self.rules.weights);
         self.add_units(&mut reserved.cost, |unit| request.amount(unit, path));
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));

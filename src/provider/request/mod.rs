@@ -270,7 +270,7 @@ impl Request {
         let is_by_tokens = self.has_known_path && self.operation != Operation::Other;
         let pricing = || Pricing {
             mode: self.modes.of_price(),
-            choices: self.choices(),
+            choices: u32::try_from(self.choices()).unwrap_or(u32::MAX),
             generates: self.endpoint.generates(),
         };
         (is_by_tokens && !self.has_kept_prompt).then(pricing)
@@ -316,9 +316,9 @@ impl Request {
         }
     }
 
-    /// Marks the path as one that runs a model.
-    pub(super) fn on_known_path(&mut self) {
-        self.has_known_path = true;
+    /// Marks the path as one that runs a model, if it is.
+    pub(super) fn on_path_of_model(&mut self, is_of_model: impl FnOnce() -> bool) {
+        self.has_known_path = self.has_known_path || is_of_model();
     }
 
     fn add_definition(&mut self, tokens: u64) {

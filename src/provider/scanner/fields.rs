@@ -8,6 +8,10 @@ pub(super) struct Fields {
     /// The fields that are objects, and those that state the end of a stream.
     objects: Set,
     ends: Set,
+    /// The fields with a path of each length.
+    at_depth: [Set; MAX_DEPTH],
+    /// The fields with a path longer than each length.
+    below: [Set; MAX_DEPTH],
     /// A bit for each key that is looked for, by which most other keys are excluded quickly.
     sieve: [u64; 4],
 }
@@ -17,7 +21,8 @@ impl Fields {
         assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
         let roots = [("", Set::EMPTY); MAX_ROOTS];
         let (objects, ends) = (Set::EMPTY, Set::EMPTY);
-        let mut fields = Self { counts, roots, objects, ends, sieve: [0; 4] };
+        let (at_depth, below) = ([Set::EMPTY; MAX_DEPTH], [Set::EMPTY; MAX_DEPTH]);
+        let mut fields = Self { counts, roots, objects, ends, at_depth, below, sieve: [0; 4] };
         let mut index = 0;
         while index < counts.len() + ERRORS.len() {
             fields.add(index, fields.at(index as u32));
@@ -34,8 +39,10 @@ impl Fields {
             _ => {}
         }
         assert!(!path.is_empty() && path.len() < MAX_DEPTH, "an empty or too deep path");
+        self.at_depth[path.len()].0 |= 1 << index;
         let mut depth = 0;
         while depth < path.len() {
+            self.below[depth].0 |= 1 << index;
             let key = path[depth].as_bytes();
             assert!(!key.is_empty() && key.len() <= MAX_KEY, "an empty or too long key");
             let (word, bit) = sieve_bit(key);
@@ -75,7 +82,7 @@ impl Fields {
 
     /// Returns the fields among these that are within a value in an object at this depth.
     pub(super) fn deeper(&self, fields: Set, depth: usize) -> Set {
-        self.only(fields, |field| field.path.len() > depth)
+        self.below.get(depth).map_or(Set::EMPTY, |below| fields.and(*below))
     }
 
     /// Returns the fields among these that are themselves a value in an object at this depth.
@@ -84,17 +91,21 @@ impl Fields {
         fields: Set,
         depth: usize,
     ) -> impl Iterator<Item = &'static ResponseField> {
-        fields.map(move |index| self.at(index)).filter(move |field| field.path.len() == depth)
+        self.ending_at(fields, depth).map(|index| self.at(index))
+    }
+
+    fn ending_at(&self, fields: Set, depth: usize) -> Set {
+        self.at_depth.get(depth).map_or(Set::EMPTY, |at_depth| fields.and(*at_depth))
     }
 
     /// Returns true if a value with these fields in an object at this depth is itself an object that is a field.
     pub(super) fn has_object(&self, fields: Set, depth: usize) -> bool {
-        self.ending(fields.and(self.objects), depth).next().is_some()
+        !self.ending_at(fields.and(self.objects), depth).is_empty()
     }
 
     /// Returns true if a value with these fields in an object at this depth states the end of a stream.
     pub(super) fn has_end(&self, fields: Set, depth: usize) -> bool {
-        self.ending(fields.and(self.ends), depth).next().is_some()
+        !self.ending_at(fields.and(self.ends), depth).is_empty()
     }
 
     /// Returns true if a list with these fields is looked through for the end of a stream.

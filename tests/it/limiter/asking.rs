@@ -334,3 +334,44 @@ async fn grants_of_asking_requests_keep_order_of_arrival() {
         assert_eq!(limiter.stats("k").waiting, 0, "seed {seed}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_request_that_asks_gives_its_grant_back() {
+    let (limiter, state) = distant(100, 1);
+    let mut forgotten = Box::pin(limiter.acquire("k", &tokens(60)));
+    assert!(futures_util::poll!(&mut forgotten).is_pending());
+    assert_eq!(state.lock().free, 40);
+    let other = start(limiter.acquire("k", &tokens(70))).await;
+    let other = tokio::time::timeout(Duration::from_secs(2), other).await;
+    let permit = other.expect("the forgotten one is passed").unwrap().unwrap();
+    assert_eq!(state.lock().free, 30);
+    permit.release();
+    // It asks again when it is polled.
+    let permit = forgotten.await.unwrap();
+    assert_eq!(state.lock().free, 40);
+    permit.release();
+    let state = state.lock();
+    assert_eq!((state.free, state.held.len()), (100, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_requests_that_ask_return_their_slots() {
+    let (limiter, state) = distant(1_000, 1);
+    let mut forgotten = [10, 20].map(|cost| Box::pin(limiter.acquire("k", &tokens(cost))));
+    for forgotten in &mut forgotten {
+        assert!(futures_util::poll!(forgotten).is_pending());
+    }
+    assert_eq!(state.lock().calls.len(), 2);
+    let next = start(limiter.acquire("k", &tokens(30))).await;
+    let next = tokio::time::timeout(Duration::from_secs(2), next).await;
+    next.expect("both are passed").unwrap().unwrap().release();
+    // One of the next two needs a slot to ask at once.
+    let both = start_all(&limiter, &[40, 50]).await;
+    assert_eq!(state.lock().calls.len(), 5);
+    for asking in both {
+        asking.await.unwrap().unwrap().release();
+    }
+    drop(forgotten);
+    let state = state.lock();
+    assert_eq!((state.free, state.held.len()), (1_000, 0));
+}

@@ -77,3 +77,20 @@ async fn request_is_refused_early_if_what_is_used_is_too_much() {
         drop(in_flight);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_request_in_front_refuses_no_deadline() {
+    let limiter = paused(Quota::new().rpm(60).with_algorithm(Algorithm::TokenBucket));
+    limiter
+        .acquire("k", &Cost::new().requests(60))
+        .await
+        .unwrap()
+        .settle(&Cost::new().requests(60));
+    let mut forgotten = Box::pin(limiter.acquire("k", &Cost::new().requests(30)));
+    assert!(futures_util::poll!(&mut forgotten).is_pending());
+    tokio::time::sleep(2 * S).await;
+    let begin = limiter.now();
+    let passes = limiter.acquire("k", &Cost::new()).max_wait(5 * S);
+    passes.await.unwrap().settle(&Cost::new());
+    assert!(limiter.now() - begin < 2 * S, "{:?}", limiter.now() - begin);
+}

@@ -1,15 +1,18 @@
 //! Backpressure: `poll_ready` is pending while as many requests of a layer wait as may.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Context;
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate::limiter::{Clock, TokioClock};
+use tollgate::Timestamp;
+use tollgate::limiter::{Clock, Sleep, TokioClock};
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::WakeCounter;
-use super::{S, Tokens, echo, held, is_ready, limiter, settle_down, tokens};
+use super::{S, Tokens, builder, echo, held, is_ready, limiter, settle_down, tokens};
 
 #[tokio::test(start_paused = true)]
 async fn oneshots_of_layer_without_key_under_join_all_succeed() {
@@ -129,4 +132,55 @@ async fn request_that_waits_long_keeps_its_slot() {
     release();
     waiting.await.unwrap();
     service.ready().await.unwrap().call(1).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_keeps_its_slot_while_the_runtime_stands_still() {
+    let (layer, release, waiting) = full_layer().await;
+    let mut service = layer.layer(echo());
+    // Wakes the request, which isn't polled before the runtime stands still.
+    assert!(!is_ready(&mut service).await);
+    tokio::time::advance(Duration::from_millis(400)).await;
+    settle_down().await;
+    assert!(!is_ready(&mut service).await);
+    release();
+    waiting.await.unwrap();
+    service.ready().await.unwrap().call(1).await.unwrap();
+}
+
+/// A clock that is set by hand, and wakes nobody.
+#[derive(Debug, Clone)]
+struct SettableClock(Arc<AtomicU64>);
+
+impl Clock for SettableClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn sleep_until(&self, _: Timestamp) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn forgotten_slot_is_free_after_the_clock_was_set_back() {
+    let millis = |millis: u64| 1_000_000_000_000 + millis * 1_000_000;
+    let clock = SettableClock(Arc::new(AtomicU64::new(millis(3_600_000))));
+    let limiter = builder().quota("k", Quota::new().concurrency(1)).clock(clock.clone());
+    let limiter = limiter.build().unwrap();
+    let layer = tokens(&limiter).max_waiting(1);
+    let _permit = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let mut service = layer.layer(echo());
+    assert!(is_ready(&mut service).await);
+    let mut forgotten = service.call(1);
+    assert!(futures_util::poll!(&mut forgotten).is_pending());
+    let mut other = layer.layer(echo());
+    assert!(!is_ready(&mut other).await);
+    for now in (0..10).map(|step| millis(step * 100)) {
+        clock.0.store(now, Ordering::Relaxed);
+        if is_ready(&mut other).await {
+            return;
+        }
+    }
+    panic!("the forgotten request keeps its slot");
 }

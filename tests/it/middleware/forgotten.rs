@@ -245,3 +245,35 @@ async fn forgotten_request_is_passed_and_returns_to_its_place() {
     }
     assert_eq!(limiter.now() - begin, 5 * S);
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_forgotten_requests_are_passed_in_one_step() {
+    let limiter = limiter(Quota::new().rpm(60));
+    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
+    let mut forgotten: Vec<_> =
+        (0..2_000).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
+    for forgotten in &mut forgotten {
+        assert!(futures_util::poll!(forgotten).is_pending());
+    }
+    sleep(2 * S).await;
+    let begin = limiter.now();
+    limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
+    let took = limiter.now() - begin;
+    assert!(took <= 2 * S, "{took:?}");
+}
+
+/// The requests that are forgotten only after the next one waits.
+#[tokio::test(start_paused = true)]
+async fn requests_forgotten_behind_others_are_passed_in_time() {
+    let limiter = limiter(Quota::new().rpm(60));
+    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
+    let mut forgotten: Vec<_> =
+        (0..2_000).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
+    for forgotten in &mut forgotten {
+        assert!(futures_util::poll!(forgotten).is_pending());
+    }
+    let begin = limiter.now();
+    limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
+    let took = limiter.now() - begin;
+    assert!(took <= S + 2 * S, "{took:?}");
+}
