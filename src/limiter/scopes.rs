@@ -234,21 +234,18 @@ impl<'a> Scopes<'a> {
     /// Returns whether the cost could fit by this time if all requests in flight came back without a charge. A
     /// backend doesn't tell what is in flight, so that it may fit where a limit counts that.
     pub(super) fn may_fit_by(&self, cost: &Cost, by: Timestamp, is_local: bool) -> bool {
-        if !is_local {
-            let holds = |scope: &Locked<'_>| scope.plan().rules.iter().any(Rule::holds);
-            return self.iter().any(holds) && self.iter().all(|scope| scope.check_open(by).is_ok());
-        }
-        let mut at = self.now();
-        for _ in 0..MAX_ROUNDS {
-            let denied =
-                |scope: &Locked<'_>| scope.check_without_holds(&scope.part(cost), at).err();
-            match self.iter().filter_map(denied).map(Denial::wait).max() {
-                Some(Wait::At(then)) if then > at && then <= by => at = then,
-                Some(Wait::At(_) | Wait::Never) => return false,
-                Some(Wait::Unknown) | None => return true,
-            }
-        }
-        true
+        may_fit_by(&self.locked, cost, by, is_local)
+    }
+
+    /// The same for one of the keys.
+    pub(super) fn key_may_fit_by(
+        &self,
+        scope: usize,
+        cost: &Cost,
+        by: Timestamp,
+        is_local: bool,
+    ) -> bool {
+        may_fit_by(&self.locked[scope..=scope], cost, by, is_local)
     }
 
     /// Returns the refusal of a cost that the limits cannot count: a key limits tokens, but not the kinds of
@@ -320,6 +317,11 @@ impl<'a> Scopes<'a> {
         reservations
     }
 
+    /// Notes that all keys have served a request without a long wait.
+    pub(super) fn end_long_waits(&mut self) {
+        self.locked.iter_mut().for_each(|scope| scope.end_long_wait());
+    }
+
     /// Returns the reservations of a permit whose buckets a backend keeps.
     pub(super) fn remote_reservations(&self) -> KeyReservations {
         KeyReservations { by_key: self.by_key(), is_open: true, is_tested: false }
@@ -351,6 +353,23 @@ impl Drop for Scopes<'_> {
             self.locked[0].entry().core.events.flush();
         }
     }
+}
+
+fn may_fit_by(keys: &[Locked<'_>], cost: &Cost, by: Timestamp, is_local: bool) -> bool {
+    if !is_local {
+        let holds = |key: &Locked<'_>| key.plan().rules.iter().any(Rule::holds);
+        return keys.iter().any(holds) && keys.iter().all(|key| key.check_open(by).is_ok());
+    }
+    let mut at = keys[0].now();
+    for _ in 0..MAX_ROUNDS {
+        let denied = |key: &Locked<'_>| key.check_without_holds(&key.part(cost), at).err();
+        match keys.iter().filter_map(denied).map(Denial::wait).max() {
+            Some(Wait::At(then)) if then > at && then <= by => at = then,
+            Some(Wait::At(_) | Wait::Never) => return false,
+            Some(Wait::Unknown) | None => return true,
+        }
+    }
+    true
 }
 
 /// The number of times at which [`Scopes::may_fit_by`] looks: windows close and open in turn.

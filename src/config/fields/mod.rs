@@ -38,7 +38,7 @@ pub(super) use limit::LimitFields;
 pub(super) use margin::MarginFields;
 pub(super) use prices::{PriceFields, PricesFields};
 pub(super) use provider::{ProviderFields, ProviderName};
-pub(super) use quota::QuotaFields;
+pub(super) use quota::{QuotaFields, QuotaMode};
 pub(super) use reduction::ReductionFields;
 pub(super) use retry::RetryFields;
 pub(super) use store::StoreFields;
