@@ -31,7 +31,6 @@ fn usd(micros: u64) -> Cost {
 fn assert_late(error: &AcquireError, key: &str, code: Code) {
     let AcquireError::DeadlineExceeded { refused, .. } = error else { panic!("{error}") };
     assert_eq!((&*refused.key, refused.code), (key, code));
-    assert!(refused.retry_after().is_some(), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,6 +43,7 @@ async fn rejecting_budget_refuses_at_once_and_model_waits() {
     // The model is short for a second, and the budget until tomorrow.
     let error = limiter.acquire_all(&KEYS, &usd(21)).await.unwrap_err();
     assert_late(&error, "account", Code::LimitExceeded);
+    assert!(error.refused().unwrap().retry_after() > Some(S), "until the next day");
     assert_eq!(limiter.now() - begin, S);
     limiter.acquire_all(&KEYS, &usd(20)).await.unwrap();
 }
