@@ -19,6 +19,7 @@ mod store;
 mod text_or_map;
 mod tls;
 mod unknown_key;
+mod wait_bound;
 mod waiting;
 mod window;
 

@@ -53,6 +53,8 @@ fn schema_accepts_files_accepted_by_reader() {
         "share: 1",
         "waiting: {bands: {a: batch, 'b*': -7, 'c': 127}, fair_by: tenant, weights: {a: 1}}",
         "quotas: {a: {weight: 3}}",
+        "waiting: {max_wait: unlimited}",
+        "waiting: {max_wait: 5m}",
         "quotas: {a: {max_wait: 10s, mode: wait}, b: {mode: reject}}",
         "margin: {percent: 0, lag: 0s}",
         "serve: {scopes: [], keys: [{key_pattern: a}]}",

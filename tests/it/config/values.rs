@@ -140,6 +140,15 @@ fn waiting_section_sets_order_of_queues() {
 }
 
 #[test]
+fn longest_wait_of_file_may_be_unlimited() {
+    let bound = |text, default| parse_valid(text).waiting.max_wait_or(default);
+    let (four, two) = (Some(Duration::from_secs(240)), Some(Duration::from_secs(120)));
+    assert_eq!((bound("{}", None), bound("{}", four)), (None, four));
+    assert_eq!(bound("waiting: {max_wait: 2m}", four), two);
+    assert_eq!(bound("waiting: {max_wait: unlimited}", four), None);
+}
+
+#[test]
 fn quota_of_file_bounds_its_wait() {
     assert_eq!(quota("rpm: 1").longest_wait(), None);
     assert_eq!(quota("mode: wait"), Quota::new());
