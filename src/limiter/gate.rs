@@ -97,7 +97,6 @@ impl Gate {
         self
     }
 
-
     /// Makes it the gate of a service, which [`call_arrival`](Self::call_arrival) and
     /// [`end_turn`](Self::end_turn) enclose the calls of.
     #[cfg(any(feature = "tower", shuttle))]

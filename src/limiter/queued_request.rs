@@ -227,7 +227,8 @@ impl QueuedRequest {
             return None;
         }
         let denial = Denial::Elsewhere(Wait::Unknown);
-        request.wait_error(&scopes, Blocker::at(self.place.scope, denial))
+        // No key is known to be short, so that no quota's bound counts.
+        request.deadline_error(&scopes, Blocker::at(self.place.scope, denial))
     }
 
     /// Leaves its queues, and wakes the next request of each.

@@ -261,10 +261,17 @@ impl Request {
         if self.is_immediate {
             return None;
         }
+        self.deadline_error(scopes, blocker).or_else(|| self.quota_error(scopes, blocker))
+    }
+
+    /// Returns the error of a request that its own deadline ends.
+    pub(super) fn deadline_error(
+        &self,
+        scopes: &Scopes<'_>,
+        blocker: Blocker,
+    ) -> Option<AcquireError> {
         let may_fit_by = |by| scopes.may_fit_by(&self.cost, by, self.core().is_local());
-        self.deadline
-            .and_then(|deadline| self.late_by(deadline, scopes, blocker, may_fit_by))
-            .or_else(|| self.quota_error(scopes, blocker))
+        self.late_by(self.deadline?, scopes, blocker, may_fit_by)
     }
 
     /// Returns the error of a request that this key blocks for longer than until a deadline. `may_fit_by` returns

@@ -112,7 +112,8 @@ impl Check<'_> {
         let is_zero = max_wait.map(|wait| wait.is_zero());
         match (mode, is_zero) {
             (Some(QuotaMode::Reject), Some(false)) => {
-                let message = "`reject` waits for nothing, and `max_wait` is above 0s; remove one of them";
+                let message =
+                    "`reject` waits for nothing, and `max_wait` is above 0s; remove one of them";
                 self.report(&path.key("mode"), message);
             }
             (Some(QuotaMode::Wait), Some(true)) => {

@@ -28,8 +28,7 @@ pub(super) fn read(text: &str) -> Option<Quota> {
         serde_json::from_str(text).ok()?;
     let limits: Option<Vec<Limit>> = limits.into_iter().map(StoredLimit::limit).collect();
     let Quota { limits, .. } = limits?.into_iter().fold(Quota::new(), Quota::limit);
-    let (weight, max_wait) =
-        (weight.map(NonZeroU32::get), max_wait_ns.map(Duration::from_nanos));
+    let (weight, max_wait) = (weight.map(NonZeroU32::get), max_wait_ns.map(Duration::from_nanos));
     Some(Quota { limits, shared, margin, weight, utilization, max_wait })
 }
 

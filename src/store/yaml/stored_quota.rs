@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::text;
 use crate::limiter::{NamedQuota, QuotaOrigin};
-use crate::store::nanos;
 use crate::quota::{Algorithm, Calendar, Counting, Dimension, Limit, Margin, Period, Quota, Share};
+use crate::store::nanos;
 
 /// The stored form of a quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -344,8 +344,5 @@ fn mode_of_quota_that_contradicts_its_wait_is_refused() {
         "quotas: {a: {mode: wait, max_wait: 0s}}",
         "1:20: quotas.a.mode: `wait` waits, and a `max_wait` of 0s doesn't; remove one of them",
     );
-    assert_refused(
-        "quotas: {a: {mode: refuse}}",
-        "1:20: quotas.a.mode: unknown value \"refuse\"",
-    );
+    assert_refused("quotas: {a: {mode: refuse}}", "1:20: quotas.a.mode: unknown value \"refuse\"");
 }
