@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use super::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share, Usd, Window};
 
