@@ -35,6 +35,9 @@ pub struct KeyStats {
     pub as_of: Option<Timestamp>,
     /// The number of requests in the key's queue.
     pub waiting: usize,
+    /// The time at which the first request in the queue fits, if it is known: not if that depends on requests in
+    /// flight. Requests in flight that end may let it fit earlier.
+    pub next_at: Option<Timestamp>,
     /// The end of the cool-down after a refusal by the provider.
     pub cooling_until: Option<Timestamp>,
     /// The limits that were measured by the provider's answers, and hold beside those of the quota.

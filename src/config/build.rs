@@ -28,7 +28,7 @@ impl Config {
     /// configuration.
     pub fn layer(&self, limiter: &Limiter) -> RateLimitLayer<Http, Http, Retries> {
         let layer = RateLimitLayer::new(limiter.clone()).retry(self.retry.attempts.get() - 1);
-        match self.waiting.max_wait {
+        match self.waiting.max_wait_or(None) {
             Some(wait) => layer.max_wait(wait),
             None => layer,
         }

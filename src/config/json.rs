@@ -1,11 +1,14 @@
 use std::num::NonZeroU64;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::check::Check;
 use super::error::{ConfigError, Problem};
-use super::fields::{Amount, LimitFields, MarginFields, QuotaFields, WindowText};
+use super::fields::{
+    Amount, HumanDuration, LimitFields, MarginFields, QuotaFields, QuotaMode, WindowText,
+};
 use super::read::read;
 use super::section::{Document, Sections};
 use super::tree::{FieldPath, Node, Origin};
@@ -62,8 +65,8 @@ impl ConfiguredQuota {
         }
     }
 
-    /// Returns the quota as JSON that [`parse_json`](Self::parse_json) reads. Windows are in whole
-    /// milliseconds.
+    /// Returns the quota as JSON that [`parse_json`](Self::parse_json) reads. Windows and the longest wait are in
+    /// whole milliseconds.
     pub fn to_json(&self) -> Value {
         let fields = QuotaFields::from(&self.quota);
         serde_json::to_value(fields).expect("strings and numbers serialize to JSON")
@@ -78,12 +81,14 @@ pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Sche
 
 impl From<&Quota> for QuotaFields {
     fn from(quota: &Quota) -> Self {
-        let Quota { limits, shared, margin, weight, utilization } = quota;
+        let Quota { limits, shared, margin, weight, utilization, max_wait } = quota;
         let mut fields = Self {
             shared: *shared,
             margin: margin.map(MarginFields::from),
             weight: *weight,
             utilization: utilization.map(Share::as_part),
+            max_wait: max_wait.filter(|wait| !wait.is_zero()).map(HumanDuration::rounded_up),
+            mode: max_wait.filter(Duration::is_zero).map(|_| QuotaMode::Reject),
             ..Self::default()
         };
         for limit in limits {
@@ -201,6 +206,8 @@ mod tests {
         assert_round_trip("a", &json!({}));
         assert_round_trip("b", &json!({"rpm": 1, "margin": {"percent": 0, "lag": "50ms"}}));
         assert_round_trip("c", &json!({"rpm": 1, "weight": 3, "utilization": 0.9}));
+        assert_round_trip("c", &json!({"rpm": 1, "max_wait": "90s"}));
+        assert_round_trip("c", &json!({"usd_per_day": 5, "mode": "reject"}));
         let part = json!({"dimension": "tokens", "limit": 500, "window": "1m", "whole": 1000});
         assert_round_trip("d", &json!({"limits": [part]}));
         let day = json!({"dimension": "requests", "limit": 9, "window": "day", "zone": "UTC"});

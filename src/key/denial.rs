@@ -72,6 +72,16 @@ impl Denial {
         Refused { dimension, need, ..Refused::new(key, code, self.wait(), now) }
     }
 
+    /// Returns the time at which the limits of the key admit the request, if it is known.
+    pub(crate) fn fits_at(self) -> Option<Timestamp> {
+        match (self, self.wait()) {
+            (Self::Short(_) | Self::Paced { .. } | Self::CoolingDown(_), Wait::At(time)) => {
+                Some(time)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the time at which the request fits.
     pub(crate) fn wait(self) -> Wait {
         match self {

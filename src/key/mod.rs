@@ -7,6 +7,7 @@
 //! - [`queue`]: waiting requests and gates, in the order of their turns.
 //! - [`adapt`]: cool-downs, reduced limits, and usage by others that headers show.
 //! - [`journal`]: changes that a store hasn't collected yet.
+//! - [`waits`]: long waits, and requests that wait for other keys.
 
 pub(crate) mod adapt;
 pub(crate) mod changes;
@@ -15,3 +16,4 @@ pub(crate) mod journal;
 pub(crate) mod limits;
 pub(crate) mod queue;
 pub(crate) mod snapshot;
+pub(crate) mod waits;

@@ -87,6 +87,11 @@ impl Asked {
         Attempted::Asks(Question { reservation, keeps_place, slot })
     }
 
+    /// Returns the key that blocks the request, if the backend has said so.
+    pub(super) fn blocker(&self, place: &QueuePlace) -> Option<Blocker> {
+        self.refusal.map(|refusal| Blocker::at_backend(place.scope, refusal))
+    }
+
     /// Notes a refusal. Returns the error, without a wait if the answer is out of date.
     pub(super) fn on_refused(
         &mut self,

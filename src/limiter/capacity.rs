@@ -25,13 +25,15 @@ pub struct WaitForCapacity {
     key: Result<(KeyHandle, Gate), Refused>,
     cost: Cost,
     deadline: Option<Timestamp>,
-    timer: Option<Sleep>,
+    /// The time of the first poll that had to wait.
+    waits_since: Option<Timestamp>,
+    timer: Option<(Timestamp, Sleep)>,
 }
 
 impl WaitForCapacity {
     pub(super) fn new(key: Result<KeyHandle, Refused>, cost: Cost) -> Self {
-        let key = key.map(|key| (key.clone(), key.gate()));
-        Self { key, cost, deadline: None, timer: None }
+        let key = key.map(|key| (key.clone(), key.gate().without_max_wait()));
+        Self { key, cost, deadline: None, waits_since: None, timer: None }
     }
 
     /// Sets the time until which the future waits, by the limiter's clock. It fails at that time, or as soon
@@ -55,23 +57,26 @@ impl Future for WaitForCapacity {
     type Output = Result<(), AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { key, cost, deadline, timer } = &mut *self;
+        let Self { key, cost, deadline, waits_since, timer } = &mut *self;
         let (key, gate) = match key {
             Ok((key, gate)) => (key, gate),
             Err(refused) => return Poll::Ready(Err(AcquireError::Refused(refused.clone()))),
         };
-        if let Some(error) = wait_error(key, cost, *deadline) {
-            return Poll::Ready(Err(error));
-        }
+        let deadline = match check(key, cost, *deadline, waits_since) {
+            Ok(deadline) => deadline,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
         if gate.poll_open(cost, None, cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        let Some(deadline) = *deadline else { return Poll::Pending };
-        let sleep = || key.entry().core.clock.sleep_until(deadline);
-        let sleep = timer.get_or_insert_with(sleep);
+        let Some(time) = deadline else { return Poll::Pending };
+        if timer.as_ref().is_none_or(|(set, _)| *set != time) {
+            *timer = Some((time, key.entry().core.clock.sleep_until(time)));
+        }
+        let (_, sleep) = timer.as_mut().expect("was set above");
         std::task::ready!(sleep.as_mut().poll(cx));
         // The request may fit now although another gate is first and waits for a larger cost.
-        Poll::Ready(wait_error(key, cost, Some(deadline)).map_or(Ok(()), Err))
+        Poll::Ready(check(key, cost, deadline, waits_since).map(drop))
     }
 }
 
@@ -84,20 +89,28 @@ impl fmt::Debug for WaitForCapacity {
     }
 }
 
-/// Returns the error of a request for which waiting cannot succeed.
-fn wait_error(key: &KeyHandle, cost: &Cost, deadline: Option<Timestamp>) -> Option<AcquireError> {
+/// Returns the time until which the request may wait, or the error if waiting cannot succeed.
+fn check(
+    key: &KeyHandle,
+    cost: &Cost,
+    deadline: Option<Timestamp>,
+    waits_since: &mut Option<Timestamp>,
+) -> Result<Option<Timestamp>, AcquireError> {
     if key.entry().core.is_closed() {
-        return Some(AcquireError::Closed);
+        return Err(AcquireError::Closed);
     }
-    let refused = key.refusal(cost)?;
+    let Some((refused, max_wait)) = key.refusal(cost) else { return Ok(deadline) };
     let (now, earliest) = match refused.wait {
-        Wait::Never => return Some(AcquireError::Refused(refused)),
+        Wait::Never => return Err(AcquireError::Refused(refused)),
         Wait::At(time) => (refused.asked_at, time),
         Wait::Unknown => (refused.asked_at, Timestamp::UNIX_EPOCH),
     };
-    let deadline = deadline.filter(|&time| time <= now || time < earliest)?;
-    if deadline > now && key.may_fit_by(cost, deadline) {
-        return None;
+    let since = *waits_since.get_or_insert(now);
+    let deadline = deadline.into_iter().chain(max_wait.map(|wait| since + wait)).min();
+    match deadline {
+        Some(time) if time <= now || time < earliest && !key.may_fit_by(cost, time) => {
+            Err(AcquireError::DeadlineExceeded { deadline: time, refused })
+        }
+        _ => Ok(deadline),
     }
-    Some(AcquireError::DeadlineExceeded { deadline, refused })
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::entry::Entry;
+use super::entry::{Entry, Locked};
+use super::long_wait;
 use super::standing::{OwnStanding, Standing};
 use super::table::KeyRef;
 use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::key::queue::{GateTerms, Turn, is_absent, poll_period};
+use crate::key::queue::{GateTerms, Turn, WaitQueue, is_absent, poll_period};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -28,6 +29,8 @@ pub struct Gate {
     /// The turn in the queues of all keys.
     turn: Option<Turn>,
     standing: Standing,
+    /// `true` if a quota's longest wait opens it as a `patience` does.
+    keeps_max_wait: bool,
     /// `true` for the gate of a service: it stays open until the service is called, and keeps the cost of
     /// that call free for a moment.
     leaves_claims: bool,
@@ -68,6 +71,7 @@ enum Check {
 struct Query<'a> {
     typical: &'a Cost,
     patience: Option<Duration>,
+    keeps_max_wait: bool,
     standing: Standing,
     leaves_claim: bool,
 }
@@ -84,7 +88,13 @@ impl Gate {
         let names = keys.iter().map(|key| &key.key_ref.key);
         let core = keys.first().map(|key| &key.entry.core);
         let standing = core.map(|core| Standing::of(own, names, core)).unwrap_or_default();
-        Self { keys, turn: None, standing, leaves_claims: false }
+        Self { keys, turn: None, standing, keeps_max_wait: true, leaves_claims: false }
+    }
+
+    /// Lets it wait for longer than the quotas of its keys do, for a user that keeps to these itself.
+    pub(super) fn without_max_wait(mut self) -> Self {
+        self.keeps_max_wait = false;
+        self
     }
 
     /// Makes it the gate of a service, which [`call_arrival`](Self::call_arrival) and
@@ -99,7 +109,8 @@ impl Gate {
     /// requests, and the cost fits under each. A cost above a limit's capacity is taken as that capacity.
     ///
     /// With a `patience`, it is also ready as soon as the wait would be longer than that, counted from the
-    /// first poll, or unknown: the request itself then gets the error.
+    /// first poll, or unknown: the request itself then gets the error. The longest wait of a key's quota
+    /// ([`Quota::max_wait`](crate::Quota::max_wait)) is such a `patience` for that key.
     ///
     /// # Panics
     /// Panics if it has to wait for a time outside a tokio runtime with timers.
@@ -109,9 +120,9 @@ impl Gate {
         patience: Option<Duration>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Self { keys, turn, standing, leaves_claims } = self;
-        let (standing, leaves_claim) = (*standing, *leaves_claims);
-        let query = Query { typical, patience, standing, leaves_claim };
+        let Self { keys, turn, standing, keeps_max_wait, leaves_claims } = self;
+        let (standing, keeps_max_wait, leaves_claim) = (*standing, *keeps_max_wait, *leaves_claims);
+        let query = Query { typical, patience, keeps_max_wait, standing, leaves_claim };
         // A key whose turn came stays open. The others are checked again, since one that was open a moment
         // ago may be shut now.
         for key in &mut *keys {
@@ -224,25 +235,23 @@ impl KeyGate {
             _ => now,
         };
         let typical = key.full_plan().clip(query.typical);
-        let ends = query.patience.map(|patience| since + patience);
-        let wait = match (key.check_limits(&typical, now), *state) {
+        let denial = match (key.check_limits(&typical, now), *state) {
             _ if !core.is_fast() => None,
             (Ok(()), GateState::Idle | GateState::Open { .. }) => {
                 // A gate that waits at another key has a number, and may go before those that wait here.
                 let turn = turn.unwrap_or_else(|| query.standing.gate_turn(u64::MAX));
-                key.check_turn(turn, false, false, &typical).map(Denial::wait)
+                key.check_turn(turn, false, false, &typical)
             }
-            (Ok(()), _) => Some(Wait::Unknown),
-            (Err(denial), _) => within(denial.wait(), query.patience, since),
+            (Ok(()), _) => Some(Denial::OthersWaiting(Wait::Unknown)),
+            (Err(denial), _) => Some(denial),
         };
-        let wait = wait.filter(|_| ends.is_none_or(|ends| now < ends));
-        if wait.is_none() {
+        let Some((denial, ends)) = denial.and_then(|denial| query.shut(&key, denial, since)) else {
             if let GateState::Queued { .. } = *state {
                 *state = GateState::Idle;
                 turn.iter().for_each(|&turn| key.leave(turn));
             }
             return Check::Open;
-        }
+        };
         let turn = *turn.get_or_insert_with(|| query.standing.gate_turn(core.next_arrival()));
         let service = query.standing.gate_service(key.plan(), &typical, core);
         let terms = GateTerms { cost: typical, leaves_claim: query.leaves_claim };
@@ -256,7 +265,12 @@ impl KeyGate {
         let late =
             LATE.saturating_mul(u32::try_from(rank.saturating_mul(rank)).unwrap_or(u32::MAX));
         let due = key.gates_due().map(|due| due.max(now) + late);
-        Check::Shut(due.into_iter().chain(ends).chain(polls_by).min())
+        let is_first = key.queue().and_then(WaitQueue::head) == Some(turn);
+        let long_wait = long_wait::note(&mut key, denial, query.typical, since, is_first);
+        let long_at = long_wait::due(&key, since).filter(|_| is_first);
+        drop(key);
+        long_wait.iter().for_each(long_wait::log);
+        Check::Shut([due, ends, polls_by, long_at].into_iter().flatten().min())
     }
 
     /// Leaves the queue. If its turn has come, even without a poll since then, this ends its claim.
@@ -282,12 +296,26 @@ impl Drop for Gate {
     }
 }
 
-/// Returns the wait, unless the gate opens because the request itself gets the error.
-fn within(wait: Wait, patience: Option<Duration>, since: Timestamp) -> Option<Wait> {
-    match (wait, patience) {
-        (Wait::Never, _) | (Wait::Unknown, Some(_)) => None,
-        (Wait::At(time), Some(patience)) => (time - since <= patience).then_some(wait),
-        (wait, None) => Some(wait),
+impl Query<'_> {
+    /// Returns why the gate of a key stays shut, which has waited since this time, and until when: `None` if it opens
+    /// because the request itself gets the error.
+    fn shut(
+        &self,
+        key: &Locked<'_>,
+        denial: Denial,
+        since: Timestamp,
+    ) -> Option<(Denial, Option<Timestamp>)> {
+        let own = key.plan().terms.longest_wait().filter(|_| self.keeps_max_wait);
+        let patience = self.patience.into_iter().chain(own).min();
+        let ends = patience.map(|patience| since + patience);
+        let waits = match (denial.wait(), ends) {
+            _ if ends.is_some_and(|ends| ends <= key.now()) => false,
+            _ if matches!(denial, Denial::OthersWaiting(_)) => true,
+            (Wait::Never, _) | (Wait::Unknown, Some(_)) => false,
+            (Wait::At(time), Some(ends)) => time <= ends,
+            (_, None) => true,
+        };
+        waits.then_some((denial, ends))
     }
 }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::smallvec;
 
@@ -77,11 +78,11 @@ impl KeyHandle {
         }
     }
 
-    /// Returns the refusal of a request that isn't admitted now.
-    pub(super) fn refusal(&self, cost: &Cost) -> Option<Refused> {
+    /// Returns the refusal of a request that isn't admitted now, and the longest wait by the key's quota.
+    pub(super) fn refusal(&self, cost: &Cost) -> Option<(Refused, Option<Duration>)> {
         self.read(|key| {
             let denial = key.check(cost, key.entry().core.is_local()).err()?;
-            Some(key.refused(key.key(), denial, cost))
+            Some((key.refused(key.key(), denial, cost), key.plan().terms.longest_wait()))
         })
     }
 

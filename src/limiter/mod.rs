@@ -55,11 +55,13 @@ mod key_state;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
 mod limiter_gates;
+mod long_wait;
 mod outputs;
 mod permit;
 mod permit_details;
 mod queue_place;
 mod queued_request;
+mod quota_wait;
 mod quotas_handle;
 mod record;
 mod remote_state;

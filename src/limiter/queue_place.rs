@@ -2,9 +2,10 @@ use std::task::Waker;
 
 use super::ask_slot::AskSlot;
 use super::core::is_new_arrival;
+use super::long_wait;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocker, Scopes};
-use crate::answer::error::AcquireError;
+use crate::answer::error::{AcquireError, Refused};
 use crate::backend::Reservation;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
@@ -139,6 +140,27 @@ impl QueuePlace {
         self.moves > scopes.len()
     }
 
+    /// Notes that the request waits, since this key blocks it. Returns the refusal to log if it waits long, and the
+    /// time at which it will, if it is the first of its queue.
+    pub(super) fn note_wait(
+        &self,
+        request: &Request,
+        blocker: Blocker,
+        scopes: &mut Scopes<'_>,
+    ) -> (Option<Refused>, Option<Timestamp>) {
+        let (since, key) = (request.arrived_at, scopes.get_mut(self.scope));
+        let is_first = key.queue().and_then(WaitQueue::first_request) == Some(self.turn);
+        // A backend doesn't say what others let fit earlier.
+        let is_known =
+            request.core().is_local() || matches!(blocker.denial, Denial::CoolingDown(_));
+        if is_first && is_known {
+            key.set_next_at(self.turn, blocker.denial.fits_at());
+        }
+        let key = scopes.get_mut(blocker.scope);
+        let long = long_wait::note(key, blocker.denial, &request.cost, since, is_first);
+        (long, long_wait::due(key, since).filter(|_| is_first))
+    }
+
     /// Returns the time at which the request has to check its keys again without being woken. Only the
     /// first request of a queue has one: it also looks after gates before it, which may be no longer polled.
     pub(super) fn due(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Timestamp> {
@@ -229,6 +251,9 @@ impl QueuePlace {
 
     /// Leaves all queues after the request was admitted: its flow is charged there. Ends the claims.
     pub(super) fn leave_granted(&self, request: &Request, scopes: &mut Scopes<'_>) {
+        if !long_wait::is_long(request.arrived_at, scopes.now()) {
+            scopes.end_long_waits();
+        }
         for (at, scope) in scopes.iter_mut().enumerate() {
             if at == self.scope {
                 let service = request.granted_service(scope, self.unit);

@@ -1,6 +1,7 @@
 use std::task::Waker;
 
 use super::asked::{Asked, Attempted, Question};
+use super::long_wait;
 use super::permit::Permit;
 use super::queue_place::QueuePlace;
 use super::request::{Request, Verdict};
@@ -58,12 +59,13 @@ impl QueuedRequest {
             };
             let Some(mut scopes) = request.lock(&entries) else { continue };
             let arrived_at = scopes.now();
-            request.set_patience(arrived_at);
+            request.set_arrival_time(arrived_at);
             let mut asked = None;
             let turn = request.turn(request.arrival.unwrap_or(NEW));
             let scope = match request.judge(&scopes, turn, None) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
+                    scopes.end_long_waits();
                     scopes.iter_mut().for_each(|scope| request.charge_turn(turn, scope));
                     drop(scopes);
                     let permit = request.grant(reservations, None, arrived_at, arrived_at);
@@ -102,6 +104,7 @@ impl QueuedRequest {
             return Progress::Retired;
         };
         let (now, mut reservations) = (scopes.now(), None);
+        let mut blocker = None;
         let Self { place, asked, .. } = self;
         place.return_to_queue(request, &mut scopes, waker);
         let mut progress = match place.judge(request, &mut scopes, waker) {
@@ -110,23 +113,39 @@ impl QueuedRequest {
                 None
             }
             Verdict::Fail(error) => Some(Progress::Ended(Err(error))),
-            Verdict::Wait(_) => Some(Progress::Wait(place.due(request, &scopes))),
+            Verdict::Wait(by) => {
+                blocker = Some(by);
+                Some(Progress::Wait(place.due(request, &scopes)))
+            }
             Verdict::Ask => Some(match asked.ask(place, request, &mut scopes, waker) {
                 Attempted::Asks(question) => Progress::Ask(question),
-                Attempted::Waits(until) => Progress::Wait(until),
+                Attempted::Waits(until) => {
+                    blocker = asked.blocker(place);
+                    Progress::Wait(until)
+                }
                 Attempted::Failed(error) => Progress::Ended(Err(error)),
             }),
         };
+        let mut long_wait = None;
         match &mut progress {
             None => place.leave_granted(request, &mut scopes),
             Some(Progress::Ended(_)) => place.leave(&mut scopes),
             Some(Progress::Wait(until)) => {
                 place.update_wakers(&mut scopes, waker);
-                *until = until.iter().copied().chain(place.on_polled(&mut scopes)).min();
+                if request.core().is_local() {
+                    request.listen_for_shortage(place, &mut scopes, waker);
+                }
+                let noted = blocker.map(|by| place.note_wait(request, by, &mut scopes));
+                let (long, long_at) = noted.unwrap_or_default();
+                long_wait = long;
+                let quota_ends = request.next_quota_deadline(&scopes);
+                let others = [long_at, place.on_polled(&mut scopes), quota_ends];
+                *until = until.iter().copied().chain(others.into_iter().flatten()).min();
             }
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
         drop(scopes);
+        long_wait.iter().for_each(long_wait::log);
         let grant = |reservations| {
             Progress::Ended(Ok(request.grant(reservations, None, self.arrived_at, now)))
         };
@@ -228,7 +247,8 @@ impl QueuedRequest {
             return None;
         }
         let denial = Denial::Elsewhere(Wait::Unknown);
-        request.wait_error(&scopes, Blocker::at(self.place.scope, denial))
+        // No key is known to be short, so that no quota's bound counts.
+        request.deadline_error(&scopes, Blocker::at(self.place.scope, denial))
     }
 
     /// Leaves its queues, and wakes the next request of each.

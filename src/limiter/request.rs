@@ -34,6 +34,8 @@ pub(super) struct Request {
     missing_limit: Option<Dimension>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<Timestamp>,
+    /// The time of its arrival; the epoch before.
+    pub(super) arrived_at: Timestamp,
     /// The largest number of requests to wait behind.
     pub(super) max_waiting: Option<usize>,
     /// `true` if a provider answers the request, and its answers are reported.
@@ -70,6 +72,7 @@ impl Request {
             missing_limit: None,
             metadata: None,
             deadline: None,
+            arrived_at: Timestamp::UNIX_EPOCH,
             max_waiting: None,
             is_answered: false,
             with_levels: false,
@@ -162,23 +165,27 @@ impl Request {
         self.keys[0].default_plan.as_ref()
     }
 
-    /// Lets the request wait for one answer of the backend even if its deadline is earlier, since a request
-    /// before it may only be asking.
-    pub(super) fn set_patience(&mut self, now: Timestamp) {
+    /// Notes the time of its arrival, the first one if it arrives again. Lets it wait for one answer of the backend
+    /// even if its deadline is earlier, since a request before it may only be asking.
+    pub(super) fn set_arrival_time(&mut self, now: Timestamp) {
+        if self.arrived_at == Timestamp::UNIX_EPOCH {
+            self.arrived_at = now;
+        }
         let backend = self.core().backend.as_ref();
         self.patience = backend.map(|backend| now + backend.patience());
     }
 
-    /// Returns the time until which a request with a deadline waits behind others that ask a backend.
-    fn latest(&self) -> Option<Timestamp> {
-        self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(Timestamp::UNIX_EPOCH)))
+    /// Returns the time until which a request with this deadline waits behind others that ask a backend.
+    fn latest(&self, deadline: Timestamp) -> Timestamp {
+        deadline.max(self.patience.unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
     /// Returns the time at which a request with a deadline has to be checked again.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         let is_ahead =
             |deadline: &Timestamp| self.patience.is_some() && *deadline > self.core().clock.now();
-        self.deadline.filter(is_ahead).or_else(|| self.latest())
+        let latest = || self.deadline.map(|deadline| self.latest(deadline));
+        self.deadline.filter(is_ahead).or_else(latest)
     }
 
     /// Returns whether the request may wait for quota.
@@ -249,26 +256,53 @@ impl Request {
 
     /// Returns the error of a request for which waiting cannot succeed.
     pub(super) fn wait_error(&self, scopes: &Scopes<'_>, blocker: Blocker) -> Option<AcquireError> {
-        let refused = || self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
+        if blocker.denial.wait() == Wait::Never {
+            let refused = scopes.refused(blocker, &self.cost);
+            return Some(AcquireError::Refused(self.with_levels_of(scopes, refused)));
+        }
+        if self.is_immediate {
+            return None;
+        }
+        self.deadline_error(scopes, blocker).or_else(|| self.quota_error(scopes, blocker))
+    }
+
+    /// Returns the error of a request that its own deadline ends.
+    pub(super) fn deadline_error(
+        &self,
+        scopes: &Scopes<'_>,
+        blocker: Blocker,
+    ) -> Option<AcquireError> {
+        let may_fit_by = |by| scopes.may_fit_by(&self.cost, by, self.core().is_local());
+        self.late_by(self.deadline?, scopes, blocker, may_fit_by)
+    }
+
+    /// Returns the error of a request that this key blocks for longer than until a deadline. `may_fit_by` returns
+    /// whether it could fit by then if all requests in flight came back without a charge.
+    pub(super) fn late_by(
+        &self,
+        deadline: Timestamp,
+        scopes: &Scopes<'_>,
+        blocker: Blocker,
+        may_fit_by: impl FnOnce(Timestamp) -> bool,
+    ) -> Option<AcquireError> {
         let earliest = match blocker.denial.wait() {
-            Wait::Never => return Some(AcquireError::Refused(refused())),
+            Wait::Never => return None,
             Wait::At(time) => time,
             Wait::Unknown => scopes.now(),
         };
-        let is_missed = |&deadline: &Timestamp| deadline <= scopes.now() || deadline < earliest;
         let deadline = match blocker.denial {
-            Denial::OthersWaiting(_) if !scopes.get(blocker.scope).is_short() => self.latest(),
-            _ => self.deadline,
+            Denial::OthersWaiting(_) if !scopes.get(blocker.scope).is_short() => {
+                self.latest(deadline)
+            }
+            _ => deadline,
         };
-        let deadline = deadline.filter(is_missed)?;
+        let is_missed = deadline <= scopes.now() || deadline < earliest;
         let depends_on_others = !matches!(blocker.denial, Denial::Away(_));
-        if deadline > scopes.now()
-            && depends_on_others
-            && scopes.may_fit_by(&self.cost, deadline, self.core().is_local())
-        {
+        if !is_missed || deadline > scopes.now() && depends_on_others && may_fit_by(deadline) {
             return None;
         }
-        Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
+        let refused = self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));
+        Some(AcquireError::DeadlineExceeded { deadline, refused })
     }
 
     /// Returns the error of a new request whose deadline is before its turn: the requests of its flow that
@@ -279,8 +313,8 @@ impl Request {
         queue: usize,
         turn: Turn,
     ) -> Option<AcquireError> {
-        let deadline = self.deadline.filter(|_| self.core().is_local())?;
         let queue_key = scopes.get(queue);
+        let deadline = self.deadline_at(queue_key).filter(|_| self.core().is_local())?;
         let earliest = queue_key.turn_after(deadline, turn, &queue_key.part(&self.cost))?;
         let blocker = Blocker::at(queue, Denial::OthersWaiting(Wait::At(earliest)));
         let refused = self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));

@@ -234,24 +234,18 @@ impl<'a> Scopes<'a> {
     /// Returns whether the cost could fit by this time if all requests in flight came back without a charge. A
     /// backend doesn't tell what is in flight, so that it may fit where a limit counts that.
     pub(super) fn may_fit_by(&self, cost: &Cost, by: Timestamp, is_local: bool) -> bool {
-        if !is_local {
-            let holds = |scope: &Locked<'_>| scope.plan().rules.iter().any(Rule::holds);
-            return self.iter().any(holds) && self.iter().all(|scope| scope.check_open(by).is_ok());
-        }
-        let free: SmallVec<[_; INLINE]> =
-            self.iter().map(|scope| (scope, scope.limits_without_holds())).collect();
-        let mut at = self.now();
-        for _ in 0..MAX_ROUNDS {
-            let denials = free.iter().filter_map(|(scope, limits)| {
-                scope.check_limits_of(limits, &scope.part(cost), at).err()
-            });
-            match denials.map(Denial::wait).max() {
-                Some(Wait::At(then)) if then > at && then <= by => at = then,
-                Some(Wait::At(_) | Wait::Never) => return false,
-                Some(Wait::Unknown) | None => return true,
-            }
-        }
-        true
+        may_fit_by(&self.locked, cost, by, is_local)
+    }
+
+    /// The same for one of the keys.
+    pub(super) fn key_may_fit_by(
+        &self,
+        scope: usize,
+        cost: &Cost,
+        by: Timestamp,
+        is_local: bool,
+    ) -> bool {
+        may_fit_by(&self.locked[scope..=scope], cost, by, is_local)
     }
 
     /// Returns the refusal of a cost that the limits cannot count: a key limits tokens, but not the kinds of
@@ -331,6 +325,11 @@ impl<'a> Scopes<'a> {
         KeyReservations { first, others, is_open, is_tested }
     }
 
+    /// Notes that all keys have served a request without a long wait.
+    pub(super) fn end_long_waits(&mut self) {
+        self.locked.iter_mut().for_each(|scope| scope.end_long_wait());
+    }
+
     /// Returns the reservations of a permit whose buckets a backend keeps.
     pub(super) fn remote_reservations(&self) -> KeyReservations {
         let reservation = |scope: &Locked<'_>| KeyReservation {
@@ -367,6 +366,28 @@ impl Drop for Scopes<'_> {
             self.locked[0].entry().core.events.flush();
         }
     }
+}
+
+/// Returns whether the cost could fit these keys by a time if all requests in flight came back without a charge.
+fn may_fit_by(keys: &[Locked<'_>], cost: &Cost, by: Timestamp, is_local: bool) -> bool {
+    if !is_local {
+        let holds = |key: &Locked<'_>| key.plan().rules.iter().any(Rule::holds);
+        return keys.iter().any(holds) && keys.iter().all(|key| key.check_open(by).is_ok());
+    }
+    let free: SmallVec<[_; INLINE]> =
+        keys.iter().map(|key| (key, key.limits_without_holds())).collect();
+    let mut at = keys[0].now();
+    for _ in 0..MAX_ROUNDS {
+        let denials = free
+            .iter()
+            .filter_map(|(key, limits)| key.check_limits_of(limits, &key.part(cost), at).err());
+        match denials.map(Denial::wait).max() {
+            Some(Wait::At(then)) if then > at && then <= by => at = then,
+            Some(Wait::At(_) | Wait::Never) => return false,
+            Some(Wait::Unknown) | None => return true,
+        }
+    }
+    true
 }
 
 /// The number of keys that take no allocation: a tenant, a model, the model's budget and an account.

@@ -215,16 +215,25 @@ impl Cost {
 
     /// Returns the sum of two costs, without guesses. The amount of [`Dimension::Concurrency`] stays 1.
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        let mut sum = Self { guessed_tokens: 0, guessed_output: 0, ..self.clone() };
-        for column in 0..Dimension::Concurrency.column() {
-            sum.amounts[column] = sum.amounts[column].saturating_add(other.amounts[column]);
+        self.merged(other, u64::saturating_add)
+    }
+
+    /// Returns the larger amount of two costs in each dimension, without guesses.
+    pub(crate) fn max(&self, other: &Self) -> Self {
+        self.merged(other, u64::max)
+    }
+
+    fn merged(&self, other: &Self, merge: impl Fn(u64, u64) -> u64) -> Self {
+        let mut merged = Self { guessed_tokens: 0, guessed_output: 0, ..self.clone() };
+        for column in 0..CONCURRENCY {
+            merged.amounts[column] = merge(merged.amounts[column], other.amounts[column]);
         }
-        sum.named = self.named.and(other.named);
+        merged.named = self.named.and(other.named);
         for CustomAmount { name, amount, is_optional } in other.custom_amounts() {
-            let amount = sum.custom_amount(name).saturating_add(*amount);
-            sum.set_custom(name, amount, *is_optional);
+            let amount = merge(merged.custom_amount(name), *amount);
+            merged.set_custom(name, amount, *is_optional);
         }
-        sum
+        merged
     }
 
     /// Returns the token dimensions that were set, even to 0.

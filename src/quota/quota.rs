@@ -1,3 +1,5 @@
+use core::time::Duration;
+
 use super::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share, Usd, Window};
 
 /// The limits of one key. A limit that is zero or absent doesn't restrict anything.
@@ -25,6 +27,8 @@ pub struct Quota {
     pub(crate) margin: Option<Margin>,
     pub(crate) weight: Option<u32>,
     pub(crate) utilization: Option<Share>,
+    /// The longest wait for these limits; zero refuses a request that doesn't fit at once.
+    pub(crate) max_wait: Option<Duration>,
 }
 
 impl Quota {
@@ -230,6 +234,31 @@ impl Quota {
         self
     }
 
+    /// Bounds the time that a request waits for these limits, from its arrival: it is refused as soon as it is known
+    /// that they don't admit it by then. For other keys of the request, and if the request's own bound is shorter,
+    /// such as that of its layer, those count.
+    ///
+    /// ```
+    /// use tollgate::quota::{Quota, Usd};
+    /// use std::time::Duration;
+    /// // A model waits for a minute at most, a budget that is used up refuses at once.
+    /// let model = Quota::new().rpm(500).max_wait(Duration::from_secs(60));
+    /// let budget = Quota::new().usd_per_day(Usd::from_dollars(50)).reject();
+    /// assert_eq!(budget.longest_wait(), Some(Duration::ZERO));
+    /// # let _ = model;
+    /// ```
+    #[must_use]
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = Some(wait);
+        self
+    }
+
+    /// Refuses a request that these limits don't admit at once: a [`max_wait`](Self::max_wait) of zero.
+    #[must_use]
+    pub fn reject(self) -> Self {
+        self.max_wait(Duration::ZERO)
+    }
+
     /// Shares one set of buckets among all keys that match a glob, such as the models of a family with a
     /// common limit. By default each key has separate buckets.
     #[must_use]
@@ -258,6 +287,11 @@ impl Quota {
         self.utilization
     }
 
+    /// Returns the longest wait for these limits, if they bound it.
+    pub fn longest_wait(&self) -> Option<Duration> {
+        self.max_wait
+    }
+
     /// Returns the limits, in the order in which they were given.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
@@ -275,8 +309,8 @@ impl Quota {
 
     /// Returns the quota without its limits.
     pub(crate) fn without_limits(&self) -> Self {
-        let Self { limits: _, shared, margin, weight, utilization } = *self;
-        Self { limits: Vec::new(), shared, margin, weight, utilization }
+        let Self { limits: _, shared, margin, weight, utilization, max_wait } = *self;
+        Self { limits: Vec::new(), shared, margin, weight, utilization, max_wait }
     }
 
     fn with(self, dimension: Dimension, amount: u64, window: Window) -> Self {

@@ -65,3 +65,9 @@ pub use status::StoreStatus;
 pub use store::Store;
 #[cfg(feature = "yaml")]
 pub use yaml::Yaml;
+
+/// Returns the longest wait of a quota in nanoseconds, as stores keep it; at most `u64::MAX`, which is 584 years.
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+fn nanos(wait: std::time::Duration) -> u64 {
+    u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -73,6 +74,12 @@ impl App {
             stopping,
             drain_cancelled: CancellationToken::new(),
         }
+    }
+
+    /// Returns the longest wait of a request: `waiting.max_wait`, or by default less than the 5 minutes after which
+    /// Node's `fetch` and coding agents give up without having learned why.
+    pub(super) fn max_wait(&self) -> Option<Duration> {
+        self.config.waiting.max_wait_or(Some(Duration::from_secs(240)))
     }
 
     /// Runs a scan over all keys or quotas on a blocking thread: with a million of them it takes a

@@ -1,11 +1,12 @@
 #[cfg(not(feature = "regex"))]
 use std::convert::Infallible as Regex;
+use std::time::Duration;
 
 #[cfg(feature = "regex")]
 use regex::Regex;
 
 use super::Check;
-use crate::config::fields::{LimitFields, QuotaFields};
+use crate::config::fields::{HumanDuration, LimitFields, QuotaFields, QuotaMode};
 use crate::config::tree::FieldPath;
 use crate::config::value::{ConfiguredQuota, Keys};
 #[cfg(not(feature = "regex"))]
@@ -67,6 +68,8 @@ impl Check<'_> {
             margin,
             weight,
             utilization,
+            max_wait,
+            mode,
             shared,
             regex: _, // Part of the keys.
         } = fields;
@@ -94,7 +97,33 @@ impl Check<'_> {
             margin: margin.as_ref().map(|margin| self.margin(&path.key("margin"), margin)),
             weight: weight.map(|weight| self.weight(&path.key("weight"), weight)),
             utilization: utilization.map(|part| self.share(&path.key("utilization"), part)),
+            max_wait: self.longest_wait(path, *max_wait, *mode),
         }
+    }
+
+    /// Returns the longest wait of a quota. Reports a mode that contradicts it.
+    fn longest_wait(
+        &mut self,
+        path: &FieldPath,
+        max_wait: Option<HumanDuration>,
+        mode: Option<QuotaMode>,
+    ) -> Option<Duration> {
+        let max_wait = max_wait.map(|HumanDuration(wait)| wait);
+        let is_zero = max_wait.map(|wait| wait.is_zero());
+        match (mode, is_zero) {
+            (Some(QuotaMode::Reject), Some(false)) => {
+                let message =
+                    "`reject` waits for nothing, and `max_wait` is above 0s; remove one of them";
+                self.report(&path.key("mode"), message);
+            }
+            (Some(QuotaMode::Wait), Some(true)) => {
+                let message = "`wait` waits, and a `max_wait` of 0s doesn't; remove one of them";
+                self.report(&path.key("mode"), message);
+            }
+            (Some(QuotaMode::Reject), _) => return Some(Duration::ZERO),
+            (Some(QuotaMode::Wait) | None, _) => {}
+        }
+        max_wait
     }
 
     /// Reports the quotas with a limit that never resets, which limits shared between machines don't keep.

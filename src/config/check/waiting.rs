@@ -37,7 +37,7 @@ impl Check<'_> {
         self.require_range(&path, max_starvation, MIN_STARVATION, MAX_STARVATION);
         WaitingConfig {
             max_waiting: fields.max_waiting as usize,
-            max_wait: fields.max_wait.map(|wait| wait.0),
+            max_wait: fields.max_wait.map(|bound| bound.0),
             bands: fields.bands.0.into_iter().map(|(keys, band)| (keys, band.0)).collect(),
             fair_by: fields.fair_by,
             weights: fields.weights.0,

@@ -31,6 +31,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 impl HumanDuration {
+    /// Returns the shortest duration of whole milliseconds that isn't below this one, at most 366 days.
+    pub(in crate::config) fn rounded_up(length: Duration) -> Self {
+        let millis = length.as_nanos().div_ceil(1_000_000).min(u128::from(MAX_MILLIS));
+        Self(Duration::from_millis(u64::try_from(millis).unwrap_or(MAX_MILLIS)))
+    }
+
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("must be {EXPECTED}, not {}", quote(text));
         let (mut rest, mut millis) = (text, 0_u64);

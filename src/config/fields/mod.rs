@@ -19,6 +19,7 @@ mod store;
 mod text_or_map;
 mod tls;
 mod unknown_key;
+mod wait_bound;
 mod waiting;
 mod window;
 
@@ -38,7 +39,7 @@ pub(super) use limit::LimitFields;
 pub(super) use margin::MarginFields;
 pub(super) use prices::{PriceFields, PricesFields};
 pub(super) use provider::{ProviderFields, ProviderName};
-pub(super) use quota::QuotaFields;
+pub(super) use quota::{QuotaFields, QuotaMode};
 pub(super) use reduction::ReductionFields;
 pub(super) use retry::RetryFields;
 pub(super) use store::StoreFields;

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::amount::Amount;
+use super::human_duration::HumanDuration;
 use super::limit::{LimitFields, is_false};
 use super::margin::MarginFields;
 use crate::quota::{Algorithm, Usd};
@@ -77,6 +78,15 @@ pub(in crate::config) struct QuotaFields {
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) utilization: Option<f64>,
+    /// The maximum time that a request waits for these limits, in addition to `waiting.max_wait`; a request that
+    /// would have to wait longer for them is refused immediately, whatever other keys it waits for. Default: no other
+    /// bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) max_wait: Option<HumanDuration>,
+    /// The handling of a request that these limits don't admit immediately: `wait` (default), or `reject`, the same
+    /// as `max_wait: 0s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) mode: Option<QuotaMode>,
     /// Shares one set of buckets among all matching keys, such as a family of models with one pool.
     /// Default: false: each key has its own buckets.
     #[serde(skip_serializing_if = "is_false")]
@@ -84,4 +94,14 @@ pub(in crate::config) struct QuotaFields {
     /// Treats the name as a regular expression that must match the whole key. Default: false.
     #[serde(skip_serializing_if = "is_false")]
     pub(in crate::config) regex: bool,
+}
+
+/// The handling of a request that the limits of a quota don't admit immediately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum QuotaMode {
+    /// The request waits.
+    Wait,
+    /// The request is refused, with the time to retry.
+    Reject,
 }

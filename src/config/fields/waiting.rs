@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::human_duration::HumanDuration;
 use super::ordered_map::OrderedMap;
 use super::priority::PriorityText;
+use super::wait_bound::WaitBound;
 
 /// The bounds and the order of queues.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -17,9 +18,9 @@ pub(in crate::config) struct WaitingFields {
     #[schemars(range(max = u32::MAX))]
     pub(in crate::config) max_waiting: u32,
     /// The maximum time that a request waits; a request that would have to wait longer is refused
-    /// immediately. Default: unbounded.
+    /// immediately. `unlimited` sets no maximum. Default: 4m in the server, otherwise unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) max_wait: Option<HumanDuration>,
+    pub(in crate::config) max_wait: Option<WaitBound>,
     /// The priorities of waiting requests by key: the name of a key, a glob (`tenant:nightly-*`), or
     /// `regex:` and a regular expression that must match the whole key. Of several matches, the first one
     /// in the file counts. Default: normal.

@@ -8,7 +8,8 @@ use crate::limiter::{Priority, WaitPolicy};
 pub struct WaitingConfig {
     /// The maximum number of requests that wait for one key.
     pub max_waiting: usize,
-    /// The longest wait of a request, or `None` for no bound.
+    /// The longest wait of a request, or `None` if the configuration doesn't set it. [`Duration::MAX`] for
+    /// `unlimited`; see [`max_wait_or`](Self::max_wait_or).
     pub max_wait: Option<Duration>,
     /// The priorities of requests by key, glob or `regex:` and a regular expression, in file order. The
     /// first match counts.
@@ -22,6 +23,12 @@ pub struct WaitingConfig {
 }
 
 impl WaitingConfig {
+    /// Returns the longest wait of a request, which is `default` if the configuration doesn't set it; `None` for no
+    /// bound.
+    pub fn max_wait_or(&self, default: Option<Duration>) -> Option<Duration> {
+        self.max_wait.or(default).filter(|wait| *wait != Duration::MAX)
+    }
+
     /// Returns the order in which waiting requests get their turns.
     pub fn policy(&self) -> WaitPolicy {
         let Self { bands, fair_by, weights, max_starvation, .. } = self;

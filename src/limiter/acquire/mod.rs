@@ -284,6 +284,7 @@ impl Acquire {
             match request.judge(&scopes, request.turn(u64::MAX), None) {
                 Verdict::Admit => {
                     let reservations = scopes.commit(&request.cost);
+                    scopes.end_long_waits();
                     drop(scopes);
                     return Ok(request.grant(reservations, None, now, now));
                 }

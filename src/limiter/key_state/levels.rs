@@ -46,6 +46,7 @@ impl KeyState {
             limits: limits.collect(),
             as_of,
             waiting: self.waiting(),
+            next_at: self.next_at(),
             cooling_until: Some(self.cooling_until()).filter(|&until| until > self.now()),
             learned: self.learned(),
             utilization: self.utilization(),

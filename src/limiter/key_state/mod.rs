@@ -9,6 +9,7 @@
 //! - [`evidence`]: cool-downs, reductions and response headers.
 //! - [`exchange`]: stores and other processes.
 //! - [`levels`]: the levels of the limits, and statistics.
+//! - [`waits`]: long waits, and requests that a quota refuses while they wait for another key.
 
 mod asking;
 mod evidence;
@@ -17,6 +18,7 @@ mod levels;
 mod plan_changes;
 mod queueing;
 mod reservations;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,7 @@ use crate::key::adapt::Adapt;
 use crate::key::journal::Journal;
 use crate::key::limits::Limits;
 use crate::key::queue::{Claims, Turn, WaitQueue, Wakers};
+use crate::key::waits::Waits;
 use crate::plan::Plan;
 use crate::timestamp::Timestamp;
 
@@ -51,6 +54,9 @@ struct ExtraState {
     claims: Claims,
     adapt: Adapt,
     journal: Option<Box<Journal>>,
+    waits: Option<Box<Waits>>,
+    /// The first request of the queue when it was last polled, and the time at which it fits.
+    next_at: Option<(Turn, Timestamp)>,
     /// Waiters to wake when the lock is released.
     wakers: Wakers,
     /// The number of changes so far. If it increases while a backend decides about a request, the
@@ -73,6 +79,7 @@ impl ExtraState {
             && !self.is_retired
             && self.queue.is_empty()
             && self.claims.is_empty()
+            && self.waits.is_none()
     }
 
     /// Returns whether a gate is the head of the queue, a claim may have lapsed, or a waiter is absent.

@@ -53,6 +53,7 @@ impl KeyState {
         }
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.stop_listening(turn.arrival()));
+        self.stop_listening_for_shortage(turn);
     }
 
     /// Removes absent waiters, so that the others don't wait behind them. Returns whether there were any.
@@ -331,6 +332,9 @@ impl KeyState {
             extra.wakers.wake(extra.queue.listener_wakers());
             if !has_opened {
                 extra.wakers.wake(extra.queue.next(now));
+            }
+            if extra.waits.is_some() {
+                self.wake_if_short();
             }
         }
     }

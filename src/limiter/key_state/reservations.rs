@@ -45,6 +45,7 @@ impl KeyState {
     pub(in crate::limiter) fn reserve(&mut self, cost: &Cost) -> Result<(), Denial> {
         self.check(cost, true)?;
         self.commit(cost);
+        self.end_long_wait();
         Ok(())
     }
 
@@ -132,12 +133,14 @@ impl KeyState {
             extra.adapt.on_sent(&mut self.limits, cost, now);
         }
         self.record_reserved(cost, now);
+        self.wake_if_short();
     }
 
     /// Charges a cost without a reservation, even if it doesn't fit.
     pub(in crate::limiter) fn charge(&mut self, cost: &Cost) {
         self.limits.charge(cost, self.now());
         self.record(|journal, limits, now| journal.charged(limits, cost, now));
+        self.wake_if_short();
     }
 
     /// Ends a reservation. `charged` is `None` for a request that was never sent.

@@ -1,28 +1,35 @@
 use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::bucket_id::stored_window;
 use crate::limiter::QuotaOrigin;
 use crate::quota::{Algorithm, Calendar, Counting, Limit, Margin, Period, Quota, Share};
-use crate::store::dimension;
+use crate::store::{dimension, nanos};
 
 /// Serializes a quota as JSON; `None` if this version can't express it.
 pub(super) fn write(quota: &Quota) -> Option<String> {
-    let Quota { limits, shared, margin, weight, utilization } = quota;
-    let (weight, utilization) = (weight.and_then(NonZeroU32::new), *utilization);
-    let limits = limits.iter().map(StoredLimit::of).collect();
-    let stored = StoredQuota { limits, shared: *shared, margin: *margin, weight, utilization };
+    let Quota { limits, shared, margin, weight, utilization, max_wait } = quota;
+    let stored = StoredQuota {
+        limits: limits.iter().map(StoredLimit::of).collect(),
+        shared: *shared,
+        margin: *margin,
+        weight: weight.and_then(NonZeroU32::new),
+        utilization: *utilization,
+        max_wait_ns: max_wait.map(nanos),
+    };
     serde_json::to_string(&stored).ok()
 }
 
 /// Parses a quota; `None` if the text is invalid.
 pub(super) fn read(text: &str) -> Option<Quota> {
-    let StoredQuota { limits, shared, margin, weight, utilization } =
+    let StoredQuota { limits, shared, margin, weight, utilization, max_wait_ns } =
         serde_json::from_str(text).ok()?;
     let limits: Option<Vec<Limit>> = limits.into_iter().map(StoredLimit::limit).collect();
     let Quota { limits, .. } = limits?.into_iter().fold(Quota::new(), Quota::limit);
-    Some(Quota { limits, shared, margin, weight: weight.map(NonZeroU32::get), utilization })
+    let (weight, max_wait) = (weight.map(NonZeroU32::get), max_wait_ns.map(Duration::from_nanos));
+    Some(Quota { limits, shared, margin, weight, utilization, max_wait })
 }
 
 pub(super) fn write_origin(origin: QuotaOrigin) -> &'static str {
@@ -53,6 +60,8 @@ struct StoredQuota {
     weight: Option<NonZeroU32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     utilization: Option<Share>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_wait_ns: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,8 +142,11 @@ mod tests {
         let quota = quota.with_margin(Margin::NONE).with_weight(3);
         let quota = quota.with_share(Share::percent(40).unwrap());
         let quota = quota.with_utilization(Share::percent(90).unwrap());
+        let quota = quota.max_wait(Duration::new(3, 5));
         assert_eq!(read(&write(&quota).unwrap()).unwrap(), quota);
-        assert_eq!(read(&write(&Quota::new()).unwrap()).unwrap(), Quota::new());
+        for quota in [Quota::new(), Quota::new().rpm(1).reject()] {
+            assert_eq!(read(&write(&quota).unwrap()).unwrap(), quota);
+        }
     }
 
     #[test]

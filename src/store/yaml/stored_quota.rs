@@ -1,10 +1,12 @@
 use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::text;
 use crate::limiter::{NamedQuota, QuotaOrigin};
 use crate::quota::{Algorithm, Calendar, Counting, Dimension, Limit, Margin, Period, Quota, Share};
+use crate::store::nanos;
 
 /// The stored form of a quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +21,8 @@ pub(super) struct StoredQuota {
     weight: Option<NonZeroU32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     utilization: Option<Share>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_wait_ns: Option<u64>,
     limits: Vec<StoredLimit>,
 }
 
@@ -58,7 +62,7 @@ struct LimitFields {
 
 impl StoredQuota {
     pub(super) fn named(&self, name: &str) -> NamedQuota {
-        let Self { origin, shared, margin, weight, utilization, limits } = self;
+        let Self { origin, shared, margin, weight, utilization, max_wait_ns, limits } = self;
         let limits = limits.iter().map(|StoredLimit(limit)| limit.clone());
         let Quota { limits, .. } = limits.fold(Quota::new(), Quota::limit);
         let quota = Quota {
@@ -67,6 +71,7 @@ impl StoredQuota {
             margin: *margin,
             weight: weight.map(NonZeroU32::get),
             utilization: *utilization,
+            max_wait: max_wait_ns.map(Duration::from_nanos),
         };
         let origin = match origin {
             StoredOrigin::Configured => QuotaOrigin::Configured,
@@ -85,10 +90,11 @@ impl From<&NamedQuota> for StoredQuota {
             QuotaOrigin::Set => StoredOrigin::Set,
             QuotaOrigin::Learned => StoredOrigin::Learned,
         };
-        let Quota { limits, shared, margin, weight, utilization } = quota.clone();
+        let Quota { limits, shared, margin, weight, utilization, max_wait } = quota.clone();
         let weight = weight.and_then(NonZeroU32::new);
+        let max_wait_ns = max_wait.map(nanos);
         let limits = limits.into_iter().map(StoredLimit).collect();
-        Self { origin, shared, margin, weight, utilization, limits }
+        Self { origin, shared, margin, weight, utilization, max_wait_ns, limits }
     }
 }
 

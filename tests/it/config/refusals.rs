@@ -333,3 +333,16 @@ fn invalid_value_is_not_also_reported_as_missing() {
     let paths: Vec<_> = parse_problems(first).into_iter().map(|problem| problem.path).collect();
     assert_eq!(paths, ["quotas.a.limits[0].dimension", "quotas.a.limits[1].window"]);
 }
+
+#[test]
+fn mode_of_quota_that_contradicts_its_wait_is_refused() {
+    assert_refused(
+        "quotas: {a: {mode: reject, max_wait: 5s}}",
+        "1:20: quotas.a.mode: `reject` waits for nothing, and `max_wait` is above 0s; remove one",
+    );
+    assert_refused(
+        "quotas: {a: {mode: wait, max_wait: 0s}}",
+        "1:20: quotas.a.mode: `wait` waits, and a `max_wait` of 0s doesn't; remove one of them",
+    );
+    assert_refused("quotas: {a: {mode: refuse}}", "1:20: quotas.a.mode: unknown value \"refuse\"");
+}

@@ -140,6 +140,26 @@ fn waiting_section_sets_order_of_queues() {
 }
 
 #[test]
+fn longest_wait_of_file_may_be_unlimited() {
+    let bound = |text, default| parse_valid(text).waiting.max_wait_or(default);
+    let (four, two) = (Some(Duration::from_secs(240)), Some(Duration::from_secs(120)));
+    assert_eq!((bound("{}", None), bound("{}", four)), (None, four));
+    assert_eq!(bound("waiting: {max_wait: 2m}", four), two);
+    assert_eq!(bound("waiting: {max_wait: unlimited}", four), None);
+}
+
+#[test]
+fn quota_of_file_bounds_its_wait() {
+    assert_eq!(quota("rpm: 1").longest_wait(), None);
+    assert_eq!(quota("mode: wait"), Quota::new());
+    assert_eq!(quota("max_wait: 10s"), Quota::new().max_wait(Duration::from_secs(10)));
+    assert_eq!(quota("mode: wait, max_wait: 10s"), quota("max_wait: 10s"));
+    for rejects in ["mode: reject", "max_wait: 0s", "mode: reject, max_wait: 0s"] {
+        assert_eq!(quota(rejects), Quota::new().reject(), "{rejects}");
+    }
+}
+
+#[test]
 fn reduction_of_file_may_be_adaptive() {
     let adaptive = parse_valid("reduction: {adaptive: true, probe_retry_after: false}").reduction;
     assert_eq!(adaptive, Reduction::ADAPTIVE.probe_retry_after(false));

@@ -358,3 +358,17 @@ async fn backend_call_for_moved_key_is_repeated_and_ends_at_close() {
     assert_eq!(asking.await.unwrap().unwrap_err(), AcquireError::Closed);
     assert_eq!(*backend.0.lock(), ["m-1", "end m-1", "m-*", "end m-*"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn quota_that_rejects_refuses_at_the_answer_of_backend() {
+    let (limiter, _) = one_at_a_time();
+    limiter.quotas().set("k", &Quota::new().concurrency(1).reject()).unwrap();
+    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let begin = limiter.now();
+    let error = limiter.acquire("k", &Cost::new()).await.unwrap_err();
+    assert_eq!(error.refused().map(|refused| refused.code), Some(Code::LimitExceeded));
+    assert_eq!(limiter.now() - begin, Duration::from_millis(10));
+    assert_eq!(limiter.stats("k").waiting, 0);
+    drop(held);
+    limiter.acquire("k", &Cost::new()).await.unwrap();
+}

@@ -17,6 +17,7 @@ mod gate;
 #[cfg(feature = "requests")]
 mod guessed_costs;
 mod keys;
+mod long_waits;
 mod margins;
 mod missing_feature;
 #[cfg(feature = "requests")]
@@ -29,6 +30,7 @@ mod properties;
 #[cfg(feature = "requests")]
 mod provider_rules;
 mod queue;
+mod quota_waits;
 mod quotas;
 mod random;
 mod reduction;

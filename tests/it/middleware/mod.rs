@@ -21,6 +21,7 @@ mod inner;
 mod journey;
 mod keys;
 mod money;
+mod quota_waits;
 mod refusals;
 mod retry;
 mod settling;

@@ -121,8 +121,10 @@ fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(Timestamp, u64)> {
 fn quota() -> impl Strategy<Value = Quota> {
     let margin = prop::option::of((0..100_u8, any::<u64>()));
     let part = || prop::option::of((1..=1_000_000_u32).prop_map(share));
-    let own = (any::<bool>(), margin, prop::option::of(any::<u32>()), part(), part());
-    (vec(limit(), 0..4), own).prop_map(|(limits, (shared, margin, weight, utilization, share))| {
+    let wait = prop::option::of(prop_oneof![Just(0), any::<u64>()].prop_map(Duration::from_nanos));
+    let own = (any::<bool>(), margin, prop::option::of(any::<u32>()), part(), part(), wait);
+    (vec(limit(), 0..4), own).prop_map(|(limits, own)| {
+        let (shared, margin, weight, utilization, share, wait) = own;
         let mut quota = limits.into_iter().fold(Quota::new(), Quota::limit);
         if shared {
             quota = quota.shared();
@@ -132,6 +134,7 @@ fn quota() -> impl Strategy<Value = Quota> {
         }
         quota = weight.into_iter().fold(quota, Quota::with_weight);
         quota = utilization.into_iter().fold(quota, Quota::with_utilization);
+        quota = wait.into_iter().fold(quota, Quota::max_wait);
         share.into_iter().fold(quota, Quota::with_share)
     })
 }

@@ -307,7 +307,7 @@ impl Job {
                     shared.gate.give_up(self.give_up_after, &shared.stop);
                 }
                 _ = wait_check.tick() => {
-                    let found = waits.check(&limiter, || self.limiter().ok());
+                    let found = waits.check(&limiter);
                     found.notices.iter().for_each(|text| progress.notify(text));
                     if let Some(why) = found.too_long {
                         shared.stop.halt(Halt::Failed(why));

@@ -5,9 +5,8 @@ use tollgate::Key;
 
 use crate::terminal::{HumanDuration, amount, rfc3339};
 use tollgate::Timestamp;
-use tollgate::engine::Wait;
-use tollgate::limiter::{KeyStats, Limiter};
-use tollgate::quota::{Cost, Dimension, Window};
+use tollgate::limiter::{KeyStats, LimitStats, Limiter};
+use tollgate::quota::{Dimension, Window};
 
 /// Detects long waits for limits, to report them or to end the job.
 #[derive(Debug)]
@@ -34,44 +33,27 @@ impl LongWaits {
         Self { shared, longest, reported: HashMap::new() }
     }
 
-    /// Checks the keys with queued requests. `replica` builds a limiter with the same quotas.
-    pub(super) fn check(
-        &mut self,
-        limiter: &Limiter,
-        replica: impl Fn() -> Option<Limiter>,
-    ) -> WaitCheck {
+    /// Checks the keys with queued requests.
+    pub(super) fn check(&mut self, limiter: &Limiter) -> WaitCheck {
         let now = limiter.now();
-        let keys: Vec<_> =
-            limiter.state().stats().into_iter().filter(|(_, stats)| stats.waiting > 0).collect();
-        let is_reported = |key: &Key| self.reported.get(key).is_some_and(|until| *until > now);
-        let is_new = |(key, stats): &(Key, KeyStats)| {
-            !is_reported(key)
-                && (exhausted_limit(stats).is_some() || cooldown_end(stats, now).is_some())
-        };
-        let is_needed = self.longest.is_some() && !keys.is_empty() || keys.iter().any(is_new);
-        let Some(replica) = is_needed.then(replica).flatten() else { return WaitCheck::default() };
-        replica.quotas().restore(&limiter.quotas().list());
-        for (model, _) in &keys {
-            if let Some(profile) = replica.quotas().profile_of(model) {
-                replica.state().count_as_model(model, profile);
-            }
-        }
-        replica.state().absorb(&limiter.state().snapshot());
-        let too_long = self.longest.and_then(|longest| too_long(&keys, &replica, longest));
-        let new = keys.into_iter().filter(is_new).collect::<Vec<_>>();
-        let notice = |(key, stats)| self.notice(&key, &stats, &replica);
-        WaitCheck { notices: new.into_iter().filter_map(notice).collect(), too_long }
+        let mut keys = limiter.state().stats();
+        keys.retain(|(_, stats)| stats.waiting > 0);
+        let too_long = self.longest.and_then(|longest| too_long(&keys, longest, now));
+        let notices = keys.iter().filter_map(|(key, stats)| {
+            let is_reported = self.reported.get(key).is_some_and(|until| *until > now);
+            if is_reported { None } else { self.notice(key, stats, now) }
+        });
+        WaitCheck { notices: notices.collect(), too_long }
     }
 
-    fn notice(&mut self, key: &Key, stats: &KeyStats, replica: &Limiter) -> Option<String> {
-        let now = replica.now();
+    fn notice(&mut self, key: &Key, stats: &KeyStats, now: Timestamp) -> Option<String> {
         if let Some(until) = cooldown_end(stats, now) {
             self.reported.insert(key.clone(), until);
             let span = HumanDuration::between(now, until)?;
             let at = rfc3339(until);
             return Some(format!("{key}: the provider asks to wait; resuming in {span}, at {at}"));
         }
-        let limit = &stats.limits[exhausted_limit(stats)?];
+        let limit = exhausted_limit(stats, now)?;
         let amount = |number: u64| amount(limit.dimension.as_str(), number);
         let (used, most) = (amount(limit.used), amount(limit.limit));
         let (dimension, hours) =
@@ -83,27 +65,23 @@ impl LongWaits {
                 "{usage} by all machines that share the limit; resuming as it refills"
             ));
         }
-        let until = next_admission(key, replica)?;
+        let until = stats.next_at?;
         let span = HumanDuration::between(now, until)?;
         self.reported.insert(key.clone(), until);
         Some(format!("{usage}; resuming in {span}, at {}", rfc3339(until)))
     }
 }
 
-/// Returns the admission time of the first queued request of the key, if it is small.
-fn next_admission(key: &str, replica: &Limiter) -> Option<Timestamp> {
-    // The replica has no queue, so its decision applies to the first queued request.
-    let least = Cost::new().tokens(1).input_tokens(1).output_tokens(1);
-    match replica.decide(key, &least).wait {
-        Some(Wait::At(until)) => Some(until),
-        _ => None,
-    }
+/// Returns the time at which the first queued request of a key fits, if no request in flight may return some of what it
+/// holds and so let it fit earlier.
+fn next_admission(stats: &KeyStats) -> Option<Timestamp> {
+    let holds = |limit: &LimitStats| limit.held > 0 && limit.dimension != Dimension::Concurrency;
+    stats.next_at.filter(|_| !stats.limits.iter().any(holds))
 }
 
 /// Returns the reason to end a job whose requests would all wait for more than `longest`.
-fn too_long(keys: &[(Key, KeyStats)], replica: &Limiter, longest: Duration) -> Option<String> {
-    let now = replica.now();
-    let waits = keys.iter().map(|(key, _)| (next_admission(key, replica).unwrap_or(now), key));
+fn too_long(keys: &[(Key, KeyStats)], longest: Duration, now: Timestamp) -> Option<String> {
+    let waits = keys.iter().map(|(key, stats)| (next_admission(stats).unwrap_or(now), key));
     let (until, key) = waits.min()?;
     let wait = HumanDuration::between(now, until)?;
     if until - now <= longest {
@@ -121,16 +99,25 @@ fn cooldown_end(stats: &KeyStats, now: Timestamp) -> Option<Timestamp> {
     stats.cooling_until.filter(|until| *until - now >= LONG)
 }
 
-/// Returns the index of an exhausted limit with a window of an hour or longer.
-fn exhausted_limit(stats: &KeyStats) -> Option<usize> {
-    stats.limits.iter().position(|limit| {
-        let is_long = limit.window >= Window::HOUR && limit.dimension != Dimension::Concurrency;
-        is_long && !limit.window.is_endless() && limit.available == 0
-    })
+/// Returns a limit with a window of an hour or longer that is exhausted, or has less left than the first queued request
+/// needs: that request waits long although no limit is exhausted, for the one of which the smallest part is left.
+fn exhausted_limit(stats: &KeyStats, now: Timestamp) -> Option<&LimitStats> {
+    let is_long = |limit: &&LimitStats| {
+        let has_reset = !limit.window.is_endless() && limit.dimension != Dimension::Concurrency;
+        limit.window >= Window::HOUR && has_reset
+    };
+    let left = |limit: &&LimitStats| {
+        u128::from(limit.available) * 1_000_000 / u128::from(limit.limit.max(1))
+    };
+    let waits_long = stats.next_at.is_some_and(|until| until - now >= LONG_FOR_LIMIT);
+    let limits = stats.limits.iter().filter(is_long);
+    limits.min_by_key(left).filter(|limit| limit.available == 0 || waits_long)
 }
 
 /// The shortest cool-down that is reported.
 const LONG: Duration = Duration::from_secs(10);
+/// The shortest wait for a limit that isn't exhausted that is reported.
+const LONG_FOR_LIMIT: Duration = Duration::from_secs(60);
 /// The interval of notices for a shared limit.
 const AGAIN: Duration = Duration::from_secs(3_600);
 
@@ -138,7 +125,7 @@ const AGAIN: Duration = Duration::from_secs(3_600);
 mod tests {
     use super::*;
     use tollgate::limiter::{ManualClock, RateLimited};
-    use tollgate::quota::{Algorithm, Quota};
+    use tollgate::quota::{Algorithm, Cost, Quota, Usd};
 
     fn limiter(clock: &ManualClock) -> Limiter {
         let quota = Quota::new().rpm(100).rpd(3).with_algorithm(Algorithm::FixedWindow);
@@ -149,21 +136,20 @@ mod tests {
     async fn exhausted_daily_limit_is_reported_once_with_end_time() {
         let clock = ManualClock::new();
         let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
-        let replica = || Some(self::limiter(&clock));
         for _ in 0..3 {
             drop(limiter.try_acquire("m", &Cost::new()).expect("the request fits"));
         }
-        assert_eq!(waits.check(&limiter, replica), WaitCheck::default(), "no request is queued");
+        assert_eq!(waits.check(&limiter), WaitCheck::default(), "no request is queued");
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let reported = waits.check(&limiter, replica).notices;
+        let reported = waits.check(&limiter).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
         let begin = "m: 3 of 3 requests in 24 h used; resuming in 1d";
         assert!(
             reported[0].starts_with(begin) && reported[0].contains(", at 2026-01-02T00:00:"),
             "{reported:?}"
         );
-        assert_eq!(waits.check(&limiter, replica), WaitCheck::default(), "reported already");
+        assert_eq!(waits.check(&limiter), WaitCheck::default(), "reported already");
     }
 
     #[tokio::test]
@@ -173,34 +159,30 @@ mod tests {
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        assert_eq!(waits.check(&limiter, || Some(self::limiter(&clock))), WaitCheck::default());
+        assert_eq!(waits.check(&limiter), WaitCheck::default());
     }
 
     #[tokio::test]
     async fn long_retry_after_is_reported_once() {
         let clock = ManualClock::new();
         let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
-        let replica = || Some(self::limiter(&clock));
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let reported = waits.check(&limiter, replica).notices;
+        let reported = waits.check(&limiter).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
         let begin = "m: the provider asks to wait; resuming in 1m 3";
         assert!(reported[0].starts_with(begin), "{reported:?}");
         clock.advance(Duration::from_secs(30));
-        assert_eq!(waits.check(&limiter, replica), WaitCheck::default(), "reported already");
+        assert_eq!(waits.check(&limiter), WaitCheck::default(), "reported already");
     }
 
     #[tokio::test]
     async fn wait_above_maximum_for_every_key_ends_job() {
         let clock = ManualClock::new();
         let limiter = limiter(&clock);
-        let replica = || Some(self::limiter(&clock));
         let found = |longest| {
-            LongWaits::new(false, Some(Duration::from_secs(longest)))
-                .check(&limiter, replica)
-                .too_long
+            LongWaits::new(false, Some(Duration::from_secs(longest))).check(&limiter).too_long
         };
         assert_eq!(found(0), None, "no request is queued");
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
@@ -216,5 +198,26 @@ mod tests {
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         assert_eq!(found(89), None, "`n` is admitted earlier");
+    }
+
+    #[tokio::test]
+    async fn wait_for_a_budget_ends_job_once_nothing_is_in_flight() {
+        let clock = ManualClock::new();
+        let usd = |micros| Cost::new().usd(Usd::from_micros(micros));
+        let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
+        let limiter = Limiter::builder().quota("m", quota).clock(clock.clone()).build();
+        let limiter = limiter.expect("a limiter");
+        let in_flight = limiter.try_acquire("m", &usd(900)).expect("the request fits");
+        let mut waiter = std::pin::pin!(limiter.acquire("m", &usd(200)).into_future());
+        assert!(futures_util::poll!(waiter.as_mut()).is_pending());
+        let mut waits = LongWaits::new(false, Some(Duration::from_secs(60)));
+        assert_eq!(waits.check(&limiter).too_long, None, "the request in flight may cost less");
+        in_flight.settle(&usd(900));
+        assert!(futures_util::poll!(waiter.as_mut()).is_pending());
+        // 100 micro-dollars are left, less than the request needs.
+        let WaitCheck { notices, too_long } = waits.check(&limiter);
+        let why = too_long.expect("the wait is too long");
+        assert!(why.starts_with("m: the next request would wait 1d"), "{why}");
+        assert!(notices[0].starts_with("m: $0.0009 of $0.001 usd in 24 h used"), "{notices:?}");
     }
 }

@@ -150,7 +150,7 @@ fn open(
 impl ReserveRequest {
     fn validate(self, api: &Api) -> Result<ValidatedRequest, ApiError> {
         let wait = Duration::from_millis(self.wait_ms.0);
-        let max_wait = api.app.config.waiting.max_wait;
+        let max_wait = api.app.max_wait();
         let max_length = api.max_key_length();
         let flow = self.flow.as_ref().map(|flow| flow.validate("flow", max_length));
         let flow = flow.transpose()?.map(str::to_owned);

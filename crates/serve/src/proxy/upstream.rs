@@ -41,14 +41,15 @@ impl Upstream {
     /// Creates an upstream; `None` for an invalid URL, which the configuration rejects.
     pub(super) fn new(
         upstream: &config::Upstream,
-        App { config, serve, .. }: &App,
+        app: &App,
         limiter: &Limiter,
         client: &Client,
     ) -> Option<Self> {
         // Clients beyond the limiter's bound get an answer instead of waiting for `poll_ready`.
         let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
         let layer = layer.provider(upstream.profile);
-        let layer = match (serve.mode, config.waiting.max_wait) {
+        let App { config, serve, .. } = app;
+        let layer = match (serve.mode, app.max_wait()) {
             (ServeMode::Reject, _) => layer.reject(),
             (ServeMode::Wait, Some(wait)) => layer.max_wait(wait),
             (ServeMode::Wait, None) => layer,

@@ -107,7 +107,7 @@ fn acquire(app: &App, key: &str, query: &RateQuery, limits: &Limits, now: Timest
     let queue = query.max_in_queue.unwrap_or(limits.max_in_queue);
     let acquire = acquire.max_waiting(queue as usize);
     // `waiting.max_wait` bounds every wait.
-    let longest = [query.timeout, app.config.waiting.max_wait].into_iter().flatten().min();
+    let longest = [query.timeout, app.max_wait()].into_iter().flatten().min();
     match longest {
         Some(time) => acquire.max_wait(time),
         None => acquire,

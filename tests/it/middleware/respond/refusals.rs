@@ -215,3 +215,17 @@ async fn readiness_waits_for_inner_service_but_not_for_quota() {
     let busy = service_returning(hello).with_readiness(|| std::task::Poll::Pending);
     assert!(!crate::middleware::is_ready(&mut respond(&limiter).layer(busy)).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn request_is_refused_by_quota_although_layer_waits() {
+    let limiter = limiter(Quota::new().rpm(2).reject());
+    let layer = respond(&limiter).scope("k").max_wait(Duration::from_secs(45));
+    let mut service = layer.layer(service_returning(hello));
+    for _ in 0..2 {
+        assert_eq!(ask(&mut service).await.0, 200);
+    }
+    let begin = limiter.now();
+    let (status, headers, _) = ask(&mut service).await;
+    assert_eq!((status, limiter.now()), (429, begin));
+    assert_eq!(field(&headers, "retry-after"), "30");
+}

@@ -191,6 +191,25 @@ async fn wait_above_max_wait_ends_run_without_failed_lines() {
     assert!(folder.lines()[0]["error"].is_null());
 }
 
+#[tokio::test]
+async fn wait_for_budget_above_max_wait_ends_run() {
+    let folder = Folder::with(&super::rig::lines(50));
+    let (_server, base) = simulated(Settings::default()).await;
+    // Each line costs less than $0.001 at most.
+    std::fs::write(folder.path("t.yaml"), "quotas: {gpt-4o: {usd_per_day: 0.005}}").unwrap();
+    let arguments = format!(
+        "--base-url {base}/v1 --provider openai --config t.yaml --max-in-flight 4 --max-wait 1m"
+    );
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!(output.code, Some(2), "{output:?}");
+    for part in ["usd in 24 h used; resuming in ", "longer than --max-wait (1m)"] {
+        assert!(output.stderr.contains(part), "{part} is missing in {output:?}");
+    }
+    let sent = folder.lines();
+    assert!(!sent.is_empty() && sent.len() < 50, "{} lines", sent.len());
+    assert!(sent.iter().all(|line| line["error"].is_null()), "no line fails");
+}
+
 /// Starts `tollgate simulate` in the folder, and returns the process and its URL.
 #[cfg(unix)]
 fn start_simulate(folder: &Folder, arguments: &str) -> (InteractiveProcess, String) {

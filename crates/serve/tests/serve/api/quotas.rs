@@ -32,9 +32,13 @@ async fn quota_is_set_read_changed_and_deleted() {
 async fn quota_in_answer_sets_the_same_quota() {
     let rig = Rig::start("").await;
     let quota = json!({"rpm": 9, "margin": {"percent": 1, "lag": "50ms"}, "weight": 3,
-        "utilization": 0.9, "shared": true});
+        "utilization": 0.9, "max_wait": "1500ms", "shared": true});
     let put = rig.send("PUT", "/v1/quotas/a*", &quota).await;
     assert_eq!(put.assert_status(201).body["quota"], quota);
+    let rejects = json!({"usd_per_day": 5, "mode": "reject"});
+    let put = rig.send("PUT", "/v1/quotas/r", &rejects).await;
+    assert_eq!(put.assert_status(201).body["quota"], rejects);
+    assert_eq!(rig.get("/v1/quotas/r").await.assert_status(200).body["quota"], rejects);
     // A request of up to 1,000 tokens is admitted once nothing of the 500 is used.
     let part = json!({"tpm": 1_000, "share": 0.5});
     let put = rig.send("PUT", "/v1/quotas/b", &part).await;

@@ -93,6 +93,8 @@ async fn reject_mode_refuses_with_retry_after() {
     for (name, serve, more) in [
         ("mode", "mode: reject", quotas),
         ("wait", "", "quotas: {gpt-4o: {rpd: 1}}\nwaiting: {max_wait: 1s}"),
+        ("wait", "", "quotas: {gpt-4o: {rpd: 1}}"),
+        ("wait", "", "quotas: {gpt-4o: {rpd: 1, mode: reject}}\nwaiting: {max_wait: unlimited}"),
     ] {
         let proxy = Proxy::serving(up.addr, serve, more).await;
         let sent = tokio::spawn(proxy.chat("gpt-4o").send());
