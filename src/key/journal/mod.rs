@@ -131,9 +131,15 @@ impl Journal {
                 true => delta.enter(rule, bucket, now, signed(charged)),
                 false => {
                     let more = signed(charged).saturating_sub(signed(reserved));
+                    let gives_back = limits.plan.gives_back(index, granted.version);
                     // The same time that the engine uses.
-                    let at = if more > 0 && rule.refills() { now } else { granted.at };
-                    delta.enter(rule, bucket, at, more);
+                    let at = match more > 0 && (rule.refills() || !gives_back) {
+                        true => now,
+                        false => granted.at,
+                    };
+                    if more > 0 || gives_back {
+                        delta.enter(rule, bucket, at, more);
+                    }
                 }
             }
         }
@@ -214,14 +220,19 @@ impl Journal {
     /// that no longer holds, or no longer exists, is recorded as usage, since its holder can no longer
     /// report the charge.
     pub(crate) fn follow(&mut self, limits: &mut Limits, new: &Plan, now: Timestamp) {
-        for (bucket, delta) in limits.buckets.iter_mut().zip(&self.deltas) {
+        for ((rule, bucket), delta) in limits.iter_mut().zip(&self.deltas) {
             bucket.drop_hold(delta.others);
+            if *rule.dimension() != Dimension::Concurrency
+                && !new.rules.iter().any(|next| next.counts_same_as(rule))
+            {
+                // Other limiters report it to the old limit.
+                bucket.charge(rule, delta.others, now);
+            }
         }
-        let old = &limits.plan;
         let deltas = std::mem::take(&mut self.deltas);
         for ((rule, bucket), mut delta) in limits.iter().zip(deltas) {
             let stays_held =
-                new.rules.iter().any(|next| next.holds() && old.is_continued_by(rule, next));
+                new.rules.iter().any(|next| next.holds() && next.counts_same_as(rule));
             if rule.holds() && !stays_held && *rule.dimension() != Dimension::Concurrency {
                 delta.enter(rule, bucket, now, signed(bucket.held()));
             }
