@@ -46,9 +46,7 @@ impl Bucket {
     /// can have been used.
     pub(crate) fn usage(&self, rule: &Rule, now: Timestamp) -> Usage {
         let mut usage: Usage = match (&self.0, &rule.spec) {
-            (State::Token(b), Spec::Token(s)) => {
-                b.usage(s, rule.limit.window().as_nanos(), now)
-            }
+            (State::Token(b), Spec::Token(s)) => b.usage(s, rule.limit.window().as_nanos(), now),
             (State::Sliding(b), _) => b.known().map(|entry| (entry.at, entry.amount)).collect(),
             (State::Fixed(b), Spec::Fixed(s)) => b.usage(s, now).into(),
             (State::Grid(b), _) => b.usage().into(),

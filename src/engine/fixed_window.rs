@@ -30,7 +30,9 @@ impl State {
         let length = spec.window.saturating_add(spec.margin);
         let past = taken.partition_point(|(at, _)| at.add_nanos(length) <= now);
         let counted = &taken[past..];
-        let ([(start, _), ..], [.., (last, _)]) = (counted, counted) else { return Self::default() };
+        let ([(start, _), ..], [.., (last, _)]) = (counted, counted) else {
+            return Self::default();
+        };
         let used = counted.iter().fold(0, |used: u64, (_, amount)| used.saturating_add(*amount));
         let late = steps(last.nanos_since(*start));
         Self { start: (*start).into(), used: used.into(), late, started: true, follows: past > 0 }
@@ -38,7 +40,7 @@ impl State {
 
     /// Returns the usage, each part at the latest time at which it can have been used.
     pub(super) fn usage(&self, spec: &Spec, now: Timestamp) -> [(Timestamp, u64); 2] {
-        let before = if self.started && self.follows { spec.limit } else { 0 };
+        let before = if self.follows { spec.limit } else { 0 };
         [(self.start().min(now), before), (self.end(spec).min(now), self.used.value())]
     }
 
@@ -59,8 +61,10 @@ impl State {
 
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
         if self.is_over(spec, now) {
-            let follows = self.started && now < self.end(spec).add_nanos(spec.window);
-            *self = Self { start: now.into(), used: amount.into(), late: 0, started: true, follows };
+            let is_near = now < self.end(spec).add_nanos(spec.window);
+            let follows = (self.started || self.follows) && is_near;
+            *self =
+                Self { start: now.into(), used: amount.into(), late: 0, started: true, follows };
         } else {
             self.used = (self.used.value().saturating_add(amount)).into();
         }

@@ -100,7 +100,8 @@ impl Limits {
             end(buckets, 0, plan.rules.len());
         } else {
             // The quota has changed since. Rules that were added later hold nothing of this request.
-            for index in (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version)) {
+            for index in (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version))
+            {
                 let rule = &plan.rules[index];
                 if rule.holds() || plan.gives_back(index, granted.version) {
                     end(buckets, index, index + 1);
@@ -185,9 +186,8 @@ impl Limits {
             *limit.dimension() == saved.dimension && limit.window() == saved.window
         };
         let rules = Arc::clone(&self.plan.rules);
-        let is_replaced = |saved: &&BucketSnapshot| {
-            !rules.iter().any(|rule| is_of(saved, rule.limit()))
-        };
+        let is_replaced =
+            |saved: &&BucketSnapshot| !rules.iter().any(|rule| is_of(saved, rule.limit()));
         let (replaced, kept): (Vec<_>, Vec<_>) = saved.iter().partition(is_replaced);
         for (rule, bucket) in self.iter_mut() {
             let limit = rule.limit();

@@ -8,7 +8,6 @@ use super::entry::{Entry, Locked};
 use super::key_budget::KeyBudget;
 use super::table::{KeyRef, Shard, Table};
 use crate::event::Event;
-use crate::key::snapshot::KeySnapshot;
 use crate::plan::{Pattern, Plan, ResolvedQuota};
 use crate::provider::LimitReading;
 use crate::quota::Quota;
@@ -76,7 +75,7 @@ impl Shared {
             {
                 let key_ref = self.key_ref(key, None);
                 if let Some(entry) = key_ref.find() {
-                    self.move_usage(replan(&key_ref.shard, &entry, is_exact, &mut successors));
+                    replan(&key_ref.shard, &entry, is_exact, &mut successors);
                 }
             }
         }
@@ -89,16 +88,8 @@ impl Shared {
         let mut successors = Successors::new(&self.core);
         for shard in self.table.shards() {
             for entry in shard.entries() {
-                self.move_usage(replan(shard, &entry, false, &mut successors));
+                replan(shard, &entry, false, &mut successors);
             }
-        }
-    }
-
-    /// Adds the usage of a key to the buckets of the shared quota that it uses from now on. What its requests in flight
-    /// hold counts as used, since they end under the old buckets.
-    fn move_usage(&self, usage: Option<KeySnapshot>) {
-        if let Some(usage) = usage {
-            self.with(&usage.key, None, |key| key.absorb(&usage, self.core.is_local()));
         }
     }
 
@@ -131,39 +122,30 @@ impl fmt::Debug for Shared {
 }
 
 /// Updates the plan of a key and wakes all waiters, since some may be admitted now, and the quota of
-/// others may be gone. A key that uses the buckets of a shared quota from now on is retired; its usage is returned,
-/// under the key of these buckets.
-fn replan(
-    shard: &Shard,
-    entry: &Arc<Entry>,
-    is_exact: bool,
-    successors: &mut Successors<'_>,
-) -> Option<KeySnapshot> {
+/// others may be gone. A key that uses the buckets of a shared quota from now on is retired.
+fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Successors<'_>) {
     let mut key = entry.lock();
     // A pattern doesn't replace limits that came with a request; a quota of exactly this key does.
     if key.plan().given.is_some() && !is_exact {
-        return None;
+        return;
     }
     // Read under the lock of the key, so that the key follows the last of several changes.
     let quotas = shard.core.quotas.read();
     // Default limits stay until a quota covers the key.
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
-        return None;
+        return;
     }
     let resolved = quotas.resolve(&entry.key, key.plan().profile);
     drop(quotas);
     match resolved {
         Some(resolved) if resolved.key != entry.key => {
-            let KeySnapshot { buckets, .. } = key.snapshot(&resolved.key);
             key.retire();
             drop(key);
             shard.unlist(entry);
-            Some(KeySnapshot::new(resolved.key.to_string(), buckets))
         }
         resolved => {
             key.wake_all();
             follow(&mut key, resolved, successors);
-            None
         }
     }
 }

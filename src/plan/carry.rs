@@ -54,7 +54,8 @@ impl Plan {
         let is_replaced = known.clone().any(|(known, _)| is_removed(known));
         // Callers may alternate limits that they give, and a provider states what is left of the limits that replace
         // assumed ones.
-        let is_assumed = self.given.is_some() || old.given.is_some() || old.is_built_in || !old.known;
+        let is_assumed =
+            self.given.is_some() || old.given.is_some() || old.is_built_in || !old.known;
         let window = rule.limit().window();
         let used = |bucket: &Bucket| bucket.level(rule, now).used;
         let bucket = if is_replaced && !is_assumed && !rule.is_total() {
@@ -70,9 +71,8 @@ impl Plan {
             known.map(bucket).min_by_key(|(rank, _)| *rank).map(|(_, bucket)| bucket)
         } else {
             // What is sure to have been used within the window.
-            let is_sure = |(known, _): &(&Rule, &Bucket)| {
-                known.limit().window() <= window || known.has_log()
-            };
+            let is_sure =
+                |(known, _): &(&Rule, &Bucket)| known.limit().window() <= window || known.has_log();
             let sure = known.filter(is_sure);
             let bucket = |(known, bucket): (&Rule, &Bucket)| {
                 Bucket::with_usage(rule, &bucket.known_usage(known, now), now)

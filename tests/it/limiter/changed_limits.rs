@@ -36,7 +36,9 @@ const DIMENSIONS: [Dimension; 2] = [Dimension::Requests, Dimension::Tokens];
 /// change that concerned their form.
 #[derive(Default)]
 struct Ledger {
-    log: Vec<(u64, u64)>,
+    /// Times, amounts, and the number of changes before.
+    log: Vec<(u64, u64, usize)>,
+    changes: usize,
     limits: Vec<Known>,
 }
 
@@ -46,13 +48,16 @@ struct Known {
     /// In milliseconds.
     since: u64,
     changed_at: u64,
+    /// The number of that change.
+    change: usize,
+    /// `true` if more was used before the change than a bucket can owe.
+    is_capped: bool,
 }
 
 impl Form {
     fn limit(self, dimension: Dimension) -> Option<Limit> {
         let window = Window::new(Duration::from_secs(self.seconds)).unwrap();
-        Limit::new(dimension, self.amount, window)
-            .map(|limit| limit.with_algorithm(self.algorithm))
+        Limit::new(dimension, self.amount, window).map(|limit| limit.with_algorithm(self.algorithm))
     }
 
     fn millis(self) -> u64 {
@@ -65,21 +70,30 @@ impl Form {
 }
 
 impl Ledger {
+    fn add(&mut self, amount: u64, now: u64) {
+        self.log.push((now, amount, self.changes));
+    }
+
     fn used(&self, after: u64, until: u64) -> u64 {
-        let counts = |(at, _): &&(u64, u64)| *at > after && *at <= until;
-        self.log.iter().filter(counts).map(|(_, amount)| amount).sum()
+        let counts = |(at, ..): &&(u64, u64, usize)| *at > after && *at <= until;
+        self.log.iter().filter(counts).map(|(_, amount, _)| amount).sum()
     }
 
     fn change(&mut self, forms: &[Form], now: u64) {
         let old = std::mem::take(&mut self.limits);
+        self.changes += 1;
+        let change = self.changes;
         let is_kept = |old: &Known| forms.iter().any(|form| form.is_same_form(old.form));
         let is_replaced = old.iter().any(|old| !is_kept(old));
-        self.limits = forms.iter().map(|&form| {
+        let known = |form: Form| {
             if let Some(same) = old.iter().find(|old| old.form.is_same_form(form)) {
                 let is_new_rate = form.algorithm == Algorithm::TokenBucket && form != same.form;
                 return Known { form, since: if is_new_rate { now } else { same.since }, ..*same };
             }
-            let reach = |old: &Known| old.since.max(now.saturating_sub(old.form.millis()));
+            let reach = |old: &Known| {
+                let since = if old.is_capped { old.changed_at } else { old.since };
+                since.max(now.saturating_sub(old.form.millis()))
+            };
             let covering: Vec<&Known> =
                 old.iter().filter(|old| old.form.seconds >= form.seconds).collect();
             let longest = old.iter().max_by_key(|old| old.form.seconds);
@@ -89,29 +103,39 @@ impl Ledger {
                 (true, covering) => covering.iter().map(|old| reach(old)).max().unwrap_or(now),
             };
             let since = since.max(now.saturating_sub(form.millis()));
-            Known { form, since, changed_at: now }
-        }).collect();
+            let is_capped = form.algorithm == Algorithm::TokenBucket
+                && self.used(now.saturating_sub(form.millis()), now) > 2 * form.amount;
+            Known { form, since, changed_at: now, change, is_capped }
+        };
+        self.limits = forms.iter().map(|&form| known(form)).collect();
     }
 
     /// Checks that an admission at `now` is within all limits, with `held` in flight.
     fn check(&self, held: u64, now: u64) {
         for known in &self.limits {
-            let Known { form: Form { algorithm, amount, .. }, since, changed_at } = *known;
+            let Known { form: Form { algorithm, amount, .. }, since, change, is_capped, .. } =
+                *known;
             let millis = known.form.millis();
             let begin = now.saturating_sub(millis).max(since);
+            let is_earlier =
+                |(at, _, changes): &(u64, u64, usize)| *at > begin && *changes < change;
             let (used, most) = match algorithm {
                 Algorithm::TokenBucket => {
-                    for &(at, _) in self.log.iter().filter(|(at, _)| *at > since) {
+                    let since = if is_capped { begin } else { since };
+                    for &(at, ..) in self.log.iter().filter(|(at, ..)| *at > since) {
                         let refilled = amount * (now - at);
                         let sum = self.used((at - 1).max(since), now) + held;
-                        assert!(sum * millis <= amount * millis + refilled, "{known:?}: {sum} since {at}");
+                        assert!(
+                            sum * millis <= amount * millis + refilled,
+                            "{known:?}: {sum} since {at}"
+                        );
                     }
                     continue;
                 }
                 Algorithm::ClockWindow => {
                     (self.used((now / millis * millis).saturating_sub(1).max(since), now), amount)
                 }
-                Algorithm::FixedWindow if self.used(begin, changed_at.min(now)) == 0 => {
+                Algorithm::FixedWindow if !self.log.iter().any(is_earlier) => {
                     (self.used(begin, now), 2 * amount)
                 }
                 _ => (self.used(begin, now), amount),
@@ -157,7 +181,7 @@ impl World {
             &Step::Send(requests, tokens) => {
                 let cost = Cost::new().requests(requests).tokens(tokens);
                 let Ok(permit) = self.limiter.try_acquire("k", &cost) else { return };
-                self.ledgers[0].log.push((now, requests));
+                self.ledgers[0].add(requests, now);
                 self.open.push((permit, now, [requests, tokens]));
                 let held = self.open.iter().map(|(.., [_, tokens])| tokens).sum();
                 self.ledgers[0].check(0, now);
@@ -169,13 +193,14 @@ impl World {
                 let Some((permit, _, [requests, tokens])) = self.take(at) else { return };
                 let tokens = tokens * percent / 100;
                 permit.settle(&Cost::new().requests(requests).tokens(tokens));
-                self.ledgers[1].log.push((now, tokens));
+                self.ledgers[1].add(tokens, now);
             }
             &Step::Release(at) => {
                 let Some((permit, sent, [requests, _])) = self.take(at) else { return };
                 permit.release();
                 let log = &mut self.ledgers[0].log;
-                let entry = log.iter().position(|entry| *entry == (sent, requests)).unwrap();
+                let entry =
+                    log.iter().position(|entry| (entry.0, entry.1) == (sent, requests)).unwrap();
                 log.remove(entry);
             }
         }
