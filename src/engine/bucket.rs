@@ -4,15 +4,15 @@ use core::time::Duration;
 
 use crate::timestamp::{Timestamp, nanos};
 
-/// The state of one [`Rule`]. It has 24 bytes, and in addition the log of a sliding window, or 24 bytes for a
+/// The state of one [`Rule`]. It has 24 bytes, and in addition the log of a sliding window, or 40 bytes for a
 /// window of a clock or calendar.
 ///
 /// Under a rule of another algorithm it is full, and admits nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bucket(State);
+pub struct Bucket(pub(super) State);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Token(token_bucket::State),
     Sliding(Box<sliding_window::Log>),
     Fixed(fixed_window::State),
@@ -125,41 +125,6 @@ impl Bucket {
             }
         }
         self.take(rule, saved.held, now);
-    }
-
-    /// Converts the bucket to another rule of the same dimension. Usage and held amounts are kept. If only
-    /// one of the rules holds amounts, held amounts are taken, since their reservations can no longer be
-    /// settled.
-    #[must_use]
-    pub fn carry(&self, old: &Rule, new: &Rule, now: Timestamp) -> Self {
-        match (&self.0, &old.spec, &new.spec) {
-            // Keeps the uncertainty about the start of the provider's window.
-            (State::Fixed(_), _, Spec::Fixed(_)) => return self.clone(),
-            (State::Token(b), Spec::Token(from), Spec::Token(to)) if old.holds() == new.holds() => {
-                return Self(State::Token(b.carry(from, to, now)));
-            }
-            _ => {}
-        }
-        let Saved { taken, held } = self.save(old, now);
-        let mut bucket = Self::new(new);
-        bucket.absorb(new, &Saved { taken, held: 0 }, now);
-        match new.holds() {
-            true => bucket.hold(held),
-            false => bucket.take(new, held, now),
-        }
-        bucket
-    }
-
-    /// Converts the bucket to the same rule with another amount. A token bucket keeps its tokens, up to the
-    /// new capacity; a window keeps its usage.
-    #[must_use]
-    pub fn resize(&self, old: &Rule, new: &Rule, now: Timestamp) -> Self {
-        match (&self.0, &old.spec, &new.spec) {
-            (State::Token(b), Spec::Token(from), Spec::Token(to)) => {
-                Self(State::Token(b.resize(from, to, now)))
-            }
-            _ => self.carry(old, new, now),
-        }
     }
 
     /// Returns the bucket without its usage. Held amounts are kept.

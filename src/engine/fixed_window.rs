@@ -20,9 +20,30 @@ pub(super) struct State {
     /// never sent; in steps of [`LATE_STEP`] nanoseconds, rounded up.
     late: u32,
     started: bool,
+    /// `true` if the window before this one ended less than a window before `start`.
+    follows: bool,
 }
 
 impl State {
+    /// Creates a window with earlier usage, oldest first. Each part of it may have started the provider's window.
+    pub(super) fn with_usage(spec: &Spec, taken: &[(Timestamp, u64)], now: Timestamp) -> Self {
+        let length = spec.window.saturating_add(spec.margin);
+        let past = taken.partition_point(|(at, _)| at.add_nanos(length) <= now);
+        let counted = &taken[past..];
+        let ([(start, _), ..], [.., (last, _)]) = (counted, counted) else {
+            return Self::default();
+        };
+        let used = counted.iter().fold(0, |used: u64, (_, amount)| used.saturating_add(*amount));
+        let late = steps(last.nanos_since(*start));
+        Self { start: (*start).into(), used: used.into(), late, started: true, follows: past > 0 }
+    }
+
+    /// Returns the usage, each part at the latest time at which it can have been used.
+    pub(super) fn usage(&self, spec: &Spec, now: Timestamp) -> [(Timestamp, u64); 2] {
+        let before = if self.follows { spec.limit } else { 0 };
+        [(self.start().min(now), before), (self.end(spec).min(now), self.used.value())]
+    }
+
     pub(super) fn check(&self, spec: &Spec, cost: u64, now: Timestamp) -> Result<(), Wait> {
         if cost > spec.limit {
             return Err(Wait::Never);
@@ -40,7 +61,10 @@ impl State {
 
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
         if self.is_over(spec, now) {
-            *self = Self { start: now.into(), used: amount.into(), late: 0, started: true };
+            let is_near = now < self.end(spec).add_nanos(spec.window);
+            let follows = (self.started || self.follows) && is_near;
+            *self =
+                Self { start: now.into(), used: amount.into(), late: 0, started: true, follows };
         } else {
             self.used = (self.used.value().saturating_add(amount)).into();
         }
@@ -77,7 +101,7 @@ impl State {
         }
         self.started = self.used.value() > 0;
         let late = now.nanos_since(self.start.time()).min(spec.window);
-        self.late = u32::try_from(late.div_ceil(LATE_STEP)).unwrap_or(u32::MAX).max(self.late);
+        self.late = steps(late).max(self.late);
     }
 
     pub(super) fn used(&self, spec: &Spec, now: Timestamp) -> u64 {
@@ -110,6 +134,11 @@ impl State {
     fn late(&self) -> u64 {
         u64::from(self.late) * LATE_STEP
     }
+}
+
+/// Returns a delay in steps, rounded up.
+fn steps(late: u64) -> u32 {
+    u32::try_from(late.div_ceil(LATE_STEP)).unwrap_or(u32::MAX)
 }
 
 /// 8.4 ms: the longest window has less than 2^32 of them.

@@ -22,6 +22,8 @@ pub(super) struct State {
     at: Timestamp,
     used: u64,
     held: u64,
+    /// The time and the amount of the last usage in windows before that one.
+    before: (Timestamp, u64),
 }
 
 impl State {
@@ -55,14 +57,29 @@ impl State {
     }
 
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
-        self.used = self.used(spec, now).saturating_add(amount);
+        self.turn(spec, now);
+        self.used = self.used.saturating_add(amount);
         self.at = self.at.max(now);
+    }
+
+    /// Begins a window if the latest usage is of an earlier one.
+    fn turn(&mut self, spec: &Spec, now: Timestamp) {
+        if self.at < spec.grid.around(now).start {
+            self.before = (self.at, self.used);
+            self.used = 0;
+        }
+    }
+
+    /// Returns the usage of the window before and of the latest one, each at its latest time.
+    pub(super) fn usage(&self) -> [(Timestamp, u64); 2] {
+        [self.before, (self.at, self.used)]
     }
 
     /// Corrects the amount of a request of the latest window. A request of an earlier window is ignored.
     pub(super) fn correct(&mut self, spec: &Spec, sent: Timestamp, taken: u64, actual: u64) {
         if sent >= spec.grid.around(self.at).start {
-            self.used = self.used(spec, sent).saturating_sub(taken).saturating_add(actual);
+            self.turn(spec, sent);
+            self.used = self.used.saturating_sub(taken).saturating_add(actual);
             self.at = self.at.max(sent);
         }
     }
@@ -95,5 +112,6 @@ impl State {
 
     pub(super) fn rebase(&mut self, back: u64) {
         self.at = self.at.sub_nanos(back);
+        self.before.0 = self.before.0.sub_nanos(back);
     }
 }

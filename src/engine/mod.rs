@@ -40,6 +40,7 @@
 
 mod admission;
 mod bucket;
+mod carry;
 mod concurrency;
 mod earliest;
 mod fixed_window;

@@ -63,6 +63,16 @@ impl Rule {
             && (any_window || self.limit.window() == other.limit.window())
     }
 
+    /// Returns `true` if both rules count the same, and by the same algorithm, so that a bucket of `old` is one of
+    /// this rule.
+    pub(crate) fn continues(&self, old: &Self) -> bool {
+        self.counts_same_as(old)
+            && match (&self.spec, &old.spec) {
+                (Spec::Grid(own), Spec::Grid(old)) => own.grid == old.grid,
+                (own, old) => core::mem::discriminant(own) == core::mem::discriminant(old),
+            }
+    }
+
     /// Returns the capacity of the bucket.
     pub fn capacity(&self) -> u64 {
         match &self.spec {
@@ -91,6 +101,11 @@ impl Rule {
     /// it is known; in a window it is taken at the time of sending.
     pub fn refills(&self) -> bool {
         matches!(self.spec, Spec::Token(_))
+    }
+
+    /// Returns `true` if the times of all usage within the window are known.
+    pub(crate) fn has_log(&self) -> bool {
+        matches!(self.spec, Spec::Sliding(_))
     }
 
     /// Returns `true` if the window starts at its first use.

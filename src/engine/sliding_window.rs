@@ -17,9 +17,12 @@ pub(super) struct Log {
     entries: VecDeque<Entry>,
     total: u128,
     held: u64,
+    /// The amounts that have left the window, of about one span before the last of them, at its time. A longer
+    /// window counts them.
+    expired: Entry,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) at: Timestamp,
     pub(super) amount: u64,
@@ -103,6 +106,12 @@ impl Log {
         entry.amount = amount;
     }
 
+    /// Returns all usage that the log knows of, also that which has left the window, oldest first.
+    pub(super) fn known(&self) -> impl Iterator<Item = Entry> {
+        let expired = Some(self.expired).filter(|expired| expired.amount > 0);
+        expired.into_iter().chain(self.entries.iter().copied())
+    }
+
     pub(super) fn hold(&mut self, amount: u64) {
         self.held = self.held.saturating_add(amount);
     }
@@ -132,7 +141,7 @@ impl Log {
     }
 
     pub(super) fn rebase(&mut self, back: u64) {
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut().chain([&mut self.expired]) {
             entry.at = entry.at.sub_nanos(back);
         }
     }
@@ -144,6 +153,11 @@ impl Log {
             }
             self.total -= u128::from(entry.amount);
             self.entries.pop_front();
+            let before = self.expired;
+            let is_near = before.at.add_nanos(spec.span) > entry.at;
+            let sum = entry.amount.saturating_add(if is_near { before.amount } else { 0 });
+            let amount = sum.min(spec.limit.max(entry.amount));
+            self.expired = Entry { at: entry.at, amount };
         }
     }
 }

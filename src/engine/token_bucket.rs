@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use super::Wait;
 use super::packed::Packed;
 use crate::quota::{Margin, Window};
@@ -145,6 +147,43 @@ impl State {
         self.held.value()
     }
 
+    /// Creates a bucket with the usage of the last window. At most so much is missing that nothing is admitted for a
+    /// window.
+    pub(super) fn with_usage(
+        spec: &Spec,
+        window: u64,
+        usage: &[(Timestamp, u64)],
+        now: Timestamp,
+    ) -> Self {
+        let mut state = Self::default();
+        for &(at, amount) in usage.iter().filter(|(at, _)| at.add_nanos(window) > now) {
+            state.take(spec, amount, at.min(now));
+        }
+        let most = spec.full.saturating_add(spec.refill(window));
+        if state.missing(spec, now) > most {
+            let (nanos, rest) = divide(most, spec.per_nano);
+            (state.full_at, state.fraction) = (now.add_nanos(nanos).into(), narrow(rest));
+        }
+        state
+    }
+
+    /// Returns the usage until `now` at the latest times at which it can have been used: the missing amount now,
+    /// and before that the amount that has refilled within two windows.
+    pub(super) fn usage(&self, spec: &Spec, window: u64, now: Timestamp) -> Vec<(Timestamp, u64)> {
+        let end = self.full_at().min(now);
+        let length = end.nanos_since(now.sub_nanos(window.saturating_mul(2)));
+        let part = length.div_ceil(USAGE_PARTS);
+        let refilled = |nanos| spec.refill(nanos).div_ceil(u128::from(spec.per_token));
+        let amount = |index: u64| {
+            let from = index.saturating_mul(part).min(length);
+            let to = from.saturating_add(part).min(length);
+            let amount = refilled(to) - refilled(from);
+            (end.sub_nanos(from), narrow_wide(amount))
+        };
+        let taken = (0..USAGE_PARTS).rev().map(amount);
+        taken.chain([(now, self.used(spec, now))]).filter(|(_, amount)| *amount > 0).collect()
+    }
+
     /// Converts the state to another spec. The missing amount stays the same, including fractions of a
     /// token.
     pub(super) fn carry(&self, old: &Spec, new: &Spec, now: Timestamp) -> Self {
@@ -208,6 +247,9 @@ impl State {
         spec.refill(self.full_at.time().nanos_since(now)).saturating_add(u128::from(self.fraction))
     }
 }
+
+/// The number of parts of usage whose times are unknown.
+const USAGE_PARTS: u64 = 64;
 
 /// Returns amount / window in lowest terms. A rate that exceeds 32 bits is rounded down, never up.
 fn rate(amount: u64, nanos: u64) -> (u32, u64) {

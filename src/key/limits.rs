@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use super::queue::Amounts;
 use super::snapshot::BucketSnapshot;
-use crate::engine::{self, Bucket, Rule};
+use crate::engine::{self, Bucket, Rule, Saved};
 use crate::plan::{Buckets, Plan, resize};
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, Limit};
 use crate::timestamp::Timestamp;
 
 /// The limits of one key: its plan, with a bucket for each rule.
@@ -89,7 +89,7 @@ impl Limits {
     pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>, now: Timestamp) {
         let Self { plan, buckets } = self;
         let (sent, reserved) = (granted.at, granted.cost);
-        let mut end = |from: usize, to: usize| {
+        let end = |buckets: &mut Buckets, from: usize, to: usize| {
             let (rules, buckets) = (&plan.rules[from..to], &mut buckets[from..to]);
             match charged {
                 Some(actual) => engine::settle(rules, buckets, sent, reserved, actual, now),
@@ -97,11 +97,19 @@ impl Limits {
             }
         };
         if granted.version == plan.version {
-            end(0, plan.rules.len());
+            end(buckets, 0, plan.rules.len());
         } else {
             // The quota has changed since. Rules that were added later hold nothing of this request.
-            let held = (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version));
-            held.for_each(|rule| end(rule, rule + 1));
+            for index in (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version))
+            {
+                let rule = &plan.rules[index];
+                if rule.holds() || plan.gives_back(index, granted.version) {
+                    end(buckets, index, index + 1);
+                } else if let Some(actual) = charged {
+                    let more = rule.amount(actual).saturating_sub(rule.amount(reserved));
+                    buckets[index].charge(rule, more, now);
+                }
+            }
         }
     }
 
@@ -171,15 +179,28 @@ impl Limits {
         self.iter().enumerate().filter_map(save).collect()
     }
 
-    /// Adds saved amounts. Amounts of limits that the key doesn't have are left out.
+    /// Adds saved amounts. Those of a limit that the key no longer has count to the limits of the same dimension,
+    /// from before their own usage.
     pub(crate) fn absorb(&mut self, saved: &[BucketSnapshot], now: Timestamp) {
-        for other in saved {
-            for (rule, bucket) in self.iter_mut() {
-                let limit = rule.limit();
-                if *limit.dimension() == other.dimension && limit.window() == other.window {
-                    bucket.absorb(rule, &other.saved, now);
-                }
+        let is_of = |saved: &BucketSnapshot, limit: &Limit| {
+            *limit.dimension() == saved.dimension && limit.window() == saved.window
+        };
+        let rules = Arc::clone(&self.plan.rules);
+        let is_replaced =
+            |saved: &&BucketSnapshot| !rules.iter().any(|rule| is_of(saved, rule.limit()));
+        let (replaced, kept): (Vec<_>, Vec<_>) = saved.iter().partition(is_replaced);
+        for (rule, bucket) in self.iter_mut() {
+            let limit = rule.limit();
+            let own = || kept.iter().filter(|saved| is_of(saved, limit));
+            let first = own().flat_map(|saved| &saved.saved.taken).min().copied();
+            let replaced = replaced.iter().filter(|saved| saved.dimension == *limit.dimension());
+            let earlier = replaced.map(|saved| saved.usage_before(first, limit.window(), now));
+            // Several limits counted the same usage.
+            let sum = |saved: &Saved| saved.taken.iter().map(|(_, n)| u128::from(*n)).sum::<u128>();
+            if let Some(earlier) = earlier.max_by_key(sum) {
+                bucket.absorb(rule, &earlier, now);
             }
+            own().for_each(|saved| bucket.absorb(rule, &saved.saved, now));
         }
     }
 

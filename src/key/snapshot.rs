@@ -56,4 +56,29 @@ impl BucketSnapshot {
     pub fn new(dimension: Dimension, window: Window, saved: Saved) -> Self {
         Self { dimension, window, saved, refill: 0 }
     }
+
+    /// Returns the usage that a limit of another window counts as well, but doesn't know: that within its window
+    /// and before its `first` usage. Held amounts are used.
+    pub(crate) fn usage_before(
+        &self,
+        first: Option<(Timestamp, u64)>,
+        window: Window,
+        now: Timestamp,
+    ) -> Saved {
+        let held = Some((now, self.saved.held)).filter(|(_, held)| *held > 0);
+        let mut taken: Vec<_> = self.saved.taken.iter().copied().chain(held).collect();
+        taken.retain(|(at, _)| at.add_nanos(window.as_nanos()) > now);
+        if let Some((first, amount)) = first {
+            // A store merges usage of a part of the window at the latest of its times.
+            let near = first.sub_nanos(window.as_nanos() / MERGED_PARTS);
+            let merged = taken.iter().filter(|(at, _)| (near..=first).contains(at));
+            let merged = merged.fold(0, |sum: u64, (_, amount)| sum.saturating_add(*amount));
+            taken.retain(|(at, _)| *at < near);
+            taken.push((first, merged.saturating_sub(amount)));
+        }
+        Saved { taken, held: 0 }
+    }
 }
+
+/// The least number of parts of a window within which stores merge usage.
+const MERGED_PARTS: u64 = 32;

@@ -19,7 +19,8 @@ use crate::sync::atomic::Ordering;
 /// A handle to the quotas and settings of a [`Limiter`](super::Limiter), which can change while it runs.
 ///
 /// A change applies immediately: usage is kept, reservations stay held, and waiting requests are
-/// checked again.
+/// checked again. A limit that replaces others of its dimension, with another window or algorithm, counts what
+/// these know of its window, each amount at the latest time at which it can have been used.
 ///
 /// ```
 /// use tollgate::{Limiter, Quota};

@@ -3,6 +3,7 @@
 //! Pure values without locks or a clock. [`QuotaRegistry`] finds the quota of a key by name, glob or
 //! regular expression; a [`Plan`] is shared by all keys of one quota.
 
+mod carry;
 mod default_limits;
 #[cfg(feature = "regex")]
 mod key_regex;

@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) rules: Arc<[Rule]>,
     /// The version of the quotas in which each rule was added: an older permit holds nothing of it.
     pub(super) since: Box<[u32]>,
+    /// The version in which each rule got its window and algorithm: an older permit gets nothing back of it.
+    pub(super) same_since: Box<[u32]>,
     pub(crate) version: u32,
     /// The id of the registered quota that the plan was made from.
     pub(crate) id: u64,
@@ -78,7 +80,7 @@ impl Plan {
         let rules: Arc<[Rule]> =
             quota.limits().iter().map(|limit| rule(limit, profile, margin)).collect();
         let holds = rules.iter().any(Rule::holds);
-        let since = rules.iter().map(|_| version).collect();
+        let since: Box<[u32]> = rules.iter().map(|_| version).collect();
         let counted = rules.iter().map(Rule::dimension);
         let uncounted = counted.fold(TokenKinds::NONE, TokenKinds::with).uncounted();
         let limits_spending = rules.iter().any(|rule| rule.dimension().is_usd());
@@ -90,6 +92,7 @@ impl Plan {
         let (is_built_in, assumes_windows) = (false, false);
         Self {
             rules,
+            same_since: since.clone(),
             since,
             version,
             id,
@@ -182,44 +185,6 @@ impl Plan {
     /// Returns unused buckets for the rules.
     pub(crate) fn new_buckets(&self) -> Buckets {
         self.rules.iter().map(Bucket::new).collect()
-    }
-
-    /// Returns this plan as the successor of `old` in a new version: rules that existed before keep the
-    /// version in which they were added.
-    pub(crate) fn succeed(&self, old: &Self, version: u32) -> Self {
-        let since = |rule: &Rule| match old.position_of(rule) {
-            Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
-            _ => version,
-        };
-        Self { since: self.rules.iter().map(since).collect(), version, ..self.clone() }
-    }
-
-    /// Returns the plan after a reset, in a new version: earlier requests no longer count as usage, so
-    /// that they return nothing when they end; amounts in flight stay held.
-    pub(crate) fn renewed(&self, version: u32) -> Self {
-        let since = self.rules.iter().zip(&self.since);
-        let since = since.map(|(rule, &since)| if rule.holds() { since } else { version });
-        Self { since: since.collect(), version, ..self.clone() }
-    }
-
-    /// Returns the buckets of a key that changes from `old` to this plan. Usage and held amounts are
-    /// kept.
-    pub(crate) fn carry(&self, old: &Self, buckets: &[Bucket], now: Timestamp) -> Buckets {
-        let carry = |rule: &Rule| match old.position_of(rule) {
-            Some(index) => buckets[index].carry(&old.rules[index], rule, now),
-            None => Bucket::new(rule),
-        };
-        self.rules.iter().map(carry).collect()
-    }
-
-    /// Returns the index of the rule that counts the same as a rule of another plan.
-    fn position_of(&self, rule: &Rule) -> Option<usize> {
-        self.rules.iter().position(|own| own.counts_same_as(rule))
-    }
-
-    /// Returns `true` if `new` continues `old`, a rule of this plan.
-    pub(crate) fn is_continued_by(&self, old: &Rule, new: &Rule) -> bool {
-        self.position_of(new).is_some_and(|index| std::ptr::eq(&self.rules[index], old))
     }
 
     /// Returns the time for which a cost occupies the limits: the longest of amount / rate, in nanoseconds.
@@ -339,11 +304,6 @@ impl Plan {
         };
         let is_equal = self.rules.iter().map(rate).eq(other.rules.iter().map(rate));
         is_equal && (self.is_built_in, self.known) == (other.is_built_in, other.known)
-    }
-
-    /// Returns `true` if a plan of this version already had the rule.
-    pub(crate) fn has_since(&self, rule: usize, version: u32) -> bool {
-        self.since[rule] <= version
     }
 }
 

@@ -59,6 +59,32 @@ fn usage_survives_a_restart_in_each_store() {
     }
 }
 
+#[test]
+fn window_changed_between_two_runs_counts_stored_usage() {
+    for store in ["yaml: s.yaml", "sqlite: s.db"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tollgate.yaml");
+        let run = |limits: &str| {
+            let quota = format!("{{limits: [{limits}], algorithm: sliding_window}}");
+            let text = format!("quotas: {{a: {quota}}}\nstore: {{{store}, flush: 1h}}\n");
+            fs::write(&path, text).unwrap();
+            Limiter::from_config(&path).unwrap()
+        };
+        let limiter = run("{dimension: requests, limit: 3, window: 1h}");
+        assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
+        drop(limiter);
+        for _ in 0..2 {
+            let again = run("{dimension: requests, limit: 3, window: 2h}");
+            assert_eq!(again.stats("a").limits[0].used, 2, "{store}");
+        }
+        let again = run("{dimension: requests, limit: 3, window: 2h}");
+        assert!(take(&again, "a") && !take(&again, "a"), "{store}");
+        drop(again);
+        let again = run("{dimension: requests, limit: 3, window: 2h}");
+        assert_eq!(again.stats("a").limits[0].used, 3, "{store}");
+    }
+}
+
 fn take(limiter: &Limiter, key: &str) -> bool {
     let permit = limiter.try_acquire(key, &Cost::new());
     permit.is_ok_and(|permit| {

@@ -6,6 +6,7 @@
 //! The owner of a journal puts the key on the list of dirty keys when [`Journal::take_dirty`] returns
 //! `true`.
 
+mod by_others;
 mod delta;
 
 use std::time::Duration;
@@ -131,9 +132,15 @@ impl Journal {
                 true => delta.enter(rule, bucket, now, signed(charged)),
                 false => {
                     let more = signed(charged).saturating_sub(signed(reserved));
+                    let gives_back = limits.plan.gives_back(index, granted.version);
                     // The same time that the engine uses.
-                    let at = if more > 0 && rule.refills() { now } else { granted.at };
-                    delta.enter(rule, bucket, at, more);
+                    let at = match more > 0 && (rule.refills() || !gives_back) {
+                        true => now,
+                        false => granted.at,
+                    };
+                    if more > 0 || gives_back {
+                        delta.enter(rule, bucket, at, more);
+                    }
                 }
             }
         }
@@ -214,14 +221,18 @@ impl Journal {
     /// that no longer holds, or no longer exists, is recorded as usage, since its holder can no longer
     /// report the charge.
     pub(crate) fn follow(&mut self, limits: &mut Limits, new: &Plan, now: Timestamp) {
-        for (bucket, delta) in limits.buckets.iter_mut().zip(&self.deltas) {
+        for ((rule, bucket), delta) in limits.iter_mut().zip(&self.deltas) {
             bucket.drop_hold(delta.others);
+            if *rule.dimension() != Dimension::Concurrency
+                && !new.rules.iter().any(|next| next.counts_same_as(rule))
+            {
+                // Other limiters report it to the old limit.
+                bucket.charge(rule, delta.others, now);
+            }
         }
-        let old = &limits.plan;
         let deltas = std::mem::take(&mut self.deltas);
         for ((rule, bucket), mut delta) in limits.iter().zip(deltas) {
-            let stays_held =
-                new.rules.iter().any(|next| next.holds() && old.is_continued_by(rule, next));
+            let stays_held = new.rules.iter().any(|next| next.holds() && next.counts_same_as(rule));
             if rule.holds() && !stays_held && *rule.dimension() != Dimension::Concurrency {
                 delta.enter(rule, bucket, now, signed(bucket.held()));
             }
@@ -233,28 +244,6 @@ impl Journal {
         self.by_others.clear();
         self.drop_blank();
         self.mark_changed();
-    }
-
-    /// Adds the amounts that others hold to the buckets of the new plan.
-    pub(crate) fn hold_for_others(&self, limits: &mut Limits) {
-        for (bucket, delta) in limits.buckets.iter_mut().zip(&self.deltas) {
-            bucket.hold(delta.others);
-        }
-    }
-
-    /// Returns the amount that others hold under a rule.
-    pub(crate) fn held_by_others(&self, rule: usize) -> u64 {
-        self.deltas[rule].others
-    }
-
-    /// Records usage by others that headers showed. This limiter doesn't report it.
-    pub(crate) fn used_by_others(&mut self, rule: usize, amount: u64, round: u64) {
-        self.by_others.retain(|proven| proven.is_recent(round));
-        match self.by_others.iter_mut().find(|proven| (proven.rule, proven.round) == (rule, round))
-        {
-            Some(proven) => proven.amount = proven.amount.saturating_add(amount),
-            None => self.by_others.push(UsageByOthers { rule, round, amount }),
-        }
     }
 
     /// Applies a change of a bucket that another limiter of the store has reported.
@@ -355,16 +344,6 @@ impl Journal {
         for time in times.chain([&mut self.since]) {
             *time = time.saturating_sub(back);
         }
-    }
-
-    /// Returns the part of a reported amount that headers haven't shown before.
-    fn unproven(&mut self, rule: usize, mut amount: u64, round: u64) -> u64 {
-        let of_rule = |proven: &&mut UsageByOthers| proven.rule == rule && proven.is_recent(round);
-        for proven in self.by_others.iter_mut().filter(of_rule) {
-            let known = amount.min(proven.amount);
-            (amount, proven.amount) = (amount - known, proven.amount - known);
-        }
-        amount
     }
 
     /// Returns the delta of a limit that the key doesn't have.

@@ -27,12 +27,15 @@ impl KeyState {
             *limits = limits.carried(plan, now);
             return;
         };
-        extra.adapt.take_reduction();
+        let from = extra.adapt.sends_at(now);
+        if let Some(reduced) = extra.adapt.take_reduction() {
+            *limits = limits.resized(reduced.original, from);
+        }
         extra.claims.release_requests();
         if let Some(journal) = &mut extra.journal {
             journal.follow(limits, &plan, now);
         }
-        *limits = limits.carried(plan, extra.adapt.sends_at(now));
+        *limits = limits.carried(plan, from);
         if let Some(journal) = &extra.journal {
             journal.hold_for_others(limits);
         }
