@@ -1,4 +1,3 @@
-use super::delta::signed;
 use super::{Journal, UsageByOthers};
 use crate::key::limits::Limits;
 

@@ -184,7 +184,10 @@ fn invalid_money_is_refused() {
             "quotas: {a: {usd_per_day: 0.0000001}}",
             "1:27: quotas.a.usd_per_day: 0.0000001: has more than six decimals; the smallest amount is 0.000001",
         ),
-        ("quotas: {a: {usd_per_day: -1}}", "1:27: quotas.a.usd_per_day: -1: not an amount of dollars"),
+        (
+            "quotas: {a: {usd_per_day: -1}}",
+            "1:27: quotas.a.usd_per_day: -1: not an amount of dollars",
+        ),
         ("quotas: {a: {usd_per_day: much}}", "1:27: quotas.a.usd_per_day: "),
         ("prices: {file: missing.json}", "1:16: prices.file: cannot read missing.json: "),
         ("prices: {models: {m: {input: 1}}}", "1:22: prices.models.m: `output` is missing"),

@@ -83,7 +83,11 @@ fn processes_add_up_their_totals_beyond_compaction() {
     // More entries than a compaction waits for, of another key.
     let (party, store) = &parties[0];
     for key in 0..2_500 {
-        drop(party.try_acquire(&format!("s:other-{key}"), &Cost::new().tokens(1).usd(Usd::default())).unwrap());
+        drop(
+            party
+                .try_acquire(&format!("s:other-{key}"), &Cost::new().tokens(1).usd(Usd::default()))
+                .unwrap(),
+        );
     }
     store.flush_now().unwrap();
     let (late, _store) = shared(&path, &clock);
