@@ -327,13 +327,3 @@ fn overdue_requests_do_not_count_before_a_new_one() {
     assert_eq!(queue.amounts_before(new), Some([2, 140, 0, 0]));
     assert_eq!(queue.amounts_present(new, later), [1, 70, 0, 0]);
 }
-
-#[test]
-fn poll_periods_are_bounded_and_spread() {
-    let longest = |waiters: usize| (0..waiters).map(|rank| poll_period(rank, waiters)).max();
-    assert!(longest(2_500) <= Some(Duration::from_millis(750)));
-    assert!(longest(10_000) <= Some(Duration::from_millis(2_250)));
-    let of_many: std::collections::HashSet<_> =
-        (1_000..2_000).map(|rank| poll_period(rank, 10_000)).collect();
-    assert!(of_many.len() > 900, "{}", of_many.len());
-}

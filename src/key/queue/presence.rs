@@ -134,23 +134,16 @@ pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
     polls_by.saturating_add(GRACE) < polled_at
 }
 
-/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. A hundred of them
-/// are polled about 200 times a second in all, thousands up to 7,000 times. So all that are absent have missed their
-/// time after about a second, or after two if ten thousand wait.
+/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
+/// them is polled about 200 times a second in all.
 pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
     let [rank, waiters] = [rank, waiters].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));
-    let most = MOST_LATER.max(Duration::from_micros(200).saturating_mul(waiters));
-    // Spread, so that thousands that arrived together aren't polled together.
-    let most = most - most / 2_048 * (rank % 1_024);
-    FIRST_PERIOD + more.min(Duration::from_millis(5).saturating_mul(waiters)).min(most)
+    FIRST_PERIOD + more.min(Duration::from_millis(5).saturating_mul(waiters))
 }
 
 /// The time after which the first waiter has to be polled again.
 const FIRST_PERIOD: Duration = Duration::from_millis(250);
-
-/// The time after that in which up to 2,500 waiters have to be polled again.
-const MOST_LATER: Duration = Duration::from_millis(500);
 
 /// The time by which a poll may be late.
 const GRACE: Duration = Duration::from_millis(100);

@@ -251,7 +251,7 @@ async fn many_forgotten_requests_are_passed_in_one_step() {
     let limiter = limiter(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
     let mut forgotten: Vec<_> =
-        (0..2_000).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
+        (0..150).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
     for forgotten in &mut forgotten {
         assert!(futures_util::poll!(forgotten).is_pending());
     }
@@ -268,7 +268,7 @@ async fn requests_forgotten_behind_others_are_passed_in_time() {
     let limiter = limiter(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
     let mut forgotten: Vec<_> =
-        (0..2_000).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
+        (0..150).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
     for forgotten in &mut forgotten {
         assert!(futures_util::poll!(forgotten).is_pending());
     }

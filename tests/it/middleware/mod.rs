@@ -14,8 +14,6 @@ mod errors;
 mod failures;
 mod forgotten;
 mod gate;
-
-mod in_flight;
 mod include_usage;
 mod inner;
 mod journey;
@@ -36,6 +34,8 @@ mod wiring;
 mod example;
 #[cfg(feature = "reqwest")]
 mod extensions;
+#[cfg(all(feature = "reqwest-middleware", feature = "axum"))]
+mod in_flight;
 #[cfg(feature = "reqwest")]
 mod proxy;
 #[cfg(feature = "reqwest")]
