@@ -207,6 +207,8 @@ mod tests {
         let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
         let limiter = Limiter::builder().quota("m", quota).clock(clock.clone()).build();
         let limiter = limiter.expect("a limiter");
+        // A day is closed for a moment around its start.
+        clock.advance(Duration::from_secs(1));
         let in_flight = limiter.try_acquire("m", &usd(900)).expect("the request fits");
         let mut waiter = std::pin::pin!(limiter.acquire("m", &usd(200)).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());

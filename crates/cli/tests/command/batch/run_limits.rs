@@ -196,7 +196,7 @@ async fn wait_for_budget_above_max_wait_ends_run() {
     let folder = Folder::with(&super::rig::lines(50));
     let (_server, base) = simulated(Settings::default()).await;
     // Each line costs less than $0.001 at most.
-    std::fs::write(folder.path("t.yaml"), "quotas: {gpt-4o: {usd_per_day: 0.005}}").unwrap();
+    std::fs::write(folder.path("t.yaml"), "quotas: {gpt-4o: {usd_per_day: 0.002}}").unwrap();
     let arguments = format!(
         "--base-url {base}/v1 --provider openai --config t.yaml --max-in-flight 4 --max-wait 1m"
     );

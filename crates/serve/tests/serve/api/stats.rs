@@ -45,8 +45,8 @@ async fn total_has_no_window_in_quota_and_stats() {
     let cost = json!({"tokens": 60, "custom": {"usd": 0}});
     rig.reserve(json!({"keys": ["a"], "cost": cost})).await.assert_status(201);
     let refused = rig.reserve(json!({"keys": ["a"], "cost": cost})).await;
-    refused.assert_problem(429, "total_exceeded");
-    assert!(refused.headers.get("retry-after").is_none());
+    // The one in flight may use less.
+    refused.assert_problem(429, "limit_exceeded");
     let stats = rig.get("/v1/stats/a").await;
     let limits = stats.assert_status(200).body["limits"].as_array().unwrap();
     let total = limits.iter().find(|limit| limit["limit"] == 100).unwrap();
