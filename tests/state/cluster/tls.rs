@@ -268,7 +268,7 @@ fn configuration_names_certificate_files_relative_to_itself() {
         let measured = limiter.state().measurements();
         let bus =
             measured.iter().find(|measured| measured.name == "tollgate_bus_connected").unwrap();
-        status.connected && bus.value == tollgate::limiter::Measured::Amount(1)
+        status.connected && bus.value == tollgate::limiter::Measured::Flag(true)
     };
     until("both are connected", || is_connected(&one) && is_connected(&other));
     assert!(one.try_acquire("m", &Cost::new()).is_ok());

@@ -100,7 +100,7 @@ pub(super) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
 #[tokio::test]
 async fn gocc_flags_start_server_and_sigterm_stops_server() {
     let home = TestHome::new();
-    let served = LoggedServer::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
+    let served = LoggedServer::start(&mut home.tollgate("serve -m 2 -w 200000 -p 0"));
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(served.status("/rate/k").await);
@@ -120,7 +120,7 @@ async fn gocc_flags_start_server_and_sigterm_stops_server() {
 async fn response_log_follows_flags_and_omits_secrets() {
     let home = TestHome::new();
     let mut command =
-        home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
+        home.tollgate("serve -m 1 -w 200000 -p 0 --log2xx --log4xx --log-level=debug");
     let served = LoggedServer::start(command.env("TOLLGATE_TOKEN", "hunter2"));
     let post = |path: &str, token: &str| {
         let request = http1().post(served.url(path)).bearer_auth(token);
@@ -176,7 +176,7 @@ async fn keys_file_is_reloaded_after_rename_link_and_error() {
     };
     home.write("a/keys.json", &keys(1));
     std::os::unix::fs::symlink("a", home.path("now")).unwrap();
-    let command = "serve -w 3600000 -p 0 --config-file now/keys.json";
+    let command = "serve -w 200000 -p 0 --config-file now/keys.json";
     let served = LoggedServer::start(&mut home.tollgate(command));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
     let waiter = http1().post(served.url("/rate/k?canWait=true"));

@@ -127,7 +127,7 @@ async fn sighup_reloads_configuration_and_logs_result() {
 #[tokio::test]
 async fn sighup_without_file_logs_notice() {
     let home = TestHome::new();
-    let mut served = LoggedServer::start(&mut home.tollgate("serve -m 1 -w 3600000 -p 0"));
+    let mut served = LoggedServer::start(&mut home.tollgate("serve -m 1 -w 200000 -p 0"));
     served.signal("-HUP");
     eventually(async || served.logged("SIGHUP: no configuration file")).await;
     assert_eq!(served.status("/rate/k").await, 200);
