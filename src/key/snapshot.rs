@@ -68,7 +68,10 @@ impl BucketSnapshot {
         let held = Some((now, self.saved.held)).filter(|(_, held)| *held > 0);
         let mut taken: Vec<_> = self.saved.taken.iter().copied().chain(held).collect();
         taken.retain(|(at, _)| at.add_nanos(window.as_nanos()) > now);
-        if let Some((first, amount)) = first {
+        // A limit that counted the first usage too has usage since then. The others ended before it.
+        let counted_too =
+            |(first, _): &(Timestamp, u64)| self.saved.taken.iter().any(|(at, _)| at >= first);
+        if let Some((first, amount)) = first.filter(counted_too) {
             // A store merges usage of a part of the window at the latest of its times.
             let near = first.sub_nanos(window.as_nanos() / MERGED_PARTS);
             let merged = taken.iter().filter(|(at, _)| (near..=first).contains(at));

@@ -79,6 +79,9 @@ fn window_changed_between_two_runs_counts_stored_usage() {
         }
         let again = run("{dimension: requests, limit: 3, window: 2h}");
         assert!(take(&again, "a") && !take(&again, "a"), "{store}");
+        drop(again);
+        let again = run("{dimension: requests, limit: 3, window: 2h}");
+        assert_eq!(again.stats("a").limits[0].used, 3, "{store}");
     }
 }
 
