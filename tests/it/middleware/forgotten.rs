@@ -1,10 +1,11 @@
 //! Services and requests that their tasks keep without polling them: nobody waits behind one for longer than a
 //! second.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use proptest::prelude::*;
 use tokio::time::{sleep, timeout};
+use tollgate::limiter::Acquire;
 use tollgate_testing::full::full_or;
 
 use super::*;
@@ -246,8 +247,8 @@ async fn forgotten_request_is_passed_and_returns_to_its_place() {
     assert_eq!(limiter.now() - begin, 5 * S);
 }
 
-#[tokio::test(start_paused = true)]
-async fn many_forgotten_requests_are_passed_in_one_step() {
+/// Returns a limiter whose limit is used up, and many requests that wait for it and are kept.
+async fn with_many_forgotten() -> (Limiter, Vec<Pin<Box<Acquire>>>) {
     let limiter = limiter(Quota::new().rpm(60));
     limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
     let mut forgotten: Vec<_> =
@@ -255,6 +256,12 @@ async fn many_forgotten_requests_are_passed_in_one_step() {
     for forgotten in &mut forgotten {
         assert!(futures_util::poll!(forgotten).is_pending());
     }
+    (limiter, forgotten)
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_forgotten_requests_are_passed_in_one_step() {
+    let (limiter, _forgotten) = with_many_forgotten().await;
     sleep(2 * S).await;
     let begin = limiter.now();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
@@ -265,13 +272,7 @@ async fn many_forgotten_requests_are_passed_in_one_step() {
 /// The requests that are forgotten only after the next one waits.
 #[tokio::test(start_paused = true)]
 async fn requests_forgotten_behind_others_are_passed_in_time() {
-    let limiter = limiter(Quota::new().rpm(60));
-    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
-    let mut forgotten: Vec<_> =
-        (0..150).map(|_| Box::pin(limiter.acquire("k", &Cost::new()))).collect();
-    for forgotten in &mut forgotten {
-        assert!(futures_util::poll!(forgotten).is_pending());
-    }
+    let (limiter, _forgotten) = with_many_forgotten().await;
     let begin = limiter.now();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
     let took = limiter.now() - begin;
