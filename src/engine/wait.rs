@@ -9,7 +9,8 @@ pub enum Wait {
     At(Timestamp),
     /// Once a request in flight is settled or released.
     Unknown,
-    /// Never: the cost exceeds the capacity of the bucket, or what is left of a limit that never resets, or the bucket doesn't belong to the rule.
+    /// Never: the cost exceeds the capacity of the bucket, or what is left of a limit that never resets, or the
+    /// bucket doesn't belong to the rule.
     Never,
 }
 

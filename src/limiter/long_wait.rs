@@ -18,8 +18,8 @@ pub(super) fn note(
     is_first: bool,
 ) -> Option<Refused> {
     let is_known = matches!(denial.wait(), Wait::At(time) if time > since + LONG);
-    let is_long = is_known || is_first && key.now() >= since + LONG;
-    if !is_long || !key.note_long_wait() {
+    let is_noted = is_known || is_first && is_long(since, key.now());
+    if !is_noted || !key.note_long_wait() {
         return None;
     }
     Some(key.refused(key.key(), denial, &key.part(cost)))
