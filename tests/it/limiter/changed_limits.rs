@@ -50,6 +50,8 @@ struct Known {
     changed_at: u64,
     /// The number of that change.
     change: usize,
+    /// The largest amount of the form since then, which the window before may have admitted.
+    most: u64,
     /// `true` if more was used before the change than a bucket can owe.
     is_capped: bool,
 }
@@ -88,7 +90,8 @@ impl Ledger {
         let known = |form: Form| {
             if let Some(same) = old.iter().find(|old| old.form.is_same_form(form)) {
                 let is_new_rate = form.algorithm == Algorithm::TokenBucket && form != same.form;
-                return Known { form, since: if is_new_rate { now } else { same.since }, ..*same };
+                let since = if is_new_rate { now } else { same.since };
+                return Known { form, since, most: same.most.max(form.amount), ..*same };
             }
             let reach = |old: &Known| {
                 let since = if old.is_capped { old.changed_at } else { old.since };
@@ -105,7 +108,7 @@ impl Ledger {
             let since = since.max(now.saturating_sub(form.millis()));
             let is_capped = form.algorithm == Algorithm::TokenBucket
                 && self.used(now.saturating_sub(form.millis()), now) > 2 * form.amount;
-            Known { form, since, changed_at: now, change, is_capped }
+            Known { form, since, changed_at: now, change, most: form.amount, is_capped }
         };
         self.limits = forms.iter().map(|&form| known(form)).collect();
     }
@@ -113,9 +116,9 @@ impl Ledger {
     /// Checks that an admission at `now` is within all limits, with `held` in flight.
     fn check(&self, held: u64, now: u64) {
         for known in &self.limits {
-            let Known { form: Form { algorithm, amount, .. }, since, change, is_capped, .. } =
-                *known;
-            let millis = known.form.millis();
+            let Known { form, since, change, most, is_capped, .. } = *known;
+            let Form { algorithm, amount, .. } = form;
+            let millis = form.millis();
             let begin = now.saturating_sub(millis).max(since);
             let is_earlier =
                 |(at, _, changes): &(u64, u64, usize)| *at > begin && *changes < change;
@@ -136,7 +139,7 @@ impl Ledger {
                     (self.used((now / millis * millis).saturating_sub(1).max(since), now), amount)
                 }
                 Algorithm::FixedWindow if !self.log.iter().any(is_earlier) => {
-                    (self.used(begin, now), 2 * amount)
+                    (self.used(begin, now), most + amount)
                 }
                 _ => (self.used(begin, now), amount),
             };
