@@ -78,8 +78,9 @@ async fn healthy(addr: std::net::SocketAddr) -> bool {
 
 #[tokio::test]
 async fn waiters_above_bound_are_refused_and_others_kept() {
-    let mut server =
-        Served::start("serve: {max_requests: 1, window_millis: 3600000, bounds: {waiting: 5}}");
+    let mut server = Served::start(
+        "serve: {max_requests: 1, window_millis: 3600000, bounds: {waiting: 5}}\nwaiting: {max_wait: unlimited}",
+    );
     assert_eq!(ask(server.addr(), "POST", "/rate/a").await.status, 200);
     let mut waiting = Vec::new();
     for _ in 0..5 {
