@@ -254,9 +254,9 @@ impl KeyGate {
         };
         let turn = *turn.get_or_insert_with(|| query.standing.gate_turn(core.next_arrival()));
         let service = query.standing.gate_service(key.plan(), &typical, core);
-        let terms = GateTerms { cost: typical, leaves_claim: query.leaves_claim };
+        let terms = GateTerms { cost: typical.clone(), leaves_claim: query.leaves_claim };
         key.enter_gate(turn, service, terms, waker);
-        let polls_by = key.on_polled(turn);
+        let polls_by = key.on_polled(turn, Some(&typical).filter(|_| core.is_local()));
         let expected = polls_by.unwrap_or_else(|| now + poll_period(0, 0));
         *state = GateState::Queued { since, polls_by: expected };
         // Gates behind the first waiter check a little later, in case the first is no longer polled: the

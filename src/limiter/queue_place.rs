@@ -10,6 +10,7 @@ use crate::backend::Reservation;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::{Attempt, Standing, Turn, WaitQueue, poll_period};
+use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
 /// The place of a request in the queue of the key that blocks it.
@@ -79,9 +80,15 @@ impl QueuePlace {
     }
 
     /// Notes that the request was polled. Returns the time by which it has to be polled again, since others may
-    /// wait behind it.
-    pub(super) fn on_polled(&self, scopes: &mut Scopes<'_>) -> Option<Timestamp> {
-        let polls_by = scopes.get_mut(self.scope).on_polled(self.turn);
+    /// wait behind it. `cost` is what has to fit, unless a backend decides.
+    pub(super) fn on_polled(
+        &self,
+        cost: Option<&Cost>,
+        scopes: &mut Scopes<'_>,
+    ) -> Option<Timestamp> {
+        let locked = scopes.get_mut(self.scope);
+        let part = cost.map(|cost| locked.part(cost));
+        let polls_by = locked.on_polled(self.turn, part.as_deref());
         let confirms_by = self.holds_claims(scopes).then(|| scopes.now() + poll_period(0, 0));
         polls_by.into_iter().chain(confirms_by).min()
     }

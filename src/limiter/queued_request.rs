@@ -139,7 +139,8 @@ impl QueuedRequest {
                 let (long, long_at) = noted.unwrap_or_default();
                 long_wait = long;
                 let quota_ends = request.next_quota_deadline(&scopes);
-                let others = [long_at, place.on_polled(&mut scopes), quota_ends];
+                let cost = Some(&request.cost).filter(|_| request.core().is_local());
+                let others = [long_at, place.on_polled(cost, &mut scopes), quota_ends];
                 *until = until.iter().copied().chain(others.into_iter().flatten()).min();
             }
             Some(_) => place.update_wakers(&mut scopes, waker),
@@ -229,7 +230,7 @@ impl QueuedRequest {
         if !self.place.is_asking(&scopes) {
             return Polled::Absent;
         }
-        Polled::By(self.place.on_polled(&mut scopes).unwrap_or(Timestamp::MAX))
+        Polled::By(self.place.on_polled(None, &mut scopes).unwrap_or(Timestamp::MAX))
     }
 
     /// Returns its arrival number.

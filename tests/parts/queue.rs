@@ -300,13 +300,13 @@ fn waiters_are_not_absent_right_after_a_standstill() {
         queue.enter(turn, Service::default(), None, &waker(), now);
     }
     for turn in [first, second] {
-        queue.on_polled(turn, now);
+        queue.on_polled(turn, now, now);
     }
     // The whole program stood still, and the second task runs first.
     let later = now + Duration::from_secs(10);
-    queue.on_polled(second, later);
+    queue.on_polled(second, now, later);
     assert!(!queue.has_absent());
-    queue.on_polled(second, later + Duration::from_millis(250));
+    queue.on_polled(second, now, later + Duration::from_millis(250));
     assert!(queue.has_absent());
     queue.remove_absent(later + Duration::from_millis(250));
     assert_eq!(queue.head(), Some(second));
@@ -319,11 +319,40 @@ fn overdue_requests_do_not_count_before_a_new_one() {
     for arrival in [1, 2] {
         let service = Service { amounts, ..Service::default() };
         _ = queue.enter(Turn::request(arrival), service, None, &waker(), now);
-        queue.on_polled(Turn::request(arrival), now);
+        queue.on_polled(Turn::request(arrival), now, now);
     }
     let later = now + Duration::from_secs(2);
-    queue.on_polled(Turn::request(2), later);
+    queue.on_polled(Turn::request(2), now, later);
     let new = Turn::request(3);
     assert_eq!(queue.amounts_before(new), Some([2, 140, 0, 0]));
     assert_eq!(queue.amounts_present(new, later), [1, 70, 0, 0]);
+}
+
+#[test]
+fn waiters_that_cannot_be_admitted_are_quiet_until_one_can() {
+    let (mut queue, now) = (WaitQueue::default(), at(1_000));
+    let [first, second, third] = [1, 2, 3].map(Turn::request);
+    for turn in [first, second] {
+        queue.enter(turn, Service::default(), None, &waker(), now);
+    }
+    let midnight = now + Duration::from_secs(3_600);
+    for turn in [first, second] {
+        assert!(queue.on_polled(turn, midnight, now) > Some(midnight));
+    }
+    assert!(!queue.is_disturbed(now));
+    // A smaller one fits before, and the first may have been forgotten.
+    let later = now + Duration::from_secs(60);
+    queue.enter(third, Service::default(), None, &waker(), later);
+    let polls_by = queue.on_polled(third, later, later).unwrap();
+    assert!(polls_by < later + Duration::from_secs(1));
+    assert!(queue.is_disturbed(later));
+    assert_eq!(queue.next(later).len(), 3);
+    assert!(!queue.is_disturbed(later));
+    for turn in [second, third] {
+        queue.on_polled(turn, midnight, polls_by);
+    }
+    queue.on_polled(third, polls_by, polls_by + Duration::from_millis(250));
+    assert!(queue.has_absent());
+    queue.remove_absent(polls_by + Duration::from_millis(250));
+    assert_eq!(queue.head(), Some(second));
 }

@@ -56,6 +56,10 @@ pub(crate) struct WaitQueue {
     polled_at: Timestamp,
     /// The last time at which waiters were polled again after nobody was, although some should have been.
     resumed_at: Timestamp,
+    /// The time until which some waiters aren't polled, unless all are woken.
+    quiet_until: Timestamp,
+    /// The time until which all waiters are polled.
+    busy_until: Timestamp,
     /// Requests in the queue of another of their keys that ask a backend for this key too.
     listeners: Vec<(u64, Waker)>,
 }
@@ -231,7 +235,9 @@ impl WaitQueue {
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
         let since = self.head.as_mut().map(|head| &mut head.since);
-        let times = served.chain(since).chain([&mut self.polled_at, &mut self.resumed_at]);
+        let polls = [&mut self.polled_at, &mut self.resumed_at];
+        let times = served.chain(since).chain(polls);
+        let times = times.chain([&mut self.quiet_until, &mut self.busy_until]);
         times.for_each(|time| *time = time.saturating_sub(back));
         let waiters = self.bands.iter_mut().flat_map(|band| band.contacts_mut());
         for contact in waiters.chain(self.asking.contacts_mut()) {

@@ -4,7 +4,9 @@
 //! again soon: its timer wakes it. One that isn't, while others are, is *absent*: it leaves the
 //! queue, and enters again at its place when it is polled. Nobody waits behind it meanwhile.
 //!
-//! A waiter that is alone has no such timer. The next arrival wakes it.
+//! A waiter that is alone has no such timer. The next arrival wakes it. Nor is a waiter polled before the limits
+//! can admit it, as long as they can't admit any other either: the queue is *quiet* then, perhaps for a day. Whatever
+//! ends that early wakes all.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -24,17 +26,43 @@ pub(crate) struct Absent {
 }
 
 impl WaitQueue {
-    /// Notes that a waiter, or a request that asks, was polled. Returns the time by which it has to be polled
-    /// again, unless nobody could wait behind it.
-    pub(crate) fn on_polled(&mut self, turn: Turn, now: Timestamp) -> Option<Timestamp> {
+    /// Notes that a waiter, or a request that asks, was polled, which can't be admitted before `not_before`. Returns
+    /// the time by which it has to be polled again, unless nobody could wait behind it. [`is_disturbed`] says whether
+    /// others are to be woken.
+    ///
+    /// [`is_disturbed`]: Self::is_disturbed
+    pub(crate) fn on_polled(
+        &mut self,
+        turn: Turn,
+        not_before: Timestamp,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         self.note_poll(turn, now);
         let is_alone = self.waiters() == 1 && self.asking.is_empty();
-        let polls_by = now + poll_period(self.rank(turn), self.waiters());
+        let period = poll_period(self.rank(turn), self.waiters());
         let is_expected = !is_alone || self.asking.contains(turn);
+        let is_far = not_before > self.soon(now);
+        let polls_by = if is_far && self.busy_until <= now { not_before } else { now } + period;
+        if !is_far {
+            // It is polled again within this time, if it still waits.
+            self.busy_until = self.busy_until.max(now + period + GRACE);
+        } else if self.busy_until <= now && is_expected {
+            self.quiet_until = self.quiet_until.max(not_before);
+        }
         let contact = self.contact_mut(turn)?;
         contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
-        contact.present_until = polls_by;
+        contact.present_until = now + period;
         is_expected.then_some(polls_by)
+    }
+
+    /// Returns the time up to which a wait is short: waking all waiters after it is cheaper than polling them meanwhile.
+    pub(crate) fn soon(&self, now: Timestamp) -> Timestamp {
+        now + (PERIOD_EACH * 4).saturating_mul(count(self.waiters())).max(Duration::from_secs(1))
+    }
+
+    /// Returns whether waiters are quiet although one may be admitted soon, so that [`next`](Self::next) is to wake them.
+    pub(crate) fn is_disturbed(&self, now: Timestamp) -> bool {
+        now < self.busy_until && now < self.quiet_until
     }
 
     /// Notes that a waiter, or a request that asks, is being polled, before others are taken for absent.
@@ -64,8 +92,18 @@ impl WaitQueue {
     }
 
     /// Returns the wakers of the head and, as a gate may have been forgotten by its owner, of the first request
-    /// behind gates. They are to be called: the head is then polled soon, unless it is absent.
+    /// behind gates; of all waiters if they are quiet. They are to be called: the head is then polled soon, unless it
+    /// is absent.
     pub(crate) fn next(&mut self, now: Timestamp) -> SmallVec<[Waker; 2]> {
+        if now < self.quiet_until {
+            let polls_by = now + FIRST_PERIOD + PERIOD_EACH.saturating_mul(count(self.waiters()));
+            self.quiet_until = Timestamp::UNIX_EPOCH;
+            self.busy_until = self.busy_until.max(polls_by + GRACE);
+            for contact in self.bands.iter_mut().flat_map(|band| band.contacts_mut()) {
+                contact.polls_by = contact.polls_by.min(polls_by);
+            }
+            return self.in_order().map(|(_, waker)| waker.clone()).collect();
+        }
         let head = self.head();
         let polls_by = now + poll_period(0, 0);
         if let Some(head) = head
@@ -137,13 +175,20 @@ pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
 /// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
 /// them is polled about 200 times a second in all.
 pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
-    let [rank, waiters] = [rank, waiters].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let [rank, waiters] = [rank, waiters].map(count);
     let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));
-    FIRST_PERIOD + more.min(Duration::from_millis(5).saturating_mul(waiters))
+    FIRST_PERIOD + more.min(PERIOD_EACH.saturating_mul(waiters))
+}
+
+fn count(waiters: usize) -> u32 {
+    u32::try_from(waiters).unwrap_or(u32::MAX)
 }
 
 /// The time after which the first waiter has to be polled again.
 const FIRST_PERIOD: Duration = Duration::from_millis(250);
+
+/// The time from a poll of one of many waiters to that of another.
+const PERIOD_EACH: Duration = Duration::from_millis(5);
 
 /// The time by which a poll may be late.
 const GRACE: Duration = Duration::from_millis(100);

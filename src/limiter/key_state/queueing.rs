@@ -68,16 +68,44 @@ impl KeyState {
         true
     }
 
-    /// Notes that a waiter or a request that asks was polled. Returns the time by which it has to be polled
-    /// again, unless nobody could wait behind it.
-    pub(in crate::limiter) fn on_polled(&mut self, turn: Turn) -> Option<Timestamp> {
+    /// Notes that a waiter of this cost was polled, or a request that asks a backend, which knows whether it fits.
+    /// Returns the time by which it has to be polled again, unless nobody could wait behind it.
+    pub(in crate::limiter) fn on_polled(
+        &mut self,
+        turn: Turn,
+        cost: Option<&Cost>,
+    ) -> Option<Timestamp> {
         let now = self.now();
-        let queue = &mut self.extra.as_mut()?.queue;
-        let polls_by = queue.on_polled(turn, now);
-        if queue.has_absent() {
+        let not_before = cost.map_or(now, |cost| self.not_before(cost));
+        let extra = self.extra.as_mut()?;
+        let polls_by = extra.queue.on_polled(turn, not_before, now);
+        if extra.queue.is_disturbed(now) {
+            extra.wakers.wake(extra.queue.next(now));
+        }
+        if extra.queue.has_absent() {
             self.open_next_gates();
         }
         polls_by
+    }
+
+    /// Returns a time before which the limits can't admit this cost, even if all that is held came back: now if it
+    /// would be soon, or if the key may become faster by itself.
+    fn not_before(&self, cost: &Cost) -> Timestamp {
+        let now = self.now();
+        let Some(extra) = self.extra.as_ref().filter(|extra| !extra.adapt.is_reduced()) else {
+            return now;
+        };
+        let soon = extra.queue.soon(now);
+        let wait = |limits| self.check_limits_of(limits, cost, now).map_err(Denial::wait);
+        match wait(&self.limits) {
+            Err(Wait::At(time)) if time <= soon => return now,
+            Err(Wait::At(_) | Wait::Unknown) => {}
+            _ => return now,
+        }
+        match wait(&self.limits_without_holds()) {
+            Err(Wait::At(time)) => time,
+            _ => now,
+        }
     }
 
     /// Notes that a waiter is being polled, and removes those before it that are absent.

@@ -1,8 +1,11 @@
 //! Services and requests that their tasks keep without polling them: nobody waits behind one for longer than a
 //! second.
 
+use std::cell::Cell;
 use std::pin::{Pin, pin};
 
+use futures_util::future::join_all;
+use futures_util::poll;
 use proptest::prelude::*;
 use tokio::time::{sleep, timeout};
 use tollgate::limiter::Acquire;
@@ -277,4 +280,44 @@ async fn requests_forgotten_behind_others_are_passed_in_time() {
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new());
     let took = limiter.now() - begin;
     assert!(took <= S + 2 * S, "{took:?}");
+}
+
+/// Counts the polls of a future.
+async fn counted<T>(future: impl Future<Output = T>, polls: &Cell<usize>) -> T {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| {
+        polls.set(polls.get() + 1);
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_for_a_day_are_not_polled_meanwhile() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let limiter = builder().quota("k", Quota::new().rpd(300)).build().unwrap();
+    let use_up = |count| limiter.try_acquire("k", &Cost::new().requests(count)).unwrap();
+    use_up(300).settle(&Cost::new().requests(300));
+    let polls = Cell::new(0);
+    let acquire = || async {
+        counted(limiter.acquire("k", &Cost::new()), &polls).await.unwrap().settle(&Cost::new());
+    };
+    let begin = limiter.now();
+    join_all((0..300).map(|_| acquire())).await;
+    assert!(limiter.now() - begin > DAY / 2 && polls.get() < 3_000, "{} polls", polls.get());
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_request_that_waits_for_a_day_is_passed_once_another_fits() {
+    let limiter = builder().quota("k", Quota::new().rpd(300)).build().unwrap();
+    let used = Cost::new().requests(300);
+    limiter.try_acquire("k", &used).unwrap().settle(&used);
+    let (mut forgotten, mut second) =
+        (pin!(limiter.acquire("k", &used)), pin!(limiter.acquire("k", &used)));
+    assert!(poll!(&mut forgotten).is_pending());
+    assert!(timeout(Duration::from_secs(3_600), &mut second).await.is_err());
+    limiter.quotas().set("k", &Quota::new().rpd(700)).unwrap();
+    let begin = limiter.now();
+    second.await.unwrap();
+    assert!(limiter.now() - begin < S, "{:?}", limiter.now() - begin);
 }

@@ -64,7 +64,7 @@ pub(super) enum End {
     Lost,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Job {
     /// Milliseconds until it starts, and until the provider answers.
     pub(super) delay: u64,
