@@ -90,19 +90,19 @@ impl KeyState {
 
     /// Returns a time before which the limits can't admit this cost, even if all that is held came back: now if it
     /// would be soon, or if the key may become faster by itself.
+    #[cold]
     fn not_before(&self, cost: &Cost) -> Timestamp {
         let now = self.now();
         let Some(extra) = self.extra.as_ref().filter(|extra| !extra.adapt.is_reduced()) else {
             return now;
         };
         let soon = extra.queue.soon(now);
-        let wait = |limits| self.check_limits_of(limits, cost, now).map_err(Denial::wait);
-        match wait(&self.limits) {
+        match self.check_limits(cost, now).map_err(Denial::wait) {
             Err(Wait::At(time)) if time <= soon => return now,
             Err(Wait::At(_) | Wait::Unknown) => {}
             _ => return now,
         }
-        match wait(&self.limits_without_holds()) {
+        match self.check_limits_of(&self.limits_without_holds(), cost, now).map_err(Denial::wait) {
             Err(Wait::At(time)) => time,
             _ => now,
         }
