@@ -75,8 +75,7 @@ async fn unnamed_request_is_refused_under_a_models_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn budget_of_what_may_be_a_model_refuses_unnamed_requests() {
-    for name in ["gpt-4o-2024-08-06", "gpt-4o:priority", "gpt-*", "gpt-?o", "regex:(gpt|o)-.*"]
-    {
+    for name in ["gpt-4o-2024-08-06", "gpt-4o:priority", "gpt-*", "gpt-?o", "regex:(gpt|o)-.*"] {
         let limiter = limiting(name).build().unwrap();
         assert_eq!(refusing_key(limiter, OPENAI).await.as_deref(), Some(name));
     }
