@@ -5,9 +5,7 @@ use super::standing::OwnStanding;
 use super::table::KeyRef;
 use crate::answer::error::Refused;
 use crate::provider::Profile;
-use crate::quota::Cost;
-#[cfg(feature = "tower")]
-use crate::quota::Key;
+use crate::quota::{Cost, Key};
 
 /// Gates, and the requests of the layer.
 impl Limiter {
@@ -35,7 +33,7 @@ impl Limiter {
 
     /// Returns the name of a quota that limits spending on a model of this provider, if one does: a request whose model
     /// is unknown may be of that model.
-    #[cfg(feature = "tower")]
+    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
     pub(crate) fn budget_of_models(&self, profile: Profile) -> Option<Key> {
         let prices = self.prices();
         let any_priced = |name: &str, is_meant: &dyn Fn(&str) -> bool| {
