@@ -90,6 +90,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Ends a reservation, or a refused request for one that is known not to be repeated. Must not block:
     /// slow work belongs in a separate task.
+    ///
+    /// It may come before [`reserve`](Self::reserve) has answered, while the future of that still exists, which is then
+    /// dropped without another poll: what that call has reserved or will reserve is released.
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending);
 
     /// Charges the cost to the buckets even if it doesn't fit, for a request that bypassed the limiter.

@@ -40,6 +40,8 @@ pub struct Gate {
 struct KeyGate {
     key_ref: KeyRef,
     entry: Arc<Entry>,
+    /// `true` if requests count to the key's limits on spending alone.
+    is_spending_key: bool,
     state: GateState,
     timer: Option<(Timestamp, Sleep)>,
 }
@@ -82,8 +84,7 @@ impl Gate {
         keys: impl IntoIterator<Item = (KeyRef, Arc<Entry>)>,
         own: Option<&OwnStanding>,
     ) -> Self {
-        let gate =
-            |(key_ref, entry)| KeyGate { key_ref, entry, state: GateState::Idle, timer: None };
+        let gate = |(key_ref, entry)| KeyGate::new(key_ref, entry, false);
         let keys: SmallVec<[KeyGate; 1]> = keys.into_iter().map(gate).collect();
         let names = keys.iter().map(|key| &key.key_ref.key);
         let core = keys.first().map(|key| &key.entry.core);
@@ -120,6 +121,9 @@ impl Gate {
         patience: Option<Duration>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
+        if self.keys.first().is_some_and(|key| key.entry.core.limits_spending()) {
+            self.follow_spending_keys();
+        }
         let Self { keys, turn, standing, keeps_max_wait, leaves_claims } = self;
         let (standing, keeps_max_wait, leaves_claim) = (*standing, *keeps_max_wait, *leaves_claims);
         let query = Query { typical, patience, keeps_max_wait, standing, leaves_claim };
@@ -132,6 +136,33 @@ impl Gate {
             self.leave(false);
         }
         Poll::Ready(())
+    }
+
+    /// Adds the models to whose limits on spending requests of the keys count, and leaves those to which they no longer
+    /// do.
+    #[cold]
+    fn follow_spending_keys(&mut self) {
+        let Self { keys, turn, .. } = self;
+        let own = keys.iter().filter(|key| !key.is_spending_key);
+        let models: SmallVec<[KeyRef; 1]> =
+            own.filter_map(|key| key.key_ref.spending_key()).collect();
+        let is_followed = |key: &KeyGate| models.iter().any(|model| model.key == key.key_ref.key);
+        keys.retain(|key| {
+            let is_kept = !key.is_spending_key || is_followed(key);
+            if let (false, Some(turn)) = (is_kept, *turn) {
+                key.leave(turn, false);
+            }
+            is_kept
+        });
+        for model in models {
+            let Ok(entry) = model.entry() else { continue };
+            if !keys
+                .iter()
+                .any(|key| key.key_ref.key == model.key || Arc::ptr_eq(&key.entry, &entry))
+            {
+                keys.push(KeyGate::new(model, entry, true));
+            }
+        }
     }
 
     /// Returns the arrival number for a call that follows immediately after the gate's turn has come.
@@ -181,6 +212,10 @@ impl Gate {
 }
 
 impl KeyGate {
+    fn new(key_ref: KeyRef, entry: Arc<Entry>, is_spending_key: bool) -> Self {
+        Self { key_ref, entry, is_spending_key, state: GateState::Idle, timer: None }
+    }
+
     fn poll_open(
         &mut self,
         query: &Query<'_>,
@@ -210,7 +245,7 @@ impl KeyGate {
     }
 
     fn check(&mut self, query: &Query<'_>, turn: &mut Option<Turn>, waker: &Waker) -> Check {
-        let Self { key_ref, entry, state, .. } = self;
+        let Self { key_ref, entry, is_spending_key, state, .. } = self;
         let mut key = entry.lock();
         while key.is_retired() {
             // Its buckets count under another key by now.
@@ -220,6 +255,7 @@ impl KeyGate {
             (*entry, *state) = (found, GateState::Idle);
             key = entry.lock();
         }
+        key.is_spending_key = *is_spending_key;
         let (core, now) = (&entry.core, key.now());
         let since = match *state {
             GateState::Queued { since, polls_by } => {
@@ -235,6 +271,7 @@ impl KeyGate {
             _ => now,
         };
         let typical = key.full_plan().clip(query.typical);
+        let typical = if *is_spending_key { typical.money() } else { typical };
         let denial = match (key.check_limits(&typical, now), *state) {
             _ if !core.is_fast() => None,
             (Ok(()), GateState::Idle | GateState::Open { .. }) => {

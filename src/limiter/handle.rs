@@ -33,7 +33,10 @@ impl KeyHandle {
     /// Creates a handle to a key, and an entry if the key has none.
     pub(super) fn new(mut key_ref: KeyRef) -> Result<Self, Refused> {
         let entry = key_ref.entry()?;
-        if entry.key != key_ref.key {
+        // The key of a mode is kept: its requests count to the budget of its model.
+        if entry.key != key_ref.key
+            && entry.core.quotas.read().model_of_mode(&key_ref.key).is_none()
+        {
             let (read_by, default_plan) = (key_ref.read_by, key_ref.default_plan.clone());
             let shared = key_ref.with_key(entry.key.clone());
             key_ref = KeyRef { read_by, default_plan, ..shared };
@@ -80,17 +83,36 @@ impl KeyHandle {
 
     /// Returns the refusal of a request that isn't admitted now, and the longest wait by the key's quota.
     pub(super) fn refusal(&self, cost: &Cost) -> Option<(Refused, Option<Duration>)> {
-        self.read(|key| {
+        let of = |key: &Locked<'_>, cost: &Cost| {
             let denial = key.check(cost, key.entry().core.is_local()).err()?;
             Some((key.refused(key.key(), denial, cost), key.plan().terms.longest_wait()))
-        })
+        };
+        let own = self.read(|key| of(key, cost));
+        let model = self.spending_entry().filter(|entry| entry.core.is_local());
+        let of_model = model.and_then(|entry| of(&entry.lock(), &cost.money()));
+        match (own, of_model) {
+            (Some((own, most)), Some((model, most_for_model))) => {
+                let longer = if model.wait > own.wait { model } else { own };
+                Some((longer, most.into_iter().chain(most_for_model).min()))
+            }
+            (own, model) => own.or(model),
+        }
+    }
+
+    /// Returns the entry of the model to whose limits on spending the requests count as well.
+    fn spending_entry(&self) -> Option<Arc<Entry>> {
+        let limits_spending = self.0.entry.core.limits_spending();
+        let model = limits_spending.then(|| self.0.key_ref.spending_key())??;
+        model.entry().ok()
     }
 
     /// Returns whether the cost could fit by this time if all requests in flight came back without a charge.
     pub(super) fn may_fit_by(&self, cost: &Cost, by: Timestamp) -> bool {
         let entry = self.entry();
         let is_local = entry.core.is_local();
-        Scopes::lock(&Entries::of(entry)).may_fit_by(cost, by, is_local)
+        let mut entries = Entries::of(entry);
+        self.spending_entry().into_iter().for_each(|model| entries.push_spending_key(model));
+        Scopes::lock(&entries).may_fit_by(cost, by, is_local)
     }
 
     /// Returns the current statistics of the key.
@@ -105,7 +127,7 @@ impl KeyHandle {
 
     /// Returns the key.
     pub fn key(&self) -> Key {
-        self.0.key_ref.key.clone()
+        self.0.entry.key.clone()
     }
 
     pub(super) fn entry(&self) -> Arc<Entry> {

@@ -5,7 +5,7 @@ use super::standing::OwnStanding;
 use super::table::KeyRef;
 use crate::answer::error::Refused;
 use crate::provider::Profile;
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 
 /// Gates, and the requests of the layer.
 impl Limiter {
@@ -29,6 +29,18 @@ impl Limiter {
             Ok((key_ref, entry))
         };
         Ok(Gate::new(keys.iter().map(entry).collect::<Result<Vec<_>, _>>()?, own))
+    }
+
+    /// Returns the name of a quota that limits spending on a model of this provider, if one does: a request whose model
+    /// is unknown may be of that model.
+    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
+    pub(crate) fn budget_of_models(&self, profile: Profile) -> Option<Key> {
+        let prices = self.prices();
+        let any_priced = |name: &str, is_meant: &dyn Fn(&str) -> bool| {
+            is_meant(name) && prices.of(profile, name).is_some()
+                || prices.any_model(profile, is_meant)
+        };
+        self.shared.core.quotas.read().budget_of_models(profile, any_priced).cloned()
     }
 
     /// Returns the request of these keys, each with the profile that has read it as a model.

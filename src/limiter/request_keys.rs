@@ -16,10 +16,7 @@ impl Request {
             entries.push(key_ref.entry()?);
         }
         for key_ref in self.keys.iter().filter(|_| limits_spending) {
-            let model = self.core().quotas.read().spending_key_of(&key_ref.key);
-            if let Some(model) = model {
-                let (read_by, budget) = (key_ref.read_by, key_ref.budget.clone());
-                let model = KeyRef { read_by, budget, ..key_ref.with_key(model) };
+            if let Some(model) = key_ref.spending_key() {
                 entries.push_spending_key(model.entry()?);
             }
         }

@@ -65,7 +65,9 @@ impl Shared {
 
     /// Updates the plans of the keys that a changed quota of this name covers.
     pub(super) fn replan(&self, name: &str, quota: &Quota) {
-        if Pattern::is_one(name) {
+        // The first budget lets keys of modes count to their models, in buckets that they share too.
+        let limits_spending = quota.limits().iter().any(|limit| limit.dimension().is_usd());
+        if Pattern::is_one(name) || limits_spending {
             self.replan_all();
         } else {
             let of_modes = self.core.quotas.read().modes_of(name);

@@ -323,6 +323,14 @@ impl KeyRef {
         Self { shard, hash, key, read_by: None, default_plan: None, budget: None }
     }
 
+    /// Returns the key to whose limits on spending its requests count as well, if there is one: the model, if the key is
+    /// that of a mode.
+    pub(super) fn spending_key(&self) -> Option<Self> {
+        let model = self.shard.core.quotas.read().spending_key_of(&self.key)?;
+        let (read_by, budget) = (self.read_by, self.budget.clone());
+        Some(Self { read_by, budget, ..self.with_key(model) })
+    }
+
     /// Returns the buckets and the plan of the key.
     fn resolve(&self) -> Option<ResolvedQuota> {
         let quotas = self.shard.core.quotas.read();

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use http::Extensions;
+use http::header::UPGRADE;
+use http::{Extensions, HeaderMap};
 
 use super::ask::Ask;
 use super::journey::Journey;
@@ -119,6 +120,17 @@ impl Classified {
         }
     }
 
+    /// Adds a budget that refuses a request without a price and without a model, if a model of the provider has one: it
+    /// would count nowhere, although it may run that model.
+    fn add_budget_of_models(&mut self, limiter: &Limiter) {
+        let Some(call) = &self.call else { return };
+        let budget = match self.keys.iter().any(ScopeKey::is_unknown_model) {
+            true => limiter.budget_of_models(call.profile),
+            false => None,
+        };
+        self.keys.extend(budget.map(ScopeKey::new));
+    }
+
     #[cold]
     fn look_up_price(&mut self, limiter: &Limiter) {
         self.add_model_of_mode(limiter);
@@ -135,7 +147,7 @@ impl Classified {
             let price = limiter.prices().of_mode(call.profile, model, mode)?;
             Some((self.most.bounded(pricing, &price)?, price))
         });
-        let Some((most, price)) = price else { return };
+        let Some((most, price)) = price else { return self.add_budget_of_models(limiter) };
         let price = if most.has_audio { Arc::new(price.with_audio()) } else { price };
         let reserved = price.most(most.input, most.output.unwrap_or(u64::MAX));
         self.cost.set(&Dimension::usd(), reserved);
@@ -212,6 +224,13 @@ impl Classified {
         }
         if let Some(journey) = extensions.get::<Journey>() {
             self.journey = Some(journey.clone());
+        }
+    }
+
+    /// Notes that a request isn't known to be free if it asks for another protocol, over which a model may run.
+    pub(super) fn read_upgrade(&mut self, headers: &HeaderMap) {
+        if let Some(call) = self.call.as_mut().filter(|call| call.is_free) {
+            call.is_free = !headers.contains_key(UPGRADE);
         }
     }
 

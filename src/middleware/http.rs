@@ -89,7 +89,9 @@ impl Http {
         let (estimate, unreadable) = request.body().peek(read);
         let has_body = request.body().size() != Some(0);
         let is_free = || self.profile.is_free(request.method(), path, has_body);
-        (self.classified(estimate, is_free, None), unreadable)
+        let mut classified = self.classified(estimate, is_free, None);
+        classified.read_upgrade(headers);
+        (classified, unreadable)
     }
 
     fn classified(
@@ -103,11 +105,13 @@ impl Http {
         // Requests with a price are never free, so that the list isn't searched for most requests.
         let is_free = estimate.pricing.is_none() && is_free();
         let of_mode = estimate.mode.and_then(|_| estimate.key());
-        let model = estimate.model.take().unwrap_or(Key::from_static(NO_MODEL));
+        let model = estimate.model.take();
+        let of_model =
+            |model: Option<Key>| model.map_or_else(ScopeKey::of_unknown_model, ScopeKey::of_model);
         let (key, model) = match (key, of_mode) {
-            (Some(key), _) => (ScopeKey::new(key), Some(model)),
-            (None, Some(own)) => (ScopeKey::of_model(own), Some(model)),
-            (None, None) => (ScopeKey::of_model(model), None),
+            (Some(key), _) => (ScopeKey::new(key), Some(of_model(model).into_text())),
+            (None, Some(own)) => (ScopeKey::of_model(own), model),
+            (None, None) => (of_model(model), None),
         };
         let call = Call { profile: self.profile, operation, model, is_free };
         Classified::estimated(key, estimate).with_call(call)
@@ -139,6 +143,7 @@ impl<B: PeekBody> Classify<http::Request<B>> for Http {
         let mut classified = body.peek(|bytes| self.read(method, path, bytes, body.size(), key));
         classified.read_extensions(request.extensions());
         classified.is_head = request.method() == http::Method::HEAD;
+        classified.read_upgrade(request.headers());
         classified
     }
 }
@@ -167,6 +172,3 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
         self.judging(response, guard, deadline)
     }
 }
-
-/// The key of requests that don't name a model.
-const NO_MODEL: &str = "unknown";

@@ -163,7 +163,8 @@ impl Reading {
     /// Handles a response without a final usage.
     fn on_cut(&mut self, profile: Profile, usage: Option<Usage>, scanned: &Scanned) {
         let received = scanned.output_bytes.map(|bytes| {
-            let since = self.caught_up_at.or(self.guard.granted_at()).unwrap_or_default();
+            let caught_up_at = self.guard.read_until.or(self.caught_up_at);
+            let since = caught_up_at.or(self.guard.granted_at()).unwrap_or_default();
             let unread = (!scanned.is_whole).then(|| self.guard.now() - since);
             Received { bytes, unread }
         });

@@ -52,6 +52,7 @@ impl Classify<Request> for Http {
             }
         };
         classified.is_head = method == http::Method::HEAD;
+        classified.read_upgrade(request.headers());
         classified
     }
 }

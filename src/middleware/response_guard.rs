@@ -44,6 +44,8 @@ pub struct ResponseGuard {
     /// The number of tokens that the response headers state as charged.
     charged_tokens: Option<u64>,
     charged_later: Option<ActualCost>,
+    /// The time at which all that had arrived of a body was read that was received before.
+    pub(super) read_until: Option<Timestamp>,
 }
 
 impl ResponseGuard {
@@ -81,6 +83,7 @@ impl ResponseGuard {
             charged: None,
             charged_tokens: None,
             charged_later: None,
+            read_until: None,
         }
     }
 
@@ -140,6 +143,13 @@ impl ResponseGuard {
     /// Sets the [`ActualCost`] from which the actual cost is taken when the response ends.
     pub fn charged_later(&mut self, charge: ActualCost) {
         self.charged_later = Some(charge);
+    }
+
+    /// Sets the time at which the last bytes of the body were received, for a body that was received before it is read.
+    /// If the body is cut off, the provider may have generated more from then on. Default: the times at which the
+    /// [`Reading`] awaits more.
+    pub fn read_until(&mut self, time: Timestamp) {
+        self.read_until = Some(time);
     }
 
     /// Reads the status and the headers of a response, and returns a [`Reading`] for its body.

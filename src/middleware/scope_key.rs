@@ -61,6 +61,16 @@ impl ScopeKey {
         Self { is_model: true, ..Self::new(text) }
     }
 
+    /// Creates the key of a request that names no model.
+    pub(super) fn of_unknown_model() -> Self {
+        Self::of_model(Key::from_static(UNKNOWN_MODEL))
+    }
+
+    /// Returns `true` for the key of a request that names no model.
+    pub(super) fn is_unknown_model(&self) -> bool {
+        self.is_model && self.text == UNKNOWN_MODEL
+    }
+
     fn of(text: impl Into<Key>, visibility: Visibility) -> Self {
         Self { text: text.into(), visibility, is_model: false }
     }
@@ -141,3 +151,6 @@ impl fmt::Debug for ScopeKey {
         self.text.fmt(f)
     }
 }
+
+/// The key of requests that don't name a model.
+const UNKNOWN_MODEL: &str = "unknown";

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::pattern::Pattern;
 use super::plan::Plan;
 use super::quota_registry::QuotaRegistry;
 use super::registered_quota::RegisteredQuota;
@@ -8,6 +9,38 @@ use crate::quota::Key;
 
 /// The modes of models, which have limits of their own and count to the budgets of the models.
 impl QuotaRegistry {
+    /// Returns the name of a quota that limits spending and covers a model of this provider, so that a request whose
+    /// model is unknown may be one of its own. Models are the names of which `any_priced` finds one with a price that
+    /// fulfils a condition; it is also given the name of the quota.
+    pub(crate) fn budget_of_models(
+        &self,
+        profile: Profile,
+        any_priced: impl Fn(&str, &dyn Fn(&str) -> bool) -> bool,
+    ) -> Option<&Key> {
+        let covers_model = |quota: &&RegisteredQuota| {
+            let name = &quota.name;
+            let of_model = Pattern::of(self.model_of_mode(name).unwrap_or(name));
+            let pattern = Pattern::of(name);
+            let covers = |model: &str| pattern.covers(model) || of_model.covers(model);
+            any_priced(name, &|model| covers(model) && self.may_be_of(profile, model))
+        };
+        let limited = self.own.iter().chain(&self.fallback).filter(|quota| quota.limits_spending());
+        let mut limited: Vec<_> = limited.collect();
+        limited.sort_by(|a, b| a.name.cmp(&b.name));
+        limited.into_iter().find(covers_model).map(|quota| &quota.name)
+    }
+
+    /// Returns `false` if a model is known to be another provider's: that provider has built-in quotas of its family, and
+    /// this one only of other families.
+    fn may_be_of(&self, profile: Profile, model: &str) -> bool {
+        let lists = |profile: &Profile| {
+            let mut families = profile.quotas().iter().map(|quota| family(quota.pattern));
+            families.any(|known| known.is_empty() || known == family(model))
+        };
+        let mut others = self.profiles.iter().filter(|&&other| other != profile);
+        profile.quotas().is_empty() || lists(&profile) || !others.any(lists)
+    }
+
     /// Returns the keys of a model's requests in the modes of the providers.
     pub(crate) fn modes_of(&self, model: &str) -> Vec<String> {
         let modes = self.profiles.iter().flat_map(Profile::modes);
@@ -39,10 +72,20 @@ impl QuotaRegistry {
         quota: &RegisteredQuota,
         plan: &Plan,
     ) -> Option<Arc<Plan>> {
-        let (_, budget) = self.find_spending_key(key)?;
-        let has_same_quota = std::ptr::eq(quota, budget);
-        let plan = if has_same_quota { plan.without_spending() } else { plan.clone() };
+        let plan = match self.find_spending_key(key) {
+            Some((_, budget)) if std::ptr::eq(quota, budget) => plan.without_spending(),
+            Some(_) => plan.clone(),
+            None if self.shares_modes(quota) => plan.clone(),
+            None => return None,
+        };
         Some(Arc::new(plan.with_spending_key()))
+    }
+
+    /// Returns `true` if keys of modes may share the buckets of a quota. Some of these may count to budgets of their
+    /// models, so that the buckets alone never decide.
+    fn shares_modes(&self, quota: &RegisteredQuota) -> bool {
+        let mut modes = self.profiles.iter().flat_map(Profile::modes);
+        self.limits_spending && quota.shared.is_some() && modes.next().is_some()
     }
 
     /// Returns the key to whose limits on spending the requests of another key count as well: the model, if the key is
@@ -66,4 +109,9 @@ impl QuotaRegistry {
         let of_mode = self.own.find(key).filter(|of_mode| of_mode.shared.is_some());
         of_mode.is_none_or(|of_mode| of_mode.shared != quota.shared).then_some((model, quota))
     }
+}
+
+/// Returns the start of a model's name that all models of its family have, such as `gpt`.
+fn family(model: &str) -> &str {
+    model.split(['-', '.', ':', '/', '@', '*', '?']).next().unwrap_or_default()
 }

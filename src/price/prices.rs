@@ -93,6 +93,18 @@ impl Prices {
         )
     }
 
+    /// Returns `true` if a name with a price is that of a model of the provider and fulfils a condition. Names have
+    /// their mode, if they are the price of one.
+    pub(crate) fn any_model(&self, provider: Profile, is_meant: &dyn Fn(&str) -> bool) -> bool {
+        let prefix = prefix(provider.built_in().name());
+        let own = |name: &str| {
+            let rest = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
+            is_meant(name) || rest.is_some_and(is_meant)
+        };
+        self.by_name.keys().any(|name| own(name))
+            || self.fallback.is_some_and(|fallback| fallback.any_model(provider, is_meant))
+    }
+
     /// Returns the price in a mode of the first of these names that has one: here, or else in the fallback.
     fn find(&self, names: &[String], mode: &str) -> Option<Arc<Price>> {
         let find = |suffix: &str| {

@@ -111,8 +111,8 @@ impl Rules {
         Self { units, ..self }
     }
 
-    /// Adds requests that the provider doesn't bill to those that no known provider bills (lists of models, files,
-    /// token counts and such). Where spending is limited, other requests need a price.
+    /// Adds requests that the provider doesn't bill to those that no known provider bills (`GET`, `DELETE` and `OPTIONS`
+    /// without a body, files, token counts and such). Where spending is limited, other requests need a price.
     ///
     /// Each is a method and a path below the version (`POST /moderations` is `/v1/moderations`), in which `*` in a
     /// segment is any text and `/**` at the end any further segments. `GET` includes `HEAD`.

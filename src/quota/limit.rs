@@ -93,8 +93,9 @@ impl Limit {
     /// Creates a limit of `amount` that never resets, or `None` if the amount is 0.
     ///
     /// Its usage ends with the limiter unless a [store](crate::store) keeps it, and
-    /// [`Limiter::reset`](crate::Limiter::reset) clears it. A key of which a part is used is never dropped. A limiter
-    /// with a [`Backend`](crate::limiter::Backend) has no such limits.
+    /// [`Limiter::reset`](crate::Limiter::reset) clears it. A key of which a part is used is never dropped. If the limit is
+    /// removed from a quota and set again later, it counts only what other limits of its dimension still know: raise it
+    /// instead. A limiter with a [`Backend`](crate::limiter::Backend) has no such limits.
     ///
     /// ```
     /// use tollgate::quota::{Dimension, Limit, Quota};

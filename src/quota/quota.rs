@@ -102,7 +102,7 @@ impl Quota {
     }
 
     /// Sets the money in all: a limit that never resets, as the totals of tokens and requests; see
-    /// [`Limit::total`].
+    /// [`Limit::total`]. A total that is removed and set again starts with nothing used.
     ///
     /// ```
     /// use tollgate::quota::{Quota, Usd};

@@ -63,9 +63,12 @@ async fn requests_without_a_price_are_refused_under_a_budget() {
             "{path} {body}"
         );
     }
-    for path in ["/v1/realtime", "/v1/unheard/of"] {
-        assert_eq!(refusal(OPENAI, "GET", path, "").await, Some(Code::UnknownPrice), "{path}");
-    }
+    assert_eq!(refusal(OPENAI, "GET", "/v1/realtime", "").await, Some(Code::UnknownPrice));
+    let layer = RateLimitLayer::new(limiter(OPENAI)).scope("account");
+    let mut client = client_returning(&layer, || Frames::from("{}").into_response());
+    let request = Request::get("/v1/responses").header("upgrade", "websocket").body(String::new());
+    let refused = client.ready().await.unwrap().call(request.unwrap()).await.unwrap_err();
+    assert_eq!(refused.refused().unwrap().code, Code::UnknownPrice);
     // A server may treat any method like a POST if there is a body.
     assert_eq!(refusal(OPENAI, "GET", "/v1/models", "{}").await, Some(Code::UnknownPrice));
 }
@@ -85,6 +88,7 @@ async fn requests_known_to_be_free_pass_a_spent_budget() {
     for (method, path) in [
         ("GET", "/v1/models"),
         ("GET", "/v1/models/gpt-4o"),
+        ("GET", "/v1/unheard/of"),
         ("HEAD", "/v1/files/file-1/content"),
         ("GET", "/v1/responses/resp_1/input_items?limit=3"),
         ("GET", "/v1/messages/batches/b/results"),

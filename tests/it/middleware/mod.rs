@@ -18,6 +18,7 @@ mod include_usage;
 mod inner;
 mod journey;
 mod keys;
+mod model_budgets;
 mod money;
 mod quota_waits;
 mod refusals;

@@ -86,8 +86,10 @@ impl Attempt {
             .await
         {
             Ok(Ok(response)) => {
-                let response = ReceivedResponse::receive(response, &journey, shared).await;
-                End::Outcome(response.judge(line, shared))
+                End::Outcome(match ReceivedResponse::receive(response, &journey, shared).await {
+                    Ok(response) => response.judge(line, shared),
+                    Err(error) => connection_failed(line, error),
+                })
             }
             // The configuration has changed.
             Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Requeue,

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,8 +16,10 @@ use tower_service::Service;
 
 use super::gate::Gate;
 use super::outage::{Cause, LineFailures};
+use super::received_body::ReceivedBody;
 use super::stop::Stop;
 use super::target::Base;
+use tollgate::Timestamp;
 
 /// The in-flight state of a request, shared with the client through the request's extensions.
 #[derive(Debug, Clone, Default)]
@@ -110,7 +112,7 @@ impl Client {
 }
 
 impl Service<http::Request<Bytes>> for Client {
-    type Response = http::Response<Full<Bytes>>;
+    type Response = http::Response<ReceivedBody>;
     type Error = reqwest::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -131,9 +133,14 @@ impl Service<http::Request<Bytes>> for Client {
             }
             let slot = InFlightPermit::new(in_flight.clone(), permit);
             gate.sent(in_flight.failures());
-            let received = send_and_receive(request).await;
-            gate.received(in_flight.failures(), received.as_ref());
-            let mut response = received?;
+            let received = send_and_receive(request, &gate).await;
+            let result = match &received {
+                Ok((_, Some(cut))) => Err(&cut.error),
+                Ok((response, None)) => Ok(response),
+                Err(error) => Err(error),
+            };
+            gate.received(in_flight.failures(), result);
+            let (mut response, cut) = received?;
             let is_outage = in_flight.failures().lock().excused() == Some(Cause::Server);
             if is_outage || is_unavailable_without_delay(&response) {
                 let status =
@@ -141,17 +148,47 @@ impl Service<http::Request<Bytes>> for Client {
                 response.extensions_mut().insert(OriginalStatus(status));
             }
             response.extensions_mut().insert(slot);
-            Ok(response.map(Full::new))
+            if let Some(Cut { last_read, .. }) = cut {
+                response.extensions_mut().insert(last_read);
+            }
+            Ok(response.map(|bytes| ReceivedBody::new(bytes, cut.map(|cut| cut.error))))
         })
     }
 }
 
-/// Sends a request and receives the whole response; a truncated response is an error.
+/// The error that cut off the body of a success.
+#[derive(Debug)]
+struct Cut {
+    error: reqwest::Error,
+    last_read: LastRead,
+}
+
+/// The time at which the last bytes of a body were received that was cut off.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastRead(pub(super) Timestamp);
+
+/// Sends a request and receives the response. A success that is cut off has what arrived of it, so that this is
+/// charged; of other responses, the cut is an error.
 async fn send_and_receive(
     request: reqwest::RequestBuilder,
-) -> Result<http::Response<Bytes>, reqwest::Error> {
-    let (parts, body) = http::Response::from(request.send().await?).into_parts();
-    Ok(http::Response::from_parts(parts, body.collect().await?.to_bytes()))
+    gate: &Gate,
+) -> Result<(http::Response<Bytes>, Option<Cut>), reqwest::Error> {
+    let (parts, mut body) = http::Response::from(request.send().await?).into_parts();
+    let (mut received, mut last_read, mut cut) = (BytesMut::new(), LastRead(gate.now()), None);
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => {
+                received.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+                last_read = LastRead(gate.now());
+            }
+            Err(error) if parts.status.is_success() && !received.is_empty() => {
+                cut = Some(Cut { error, last_read });
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((http::Response::from_parts(parts, received.freeze()), cut))
 }
 
 /// The original status of a response that is passed to the layer as a 500. The layer reduces limits

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedMutexGuard, watch};
 use super::outage::{Cause, LineFailures, Outage};
 use super::stop::{Halt, Stop};
 use super::target::Base;
+use tollgate::Timestamp;
 use tollgate::causes;
 use tollgate::limiter::Limiter;
 use tollgate::provider::InvalidAnswer;
@@ -39,6 +40,11 @@ impl Gate {
     pub(super) fn new(limiter: Limiter, base: Base) -> Self {
         let (outage, probe_lock) = (watch::Sender::default(), Arc::default());
         Self(Arc::new(Inner { outage, probe_lock, limiter, base }))
+    }
+
+    /// Returns the time of the limiter's clock.
+    pub(super) fn now(&self) -> Timestamp {
+        self.0.limiter.now()
     }
 
     /// Records that a request is sent.

@@ -1,7 +1,5 @@
 //! The outcome of a line, judged by the response of the provider.
 
-use std::convert::Infallible;
-
 use bytes::Bytes;
 use http::response::Parts;
 use http_body_util::BodyExt;
@@ -28,28 +26,28 @@ pub(super) struct ReceivedResponse {
 
 impl ReceivedResponse {
     /// Receives the rest of a response.
+    ///
+    /// # Errors
+    /// The error that cut it off.
     pub(super) async fn receive<B>(
         response: http::Response<B>,
         journey: &Journey,
         shared: &JobContext,
-    ) -> Self
+    ) -> Result<Self, B::Error>
     where
-        B: http_body::Body<Data = Bytes, Error = Infallible>,
+        B: http_body::Body<Data = Bytes>,
     {
         let (mut parts, body) = response.into_parts();
         if let Some(OriginalStatus(status)) = parts.extensions.remove() {
             parts.status = status;
         }
-        let body = match body.collect().await {
-            Ok(body) => shared.secrets.hide(body.to_bytes()),
-            Err(never) => match never {},
-        };
+        let body = shared.secrets.hide(body.collect().await?.to_bytes());
         let in_band = journey.facts().error;
         let invalid = match parts.status.is_success() {
             true => InvalidAnswer::check(&parts.headers, &body).err(),
             false => None,
         };
-        Self { parts, body, in_band, invalid }
+        Ok(Self { parts, body, in_band, invalid })
     }
 
     /// Returns the outcome of the line. Stops the run if every other request would fail the same

@@ -1,15 +1,12 @@
 //! The policy by which the layer observes and judges responses.
 
-use bytes::Bytes;
-use http_body_util::Full;
-
-use super::client::{InFlightPermit, OriginalStatus};
+use super::client::{InFlightPermit, LastRead, OriginalStatus};
+use super::received_body::ReceivedBody;
 use tollgate::Timestamp;
 use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
 use tollgate::provider::Profile;
 
-type Body = Full<Bytes>;
-type Response = http::Response<Body>;
+type Response = http::Response<ReceivedBody>;
 
 /// Observes and judges whole responses as [`Http`] does. In addition, a request is retried after
 /// any connection error, and releases its in-flight permit until then.
@@ -24,8 +21,12 @@ impl ResponsePolicy {
         Self { http: Http::new(profile).whole(), profile }
     }
 
-    /// Charges a response whose status the client has replaced by its original one.
-    fn charge_original(&self, response: &Response, guard: &mut ResponseGuard) {
+    /// Charges a response whose status the client has replaced by its original one, and one that was cut off by what
+    /// had arrived.
+    fn read_extensions(&self, response: &Response, guard: &mut ResponseGuard) {
+        if let Some(LastRead(at)) = response.extensions().get() {
+            guard.read_until(*at);
+        }
         if let Some(OriginalStatus(status)) = response.extensions().get() {
             guard.failed_with(self.profile, *status, response.headers());
         }
@@ -33,10 +34,10 @@ impl ResponsePolicy {
 }
 
 impl Observe<Response> for ResponsePolicy {
-    type Observed = http::Response<ResponseBody<Body>>;
+    type Observed = http::Response<ResponseBody<ReceivedBody>>;
 
     fn observe(&self, response: Response, mut guard: ResponseGuard) -> Self::Observed {
-        self.charge_original(&response, &mut guard);
+        self.read_extensions(&response, &mut guard);
         self.http.observe(response, guard)
     }
 
@@ -46,15 +47,15 @@ impl Observe<Response> for ResponsePolicy {
 }
 
 impl Judge<Response> for ResponsePolicy {
-    type Judging = Judging<Body>;
+    type Judging = Judging<ReceivedBody>;
 
     fn judge(
         &self,
         response: Response,
         mut guard: ResponseGuard,
         deadline: Option<Timestamp>,
-    ) -> Judged<Self::Observed, Judging<Body>> {
-        self.charge_original(&response, &mut guard);
+    ) -> Judged<Self::Observed, Judging<ReceivedBody>> {
+        self.read_extensions(&response, &mut guard);
         self.http.judge(response, guard, deadline)
     }
 

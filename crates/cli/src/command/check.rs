@@ -179,6 +179,9 @@ fn reason(decision: &Decision, wait: Wait) -> String {
             }
             format!("the request needs {needed} {dimension}, the limit allows at most {most}")
         }
+        (Wait::Never, None) if decision.code == Code::UnknownPrice => {
+            "a quota limits spending, and this command knows no price of the request".to_owned()
+        }
         (Wait::Never, None) => "no quota matches the key, and unknown keys are refused".to_owned(),
     }
 }
@@ -206,7 +209,7 @@ the decision and its code, the exceeded dimension, the time to wait, and the lim
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \
 itpm_exceeded, otpm_exceeded, concurrency_exceeded, limit_exceeded, exceeds_capacity, \
-total_exceeded, cooling_down; invalid_tokens if TOKENS is not a number.";
+total_exceeded, unknown_price, cooling_down; invalid_tokens if TOKENS is not a number.";
 
 const EXAMPLES: &str = "\
 Examples:

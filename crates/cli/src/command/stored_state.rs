@@ -1,5 +1,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use wildmatch::WildMatch;
 
@@ -21,6 +22,8 @@ pub(super) struct StoredState<'a> {
     /// The limiter, with the usage of the state.
     pub(super) limiter: Limiter,
     keys: HashMap<String, KeySnapshot>,
+    /// The longest wait by `waiting.max_wait`, if it is set.
+    max_wait: Option<Duration>,
     shared: Option<&'a SharedUsage>,
 }
 
@@ -46,7 +49,8 @@ impl<'a> StoredState<'a> {
         let config = loaded.path;
         restore(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
         let keys = state.keys.into_iter().map(|key| (key.key.clone(), key)).collect();
-        Ok(Self { config, file, limiter, keys, shared })
+        let max_wait = loaded.config.waiting.max_wait_or(None);
+        Ok(Self { config, file, limiter, keys, max_wait, shared })
     }
 
     /// Asks the store of shared limits for the usage of these keys, if there is one.
@@ -143,7 +147,9 @@ impl<'a> StoredState<'a> {
         let quota = self.limiter.quotas().name_of(key).map(String::from);
         let stats = self.limiter.stats(key);
         let usage = KeyUsage::new(key, quota, &stats, self.keys.get(key), self.now());
-        KeyUsage { as_of: self.shared.and(stats.as_of).map(Rfc3339), ..usage }
+        let of_quota = self.limiter.quotas().of(key).longest_wait();
+        let max_wait = of_quota.into_iter().chain(self.max_wait).min();
+        KeyUsage { max_wait, as_of: self.shared.and(stats.as_of).map(Rfc3339), ..usage }
     }
 }
 

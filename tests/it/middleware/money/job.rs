@@ -90,9 +90,14 @@ impl Job {
         if self.kind == Kind::Messages { ANTHROPIC } else { OPENAI }
     }
 
-    /// Returns the model that the request names, or an empty text.
-    pub(super) fn named_model(&self) -> &'static str {
-        if self.kind.names_model() { self.model } else { "" }
+    /// Returns the model that the provider runs: where the request names none, one of the provider's that it got to know
+    /// elsewhere, such as from the lines of a batch.
+    pub(super) fn model_that_runs(&self) -> &'static str {
+        let is_of_provider = |model: &&str| OF_OPENAI.contains(model);
+        match self.kind.names_model() {
+            true => self.model,
+            false => Some(self.model).filter(is_of_provider).unwrap_or(OF_OPENAI[0]),
+        }
     }
 
     /// Returns the mode that the request states.
@@ -194,6 +199,9 @@ impl Job {
 
 /// The models, of which the last has no price.
 pub(super) const MODELS: [&str; 4] = ["gpt-4o", "gpt-5", "claude-3-5-haiku-latest", "house-model"];
+
+/// The models of the provider that gets requests without a model.
+const OF_OPENAI: [&str; 2] = [MODELS[0], MODELS[1]];
 
 fn kinds(most: u64) -> impl Strategy<Value = Kind> {
     let amount = proptest::option::of(0..=most);

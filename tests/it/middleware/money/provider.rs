@@ -29,7 +29,7 @@ pub(super) const CONTEXT: u64 = 600;
 /// The bill of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Bill {
-    /// The model that the request named, or nothing.
+    /// The model that ran.
     pub(super) model: &'static str,
     pub(super) micros: u64,
     pub(super) sent: Timestamp,
@@ -80,7 +80,7 @@ impl Provider {
         let status = match job.end {
             End::Lost => {
                 let now = self.clock.now();
-                self.bill(job.named_model(), self.cost(&job, job.output()), sent, now);
+                self.bill(job.model_that_runs(), self.cost(&job, job.output()), sent, now);
                 return Err(InnerError);
             }
             End::Status(status) => StatusCode::from_u16(status).unwrap(),
@@ -162,7 +162,7 @@ impl Drop for Billed {
             false => job.output(),
         };
         let cost = provider.cost(job, output);
-        provider.bill(job.named_model(), cost, *sent, provider.clock.now());
+        provider.bill(job.model_that_runs(), cost, *sent, provider.clock.now());
     }
 }
 

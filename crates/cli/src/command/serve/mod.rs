@@ -95,6 +95,10 @@ page. Options override the `serve` \
 section of the configuration. Each option can also be set as an environment variable \
 TOLLGATE_<NAME>: TOLLGATE_MAX_REQUESTS=10 is the same as --max-requests 10.
 
+A request that its limits don't admit waits for up to 4 minutes, or for `waiting.max_wait` of the \
+configuration (`unlimited` for no bound). A quota can bound the waits for its own limits with \
+`max_wait`, or refuse with `mode: reject`; `serve.mode: reject` refuses all.
+
 Tokens are read only from the environment: clients authenticate with TOLLGATE_TOKEN, \
 administrators with TOLLGATE_ADMIN_TOKEN. Listening on an address that is not \
 loopback requires TOLLGATE_TOKEN or --allow-anonymous.

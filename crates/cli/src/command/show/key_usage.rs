@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -23,6 +25,9 @@ pub(in crate::command) struct KeyUsage {
     pub(in crate::command) learned: Vec<LearnedUsage>,
     /// The used parts of the account's windows.
     pub(in crate::command) utilization: Vec<WindowUsage>,
+    /// The longest time that a request waits for its limits, 0 if it is refused instead; null if nothing bounds it.
+    #[serde(rename = "max_wait_s", serialize_with = "wait_seconds")]
+    pub(in crate::command) max_wait: Option<Duration>,
     /// The time of the last answer of the store of shared limits; null if they aren't shared.
     pub(in crate::command) as_of: Option<Rfc3339>,
 }
@@ -86,6 +91,7 @@ impl KeyUsage {
             learned: learned.cloned().map(LearnedUsage).collect(),
             utilization: windows.cloned().map(WindowUsage).collect(),
             cooling_until: cooling_until.filter(|&until| until > now).map(Rfc3339),
+            max_wait: None,
             as_of: None,
         }
     }
@@ -165,6 +171,10 @@ impl Serialize for Rfc3339 {
 fn seconds<S: Serializer>(window: &Option<Window>, serializer: S) -> Result<S::Ok, S::Error> {
     let window = window.filter(|window| !window.is_endless());
     window.map(|window| window.as_duration().as_secs_f64()).serialize(serializer)
+}
+
+fn wait_seconds<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    wait.map(|wait| wait.as_secs_f64()).serialize(serializer)
 }
 
 #[cfg(test)]

@@ -159,7 +159,9 @@ Lists keys by name, with one line per limit: a bar (`#` used, `=` reserved by re
 `-` available), used / limit, the reserved amount, and the time until the limit is unused again. \
 A line `learned` shows a rate that a program has measured by the provider's answers, with the rate \
 of the quota, the number of measurements and their age. A line `5h window 92 % used` shows the \
-used part of a window of a subscription, as the provider has last stated it. \
+used part of a window of a subscription, as the provider has last stated it. The longest time that \
+requests wait for a key stands behind its name, if its quota (`max_wait`, `mode: reject`) or \
+`waiting.max_wait` bounds it; `tollgate serve` has a bound of 4 minutes of its own. \
 Limits come from the configuration; without one, from the program that wrote the state. Keys \
 named in the configuration are listed even if never used, and so is a KEY that matches a glob or \
 regular expression, with the name of that quota.
@@ -188,7 +190,9 @@ JSON:
   {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"limits\": [{\"dimension\",
   \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}], \"learned\":
   [{\"dimension\", \"amount\", \"configured\", \"measured_at\", \"events\", \"source\"}], \"utilization\":
-  [{\"window\", \"used\", \"resets_at\", \"observed_at\", \"held_to\"}], \"as_of\"}], \"missing\", \"outage\"}
+  [{\"window\", \"used\", \"resets_at\", \"observed_at\", \"held_to\"}], \"max_wait_s\", \"as_of\"}],
+  \"missing\", \"outage\"}
+  `max_wait_s` is the longest time that a request waits for the key: 0 with `mode: reject`, null without a bound.
   `as_of` is the time of the usage of shared limits, `outage` why their store doesn't answer any more.
   Times are RFC 3339, amounts are integers; learned amounts are per second. One document on one line; with --watch one per second.
 

@@ -34,6 +34,14 @@ impl<'a> KeyTable<'a> {
         if let Some(quota) = key.quota.as_ref().filter(|quota| **quota != key.key) {
             heading.push_str(&format!("  (quota {})", printable(quota)));
         }
+        match key.max_wait {
+            Some(wait) if wait.is_zero() => heading.push_str("  (refuses instead of waiting)"),
+            Some(wait) => {
+                let wait = HumanDuration::of(wait);
+                heading.push_str(&format!("  (requests wait for up to {wait})"));
+            }
+            None => {}
+        }
         if let Some(span) =
             key.cooling_until.and_then(|until| HumanDuration::between(self.now, until.0))
         {
@@ -230,6 +238,8 @@ const WIDEST_BAR: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::key_usage::Rfc3339;
     use super::*;
     use tollgate::limiter::LearnedLimit;
@@ -274,6 +284,7 @@ mod tests {
                 cooling_until: None,
                 learned,
                 utilization: Vec::new(),
+                max_wait: None,
                 as_of: None,
             },
             KeyUsage {
@@ -283,6 +294,7 @@ mod tests {
                 cooling_until: Some(Rfc3339(Timestamp::from_unix_secs(1_003))),
                 learned: Vec::new(),
                 utilization: Vec::new(),
+                max_wait: None,
                 as_of: None,
             },
         ]
@@ -328,6 +340,19 @@ evil\\u{1b}[31m  (cooling down, resumes …
                 }
             }
         }
+    }
+
+    #[test]
+    fn heading_states_longest_wait() {
+        let heading = |max_wait| {
+            let [mut key, _] = <[KeyUsage; 2]>::try_from(keys()).expect("two keys");
+            key.max_wait = max_wait;
+            KeyTable::new(&[], NOW, 88, false).heading(&key)
+        };
+        assert_eq!(heading(None), "gpt-4o");
+        assert_eq!(heading(Some(Duration::ZERO)), "gpt-4o  (refuses instead of waiting)");
+        let minutes = Some(Duration::from_secs(240));
+        assert_eq!(heading(minutes), "gpt-4o  (requests wait for up to 4m)");
     }
 
     #[test]

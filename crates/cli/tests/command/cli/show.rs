@@ -89,8 +89,35 @@ fn total_is_shown_without_a_reset_until_it_is_reset() {
     assert_eq!((&limit["window_s"], &limit["resets_at"]), (&Value::Null, &Value::Null), "{limit}");
     let refused = home.run("check s 50 --config t.yaml --json");
     assert_eq!((refused.code, &refused.json()["code"]), (Some(1), &json!("unknown_price")));
+    let reason = refused.json()["reason"].to_string();
+    assert!(reason.contains("knows no price of the request"), "{reason}");
     assert_eq!(home.run("reset s --config t.yaml").code, Some(0));
     assert!(home.run("show --config t.yaml").stdout.contains("$0.00 / $2.00"));
+}
+
+#[test]
+fn longest_wait_of_a_key_is_shown() {
+    let home = TestHome::new();
+    let quotas = "quotas: {a: {rpm: 5, max_wait: 90s}, b: {rpm: 5, mode: reject}, c: {rpm: 5}}\n";
+    home.write("t.yaml", &format!("{quotas}store: {{sqlite: s.db}}\n"));
+    home.write("w.yaml", &format!("{quotas}store: {{sqlite: s.db}}\nwaiting: {{max_wait: 60s}}\n"));
+    let headings = |config: &str| {
+        let shown = home.run(&format!("show --config {config}")).stdout;
+        shown.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let wait = |key, wait| format!("{key}  (requests wait for up to {wait})");
+    let reject = "b  (refuses instead of waiting)".to_owned();
+    assert_eq!(headings("t.yaml"), [wait("a", "1m 30s"), reject.clone(), "c".to_owned()]);
+    assert_eq!(headings("w.yaml"), [wait("a", "1m"), reject, wait("c", "1m")]);
+    let keys = home.run("show --config t.yaml --json").json()["keys"].clone();
+    let waits = [0, 1, 2].map(|key| keys[key]["max_wait_s"].clone());
+    assert_eq!(waits, [json!(90.0), json!(0.0), Value::Null]);
+    let checked = home.run("check b 1 --config t.yaml");
+    assert!(checked.stdout.contains("b  (refuses instead of waiting)"), "{checked:?}");
+    let checked = home.run("check a 1 --config t.yaml --json").json();
+    assert_eq!(checked["max_wait_s"], json!(90.0));
+    let help = home.run("serve --help").stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("waits for up to 4 minutes, or for `waiting.max_wait`"), "{help}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ async fn request_without_price_is_refused_under_a_budget() {
         ("POST", "/up/v1/batches", "{}"),
         ("POST", "/up/v1/images/generations", r#"{"model": "gpt-image-1", "prompt": "x"}"#),
         ("POST", "/up/v1/unheard/of", chat),
-        ("GET", "/up/v1/unheard/of", ""),
+        ("GET", "/up/v1/realtime", ""),
     ] {
         let request = http().request(method.parse().unwrap(), proxy.url(path)).body(body);
         let refused = request.header("content-type", "application/json").send().await.unwrap();
@@ -34,6 +34,22 @@ async fn request_without_price_is_refused_under_a_budget() {
 }
 
 #[tokio::test]
+async fn unnamed_request_is_refused_under_a_models_budget() {
+    let mut up = TestUpstream::start().await;
+    let quotas = "quotas: {gpt-4o: {usd_per_day: 0.1}, \"tenant:bob\": {usd_per_day: 0.1}}";
+    let scopes = "scopes: [model, {header: x-tenant, prefix: \"tenant:\"}]";
+    let proxy = Proxy::serving(up.addr, scopes, quotas).await;
+    let post = |path| http().post(proxy.url(path)).header("x-tenant", "alice").body("{}");
+    let refused = post("/up/v1/batches").send().await.unwrap();
+    assert_eq!(refused.status(), 422);
+    assert_eq!(json(refused).await["code"], "unknown_price");
+    proxy.limiter.quotas().remove("gpt-4o");
+    let sent = tokio::spawn(post("/up/v1/batches").send());
+    up.request().await.answer("200 OK", "", "{}").await;
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn free_request_is_forwarded_when_the_money_is_spent() {
     let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, SCOPES, QUOTAS).await;
@@ -41,6 +57,7 @@ async fn free_request_is_forwarded_when_the_money_is_spent() {
     proxy.limiter.try_acquire("account", &all).unwrap().settle(&all);
     for (method, path) in [
         (Method::GET, "/up/v1/models"),
+        (Method::GET, "/up/v1/unheard/of"),
         (Method::POST, "/up/v1/files"),
         (Method::POST, "/up/v1/batches/batch_1/cancel"),
         (Method::DELETE, "/up/v1/files/file-1"),
