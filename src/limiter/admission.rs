@@ -10,6 +10,7 @@ use super::key_state::KeyState;
 use super::permit::Permit;
 use crate::answer::error::Refused;
 use crate::event::Event;
+use crate::key::denial::Denial;
 use crate::plan::Plan;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
@@ -95,6 +96,9 @@ fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
             Answer::Granted(grant(Arc::clone(entry), version, holds, cost, now))
         }
         Err(denial) => {
+            if let Denial::OthersWaiting(_) = denial {
+                locked.on_try();
+            }
             let refused = locked.refused(&entry.key, denial, cost);
             drop(locked);
             count_denied(&entry.core, &refused);

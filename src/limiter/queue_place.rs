@@ -33,6 +33,9 @@ pub(super) struct QueuePlace {
     moves: usize,
     /// The time for which it occupies that key's limits, as of its arrival there.
     unit: u64,
+    /// The time by which those before it are known that are no longer polled, if it has a deadline and they weren't
+    /// known at its arrival.
+    judges_deadline_at: Option<Timestamp>,
 }
 
 impl QueuePlace {
@@ -44,23 +47,46 @@ impl QueuePlace {
         waker: &Waker,
     ) -> Result<Self, AcquireError> {
         let arrival = request.arrival.take();
-        scopes.get_mut(scope).expect_another();
-        let (core, locked) = (request.core(), scopes.get(scope));
-        let waiting = locked.queue().map_or(0, WaitQueue::requests);
+        let core = request.core();
+        let waiting =
+            |scopes: &Scopes<'_>| scopes.get(scope).queue().map_or(0, WaitQueue::requests);
         let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
         // A request is in the queue for a moment before it asks a backend.
-        let is_new = arrival.is_none_or(is_new_arrival);
-        if is_new && waiting >= most.max(usize::from(!core.is_local())) {
-            return Err(AcquireError::QueueFull { key: locked.key().clone(), waiting });
+        let most = most.max(usize::from(!core.is_local()));
+        if arrival.is_none_or(is_new_arrival) && waiting(scopes) >= most {
+            let locked = scopes.get_mut(scope);
+            locked.on_arrival(true);
+            let key = locked.key().clone();
+            let waiting = waiting(scopes);
+            if waiting >= most {
+                return Err(AcquireError::QueueFull { key, waiting });
+            }
         }
         let turn = request.turn(arrival.unwrap_or_else(|| core.next_arrival()));
         if let Some(error) = request.late_error(scopes, scope, turn) {
             return Err(error);
         }
+        let now = scopes.now();
         let locked = scopes.get_mut(scope);
+        let has_deadline = request.deadline_at(locked).is_some();
+        let is_quiet = has_deadline && locked.queue().is_some_and(|queue| queue.is_quiet(now));
+        if is_quiet {
+            locked.on_arrival(true);
+        }
         let service = request.service(locked);
         locked.enter(turn, service, waker);
-        Ok(Self { turn, scope, moves: 0, unit: service.unit })
+        let judges_deadline_at = is_quiet.then(|| now + poll_period(0, 0));
+        Ok(Self { turn, scope, moves: 0, unit: service.unit, judges_deadline_at })
+    }
+
+    /// Returns the error of a request that can't be granted by its deadline, once it is known who waits before it.
+    pub(super) fn late_error(
+        &mut self,
+        request: &Request,
+        scopes: &Scopes<'_>,
+    ) -> Option<AcquireError> {
+        self.judges_deadline_at.take_if(|at| *at <= scopes.now())?;
+        request.late_error(scopes, self.scope, self.turn)
     }
 
     /// Returns the request to its queue, if it has left that because it wasn't polled for too long. Those before it leave

@@ -113,10 +113,13 @@ impl QueuedRequest {
                 None
             }
             Verdict::Fail(error) => Some(Progress::Ended(Err(error))),
-            Verdict::Wait(by) => {
-                blocker = Some(by);
-                Some(Progress::Wait(place.due(request, &scopes)))
-            }
+            Verdict::Wait(by) => match place.late_error(request, &scopes) {
+                Some(error) => Some(Progress::Ended(Err(error))),
+                None => {
+                    blocker = Some(by);
+                    Some(Progress::Wait(place.due(request, &scopes)))
+                }
+            },
             Verdict::Ask => Some(match asked.ask(place, request, &mut scopes, waker) {
                 Attempted::Asks(question) => Progress::Ask(question),
                 Attempted::Waits(until) => {

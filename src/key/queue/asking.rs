@@ -3,7 +3,6 @@ use std::task::Waker;
 use super::flow::Contact;
 use super::head::Head;
 use super::turn::Turn;
-use crate::timestamp::Timestamp;
 
 /// The requests of one queue that await the answer of a backend, in the order in which they asked.
 ///
@@ -197,8 +196,8 @@ impl Asking {
     }
 
     /// Returns each request with the time by which it is polled again.
-    pub(super) fn polls_by(&self) -> impl Iterator<Item = (Turn, Timestamp)> {
-        self.requests.iter().map(|asker| (asker.turn, asker.contact.polls_by))
+    pub(super) fn contacts(&self) -> impl Iterator<Item = (Turn, &Contact)> {
+        self.requests.iter().map(|asker| (asker.turn, &asker.contact))
     }
 
     /// Returns the contacts of all requests that ask.

@@ -173,7 +173,7 @@ impl Band {
 
     /// Returns the amounts of those of them that aren't overdue for a poll.
     pub(super) fn amounts_present(&self, turn: Turn, now: Timestamp) -> Amounts<u128> {
-        self.flows.get(&turn.flow).map_or([0; 4], |flow| flow.amounts_present(now))
+        self.flows.get(&turn.flow).map_or([0; 4], |flow| flow.amounts_present(turn, now))
     }
 
     pub(super) fn gate_terms(&self, turn: Turn) -> Option<&GateTerms> {

@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use super::flow_order::FlowRank;
+use super::presence::poll_period;
 use super::turn::{Amounts, GateTerms, Kind, NO_AMOUNTS, Service, Turn};
 use super::wakers::replace;
 use crate::timestamp::Timestamp;
@@ -37,14 +38,17 @@ pub(super) struct Contact {
     pub(super) waker: Waker,
     /// The time by which the task polls the waiter again, unless it has forgotten it.
     pub(super) polls_by: Timestamp,
+    /// The time of the last poll.
+    pub(super) polled_at: Timestamp,
     /// The time until which the last poll shows that the waiter isn't forgotten.
     pub(super) present_until: Timestamp,
 }
 
 impl Contact {
     /// Returns the contact of a waiter that was just polled.
-    pub(super) fn new(waker: Waker, polls_by: Timestamp) -> Self {
-        Self { waker, polls_by, present_until: polls_by }
+    pub(super) fn new(waker: Waker, now: Timestamp) -> Self {
+        let polls_by = now + poll_period(0, 0);
+        Self { waker, polls_by, polled_at: now, present_until: polls_by }
     }
 
     /// Replaces the waker. Returns the old one.
@@ -132,9 +136,10 @@ impl Flow {
         }
     }
 
-    /// Returns the sums of the amounts of the requests that aren't overdue for a poll.
-    pub(super) fn amounts_present(&self, now: Timestamp) -> Amounts<u128> {
-        let present = self.requests.iter().filter(|request| request.contact.present_until >= now);
+    /// Returns the sums of the amounts of the requests before a turn that aren't overdue for a poll.
+    pub(super) fn amounts_present(&self, turn: Turn, now: Timestamp) -> Amounts<u128> {
+        let before = self.requests.iter().take_while(|request| request.arrival < turn.arrival);
+        let present = before.filter(|request| request.contact.present_until >= now);
         present.fold([0; 4], |mut sums, request| {
             for (sum, amount) in sums.iter_mut().zip(request.terms) {
                 *sum += u128::from(amount);

@@ -54,8 +54,8 @@ pub(crate) struct WaitQueue {
     max_starvation: Duration,
     /// The time at which a waiter last arrived or was polled.
     polled_at: Timestamp,
-    /// The last time at which waiters were polled again after nobody was, although some should have been.
-    resumed_at: Timestamp,
+    /// The last two times at which waiters were polled again after nobody was, although some should have been.
+    resumed_at: [Timestamp; 2],
     /// The time until which some waiters aren't polled, unless all are woken.
     quiet_until: Timestamp,
     /// The time until which all waiters are polled.
@@ -104,8 +104,7 @@ impl WaitQueue {
         if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
             self.bands.insert(at, Box::new(Band::new(turn.priority, now)));
         }
-        let polls_by = now + poll_period(0, 0);
-        self.bands[at].enter(turn, service, gate, Contact::new(waker.clone(), polls_by));
+        self.bands[at].enter(turn, service, gate, Contact::new(waker.clone(), now));
         if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
             self.choose(now);
             return !self.is_head(turn);
@@ -183,7 +182,7 @@ impl WaitQueue {
         if attempt.is_first && self.is_empty() {
             self.asking = Asking::default();
         }
-        let contact = Contact::new(waker, now + poll_period(0, 0));
+        let contact = Contact::new(waker, now);
         self.asking.begin(turn, head, attempt.is_first, contact);
     }
 
@@ -235,12 +234,12 @@ impl WaitQueue {
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
         let since = self.head.as_mut().map(|head| &mut head.since);
-        let polls = [&mut self.polled_at, &mut self.resumed_at];
-        let times = served.chain(since).chain(polls);
-        let times = times.chain([&mut self.quiet_until, &mut self.busy_until]);
+        let polls = [&mut self.polled_at, &mut self.quiet_until, &mut self.busy_until];
+        let times = served.chain(since).chain(polls).chain(&mut self.resumed_at);
         times.for_each(|time| *time = time.saturating_sub(back));
         let waiters = self.bands.iter_mut().flat_map(|band| band.contacts_mut());
         for contact in waiters.chain(self.asking.contacts_mut()) {
+            contact.polled_at = contact.polled_at.saturating_sub(back);
             contact.present_until = contact.present_until.saturating_sub(back);
             if contact.polls_by != Timestamp::MAX {
                 contact.polls_by = contact.polls_by.saturating_sub(back);

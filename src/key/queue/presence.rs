@@ -51,7 +51,7 @@ impl WaitQueue {
         }
         let contact = self.contact_mut(turn)?;
         contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
-        contact.present_until = now + period;
+        (contact.polled_at, contact.present_until) = (now, now + period);
         is_expected.then_some(polls_by)
     }
 
@@ -62,26 +62,50 @@ impl WaitQueue {
 
     /// Returns whether waiters are quiet although one may be admitted soon, so that [`next`](Self::next) is to wake them.
     pub(crate) fn is_disturbed(&self, now: Timestamp) -> bool {
-        now < self.busy_until && now < self.quiet_until
+        now < self.busy_until && self.is_quiet(now)
     }
 
     /// Notes that a waiter, or a request that asks, is being polled, before others are taken for absent.
     pub(crate) fn note_poll(&mut self, turn: Turn, now: Timestamp) {
         let is_late = |contact: &mut Contact| contact.polls_by.saturating_add(GRACE) < now;
         if self.contact_mut(turn).is_some_and(is_late) {
-            self.resumed_at = now;
+            self.resume(now);
         }
         self.polled_at = self.polled_at.max(now);
     }
 
-    /// Expects a waiter that is alone to be polled soon, since another one arrives. Returns whether it is to be
-    /// woken.
-    pub(crate) fn expects_another(&mut self, now: Timestamp) -> bool {
+    /// Notes that a waiter arrives. Returns whether [`next`](Self::next) is to wake the one that was alone, so that it
+    /// is polled again from now on.
+    pub(crate) fn on_arrival(&mut self, now: Timestamp) -> bool {
         if self.polled_at + FIRST_PERIOD + GRACE < now {
-            self.resumed_at = now;
+            self.resume(now);
         }
         self.polled_at = self.polled_at.max(now);
         self.waiters() == 1
+    }
+
+    /// Notes that a request was refused because others wait. Returns whether [`next`](Self::next) is to wake them,
+    /// since nobody polls the first.
+    pub(crate) fn on_try(&mut self, now: Timestamp) -> bool {
+        let Some(contact) = self.head().and_then(|head| self.contact(head)) else { return false };
+        // It isn't polled while it is alone, or quiet.
+        if contact.polls_by > now {
+            return contact.polled_at + LONG_GRACE < now;
+        }
+        if contact.polls_by + LONG_GRACE < now {
+            self.polled_at = self.polled_at.max(now);
+        }
+        false
+    }
+
+    /// Returns whether waiters aren't polled for a while.
+    pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
+        now < self.quiet_until
+    }
+
+    /// Notes that the program may have stood still until now.
+    fn resume(&mut self, now: Timestamp) {
+        self.resumed_at = [self.resumed_at[1], now];
     }
 
     fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
@@ -95,7 +119,7 @@ impl WaitQueue {
     /// behind gates; of all waiters if they are quiet. They are to be called: the head is then polled soon, unless it
     /// is absent.
     pub(crate) fn next(&mut self, now: Timestamp) -> SmallVec<[Waker; 2]> {
-        if now < self.quiet_until {
+        if self.is_quiet(now) {
             let polls_by = now + FIRST_PERIOD + PERIOD_EACH.saturating_mul(count(self.waiters()));
             self.quiet_until = Timestamp::UNIX_EPOCH;
             self.busy_until = self.busy_until.max(polls_by + GRACE);
@@ -151,18 +175,20 @@ impl WaitQueue {
 
     fn absent_head(&self) -> Option<Turn> {
         let contact = self.contact(self.head()?)?;
-        self.has_missed(contact.polls_by).then_some(self.head()?)
+        self.has_missed(contact).then_some(self.head()?)
     }
 
     fn absent_asker(&self) -> Option<Turn> {
-        let mut asking = self.asking.polls_by();
-        asking.find_map(|(turn, polls_by)| self.has_missed(polls_by).then_some(turn))
+        let mut asking = self.asking.contacts();
+        asking.find_map(|(turn, contact)| self.has_missed(contact).then_some(turn))
     }
 
-    /// Returns whether a waiter that should have been polled by this time is absent. If the whole program stood still
-    /// for a while, all have some time after that.
-    fn has_missed(&self, polls_by: Timestamp) -> bool {
-        is_absent(polls_by.max(self.resumed_at), self.polled_at)
+    /// Returns whether a waiter is absent, which should have been polled by its time. If the whole program stood still
+    /// for a while, it has some time after that, but not once more after each further one.
+    fn has_missed(&self, contact: &Contact) -> bool {
+        let [first, last] = self.resumed_at;
+        let resumed_at = if contact.polled_at < first { first } else { last };
+        is_absent(contact.polls_by.max(resumed_at), self.polled_at)
     }
 }
 
@@ -192,3 +218,6 @@ const PERIOD_EACH: Duration = Duration::from_millis(5);
 
 /// The time by which a poll may be late.
 const GRACE: Duration = Duration::from_millis(100);
+
+/// The time by which it may be late if only requests that don't wait show that the program runs.
+const LONG_GRACE: Duration = Duration::from_secs(1);

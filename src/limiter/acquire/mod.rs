@@ -288,7 +288,12 @@ impl Acquire {
                     drop(scopes);
                     return Ok(request.grant(reservations, None, now, now));
                 }
-                Verdict::Wait(blocker) => return Err(scopes.refused(blocker, &request.cost)),
+                Verdict::Wait(blocker) => {
+                    if let Denial::OthersWaiting(_) = blocker.denial {
+                        scopes.iter_mut().for_each(|scope| scope.on_try());
+                    }
+                    return Err(scopes.refused(blocker, &request.cost));
+                }
                 Verdict::Fail(AcquireError::Refused(refused)) => return Err(refused),
                 Verdict::Fail(_) => {
                     return Err(scopes.refused(Blocker::at(0, Denial::Closed), &request.cost));

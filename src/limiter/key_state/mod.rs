@@ -133,6 +133,11 @@ impl KeyState {
             extra.adapt.rebase(back);
             extra.claims.rebase(back);
             extra.queue.rebase(back);
+            // Their timers are those of the clock before.
+            extra.wakers.wake(extra.queue.all_wakers());
+            if let Some((_, at)) = &mut extra.next_at {
+                *at = at.saturating_sub(back);
+            }
             extra.journal.iter_mut().for_each(|journal| journal.rebase(back));
         }
     }

@@ -96,6 +96,10 @@ impl KeyState {
         let Some(extra) = self.extra.as_ref().filter(|extra| !extra.adapt.is_reduced()) else {
             return now;
         };
+        // A learned rate grows.
+        if extra.adapt.check_pace(cost, now).is_err() {
+            return now;
+        }
         let soon = extra.queue.soon(now);
         match self.check_limits(cost, now).map_err(Denial::wait) {
             Err(Wait::At(time)) if time <= soon => return now,
@@ -119,13 +123,28 @@ impl KeyState {
         }
     }
 
-    /// Wakes a waiter that was alone, since another one arrives.
-    pub(in crate::limiter) fn expect_another(&mut self) {
+    /// Notes that a waiter arrives: wakes one that was alone, and removes those that are absent. With `wakes_quiet`,
+    /// waiters that aren't polled for a while are polled too.
+    pub(in crate::limiter) fn on_arrival(&mut self, wakes_quiet: bool) {
         let now = self.now();
-        if let Some(extra) = &mut self.extra
-            && extra.queue.expects_another(now)
-        {
+        let Some(extra) = &mut self.extra else { return };
+        if extra.queue.on_arrival(now) || wakes_quiet && extra.queue.is_quiet(now) {
             extra.wakers.wake(extra.queue.next(now));
+        }
+        if extra.queue.has_absent() {
+            self.open_next_gates();
+        }
+    }
+
+    /// Notes that a request that doesn't wait was refused because others wait: they may have been forgotten.
+    pub(in crate::limiter) fn on_try(&mut self) {
+        let now = self.now();
+        let Some(extra) = &mut self.extra else { return };
+        if extra.queue.on_try(now) {
+            extra.wakers.wake(extra.queue.next(now));
+        }
+        if extra.queue.has_absent() {
+            self.open_next_gates();
         }
     }
 
@@ -148,7 +167,7 @@ impl KeyState {
     fn insert(&mut self, turn: Turn, service: Service, gate: Option<GateTerms>, waker: &Waker) {
         let now = self.now();
         if !self.queue().is_some_and(|queue| queue.contains(turn)) {
-            self.expect_another();
+            self.on_arrival(false);
         }
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
@@ -282,7 +301,10 @@ impl KeyState {
             }
             Some(self.limits.earliest(amounts, now)).filter(|earliest| *earliest > deadline)
         };
-        after(extra.queue.amounts_before(turn)?)?;
+        // Sums of a new one are known.
+        if !extra.queue.contains(turn) {
+            after(extra.queue.amounts_before(turn)?)?;
+        }
         after(extra.queue.amounts_present(turn, now))
     }
 
