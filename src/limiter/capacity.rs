@@ -15,7 +15,7 @@ use crate::timestamp::Timestamp;
 /// [`Limiter::wait_for_capacity`](super::Limiter::wait_for_capacity).
 ///
 /// # Cancel safety
-/// Dropping the future has no effect.
+/// Dropping the future gives up its place, and wakes the next waiters.
 ///
 /// # Panics
 /// Waiting for a time needs a tokio runtime with timers: a poll outside of one panics, unless the future is

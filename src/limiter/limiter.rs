@@ -188,7 +188,7 @@ impl Limiter {
     /// The future returns an [`AcquireError`](super::AcquireError).
     ///
     /// # Cancel safety
-    /// Dropping the future has no effect.
+    /// Dropping the future gives up its place, and wakes the next waiters.
     ///
     /// # Panics
     /// The future panics if it has to wait for a time outside a tokio runtime with timers.

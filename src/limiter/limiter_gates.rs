@@ -36,11 +36,9 @@ impl Limiter {
     #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
     pub(crate) fn budget_of_models(&self, profile: Profile) -> Option<Key> {
         let prices = self.prices();
-        let any_priced = |name: &str, is_meant: &dyn Fn(&str) -> bool| {
-            is_meant(name) && prices.of(profile, name).is_some()
-                || prices.any_model(profile, is_meant)
-        };
-        self.shared.core.quotas.read().budget_of_models(profile, any_priced).cloned()
+        let has_price = |name: &str| prices.of(profile, name).is_some();
+        let any_priced = |is_meant: &dyn Fn(&str) -> bool| prices.any_model(profile, is_meant);
+        self.shared.core.quotas.read().budget_of_models(profile, has_price, any_priced).cloned()
     }
 
     /// Returns the request of these keys, each with the profile that has read it as a model.

@@ -10,19 +10,23 @@ use crate::quota::Key;
 /// The modes of models, which have limits of their own and count to the budgets of the models.
 impl QuotaRegistry {
     /// Returns the name of a quota that limits spending and covers a model of this provider, so that a request whose
-    /// model is unknown may be one of its own. Models are the names of which `any_priced` finds one with a price that
-    /// fulfils a condition; it is also given the name of the quota.
+    /// model is unknown may be one of its own. Models are the names with a price: `any_priced` finds one that fulfils a
+    /// condition.
     pub(crate) fn budget_of_models(
         &self,
         profile: Profile,
-        any_priced: impl Fn(&str, &dyn Fn(&str) -> bool) -> bool,
+        has_price: impl Fn(&str) -> bool,
+        any_priced: impl Fn(&dyn Fn(&str) -> bool) -> bool,
     ) -> Option<&Key> {
         let covers_model = |quota: &&RegisteredQuota| {
             let name = &quota.name;
-            let of_model = Pattern::of(self.model_of_mode(name).unwrap_or(name));
-            let pattern = Pattern::of(name);
+            let model = self.model_of_mode(name).unwrap_or(name);
+            if !Pattern::is_one(name) {
+                return self.may_be_of(profile, model) && (has_price(name) || has_price(model));
+            }
+            let (of_model, pattern) = (Pattern::of(model), Pattern::of(name));
             let covers = |model: &str| pattern.covers(model) || of_model.covers(model);
-            any_priced(name, &|model| covers(model) && self.may_be_of(profile, model))
+            any_priced(&|model| covers(model) && self.may_be_of(profile, model))
         };
         let limited = self.own.iter().chain(&self.fallback).filter(|quota| quota.limits_spending());
         let mut limited: Vec<_> = limited.collect();

@@ -51,7 +51,7 @@ pub use quota::Quota;
 pub use settle::SettleAt;
 pub use share::{InvalidShare, Share};
 pub use usage::Usage;
-pub use usd::Usd;
+pub use usd::{Usd, UsdError};
 pub use window::{InvalidWindow, Window};
 pub use zone::UnknownZone;
 

@@ -48,26 +48,41 @@ impl fmt::Display for Usd {
 }
 
 impl FromStr for Usd {
-    type Err = &'static str;
+    type Err = UsdError;
 
     /// Parses dollars with at most six decimals, without a sign.
+    ///
+    /// # Errors
+    /// [`UsdError`], for anything else and for more than 18 trillion dollars.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || fraction.is_empty() || !is_number(whole) || !is_number(fraction) {
-            return Err("not an amount of dollars; write a number such as 50 or 0.25");
+            return Err(UsdError("not an amount of dollars; write a number such as 50 or 0.25"));
         }
         let micros = format!("{fraction:0<6}");
         let (micros, rest) = micros.split_at(6);
         if rest.bytes().any(|digit| digit != b'0') {
-            return Err("has more than six decimals; the smallest amount is 0.000001");
+            return Err(UsdError("has more than six decimals; the smallest amount is 0.000001"));
         }
         let dollars = whole.parse::<u64>().ok().and_then(|dollars| dollars.checked_mul(DOLLAR));
         let amount =
             dollars.zip(micros.parse().ok()).and_then(|(a, b): (u64, u64)| a.checked_add(b));
-        amount.map(Self).ok_or(TOO_MANY)
+        amount.map(Self).ok_or(UsdError(TOO_MANY))
     }
 }
+
+/// The error of a text that is no amount of money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsdError(&'static str);
+
+impl fmt::Display for UsdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl core::error::Error for UsdError {}
 
 impl Serialize for Usd {
     /// Serializes dollars: a whole number, or one with decimals.

@@ -190,8 +190,8 @@ impl Default for Claims {
 /// caller has forgotten it.
 const CLAIM_TIME: Duration = Duration::from_millis(50);
 
-/// The time for which a request's claim counts without a poll of the request, which waits for at most
-/// [`poll_period`](super::poll_period).
+/// The time for which a request's claim counts without a poll of the request. One that holds claims is polled after the
+/// shortest [`poll_period`](super::poll_period), also while its queue is quiet.
 const CONFIRM_TIME: Duration = Duration::from_millis(1_000);
 
 /// The time that gates' claims without a call may block others in a row; it refills by one part of

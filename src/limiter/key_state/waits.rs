@@ -30,8 +30,12 @@ impl KeyState {
     pub(super) fn wake_if_short(&mut self) {
         let most = self.extra.as_ref().and_then(|extra| extra.waits.as_ref()?.most());
         if most.is_some_and(|most| self.check_limits(most, self.now()).is_err()) {
+            let Some(mut waits) = self.extra_mut().waits.take() else { return };
+            let is_short = |cost: &Cost| self.check_limits(cost, self.now()).is_err();
+            let short = waits.take_short(is_short);
             let extra = self.extra_mut();
-            extra.wakers.wake(extra.waits.iter_mut().flat_map(|waits| waits.take()));
+            extra.waits = Some(waits);
+            extra.wakers.wake(short);
             self.change_waits(|_| None);
         }
     }

@@ -10,6 +10,7 @@ use crate::provider::free_path;
 use crate::provider::request::Request;
 #[cfg(feature = "requests")]
 use crate::provider::request::UnreadableRequest;
+use crate::provider::{COMPATIBLE, COMPATIBLE_USAGE};
 #[cfg(feature = "requests")]
 use crate::quota::Cost;
 
@@ -42,7 +43,10 @@ impl Profile {
     /// assert!(!OPENAI.is_free(&Method::POST, "/v1/batches", true));
     /// ```
     pub fn is_free(&self, method: &Method, path: &str, has_body: bool) -> bool {
-        free_path::is_free(self.rules.free, method, path, has_body)
+        // Of a server that is only like a provider, less is known.
+        let is_named = self.alias.is_none() && self.rules.base.is_none();
+        let reads_are_free = is_named && ![COMPATIBLE, COMPATIBLE_USAGE].contains(self);
+        free_path::is_free(self.rules.free, reads_are_free, method, path, has_body)
     }
 
     /// Returns true if streams of chats have a usage only if the request sets `stream_options.include_usage`, and

@@ -75,7 +75,7 @@ impl Provider {
         request: Request<String>,
     ) -> Result<Response<Billed>, InnerError> {
         let number = request.headers()["x-job"].to_str().unwrap().parse::<usize>().unwrap();
-        let (job, sent) = (self.jobs[number].clone(), self.clock.now());
+        let (job, sent) = (self.jobs[number], self.clock.now());
         tokio::time::sleep(Duration::from_millis(job.latency)).await;
         let status = match job.end {
             End::Lost => {
