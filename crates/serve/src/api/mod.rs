@@ -52,14 +52,15 @@ mod stats;
 mod time;
 mod unique_fields;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CACHE_CONTROL, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
 
 use self::api_state::Api;
@@ -70,6 +71,7 @@ use super::app::App;
 use super::auth;
 use super::compression::{compression, decompression};
 use super::problem::Problem;
+use super::proxy;
 use super::route::{self, Route};
 
 pub(super) use self::reservations::Reservations;
@@ -100,13 +102,13 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route(Route::Reset.path(), post(reset::reset))
         .route_layer(idempotent(&api.admin_responses));
     let writing = decompression(writing).route_layer(auth::admin_write(app));
-    let document = openapi::document(app);
+    let (document, unknown) = (openapi::document(app), Arc::clone(app));
     client
         .merge(reading)
         .merge(writing)
         .route(Route::OpenApi.path(), get(async move || document.clone()))
         .method_not_allowed_fallback(async || not_allowed())
-        .route(route::UNKNOWN_API, any(async || not_found()))
+        .route(route::UNKNOWN_API, any(move |uri: Uri| ready(not_found(&unknown, &uri))))
         .layer(DefaultBodyLimit::max(extract::MAX_BODY_LENGTH))
         .layer(map_response(with_security_headers))
         .layer(compression())
@@ -126,9 +128,14 @@ fn not_allowed() -> ApiError {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail).into()
 }
 
-fn not_found() -> ApiError {
+/// Returns the response to a path that the API doesn't have: one of a provider's that lacks the name of its upstream, if
+/// there are upstreams.
+fn not_found(app: &App, uri: &Uri) -> Response {
+    if !app.serve.upstreams.is_empty() {
+        return proxy::unknown_upstream(app, uri);
+    }
     let detail = "no such path; /openapi.json lists the available ones";
-    Problem::new(StatusCode::NOT_FOUND, "unknown_path", detail).into()
+    Problem::new(StatusCode::NOT_FOUND, "unknown_path", detail).into_response()
 }
 
 const SECURITY_HEADERS: [(HeaderName, &str); 4] = [

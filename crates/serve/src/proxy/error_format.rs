@@ -1,11 +1,13 @@
 use axum::body::Body;
 use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use super::headers::prevent_retry;
 use crate::problem::Problem;
+use tollgate::limiter::{AcquireError, Code, Refused};
 use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
 
 /// The provider whose error format the clients of an upstream expect.
@@ -29,17 +31,45 @@ impl ErrorFormat {
         }
     }
 
+    /// Returns the format that the clients of a path expect which names no upstream.
+    pub(super) fn of_path(path: &str) -> Self {
+        let has =
+            |segment: &str| path.split('/').any(|other| other.split(':').next() == Some(segment));
+        match path {
+            _ if has("messages") || has("complete") => Self::Anthropic,
+            _ if has("v1beta") || has("v1alpha") || path.contains(":generateContent") => {
+                Self::Google
+            }
+            _ => Self::OpenAi,
+        }
+    }
+
     /// Returns the response to a request that the limiter refused. If a retry cannot succeed, a header
-    /// prevents retries by the SDKs of OpenAI and Anthropic.
-    pub(super) fn refusal(self, refusal: Response<Bytes>) -> Response<Body> {
+    /// prevents retries by the SDKs of OpenAI and Anthropic, and the status of a request that can never be sent is 400.
+    pub(super) fn refusal(self, refusal: Response<Bytes>, error: &AcquireError) -> Response<Body> {
         let mut document: Value = serde_json::from_slice(refusal.body()).unwrap_or_default();
         let retry_after = refusal.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         if let Some(seconds) = retry_after.and_then(|seconds| seconds.parse::<u64>().ok()) {
             document["retry_after"] = seconds.into();
         }
+        if let Some(refused) = error.refused().filter(|_| document.get("key").is_some()) {
+            document["detail"] = detail(refused, refusal.headers(), &document).into();
+        }
+        let is_retried = refusal.headers().contains_key(RETRY_AFTER);
+        let code = document.get("code").and_then(Value::as_str).unwrap_or_default();
+        // A total is raised or reset at some time.
+        let is_impossible = !is_retried
+            && refusal.status().is_client_error()
+            && code != Code::TotalExceeded.as_str();
+        if is_impossible {
+            document["status"] = StatusCode::BAD_REQUEST.as_u16().into();
+        }
         let mut response = refusal.map(|_| Body::from(self.with_error(document)));
-        if response.headers().get(RETRY_AFTER).is_none() {
-            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        if is_impossible {
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+        }
+        if !is_retried {
+            prevent_retry(response.headers_mut());
         }
         response
     }
@@ -49,6 +79,10 @@ impl ErrorFormat {
         let document = serde_json::to_value(&problem).unwrap_or_default();
         let mut response = problem.into_response();
         *response.body_mut() = Body::from(self.with_error(document));
+        // The SDKs of OpenAI and Anthropic repeat 408, 409, 429 and 5xx by themselves; other clients repeat more.
+        if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&response.status()) {
+            prevent_retry(response.headers_mut());
+        }
         response
     }
 
@@ -93,18 +127,25 @@ impl ErrorFormat {
 /// Formats a delay in OpenAI's words, which clients parse.
 fn message(document: &Map<String, Value>) -> String {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
-    if let Some(detail) = text("detail") {
-        return format!("tollgate: {detail}");
+    let retry_after = document.get("retry_after").and_then(Value::as_u64);
+    match (text("detail"), text("key"), retry_after) {
+        (Some(detail), Some(_), Some(seconds)) => {
+            return format!(
+                "tollgate: Rate limit reached: {detail}. Please try again in {seconds}s."
+            );
+        }
+        (Some(detail), Some(_), None) => {
+            return format!("tollgate: {detail}. Retrying will not help.");
+        }
+        (Some(detail), None, _) => return format!("tollgate: {detail}"),
+        (None, ..) => {}
     }
     if text("code") == Some("unknown_key") {
         let scope = text("scope").filter(|scope| !scope.is_empty()).unwrap_or("client");
         return format!("tollgate: no quota covers this {scope}. Retrying will not help.");
     }
-    let mut limit = text("dimension").or(text("code")).unwrap_or("limit").to_owned();
-    if let Some(key) = text("key") {
-        limit = format!("{limit} of {key}");
-    }
-    match document.get("retry_after").and_then(Value::as_u64) {
+    let limit = text("dimension").or(text("code")).unwrap_or("limit");
+    match retry_after {
         Some(seconds) => {
             format!("tollgate: Rate limit reached: {limit}. Please try again in {seconds}s.")
         }
@@ -115,12 +156,39 @@ fn message(document: &Map<String, Value>) -> String {
     }
 }
 
+/// Returns which limit of whose key refuses, what was needed, and what is left of it.
+fn detail(refused: &Refused, headers: &HeaderMap, document: &Value) -> String {
+    let (Some(dimension), Some(need), Some(_)) =
+        (&refused.dimension, refused.need, document.get("retry_after"))
+    else {
+        return refused.to_string();
+    };
+    let left = left(headers, document)
+        .map_or(String::new(), |left| format!("{} left of ", dimension.amount(left)));
+    format!(
+        "{dimension} of {}: needs {}, {left}{}",
+        refused.key,
+        dimension.amount(need.amount),
+        dimension.amount(need.limit)
+    )
+}
+
+/// Returns what the header `RateLimit` says is left of the limit that is exceeded.
+fn left(headers: &HeaderMap, document: &Value) -> Option<u64> {
+    let policy = document.get("violated-policies")?.get(0)?.as_str()?;
+    let limits = headers.get("ratelimit")?.to_str().ok()?;
+    let limit =
+        limits.split(", ").find_map(|limit| limit.strip_prefix(&format!("\"{policy}\";r=")))?;
+    limit.split(';').next()?.parse().ok()
+}
+
 fn openai(status: u16, document: &Map<String, Value>) -> (Value, Value) {
     let text = |name: &str| document.get(name).cloned().unwrap_or_default();
     match status {
         429 if text("dimension") == "requests" => (json!("requests"), json!(RATE_LIMIT)),
         429 => (json!("tokens"), json!(RATE_LIMIT)),
         500.. => (json!("server_error"), text("code")),
+        401 => (json!("invalid_request_error"), json!("invalid_api_key")),
         _ => (json!("invalid_request_error"), text("code")),
     }
 }
@@ -128,6 +196,8 @@ fn openai(status: u16, document: &Map<String, Value>) -> (Value, Value) {
 /// <https://docs.anthropic.com/en/api/errors>
 fn anthropic(status: u16) -> &'static str {
     match status {
+        401 => "authentication_error",
+        403 => "permission_error",
         404 => "not_found_error",
         413 => "request_too_large",
         429 => "rate_limit_error",
@@ -141,16 +211,15 @@ fn anthropic(status: u16) -> &'static str {
 /// `google.rpc.Code`
 fn google(status: u16) -> &'static str {
     match StatusCode::from_u16(status) {
+        Ok(StatusCode::UNAUTHORIZED) => "UNAUTHENTICATED",
+        Ok(StatusCode::FORBIDDEN) => "PERMISSION_DENIED",
         Ok(StatusCode::NOT_FOUND) => "NOT_FOUND",
         Ok(StatusCode::TOO_MANY_REQUESTS) => "RESOURCE_EXHAUSTED",
-        Ok(StatusCode::NOT_IMPLEMENTED) => "UNIMPLEMENTED",
         Ok(StatusCode::GATEWAY_TIMEOUT) => "DEADLINE_EXCEEDED",
         Ok(status) if status.is_server_error() => "UNAVAILABLE",
         _ => "INVALID_ARGUMENT",
     }
 }
-
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 const RATE_LIMIT: &str = "rate_limit_exceeded";
 

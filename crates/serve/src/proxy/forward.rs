@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
-    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE,
 };
 use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 
@@ -35,7 +35,7 @@ pub(super) async fn forward(
 ) -> Response<Body> {
     let (name, path) = split(request.uri().path());
     let Some(upstream) = proxy.upstreams.iter().find(|upstream| upstream.name == name) else {
-        return ErrorFormat::OpenAi.problem(proxy.unknown_upstream());
+        return super::unknown_upstream(&proxy.app, request.uri());
     };
     let target = match target(upstream, path, &request) {
         Ok(target) => target,
@@ -64,11 +64,12 @@ fn target(upstream: &Upstream, path: &str, request: &Request<Body>) -> Result<Ur
     Ok(target)
 }
 
-/// Adds a header that lists the supported alternatives (RFC 9110, 15.5.6 and 15.5.16).
+/// Adds a header that lists the supported alternatives (RFC 9110, 15.5.6, 15.5.16 and 15.5.22).
 fn with_alternatives(mut response: Response<Body>) -> Response<Body> {
     let (name, alternatives) = match response.status() {
         StatusCode::METHOD_NOT_ALLOWED => (ALLOW, ALLOWED_METHODS),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (ACCEPT_ENCODING, "identity"),
+        StatusCode::UPGRADE_REQUIRED => (UPGRADE, "HTTP/1.1"),
         _ => return response,
     };
     response.headers_mut().insert(name, HeaderValue::from_static(alternatives));
@@ -122,15 +123,6 @@ impl Proxy {
             true => Ok(()),
             false => Err(key_too_long(max_length)),
         }
-    }
-
-    fn unknown_upstream(&self) -> Problem {
-        let names: Vec<&str> = self.upstreams.iter().map(|upstream| &*upstream.name).collect();
-        let detail = match names.is_empty() {
-            true => "no upstreams are configured; add one to `serve.upstreams`".to_owned(),
-            false => format!("no such upstream; available: {}", names.join(", ")),
-        };
-        Problem::new(StatusCode::NOT_FOUND, "unknown_upstream", detail)
     }
 }
 
@@ -216,7 +208,7 @@ fn refusal_response(
     if matches!(error, AcquireError::Closed | AcquireError::Removed { .. }) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    upstream.format.refusal(response)
+    upstream.format.refusal(response, error)
 }
 
 /// Returns the error for a request that failed or could not be sent.
@@ -295,8 +287,9 @@ fn unreadable_request(unreadable: &UnreadableRequest) -> Problem {
 }
 
 fn websocket_unsupported() -> Problem {
-    let detail = "the proxy does not support WebSocket, because its usage cannot be measured";
-    Problem::new(StatusCode::NOT_IMPLEMENTED, "no_websocket", detail)
+    let detail = "the proxy does not support WebSocket, because its usage cannot be measured; send the request by \
+                  HTTP, which clients do after this status";
+    Problem::new(StatusCode::UPGRADE_REQUIRED, "no_websocket", detail)
 }
 
 /// Returns the error for a request body that could not be read.

@@ -12,7 +12,7 @@
 //! | cookies | joined into one header, even if HTTP/2 split them (RFC 9113, 8.2.3) |
 //! | trailers | forwarded |
 //! | redirects | forwarded, not followed |
-//! | WebSocket | refused, 501 |
+//! | WebSocket | refused, 426: clients such as Codex then use HTTP |
 //! | CONNECT, TRACE | refused, 405 |
 //! | undeterminable model | refused: 400, or 415 for a `content-encoding` other than `identity`, because two servers may read two models from such a request, or none. `serve.unread: allow` forwards it and charges by its size |
 //! | responses to browsers | with `content-security-policy: sandbox` and `x-content-type-options: nosniff`, so that no page of an upstream runs in this server's origin |
@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Response, Uri};
+use axum::http::{HeaderMap, Response, StatusCode, Uri};
 use axum::routing::any;
 
 use self::client::Client;
@@ -54,6 +54,7 @@ use self::memory_budget::MemoryBudget;
 use self::upstream::Upstream;
 use super::app::App;
 use super::auth;
+use super::config::Upstream as UpstreamConfig;
 use super::problem::Problem;
 use super::route::PROXY;
 use tollgate::limiter::KeyBudget;
@@ -82,6 +83,27 @@ fn format_error(app: &App, uri: &Uri, _: &HeaderMap, problem: Problem) -> Respon
     let upstream = app.serve.upstreams.iter().find(|upstream| upstream.name == name);
     let format = upstream.map_or(ErrorFormat::OpenAi, |upstream| ErrorFormat::of(upstream.profile));
     format.problem(problem)
+}
+
+/// Returns the response to a request whose path names no upstream, in the format of the API that has the path.
+pub(super) fn unknown_upstream(app: &App, uri: &Uri) -> Response<Body> {
+    let upstreams = &app.serve.upstreams;
+    let format = ErrorFormat::of_path(uri.path());
+    let is_meant = |upstream: &&UpstreamConfig| ErrorFormat::of(upstream.profile) == format;
+    let detail = match upstreams.iter().find(is_meant).or(upstreams.first()) {
+        None => {
+            "no such path, and no upstreams are configured; add one to `serve.upstreams`".to_owned()
+        }
+        Some(upstream) => {
+            let names: Vec<&str> = upstreams.iter().map(|upstream| &*upstream.name).collect();
+            format!(
+                "the path names no upstream (available: {}); add one to the base URL: `/{}/v1`",
+                names.join(", "),
+                upstream.name
+            )
+        }
+    };
+    format.problem(Problem::new(StatusCode::NOT_FOUND, "unknown_upstream", detail))
 }
 
 /// The upstreams and their shared state.

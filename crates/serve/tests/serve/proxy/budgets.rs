@@ -26,7 +26,7 @@ async fn request_without_price_is_refused_under_a_budget() {
         let problem = json(refused).await;
         assert_eq!(
             (status.as_u16(), &problem["code"]),
-            (422, &"unknown_price".into()),
+            (400, &"unknown_price".into()),
             "{path}: {problem}"
         );
     }
@@ -41,7 +41,7 @@ async fn unnamed_request_is_refused_under_a_models_budget() {
     let proxy = Proxy::serving(up.addr, scopes, quotas).await;
     let post = |path| http().post(proxy.url(path)).header("x-tenant", "alice").body("{}");
     let refused = post("/up/v1/batches").send().await.unwrap();
-    assert_eq!(refused.status(), 422);
+    assert_eq!(refused.status(), 400);
     assert_eq!(json(refused).await["code"], "unknown_price");
     proxy.limiter.quotas().remove("gpt-4o");
     let sent = tokio::spawn(post("/up/v1/batches").send());

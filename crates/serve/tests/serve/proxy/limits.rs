@@ -116,6 +116,8 @@ async fn reject_mode_refuses_with_retry_after() {
             (&"rate_limit_exceeded".into(), &"requests".into())
         );
         let message = error["message"].as_str().unwrap();
+        let stated = "requests of gpt-4o: needs 1, 0 left of 1";
+        assert!(message.contains(stated), "{message}");
         assert!(message.contains(&format!("Please try again in {seconds}s")), "{message}");
         assert!(up.is_idle());
     }
@@ -129,9 +131,11 @@ async fn impossible_request_and_full_queue_are_refused() {
     let huge = chat("small").replace("Hi", &"word ".repeat(100));
     let post = http().post(proxy.url("/up/v1/chat/completions")).body(huge);
     let refused = post.send().await.unwrap();
-    assert_eq!((refused.status().as_u16(), refused.headers().get("retry-after")), (429, None));
+    assert_eq!((refused.status().as_u16(), refused.headers().get("retry-after")), (400, None));
     assert_eq!(refused.headers()["x-should-retry"], "false");
-    assert_eq!(json(refused).await["code"], "exceeds_capacity");
+    let body = json(refused).await;
+    assert_eq!((&body["code"], &body["status"]), (&"exceeds_capacity".into(), &400.into()));
+    assert_eq!(body["error"]["type"], "invalid_request_error");
 
     let first = tokio::spawn(proxy.chat("gpt-4o").send());
     let request = up.request().await;
@@ -191,7 +195,7 @@ async fn upstream_401_is_forwarded_without_retry() {
 async fn model_lists_are_not_charged() {
     let mut up = TestUpstream::start().await;
     let proxy = Proxy::serving(up.addr, "mode: reject", "unknown_key: refuse").await;
-    assert_eq!(proxy.chat("unknown").send().await.unwrap().status(), 429);
+    assert_eq!(proxy.chat("unknown").send().await.unwrap().status(), 400);
     let sent = tokio::spawn(http().get(proxy.url("/up/v1/models")).send());
     up.request().await.answer("200 OK", "", "[]").await;
     assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "[]");
@@ -205,10 +209,10 @@ async fn unknown_tenant_is_not_called_a_model() {
     let proxy = Proxy::serving(up.addr, scopes, quotas).await;
     for (model, tenant, code, message) in [
         ("gpt-4o", "b", "unknown_key", "no quota covers this tenant. Retrying will not help."),
-        ("other", "a", "unknown_model", "Rate limit reached: unknown_model of other."),
+        ("other", "a", "unknown_model", "other: unknown key. Retrying will not help."),
     ] {
         let refused = proxy.chat(model).header("x-tenant", tenant).send().await.unwrap();
-        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.status(), 400);
         let problem = json(refused).await;
         assert_eq!(problem["code"], code);
         let text = problem["error"]["message"].as_str().unwrap();

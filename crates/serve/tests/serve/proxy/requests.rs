@@ -148,7 +148,7 @@ async fn websocket_is_refused_and_other_upgrades_ignored() {
     };
     let response = raw(proxy.addr(), head("WebSocket")).await;
     assert!(
-        response.starts_with("HTTP/1.1 501 ") && response.contains("no_websocket"),
+        response.starts_with("HTTP/1.1 426 ") && response.contains("no_websocket"),
         "{response}"
     );
     assert!(up.is_idle());
@@ -171,7 +171,28 @@ async fn unknown_upstream_error_lists_upstreams() {
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         let problem = json(response).await;
         assert_eq!(problem["code"], "unknown_upstream");
-        assert_eq!(problem["detail"], "no such upstream; available: up, claude");
+        let detail =
+            "the path names no upstream (available: up, claude); add one to the base URL: `/up/v1`";
+        assert_eq!(problem["detail"], detail);
+        assert_eq!(problem["error"]["message"], format!("tollgate: {detail}"));
+    }
+}
+
+#[tokio::test]
+async fn path_without_an_upstream_is_told_the_base_url() {
+    let up = TestUpstream::start().await;
+    let two = [("up", up.addr, "openai"), ("claude", up.addr, "anthropic")];
+    let proxy = Proxy::with(&two, "", "").await;
+    for (path, kind, base) in [
+        ("/v1/chat/completions", "invalid_request_error", "`/up/v1`"),
+        ("/chat/completions", "invalid_request_error", "`/up/v1`"),
+        ("/v1/messages", "not_found_error", "`/claude/v1`"),
+    ] {
+        let response = http().post(proxy.url(path)).body("{}").send().await.unwrap();
+        assert_eq!(response.status(), 404, "{path}");
+        let error = &json(response).await["error"];
+        assert_eq!(error["type"], kind, "{path}");
+        assert!(error["message"].as_str().unwrap().contains(base), "{error}");
     }
 }
 
