@@ -11,7 +11,6 @@ use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode,
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
-use super::error_format::ErrorFormat;
 use super::headers;
 use super::memory_budget::{BudgetExceeded, BudgetPermit, BudgetedBody};
 use super::tls::describe_tls_error;
