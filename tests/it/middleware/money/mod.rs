@@ -176,7 +176,7 @@ fn money_is_used_where_work_waits() {
         let jobs = jobs.iter().filter(is_bounded).map(at_once).collect::<Vec<_>>().repeat(4);
         // Twice the price of 300 bytes and tokens around them, and of three outputs of 150 tokens.
         let budget = 20 * DEARER * (300 * RATES.0 + 3 * MAX_OUTPUT * RATES.1);
-        let (bills, has_ended) = block_on(bills(&jobs, &[(ACCOUNT, budget)].into(), LONGEST_WAIT / 10));
+        let (bills, has_ended) = block_on(bills(&jobs, &[(ACCOUNT, budget)].into(), LONGEST_WAIT / 2));
         prop_assume!(!has_ended);
         let spent: u64 = bills.iter().map(|bill| bill.micros).sum();
         prop_assert!(spent <= budget && spent * 10 >= budget * 9, "{spent} of {budget}");

@@ -90,7 +90,7 @@ report("retried");
 
 await expectError(OpenAI.NotFoundError, () => chat(newClient("openai", {}, "v0")));
 const missing = await expectError(OpenAI.NotFoundError, () => chat(newClient("opnai")));
-assert.match(missing.message, /no such upstream/);
+assert.match(missing.message, /names no upstream/);
 const denied = await expectError(OpenAI.AuthenticationError, () => chat(newClient("denied")));
 assert.equal(denied.code, "invalid_api_key");
 const broken = await expectError(OpenAI.InternalServerError, () => chat(newClient("unreachable")));

@@ -96,7 +96,7 @@ report("retried")
 missing = expect_error(openai.NotFoundError, lambda: chat(new_client("openai", "v0")))
 assert missing.type == "invalid_request_error", missing.body
 missing = expect_error(openai.NotFoundError, lambda: chat(new_client("opnai")))
-assert "no such upstream" in missing.message, missing.message
+assert "names no upstream" in missing.message, missing.message
 denied = expect_error(openai.AuthenticationError, lambda: chat(new_client("denied")))
 assert denied.code == "invalid_api_key", denied.body
 broken = expect_error(openai.InternalServerError, lambda: chat(new_client("unreachable")))
