@@ -76,6 +76,18 @@ impl Bucket {
         bucket
     }
 
+    /// Adds the usage of another bucket of the same rule. Its held amounts are taken, since their reservations don't end
+    /// here.
+    pub(crate) fn merge(&mut self, rule: &Rule, other: &Self, now: Timestamp) {
+        let added = other.save(rule, now);
+        let Spec::Fixed(spec) = &rule.spec else { return self.absorb(rule, &added, now) };
+        // Both windows are open until the later one ends.
+        let mut taken = self.save(rule, now).taken;
+        taken.extend(added.taken);
+        taken.sort_unstable();
+        self.0 = State::Fixed(fixed_window::State::with_usage(spec, &taken, now));
+    }
+
     /// Adds the held amount of a bucket that this one replaces: as used, if only the old rule holds amounts.
     pub(crate) fn continue_holds(&mut self, held: u64, old: &Rule, new: &Rule, now: Timestamp) {
         match old.holds() && !new.holds() {

@@ -141,6 +141,17 @@ impl Limits {
         Self { buckets: plan.carry(&self.plan, &self.buckets, now), plan }
     }
 
+    /// Adds the usage of other limits, as if it were that of a key with this plan. Their requests in flight count as used.
+    pub(crate) fn merge(&mut self, other: &Self, now: Timestamp) {
+        let other = other.carried(Arc::clone(&self.plan), now);
+        for ((rule, bucket), other) in self.iter_mut().zip(&other.buckets) {
+            // A place in flight would never be free again.
+            if *rule.dimension() != Dimension::Concurrency {
+                bucket.merge(rule, other, now);
+            }
+        }
+    }
+
     /// Returns the limits as if all requests in flight had come back without a charge.
     pub(crate) fn without_holds(&self) -> Self {
         let buckets = self.buckets.iter().map(Bucket::without_holds).collect();

@@ -4,7 +4,9 @@ use tokio::sync::Notify;
 
 use super::denied_sample::Sample;
 use super::dirty::Dirty;
+use super::former_shares::FormerShares;
 use super::key_budget::KeyBudget;
+use super::key_state::KeyState;
 use super::outputs::{Outputs, Quantile};
 use super::wait_policy::{Prepared, WaitPolicy};
 use crate::backend::{Backend, Reservation, ReserveError};
@@ -41,6 +43,8 @@ pub(super) struct Core {
     pub(super) dirty: Dirty,
     /// The number of keys in the table.
     pub(super) keys: AtomicUsize,
+    /// The usage of quotas that keys share no longer.
+    pub(super) former_shares: FormerShares,
     /// The budgets that count keys. An entry refers to its budget by number, from 1.
     budgets: RwLock<Vec<KeyBudget>>,
     /// The number of entries made so far.
@@ -108,6 +112,7 @@ impl Core {
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         Self {
+            former_shares: FormerShares::default(),
             clock,
             limits_spending: AtomicBool::new(quotas.limits_spending),
             has_profiles: AtomicBool::new(quotas.has_profiles()),
@@ -152,6 +157,17 @@ impl Core {
         self.limits_spending.store(quotas.limits_spending, Ordering::Relaxed);
         self.has_profiles.store(quotas.has_profiles(), Ordering::Relaxed);
         changed
+    }
+
+    /// Adds to a new key the usage of its quota from the time when keys shared it.
+    pub(super) fn pass_on_share(&self, key: &str, state: &mut KeyState) {
+        if self.former_shares.is_empty() {
+            return;
+        }
+        let name = self.quotas.read().name_of(key).cloned();
+        if let Some(name) = name {
+            self.former_shares.pass_on(&name, state);
+        }
     }
 
     /// Returns whether there are profiles by which models count.

@@ -47,6 +47,7 @@ mod denied_sample;
 mod dirty;
 mod entry;
 mod feedback;
+mod former_shares;
 mod gate;
 mod handle;
 mod key_budget;

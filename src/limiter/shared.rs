@@ -6,6 +6,7 @@ use super::attached::Attached;
 use super::core::Core;
 use super::entry::{Entry, Locked};
 use super::key_budget::KeyBudget;
+use super::scopes::{Entries, Scopes};
 use super::table::{KeyRef, Shard, Table};
 use crate::event::Event;
 use crate::plan::{Pattern, Plan, ResolvedQuota};
@@ -101,7 +102,10 @@ impl Shared {
         let mut reset = |entry: &Arc<Entry>| entry.lock().reset(|plan| successors.renewed(plan));
         match only {
             Some(entry) => reset(entry),
-            None => self.table.for_each(reset),
+            None => {
+                self.core.former_shares.clear();
+                self.table.for_each(reset);
+            }
         }
     }
 }
@@ -138,18 +142,52 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
         return;
     }
     let resolved = quotas.resolve(&entry.key, key.plan().profile);
+    let was_shared = key.plan().terms.is_shared() && Pattern::is_one(&entry.key);
+    let is_left = was_shared && !quotas.is_shared(&entry.key);
     drop(quotas);
     match resolved {
-        Some(resolved) if resolved.key != entry.key => {
-            key.retire();
+        _ if is_left => {
+            let limits = key.retire();
+            shard.core.former_shares.add(entry.key.clone(), limits, key.now());
             drop(key);
             shard.unlist(entry);
+        }
+        Some(resolved) if resolved.key != entry.key => {
+            drop(key);
+            move_to(shard, entry, resolved);
         }
         resolved => {
             key.wake_all();
             follow(&mut key, resolved, successors);
         }
     }
+}
+
+/// Retires a key that uses the buckets of a shared quota from now on, and adds its usage to them.
+fn move_to(shard: &Shard, entry: &Arc<Entry>, resolved: ResolvedQuota) {
+    let Some(table) = shard.table() else { return };
+    let read_by = resolved.plan.profile;
+    let shared = KeyRef { read_by, ..table.key_ref(resolved.key, None) };
+    while !entry.lock().is_retired() {
+        let mut entries = Entries::of(Arc::clone(entry));
+        let Ok(target) = shared.entry() else {
+            // The shared quota is gone again, or admits nothing.
+            entry.lock().retire();
+            break;
+        };
+        entries.push(Arc::clone(&target));
+        let mut keys = Scopes::lock(&entries);
+        if keys.len() > 1 && !keys.is_retired() {
+            let limits = keys.get_mut(0).retire();
+            keys.get_mut(1).merge(&limits);
+            break;
+        }
+        drop(keys);
+        if target.lock().is_retired() {
+            shared.unlist(&target);
+        }
+    }
+    shard.unlist(entry);
 }
 
 /// Counts the learned limits of a key as token buckets, after headers have shown that they are buckets. The

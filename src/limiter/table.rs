@@ -22,7 +22,7 @@ use crate::timestamp::Timestamp;
 /// The lock of a shard and the lock of a key are never held together: an entry is looked up and cloned
 /// under the shard's lock, and locked after that is released. The quotas' lock may be taken under either,
 /// the budgets' lock under a shard's, and the locks of the list of dirty keys and of deferred events under
-/// a key's. No lock is taken under these.
+/// a key's, and that of former shares under either. No lock is taken under these.
 pub(super) struct Table([Arc<Shard>; SHARDS]);
 
 /// A part of all keys, behind one lock.
@@ -116,7 +116,7 @@ impl Table {
         };
         let found =
             find(key).or_else(|| if resolved.key == key { None } else { find(&resolved.key) });
-        Some(found.unwrap_or_else(|| read(&resolved.key, &self.new_state(resolved.plan))))
+        Some(found.unwrap_or_else(|| read(&resolved.key, &self.new_state(key, resolved.plan))))
     }
 
     /// Returns the statistics of a key; empty ones if it is unknown and refused.
@@ -155,15 +155,16 @@ impl Table {
                 let decide = |state: &KeyState| Decision::of(&entry.key, state, cost, core);
                 entry.lock().with_plan(plan, decide)
             }
-            None => Decision::of(&key.into(), &self.new_state(Arc::clone(plan)), cost, core),
+            None => Decision::of(&key.into(), &self.new_state(key, Arc::clone(plan)), cost, core),
         };
         self.with_spending_key(key, cost, own)
     }
 
     /// Returns the initial state of a key under a plan.
-    pub(super) fn new_state(&self, plan: Arc<Plan>) -> KeyState {
+    pub(super) fn new_state(&self, key: &str, plan: Arc<Plan>) -> KeyState {
         let mut state = KeyState::new(plan);
         state.advance(self.core().clock.now(), || self.core().clock.now());
+        self.core().pass_on_share(key, &mut state);
         state
     }
 
@@ -250,7 +251,9 @@ impl Shard {
                 return Creation::Full;
             };
             let is_known = plan.known;
-            let entry = Arc::new(Entry::new(core, key_ref.key.clone(), plan, budget));
+            let mut entry = Entry::new(core, key_ref.key.clone(), plan, budget);
+            core.pass_on_share(&entry.key.clone(), entry.get_mut(now));
+            let entry = Arc::new(entry);
             let hash = |entry: &Arc<Entry>| core.hash(&entry.key);
             entries.table.insert_unique(key_ref.hash, Arc::clone(&entry), hash);
             (entry, is_known)

@@ -313,6 +313,12 @@ impl QuotaRegistry {
         self.find(key).map(|entry| &entry.name)
     }
 
+    /// Returns `true` if keys share the buckets of this key.
+    pub(crate) fn is_shared(&self, key: &str) -> bool {
+        let all = self.own.iter().chain(self.built_in.iter()).chain(&self.fallback);
+        all.filter_map(|entry| entry.shared.as_ref()).any(|shared| *shared == *key)
+    }
+
     /// Returns the keys that a quota names exactly.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Key> {
         self.own.exact()

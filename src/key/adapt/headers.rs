@@ -20,6 +20,15 @@ pub(crate) struct LowerLimit {
 /// Usage of the account by others that the headers of a response show: amounts, by rule.
 type UsageByOthers = SmallVec<[(usize, u64); 1]>;
 
+/// What the headers of a response show.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) by_others: UsageByOthers,
+    pub(crate) lower_limits: Vec<LowerLimit>,
+    /// `true` if an amount that was withheld is available again.
+    pub(crate) has_returned: bool,
+}
+
 /// Comparison with the headers of responses.
 impl Adapt {
     /// Compares the remaining amounts of a response's headers with the expected ones, and charges the
@@ -30,7 +39,7 @@ impl Adapt {
         readings: &[LimitReading],
         granted_at: Timestamp,
         now: Timestamp,
-    ) -> (UsageByOthers, Vec<LowerLimit>) {
+    ) -> Shown {
         let mut by_others = UsageByOthers::new();
         match &self.trace {
             None => {
@@ -48,25 +57,29 @@ impl Adapt {
                 }
             }
         }
+        let mut has_returned = false;
         for reading in readings {
-            self.see_burst(limits, reading, granted_at, now);
+            has_returned |= self.see_burst(limits, reading, granted_at, now) > 0;
         }
-        (by_others, self.lower_limits(limits, readings))
+        Shown { by_others, lower_limits: self.lower_limits(limits, readings), has_returned }
     }
 
     /// Notes the burst that the headers of a response show, and returns to its bucket what was withheld of it.
+    /// Returns that amount.
     fn see_burst(
         &mut self,
         limits: &mut Limits,
         reading: &LimitReading,
         granted_at: Timestamp,
         now: Timestamp,
-    ) {
-        let Some((index, left)) = rule_of(limits, reading).zip(remaining(reading)) else { return };
-        let Some(trace) = self.trace.as_deref_mut() else { return };
+    ) -> u64 {
+        let Some((index, left)) = rule_of(limits, reading).zip(remaining(reading)) else {
+            return 0;
+        };
+        let Some(trace) = self.trace.as_deref_mut() else { return 0 };
         let (rule, bucket) = (&limits.plan.rules[index], &mut limits.buckets[index]);
         let lowest = trace.lowest_since(index, granted_at);
-        let Some(burst) = trace.burst_mut(index) else { return };
+        let Some(burst) = trace.burst_mut(index) else { return 0 };
         let used = || {
             let own = self.controller.as_deref();
             let own = own.and_then(|own| own.sent_until(rule.dimension(), granted_at));
@@ -74,10 +87,9 @@ impl Adapt {
             own.unwrap_or_else(|| used.saturating_add(refill(rule, now - granted_at)))
         };
         burst.see(rule, left.saturating_add(reading.granularity), used);
-        if let Some(lowest) = lowest {
-            let shown = burst.take_shown(left, lowest, granted_at);
-            bucket.apply(rule, now, i64::try_from(shown).map_or(i64::MIN, |shown| -shown), now);
-        }
+        let shown = lowest.map_or(0, |lowest| burst.take_shown(left, lowest, granted_at));
+        bucket.apply(rule, now, i64::try_from(shown).map_or(i64::MIN, |shown| -shown), now);
+        shown
     }
 
     /// Withholds what buckets hold beyond the bursts that headers have shown.

@@ -222,15 +222,18 @@ impl KeyState {
     ) -> Observed {
         let now = self.now();
         let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
-        let (by_others, lower_limits) = extra.adapt.observe(limits, readings, granted_at, now);
+        let shown = extra.adapt.observe(limits, readings, granted_at, now);
         if let Some(journal) = &mut extra.journal {
-            for (rule, amount) in by_others {
+            for (rule, amount) in shown.by_others {
                 journal.used_by_others(rule, amount, round);
             }
         }
         let shows_refill =
             limits.plan.assumes_windows && extra.adapt.shows_refill(readings, granted_at, now);
-        Observed { lower_limits, shows_refill }
+        if shown.has_returned {
+            self.notify_change();
+        }
+        Observed { lower_limits: shown.lower_limits, shows_refill }
     }
 
     /// Replaces the usage by that in the headers of a response.

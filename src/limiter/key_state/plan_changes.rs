@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::{ExtraState, KeyState};
+use crate::key::limits::Limits;
 use crate::plan::Plan;
 use crate::timestamp::Timestamp;
 
@@ -77,10 +78,21 @@ impl KeyState {
         value
     }
 
-    /// Marks the key as retired, because another key's buckets count it now, and wakes all waiters.
-    pub(in crate::limiter) fn retire(&mut self) {
+    /// Marks the key as retired, because other keys' buckets count its requests now, and wakes all waiters. Returns its
+    /// limits, whose usage these buckets have to count.
+    pub(in crate::limiter) fn retire(&mut self) -> Limits {
+        self.end_reduction();
         self.extra_mut().is_retired = true;
         self.wake_all();
+        let Limits { plan, buckets } = &self.limits;
+        Limits { plan: Arc::clone(plan), buckets: buckets.clone() }
+    }
+
+    /// Adds the usage of a retired key to that of this one. Stores know it under the name of the retired key.
+    pub(in crate::limiter) fn merge(&mut self, retired: &Limits) {
+        self.limits.merge(retired, self.now());
+        self.record(|_, _, _| {});
+        self.wake_if_short();
     }
 
     #[inline]

@@ -33,6 +33,7 @@ mod provider_rules;
 mod queue;
 mod quota_waits;
 mod quotas;
+mod raising_headers;
 mod random;
 mod reduction;
 mod regressions;
@@ -41,6 +42,7 @@ mod runtime;
 #[cfg(feature = "regex")]
 mod runtime_settings;
 mod scopes;
+mod shared_quotas;
 mod state;
 mod totals;
 mod turns;

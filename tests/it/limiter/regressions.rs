@@ -86,7 +86,7 @@ async fn waiter_follows_key_to_shared_quota() {
     limiter.quotas().set("g*", &day(1_000).shared()).unwrap();
     settle_down().await;
     assert!(waiters.iter().all(|waiter| waiter.is_finished()));
-    assert_eq!(limiter.stats("g1").limits[0].used, 2);
+    assert_eq!(limiter.stats("g1").limits[0].used, 3);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(super) fn reading(dimension: Dimension, remaining: u64) -> LimitReading {
 fn traced(quota: &Quota, margin: Margin) -> (Adapt, Limits) {
     let (mut adapt, mut limits) = (Adapt::default(), limits_with(quota, margin));
     let first = [reading(Dimension::Requests, 1), reading(Dimension::Tokens, 1)];
-    let (by_others, _) = adapt.observe(&mut limits, &first, START, START);
+    let by_others = adapt.observe(&mut limits, &first, START, START).by_others;
     assert!(by_others.is_empty() && adapt.has_trace(), "the first response only starts a trace");
     assert!(limits.is_fresh(START));
     (adapt, limits)
@@ -32,7 +32,7 @@ fn proven(quota: &Quota, margin: Margin, cost: &Cost, reading: LimitReading) -> 
     limits.commit(cost, START + S);
     adapt.note(&limits, START + S);
     let before = used(&limits, START + S);
-    let (by_others, _) = adapt.observe(&mut limits, &[reading], START + S, START + S);
+    let by_others = adapt.observe(&mut limits, &[reading], START + S, START + S).by_others;
     let after = used(&limits, START + S);
     let taken: u64 = after.iter().zip(&before).map(|(after, before)| after - before).sum();
     assert_eq!(taken, by_others.iter().map(|(_, amount)| amount).sum::<u64>());
@@ -92,7 +92,7 @@ fn reading_is_compared_with_the_least_since_the_request() {
     adapt.note(&limits, now);
     let mut proves = |granted_at: Timestamp, left: u64| {
         let readings = [reading(Dimension::Requests, left)];
-        !adapt.observe(&mut limits, &readings, granted_at, now).0.is_empty()
+        !adapt.observe(&mut limits, &readings, granted_at, now).by_others.is_empty()
     };
     assert!(!proves(START + S, 79), "the least amount left was 80");
     assert!(!proves(now, 89), "90 are left since the first request expired");
@@ -107,8 +107,10 @@ fn comparison_after_a_reduction_restarts() {
     let now = START + 5 * S;
     adapt.reduce(&mut limits, steady(), now);
     let low = [reading(Dimension::Requests, 0)];
-    assert!(adapt.observe(&mut limits, &low, now - Duration::from_nanos(1), now).0.is_empty());
-    assert_eq!(adapt.observe(&mut limits, &low, now, now).0[..], [(0, 49)]);
+    assert!(
+        adapt.observe(&mut limits, &low, now - Duration::from_nanos(1), now).by_others.is_empty()
+    );
+    assert_eq!(adapt.observe(&mut limits, &low, now, now).by_others[..], [(0, 49)]);
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn lower_limit_of_the_provider_is_reported_once() {
     let (mut adapt, mut limits) = (Adapt::default(), limits(&Quota::new().rpm(100).tpm(500)));
     let stated = |limit| LimitReading { limit, ..reading(Dimension::Requests, 0) };
     let mut report = |adapt: &mut Adapt, limit: Option<u64>| {
-        let (_, lower) = adapt.observe(&mut limits, &[stated(limit)], START, START);
+        let lower = adapt.observe(&mut limits, &[stated(limit)], START, START).lower_limits;
         lower.iter().map(|lower| (lower.ours, lower.theirs)).collect::<Vec<_>>()
     };
     assert_eq!(report(&mut adapt, None), []);
@@ -126,7 +128,7 @@ fn lower_limit_of_the_provider_is_reported_once() {
     assert_eq!(report(&mut adapt, Some(60)), []);
     let mut other = self::limits(&Quota::new().rpm(100));
     adapt.restart_trace(&other, START);
-    let (_, lower) = adapt.observe(&mut other, &[stated(Some(60))], START, START);
+    let lower = adapt.observe(&mut other, &[stated(Some(60))], START, START).lower_limits;
     assert!(lower.is_empty(), "the limit was reported before the trace restarted");
 }
 

@@ -240,7 +240,7 @@ proptest! {
         let low = [reading(Dimension::Requests, 0)];
         for sent_at in [now - NANOSECOND, now, now + NANOSECOND] {
             prop_assert_eq!(moved.precedes_reduction(sent_at - back), adapt.precedes_reduction(sent_at));
-            let proven = adapt.observe(&mut limits, &low, sent_at, now).0;
+            let proven = adapt.observe(&mut limits, &low, sent_at, now).by_others;
             let moved = moved.observe(&mut moved_limits, &low, sent_at - back, now - back).0;
             prop_assert_eq!(moved, proven);
         }
