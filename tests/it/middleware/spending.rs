@@ -18,9 +18,9 @@ use super::{USAGE, available, builder, chat, client_returning, held, read, send,
 /// $2 per million input tokens, $10 per million output tokens.
 const PRICE: (u64, u64) = (2_000_000, 10_000_000);
 
-/// The most that a request of [`chat`] can cost, in micro-dollars: 18 bytes of text, 7 tokens around them and an
+/// The most that a request of [`chat`] can cost, in micro-dollars: 89 bytes of body, 7 tokens around its text and an
 /// output of 50 tokens.
-const MOST: u64 = (18 + 7) * 2 + 50 * 10;
+const MOST: u64 = (89 + 7) * 2 + 50 * 10;
 
 /// The cost of [`USAGE`].
 const COST: u64 = 12 * 2 + 9 * 10;
