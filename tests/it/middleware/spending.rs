@@ -138,7 +138,7 @@ async fn price_larger_than_the_limit_is_an_error_in_dollars() {
     let mut client = client_returning(&RateLimitLayer::new(limiter), answer);
     let error = client.ready().await.unwrap().call(chat("m")).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("needs $0.00055, the limit allows at most $0.0001"), "{text}");
+    assert!(text.contains("needs $0.000692, the limit allows at most $0.0001"), "{text}");
 }
 
 /// A step of a random run.
