@@ -144,7 +144,11 @@ impl Classified {
         let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
         let price = self.pricing.as_ref().zip(model).and_then(|(pricing, model)| {
             let mode = pricing.mode.as_deref().unwrap_or_default();
-            let price = limiter.prices().of_mode(call.profile, model, mode)?;
+            let of = |model| limiter.prices().of_mode(call.profile, model, mode);
+            let mut others = pricing.fallbacks.iter();
+            let price = others.try_fold(of(model)?, |price, model| {
+                Some(Arc::new(price.or_dearer(&*of(model)?)))
+            })?;
             Some((self.most.bounded(pricing, &price)?, price))
         });
         let Some((most, price)) = price else { return self.add_budget_of_models(limiter) };

@@ -72,8 +72,7 @@ impl Price {
 
     /// Returns the cost of a usage in micro-dollars, rounded up.
     pub fn cost(&self, usage: &Usage) -> u64 {
-        let long = self.long_prompts.iter().rev().find(|(tokens, _)| usage.input > *tokens);
-        long.map_or(&self.rates, |(_, rates)| rates).cost(usage)
+        self.rates_of(usage.input).cost(usage)
     }
 
     /// Returns the most that a request with at most this many input and output tokens can cost, in
@@ -96,6 +95,36 @@ impl Price {
             Rates { input, cache_read, cache_write, long_cache_write, ..*rates }
         };
         Self { audio_input: None, ..self.map(dearer) }
+    }
+
+    /// Returns a price at which each token costs as much as at the dearer one of two prices.
+    pub(crate) fn or_dearer(&self, other: &Self) -> Self {
+        let mut thresholds: Vec<u64> = self
+            .long_prompts
+            .iter()
+            .chain(&other.long_prompts)
+            .map(|(tokens, _)| *tokens)
+            .collect();
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        let above = |tokens: u64| {
+            let input = tokens.saturating_add(1);
+            (tokens, self.rates_of(input).or_dearer(other.rates_of(input)))
+        };
+        let larger = |(one, other): (Option<u64>, Option<u64>)| Some(one?.max(other?));
+        Self {
+            rates: self.rates.or_dearer(&other.rates),
+            long_prompts: thresholds.into_iter().map(above).collect(),
+            audio_input: self.audio_input.max(other.audio_input),
+            max_input: larger((self.max_input, other.max_input)),
+            max_output: larger((self.max_output, other.max_output)),
+        }
+    }
+
+    /// Returns the rates of a prompt of this many tokens.
+    fn rates_of(&self, input: u64) -> &Rates {
+        let long = self.long_prompts.iter().rev().find(|(tokens, _)| input > *tokens);
+        long.map_or(&self.rates, |(_, rates)| rates)
     }
 
     /// Returns the price of a mode that is dearer by this factor.

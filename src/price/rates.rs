@@ -31,6 +31,17 @@ impl Rates {
         ])
     }
 
+    /// Returns the dearer rate of each kind of token.
+    pub(super) fn or_dearer(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: self.cache_read.max(other.cache_read),
+            cache_write: self.cache_write.max(other.cache_write),
+            long_cache_write: self.long_cache_write.max(other.long_cache_write),
+        }
+    }
+
     /// Returns the most that this many tokens can cost, in micro-dollars.
     pub(super) fn most(&self, input: u64, output: u64) -> u64 {
         let rates = [self.input, self.cache_read, self.cache_write, self.long_cache_write];

@@ -17,7 +17,8 @@ pub struct Estimate {
     pub stream: bool,
     /// The maximum output of all choices together, in tokens; `None` if the request sets no bound.
     pub max_output: Option<u64>,
-    /// The maximum input, in tokens: one for each byte of text. `u64::MAX` if parts of the prompt aren't in the body: an
+    /// The maximum input, in tokens: one for each byte of the body outside the data of media. `u64::MAX` if parts of the
+    /// prompt aren't in the body: an
     /// earlier response, a file that is only linked.
     pub max_input: u64,
     /// True if the prompt contains audio or video, whose tokens may have a price of their own.
@@ -42,6 +43,8 @@ pub(crate) struct Pricing {
     pub(crate) mode: Option<Box<str>>,
     /// The number of outputs that it asks for.
     pub(crate) choices: u32,
+    /// The models that may answer instead of the one that it names.
+    pub(crate) fallbacks: Box<[Box<str>]>,
     /// True if it generates output.
     pub(crate) generates: bool,
 }

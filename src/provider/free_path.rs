@@ -30,8 +30,8 @@ pub(super) fn is_free(
         && !CONNECTIONS.iter().any(|pattern| matches(pattern, &path))
 }
 
-/// Returns true if a path ends in the pattern, directly after its version. A pattern that starts with `/**/` may start
-/// anywhere.
+/// Returns true if a path ends in the pattern, directly after its first version. A pattern that starts with `/**/` may
+/// start anywhere.
 fn matches(pattern: &str, path: &str) -> bool {
     let (pattern, starts_anywhere) = match pattern.strip_prefix("/**/") {
         Some(rest) => (rest, true),
@@ -43,7 +43,14 @@ fn matches(pattern: &str, path: &str) -> bool {
     };
     let names: Vec<&str> = pattern.split('/').filter(|name| !name.is_empty()).collect();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let starts = |at: usize| at == 0 || starts_anywhere || is_version(segments[at - 1]);
+    // `openai/v1` is one version.
+    let version = segments.iter().position(|segment| is_version(segment));
+    let is_after_version = |at: usize| {
+        version.is_some_and(|first| {
+            at > first && segments[first..at].iter().all(|segment| is_version(segment))
+        })
+    };
+    let starts = |at: usize| at == 0 || starts_anywhere || is_after_version(at);
     let ends = |at: usize| is_open || at + names.len() == segments.len();
     let is = |at: usize| {
         let mut pairs = names.iter().zip(&segments[at..]);
@@ -173,6 +180,10 @@ mod tests {
             ("/files", "/openai/files/", true),
             ("/files", "/upload/v1beta/files", true),
             ("/files", "/v1/vector_stores/vs/files", false),
+            ("/files", "/openai/v1/files", true),
+            ("/files", "/gateway/v1/files", true),
+            ("/files", "/v1/chat/completions/v1/files", false),
+            ("/files", "/v1/responses/openai/files", false),
             ("/files", "/v1/files/1", false),
             ("/files/**", "/v1/files/1/content", true),
             ("/files/**", "/v1/files", true),

@@ -27,6 +27,7 @@ pub(super) fn read(body: &[u8], request: &mut Request) -> Result<(), UnreadableR
             "not a JSON object; send one, in UTF-8 and uncompressed",
         ));
     }
+    request.body = body.len() as u64;
     let mut json = serde_json::Deserializer::from_slice(body);
     Walker(Root(request)).deserialize(&mut json)?;
     Ok(json.end()?)
@@ -44,6 +45,7 @@ impl<'de> Walk<'de> for Root<'_> {
                     body.next_value_seed(Walker(&mut mention))?;
                     self.0.named.add(mention);
                 }
+                Key::Models => body.next_value_seed(Walker(Fallbacks(&mut self.0.fallbacks)))?,
                 Key::Speed => body.next_value_seed(Walker(&mut self.0.modes.speed))?,
                 Key::ServiceTier => {
                     body.next_value_seed(Walker(Tier(&mut self.0.modes.service_tier)))?;
@@ -78,6 +80,34 @@ impl<'de> Walk<'de> for Tier<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The models that may answer instead of the one that the request names. What isn't a name is kept as a model without a
+/// name, which has no price.
+struct Fallbacks<'a>(&'a mut Vec<CompactString>);
+
+impl<'de> Walk<'de> for Fallbacks<'_> {
+    fn text(self, text: &str) {
+        self.0.push(text.trim().into());
+    }
+
+    fn number(self, _: u64) {
+        self.0.push(CompactString::default());
+    }
+
+    fn flag(self, _: bool) {
+        self.0.push(CompactString::default());
+    }
+
+    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Walker(Fallbacks(self.0)))?.is_some() {}
+        Ok(())
+    }
+
+    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        self.0.push(CompactString::default());
+        ().object(object)
     }
 }
 
@@ -125,6 +155,7 @@ fn read_field<'de, A: MapAccess<'de>>(
             body.next_value_seed(Walker(Items(r)))
         }
         Key::Prompt => body.next_value_seed(Walker(Strings(r))),
+        Key::Suffix => body.next_value_seed(Walker(Content(r))),
         Key::Input | Key::Instructions | Key::Message | Key::Content | Key::Documents => {
             body.next_value_seed(Walker(Items(r)))
         }
@@ -166,7 +197,11 @@ impl<'de> Walk<'de> for Strings<'_> {
     }
 
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let (texts, token_ids) = (self.0.prompts(), self.0.token_ids);
         while list.next_element_seed(Walker(Strings(self.0)))?.is_some() {}
+        // Token ids that stand in no other list are a prompt.
+        let holds_ids = self.0.token_ids > token_ids && self.0.prompts() == texts;
+        self.0.token_lists += u64::from(holds_ids);
         Ok(())
     }
 

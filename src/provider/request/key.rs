@@ -13,6 +13,8 @@ use super::named::is_model;
 pub(super) enum Key {
     #[serde(alias = "model_id")]
     Model,
+    /// The models that answer instead of `model` if it can't (OpenRouter).
+    Models,
     Stream,
     Speed,
     #[serde(alias = "serviceTier")]
@@ -26,7 +28,13 @@ pub(super) enum Key {
         alias = "cached_content"
     )]
     Kept,
-    #[serde(rename = "n", alias = "best_of", alias = "candidateCount", alias = "num_generations")]
+    #[serde(
+        rename = "n",
+        alias = "best_of",
+        alias = "candidateCount",
+        alias = "candidate_count",
+        alias = "num_generations"
+    )]
     Choices,
     #[serde(
         rename = "max_tokens",
@@ -54,8 +62,10 @@ pub(super) enum Key {
     Config,
     #[serde(alias = "contents", alias = "chat_history")]
     Messages,
-    #[serde(alias = "inputText", alias = "texts", alias = "query", alias = "suffix")]
+    #[serde(alias = "inputText", alias = "texts", alias = "query")]
     Prompt,
+    /// The text after a completion.
+    Suffix,
     #[serde(alias = "inputs", alias = "instances", alias = "requests")]
     Input,
     #[serde(
@@ -95,6 +105,7 @@ pub(super) enum Key {
         alias = "function_response"
     )]
     Content,
+    Id,
     Name,
     Namespace,
     Role,

@@ -18,6 +18,10 @@ pub(in crate::provider) struct Medium {
     has_source: bool,
     /// True if the request asks for low detail (OpenAI's `detail`).
     pub(in crate::provider) is_low_detail: bool,
+    /// The bytes of its data in the body, if that is binary in Base64.
+    encoded: u64,
+    /// True if the request states the format.
+    has_format: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +37,30 @@ pub(in crate::provider) enum MediumKind {
 
 impl Medium {
     fn new(kind: MediumKind) -> Self {
-        Self { kind, bytes: None, pixels: None, has_source: false, is_low_detail: false }
+        Self {
+            kind,
+            bytes: None,
+            pixels: None,
+            has_source: false,
+            is_low_detail: false,
+            encoded: 0,
+            has_format: false,
+        }
+    }
+
+    /// Returns the bytes of the body that are the data of an image, a sound, a video or a file of a stated format other
+    /// than text. All else may be read as text.
+    pub(super) fn binary_bytes(&self) -> u64 {
+        match self.kind {
+            MediumKind::Image | MediumKind::Audio | MediumKind::Video => self.encoded,
+            MediumKind::Document if self.has_format => self.encoded,
+            MediumKind::Document | MediumKind::Text => 0,
+        }
     }
 
     /// Sets the kind from a format: `image/png`, `png`, `video/mp4`, `wav`.
     fn set_format(&mut self, format: &str) {
+        self.has_format = true;
         let (major, minor) = format.split_once('/').unwrap_or(("", format));
         self.kind = match (major, minor) {
             ("image", _) | (_, "png" | "jpeg" | "jpg" | "gif" | "webp") => MediumKind::Image,
@@ -63,6 +86,7 @@ impl Medium {
             None => text,
         };
         self.bytes = Some(data.len() as u64 / 4 * 3);
+        self.encoded = if is_base64(data) { data.len() as u64 } else { 0 };
         #[cfg(feature = "requests")]
         self.measure(data);
     }
@@ -173,6 +197,12 @@ enum Key {
 
 fn is_link(text: &str) -> bool {
     text.contains("://") || text.len() < SHORTEST_DATA
+}
+
+/// Returns true if a text starts as Base64 does, without the spaces of a text.
+fn is_base64(data: &str) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
+    data.as_bytes()[..data.len().min(SHORTEST_DATA)].iter().all(is_digit)
 }
 
 /// The minimum length of data, in bytes; a shorter text is the name of a file.

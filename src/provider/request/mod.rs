@@ -11,6 +11,7 @@ mod flac;
 mod form;
 mod key;
 mod medium;
+mod most;
 mod multipart;
 mod named;
 mod parameters;
@@ -40,7 +41,6 @@ pub use unreadable::UnreadableRequest;
 use words::Words;
 
 use super::charge::Reserved;
-use super::estimate::Pricing;
 use super::media::MediaTokens;
 use super::mode::NamedModes;
 use super::prompt_weights::PromptWeights;
@@ -60,6 +60,10 @@ pub(super) struct Request {
     has_known_path: bool,
     /// The models that the body names.
     named: Named,
+    /// The models that may answer instead.
+    fallbacks: Vec<CompactString>,
+    /// The size of the body, in bytes.
+    body: u64,
     pub(super) stream: bool,
     pub(super) modes: NamedModes,
     /// The bytes of UTF-8 in the contents of messages, the prompt, the input and the instructions.
@@ -68,6 +72,8 @@ pub(super) struct Request {
     pub(super) items: u64,
     /// Texts of a prompt outside a conversation.
     texts: u64,
+    /// Lists of token ids in such a prompt.
+    token_lists: u64,
     /// The number of tokens that were sent as ids (embeddings, completions).
     pub(super) token_ids: u64,
     /// Tool calls in the conversation.
@@ -181,7 +187,9 @@ impl Request {
             Ok(()) => {
                 let Self { model, endpoint, operation, modes, has_known_path, .. } = self;
                 let Self { words, definitions, deferred, reasoning, items, .. } = self;
+                let has_kept_content = self.has_kept_content;
                 let request = Self { words, definitions, deferred, reasoning, items, ..request };
+                let request = Self { has_kept_content, ..request };
                 Self { model, endpoint, operation, modes, has_known_path, ..request }
             }
             Err(_) => self,
@@ -257,41 +265,9 @@ impl Request {
         self.media.iter().map(|medium| tokens.of(medium)).fold(0, u64::saturating_add)
     }
 
-    /// Returns the maximum tokens of the prompt. A token of text has at least one byte; all else is estimated.
-    fn max_prompt_tokens(&self, weights: &PromptWeights) -> u64 {
-        let texts = self.text.saturating_add(self.call_text).saturating_add(self.schema);
-        // The tokens of encrypted reasoning are estimated.
-        let reasoning = self.reasoning.saturating_mul(2);
-        texts.saturating_add(self.other_tokens(weights)).saturating_add(reasoning)
-    }
-
-    /// Returns the terms of the price; `None` if the price isn't that of the tokens.
-    fn pricing(&self) -> Option<Pricing> {
-        let is_by_tokens = self.has_known_path && self.operation != Operation::Other;
-        let pricing = || Pricing {
-            mode: self.modes.of_price(),
-            choices: u32::try_from(self.choices()).unwrap_or(u32::MAX),
-            generates: self.endpoint.generates(),
-        };
-        (is_by_tokens && !self.has_kept_prompt).then(pricing)
-    }
-
-    /// Returns true if parts of the prompt aren't in the body: content that the provider keeps, or files that are only
-    /// linked. The size of an image is limited even then.
-    fn has_content_elsewhere(&self) -> bool {
-        let is_linked =
-            |medium: &Medium| medium.bytes.is_none() && medium.kind != MediumKind::Image;
-        self.has_kept_content || self.media.iter().any(is_linked)
-    }
-
-    /// Returns true if the prompt contains audio or video.
-    fn has_audio(&self) -> bool {
-        let mut kinds = self.media.iter().map(|medium| medium.kind);
-        kinds.any(|kind| matches!(kind, MediumKind::Audio | MediumKind::Video))
-    }
-
     pub(super) fn into_estimate(self, reserved: Reserved, weights: &PromptWeights) -> Estimate {
-        let (max_output, stream) = (self.max_output(), self.stream);
+        let max_output = self.bound.map(|bound| bound.saturating_mul(self.answers()));
+        let stream = self.stream;
         let (max_input, has_audio) = (self.max_prompt_tokens(weights), self.has_audio());
         let max_input = if self.has_content_elsewhere() { u64::MAX } else { max_input };
         let pricing = self.pricing();

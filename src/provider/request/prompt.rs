@@ -27,7 +27,48 @@ impl<'de> Walk<'de> for Items<'_> {
 
     fn object<A: MapAccess<'de>>(self, item: A) -> Result<(), A::Error> {
         self.0.items += 1;
+        if self.0.words.is_some() {
+            return ResponsesItem(self.0).object(item);
+        }
         Content(self.0).object(item)
+    }
+}
+
+/// An item of Responses, which may be one that the provider keeps: `{"type": "item_reference", "id": ..}`, of which the
+/// type may be left out.
+struct ResponsesItem<'a>(&'a mut Request);
+
+impl<'de> Walk<'de> for ResponsesItem<'_> {
+    fn object<A: MapAccess<'de>>(self, mut item: A) -> Result<(), A::Error> {
+        let mut kind = ItemKind::default();
+        let (mut has_id, mut has_content) = (false, false);
+        while let Some(key) = item.next_key::<Key>()? {
+            match key {
+                Key::Type => item.next_value_seed(Walker(&mut kind))?,
+                _ => {
+                    has_id |= key == Key::Id;
+                    has_content |= matches!(key, Key::Role | Key::Content);
+                    read_field(self.0, key, &mut item)?;
+                }
+            }
+        }
+        let is_bare = has_id && !has_content && !kind.is_stated;
+        self.0.has_kept_content |= is_bare || kind.is_reference;
+        Ok(())
+    }
+}
+
+/// The type of an item of Responses.
+#[derive(Default)]
+struct ItemKind {
+    is_stated: bool,
+    is_reference: bool,
+}
+
+impl Walk<'_> for &mut ItemKind {
+    fn text(self, text: &str) {
+        self.is_stated = true;
+        self.is_reference |= text == "item_reference";
     }
 }
 

@@ -52,6 +52,7 @@ async fn requests_without_a_price_are_refused_under_a_budget() {
         (OPENAI, "/v1/responses", r#"{"prompt": {"id": "pmpt_1"}}"#.to_owned()),
         (OPENAI, "/v1/threads/t/runs", r#"{"model": "gpt-4o", "assistant_id": "a"}"#.to_owned()),
         (OPENAI, "/v1/vector_stores/vs_1/files", r#"{"file_id": "f"}"#.to_owned()),
+        (OPENAI, "/v1/chat/completions/v1/files", "{}".to_owned()),
         (OPENAI, "/v1/unheard/of", format!(r#"{{"model": "gpt-4o", {chat}}}"#)),
         (ANTHROPIC, "/v1/messages/batches", r#"{"requests": []}"#.to_owned()),
         (GEMINI, "/v1beta/models/gemini-2.5-pro:batchGenerateContent", "{}".to_owned()),
@@ -193,7 +194,7 @@ async fn earlier_response_is_reserved_up_to_the_models_context() {
     for (id, price, reserved) in [
         (r#""r""#, price.clone().max_input(9_000), Ok(9_000)),
         (r#""r""#, price.clone(), Err(Code::UnknownPrice)),
-        ("null", price, Ok(9)),
+        ("null", price, Ok(83 + 7)),
     ] {
         let prices = Prices::built_in().with("m", price);
         let limiter =

@@ -18,8 +18,8 @@ const PRICE: (u64, u64) = (2, 10);
 /// The bound of the output.
 const BOUND: u64 = 2_000;
 
-/// The most input tokens of [`Call::request`]: 18 bytes of text, and 7 around them at OpenAI.
-const INPUT: u64 = 18 + 7;
+/// The most input tokens of [`Call::request`]: 137 bytes of body, and 7 around its text at OpenAI.
+const INPUT: u64 = 137 + 7;
 
 /// What may have been generated before the provider noticed, and the tokens around texts.
 const UNSEEN: u64 = 500 + 32;

@@ -3,6 +3,7 @@
 mod backpressure;
 mod body;
 mod budgets;
+mod budgets_most;
 mod buffer_body;
 mod call;
 mod compose;

@@ -18,9 +18,9 @@ use super::{USAGE, available, builder, chat, client_returning, held, read, send,
 /// $2 per million input tokens, $10 per million output tokens.
 const PRICE: (u64, u64) = (2_000_000, 10_000_000);
 
-/// The most that a request of [`chat`] can cost, in micro-dollars: 18 bytes of text, 7 tokens around them and an
+/// The most that a request of [`chat`] can cost, in micro-dollars: 89 bytes of body, 7 tokens around its text and an
 /// output of 50 tokens.
-const MOST: u64 = (18 + 7) * 2 + 50 * 10;
+const MOST: u64 = (89 + 7) * 2 + 50 * 10;
 
 /// The cost of [`USAGE`].
 const COST: u64 = 12 * 2 + 9 * 10;
@@ -138,7 +138,7 @@ async fn price_larger_than_the_limit_is_an_error_in_dollars() {
     let mut client = client_returning(&RateLimitLayer::new(limiter), answer);
     let error = client.ready().await.unwrap().call(chat("m")).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("needs $0.00055, the limit allows at most $0.0001"), "{text}");
+    assert!(text.contains("needs $0.000692, the limit allows at most $0.0001"), "{text}");
 }
 
 /// A step of a random run.
