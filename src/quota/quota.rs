@@ -262,9 +262,8 @@ impl Quota {
     /// Shares one set of buckets among all keys that match a glob, such as the models of a family with a
     /// common limit. By default each key has separate buckets.
     ///
-    /// If a quota becomes shared while a limiter runs, the shared buckets count what all of its keys have used. If a
-    /// quota of the same name is no longer shared, it isn't known which key used how much, so that each counts all of
-    /// it. Amounts that requests in flight hold count as used in both cases.
+    /// If a quota becomes shared while a limiter runs, the shared buckets count what all of its keys have used or hold. If
+    /// it is no longer shared, each key counts all of that, since nobody knows which one used how much.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.shared = true;

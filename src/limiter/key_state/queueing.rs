@@ -3,6 +3,7 @@ use std::task::Waker;
 
 use super::KeyState;
 use crate::engine::{Bucket, Rule, Wait};
+use crate::key::adapt::Adapt;
 use crate::key::denial::Denial;
 use crate::key::queue::{Absent, Amounts, Claimed, GateTerms, Left, Service, Turn, WaitQueue};
 use crate::quota::{Cost, Dimension};
@@ -82,9 +83,7 @@ impl KeyState {
         if extra.queue.is_disturbed(now) {
             extra.wakers.wake(extra.queue.next(now));
         }
-        if extra.queue.has_absent() {
-            self.open_next_gates();
-        }
+        self.pass_absent();
         polls_by
     }
 
@@ -93,13 +92,10 @@ impl KeyState {
     #[cold]
     fn not_before(&self, cost: &Cost) -> Timestamp {
         let now = self.now();
-        let Some(extra) = self.extra.as_ref().filter(|extra| !extra.adapt.is_reduced()) else {
+        let grows = |adapt: &Adapt| adapt.is_reduced() || adapt.check_pace(cost, now).is_err();
+        let Some(extra) = self.extra.as_ref().filter(|extra| !grows(&extra.adapt)) else {
             return now;
         };
-        // A learned rate grows.
-        if extra.adapt.check_pace(cost, now).is_err() {
-            return now;
-        }
         let soon = extra.queue.soon(now);
         match self.check_limits(cost, now).map_err(Denial::wait) {
             Err(Wait::At(time)) if time <= soon => return now,
@@ -112,14 +108,19 @@ impl KeyState {
         }
     }
 
+    /// Removes absent waiters, and lets the next ones go.
+    fn pass_absent(&mut self) {
+        if self.queue().is_some_and(WaitQueue::has_absent) {
+            self.open_next_gates();
+        }
+    }
+
     /// Notes that a waiter is being polled, and removes those before it that are absent.
     pub(in crate::limiter) fn note_poll(&mut self, turn: Turn) {
         let now = self.now();
         if let Some(extra) = &mut self.extra {
             extra.queue.note_poll(turn, now);
-            if extra.queue.has_absent() {
-                self.open_next_gates();
-            }
+            self.pass_absent();
         }
     }
 
@@ -131,9 +132,7 @@ impl KeyState {
         if extra.queue.on_arrival(now) || wakes_quiet && extra.queue.is_quiet(now) {
             extra.wakers.wake(extra.queue.next(now));
         }
-        if extra.queue.has_absent() {
-            self.open_next_gates();
-        }
+        self.pass_absent();
     }
 
     /// Notes that a request that doesn't wait was refused because others wait: they may have been forgotten.
@@ -143,9 +142,7 @@ impl KeyState {
         if extra.queue.on_try(now) {
             extra.wakers.wake(extra.queue.next(now));
         }
-        if extra.queue.has_absent() {
-            self.open_next_gates();
-        }
+        self.pass_absent();
     }
 
     /// Inserts a request at the position of its turn, or replaces its waker if it already waits.

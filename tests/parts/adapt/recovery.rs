@@ -241,7 +241,7 @@ proptest! {
         for sent_at in [now - NANOSECOND, now, now + NANOSECOND] {
             prop_assert_eq!(moved.precedes_reduction(sent_at - back), adapt.precedes_reduction(sent_at));
             let proven = adapt.observe(&mut limits, &low, sent_at, now).by_others;
-            let moved = moved.observe(&mut moved_limits, &low, sent_at - back, now - back).0;
+            let moved = moved.observe(&mut moved_limits, &low, sent_at - back, now - back).by_others;
             prop_assert_eq!(moved, proven);
         }
     }
