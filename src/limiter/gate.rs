@@ -294,8 +294,9 @@ impl KeyGate {
         let terms = GateTerms { cost: typical.clone(), leaves_claim: query.leaves_claim };
         key.enter_gate(turn, service, terms, waker);
         let polls_by = key.on_polled(turn, Some(&typical).filter(|_| core.is_local()));
-        // The queue may expect it sooner than by that time, once others do something.
-        *state = GateState::Queued { since, polls_by: now + poll_period(0, 0) };
+        // While the queue is quiet it is polled later, but expected by then once others do something.
+        let period = key.queue().map_or(poll_period(0, 0), |queue| queue.period(turn));
+        *state = GateState::Queued { since, polls_by: now + period };
         // Gates behind the first waiter check a little later, in case the first is no longer polled: the
         // later the more there are, so that a thousand gates cost little.
         let rank = key.queue().and_then(|queue| queue.rank_in_flow(turn)).unwrap_or_default();

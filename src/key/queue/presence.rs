@@ -39,7 +39,7 @@ impl WaitQueue {
     ) -> Option<Timestamp> {
         self.note_poll(turn, now);
         let is_alone = self.waiters() == 1 && self.asking.is_empty();
-        let period = poll_period(self.rank(turn), self.waiters());
+        let period = self.period(turn);
         let is_expected = !is_alone || self.asking.contains(turn);
         let is_far = not_before > self.soon(now);
         let polls_by = if is_far && self.busy_until <= now { not_before } else { now } + period;
@@ -53,6 +53,11 @@ impl WaitQueue {
         contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
         (contact.polled_at, contact.present_until) = (now, now + period);
         is_expected.then_some(polls_by)
+    }
+
+    /// Returns the time after which a waiter has to be polled again, unless the queue is quiet.
+    pub(crate) fn period(&self, turn: Turn) -> Duration {
+        poll_period(self.rank(turn), self.waiters())
     }
 
     /// Returns the time up to which a wait is short: waking all waiters after it is cheaper than polling them meanwhile.
