@@ -110,7 +110,7 @@ impl WaitQueue {
 
     /// Notes that the program may have stood still until now.
     fn resume(&mut self, now: Timestamp) {
-        self.resumed_at = [self.resumed_at[1], now];
+        self.resumed_at = now;
     }
 
     fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
@@ -189,11 +189,9 @@ impl WaitQueue {
     }
 
     /// Returns whether a waiter is absent, which should have been polled by its time. If the whole program stood still
-    /// for a while, it has some time after that, but not once more after each further one.
+    /// for a while, it has some time after that.
     fn has_missed(&self, contact: &Contact) -> bool {
-        let [first, last] = self.resumed_at;
-        let resumed_at = if contact.polled_at < first { first } else { last };
-        is_absent(contact.polls_by.max(resumed_at), self.polled_at)
+        is_absent(contact.polls_by.max(self.resumed_at), self.polled_at)
     }
 }
 
