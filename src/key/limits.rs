@@ -14,7 +14,7 @@ use crate::timestamp::Timestamp;
 /// The limits of one key: its plan, with a bucket for each rule.
 ///
 /// Pure: it owns no lock and reads no clock.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Limits {
     pub(crate) plan: Arc<Plan>,
     pub(crate) buckets: Buckets,

@@ -233,7 +233,7 @@ impl Classified {
 
     /// Notes that a request isn't known to be free if it asks for another protocol, over which a model may run, or for
     /// another method.
-    pub(super) fn read_upgrade(&mut self, headers: &HeaderMap) {
+    pub(super) fn doubt_free(&mut self, headers: &HeaderMap) {
         if let Some(call) = self.call.as_mut().filter(|call| call.is_free) {
             let is_other = |name: &str| headers.contains_key(name);
             call.is_free = ![UPGRADE.as_str(), "x-http-method-override"].into_iter().any(is_other);

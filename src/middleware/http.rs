@@ -90,7 +90,7 @@ impl Http {
         let has_body = request.body().size() != Some(0);
         let is_free = || self.profile.is_free(request.method(), path, has_body);
         let mut classified = self.classified(estimate, is_free, None);
-        classified.read_upgrade(headers);
+        classified.doubt_free(headers);
         (classified, unreadable)
     }
 
@@ -143,7 +143,7 @@ impl<B: PeekBody> Classify<http::Request<B>> for Http {
         let mut classified = body.peek(|bytes| self.read(method, path, bytes, body.size(), key));
         classified.read_extensions(request.extensions());
         classified.is_head = request.method() == http::Method::HEAD;
-        classified.read_upgrade(request.headers());
+        classified.doubt_free(request.headers());
         classified
     }
 }

@@ -52,7 +52,7 @@ impl Classify<Request> for Http {
             }
         };
         classified.is_head = method == http::Method::HEAD;
-        classified.read_upgrade(request.headers());
+        classified.doubt_free(request.headers());
         classified
     }
 }

@@ -74,9 +74,9 @@ impl Prices {
     /// the standard price, which applies if it has no price of its own; other modes then have none.
     ///
     /// ```
-    /// use tollgate::quota::Usd;
     /// use tollgate::price::{Price, Prices};
     /// use tollgate::provider::OPENAI;
+    /// use tollgate::quota::Usd;
     /// let price = Price::per_million(Usd::from_dollars(1), Usd::from_dollars(4));
     /// let prices = Prices::built_in().with("gpt-4o", price.clone());
     /// assert_eq!(*prices.of_mode(OPENAI, "gpt-4o", "flex").unwrap(), *prices.of(OPENAI, "gpt-4o").unwrap());

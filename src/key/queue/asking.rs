@@ -1,6 +1,6 @@
 use std::task::Waker;
 
-use super::flow::Contact;
+use super::contact::Contact;
 use super::head::Head;
 use super::turn::Turn;
 
@@ -195,7 +195,7 @@ impl Asking {
         asker.map(|asker| &mut asker.contact)
     }
 
-    /// Returns each request with the time by which it is polled again.
+    /// Returns each request that asks with its contact.
     pub(super) fn contacts(&self) -> impl Iterator<Item = (Turn, &Contact)> {
         self.requests.iter().map(|asker| (asker.turn, &asker.contact))
     }

@@ -1,7 +1,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::task::Waker;
 
-use super::flow::{Contact, Flow};
+use super::contact::Contact;
+use super::flow::Flow;
 use super::flow_order::{FlowOrder, FlowRank};
 use super::priority::Priority;
 use super::turn::{Amounts, GateTerms, Kind, Service, Turn};

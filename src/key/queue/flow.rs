@@ -1,10 +1,9 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+use super::contact::Contact;
 use super::flow_order::FlowRank;
-use super::presence::poll_period;
 use super::turn::{Amounts, GateTerms, Kind, NO_AMOUNTS, Service, Turn};
-use super::wakers::replace;
 use crate::timestamp::Timestamp;
 
 /// The waiters of one flow in order of arrival, and the service that the flow has had.
@@ -30,31 +29,6 @@ struct Waiter<T> {
     arrival: u64,
     contact: Contact,
     terms: T,
-}
-
-/// The task that polls a waiter.
-#[derive(Debug)]
-pub(super) struct Contact {
-    pub(super) waker: Waker,
-    /// The time by which the task polls the waiter again, unless it has forgotten it.
-    pub(super) polls_by: Timestamp,
-    /// The time of the last poll.
-    pub(super) polled_at: Timestamp,
-    /// The time until which the last poll shows that the waiter isn't forgotten.
-    pub(super) present_until: Timestamp,
-}
-
-impl Contact {
-    /// Returns the contact of a waiter that was just polled.
-    pub(super) fn new(waker: Waker, now: Timestamp) -> Self {
-        let polls_by = now + poll_period(0, 0);
-        Self { waker, polls_by, polled_at: now, present_until: polls_by }
-    }
-
-    /// Replaces the waker. Returns the old one.
-    pub(super) fn set_waker(&mut self, waker: &Waker) -> Option<Waker> {
-        replace(&mut self.waker, waker)
-    }
 }
 
 impl Flow {

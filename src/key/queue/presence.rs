@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{Contact, Turn, WaitQueue};
+use super::contact::{Contact, FIRST_PERIOD, PERIOD_EACH, count, poll_period};
+use super::{Turn, WaitQueue};
 use crate::timestamp::Timestamp;
 
 /// Waiters that have left the queue because they are absent.
@@ -42,12 +43,14 @@ impl WaitQueue {
         let period = self.period(turn);
         let is_expected = !is_alone || self.asking.contains(turn);
         let is_far = not_before > self.soon(now);
-        let polls_by = if is_far && self.busy_until <= now { not_before } else { now } + period;
+        let is_quiet = is_far && self.busy_until <= now;
+        let polls_by = if is_quiet { not_before } else { now } + period;
+        if is_quiet && is_expected {
+            self.quiet_until = self.quiet_until.max(not_before);
+        }
         if !is_far {
             // It is polled again within this time, if it still waits.
             self.busy_until = self.busy_until.max(now + period + GRACE);
-        } else if self.busy_until <= now && is_expected {
-            self.quiet_until = self.quiet_until.max(not_before);
         }
         let contact = self.contact_mut(turn)?;
         contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
@@ -74,7 +77,7 @@ impl WaitQueue {
     pub(crate) fn note_poll(&mut self, turn: Turn, now: Timestamp) {
         let is_late = |contact: &mut Contact| contact.polls_by.saturating_add(GRACE) < now;
         if self.contact_mut(turn).is_some_and(is_late) {
-            self.resume(now);
+            self.resumed_at = now;
         }
         self.polled_at = self.polled_at.max(now);
     }
@@ -83,7 +86,7 @@ impl WaitQueue {
     /// is polled again from now on.
     pub(crate) fn on_arrival(&mut self, now: Timestamp) -> bool {
         if self.polled_at + FIRST_PERIOD + GRACE < now {
-            self.resume(now);
+            self.resumed_at = now;
         }
         self.polled_at = self.polled_at.max(now);
         self.waiters() == 1
@@ -106,11 +109,6 @@ impl WaitQueue {
     /// Returns whether waiters aren't polled for a while.
     pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
         now < self.quiet_until
-    }
-
-    /// Notes that the program may have stood still until now.
-    fn resume(&mut self, now: Timestamp) {
-        self.resumed_at = now;
     }
 
     fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
@@ -200,24 +198,6 @@ impl WaitQueue {
 pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
     polls_by.saturating_add(GRACE) < polled_at
 }
-
-/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
-/// them is polled about 200 times a second in all.
-pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
-    let [rank, waiters] = [rank, waiters].map(count);
-    let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));
-    FIRST_PERIOD + more.min(PERIOD_EACH.saturating_mul(waiters))
-}
-
-fn count(waiters: usize) -> u32 {
-    u32::try_from(waiters).unwrap_or(u32::MAX)
-}
-
-/// The time after which the first waiter has to be polled again.
-const FIRST_PERIOD: Duration = Duration::from_millis(250);
-
-/// The time from a poll of one of many waiters to that of another.
-const PERIOD_EACH: Duration = Duration::from_millis(5);
 
 /// The time by which a poll may be late.
 const GRACE: Duration = Duration::from_millis(100);

@@ -84,8 +84,7 @@ impl KeyState {
         self.end_reduction();
         self.extra_mut().is_retired = true;
         self.wake_all();
-        let Limits { plan, buckets } = &self.limits;
-        Limits { plan: Arc::clone(plan), buckets: buckets.clone() }
+        self.limits.clone()
     }
 
     /// Adds the usage of a retired key to that of this one. Stores know it under the name of the retired key.
