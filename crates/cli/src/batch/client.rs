@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::stream;
 use http::StatusCode;
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,7 +18,6 @@ use tower_service::Service;
 
 use super::gate::Gate;
 use super::outage::{Cause, LineFailures};
-use super::received_body::ReceivedBody;
 use super::stop::Stop;
 use super::target::Base;
 use tollgate::Timestamp;
@@ -151,9 +152,18 @@ impl Service<http::Request<Bytes>> for Client {
             if let Some(Cut { last_read, .. }) = cut {
                 response.extensions_mut().insert(last_read);
             }
-            Ok(response.map(|bytes| ReceivedBody::new(bytes, cut.map(|cut| cut.error))))
+            Ok(response.map(|bytes| received_body(bytes, cut.map(|cut| cut.error))))
         })
     }
+}
+
+/// A received body: its bytes, followed by the error that cut it off, if one did.
+pub(super) type ReceivedBody =
+    StreamBody<stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, reqwest::Error>>>>;
+
+fn received_body(bytes: Bytes, error: Option<reqwest::Error>) -> ReceivedBody {
+    let frames: Vec<_> = [Ok(Frame::data(bytes))].into_iter().chain(error.map(Err)).collect();
+    StreamBody::new(stream::iter(frames))
 }
 
 /// The error that cut off the body of a success.

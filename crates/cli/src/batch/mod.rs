@@ -59,7 +59,6 @@ pub mod output;
 mod plan;
 pub mod progress;
 mod quotes;
-mod received_body;
 mod received_response;
 pub mod report;
 mod request_hash;

@@ -1,7 +1,6 @@
 //! The policy by which the layer observes and judges responses.
 
-use super::client::{InFlightPermit, LastRead, OriginalStatus};
-use super::received_body::ReceivedBody;
+use super::client::{InFlightPermit, LastRead, OriginalStatus, ReceivedBody};
 use tollgate::Timestamp;
 use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
 use tollgate::provider::Profile;
