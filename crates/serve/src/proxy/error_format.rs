@@ -44,21 +44,30 @@ impl ErrorFormat {
         }
     }
 
+    /// Returns the path of the base URL that the official SDKs of the API need for this upstream: those of Anthropic and
+    /// Google add the version.
+    pub(super) fn base_path(self, upstream: &str) -> String {
+        match self {
+            Self::OpenAi => format!("/{upstream}/v1"),
+            Self::Anthropic | Self::Google => format!("/{upstream}"),
+        }
+    }
+
     /// Returns the response to a request that the limiter refused. If a retry cannot succeed, a header
     /// prevents retries by the SDKs of OpenAI and Anthropic, and the status of a request that can never be sent is 400.
     pub(super) fn refusal(self, refusal: Response<Bytes>, error: &AcquireError) -> Response<Body> {
         let mut document: Value = serde_json::from_slice(refusal.body()).unwrap_or_default();
         let retry_after = refusal.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        if let Some(seconds) = retry_after.and_then(|seconds| seconds.parse::<u64>().ok()) {
+        let retry_after = retry_after.and_then(|seconds| seconds.parse::<u64>().ok());
+        if let Some(seconds) = retry_after {
             document["retry_after"] = seconds.into();
         }
         if let Some(refused) = error.refused().filter(|_| document.get("key").is_some()) {
             document["detail"] = detail(refused, refusal.headers(), &document).into();
         }
-        let is_retried = refusal.headers().contains_key(RETRY_AFTER);
         let code = document.get("code").and_then(Value::as_str).unwrap_or_default();
         // A total is raised or reset at some time.
-        let is_impossible = !is_retried
+        let is_impossible = retry_after.is_none()
             && refusal.status().is_client_error()
             && code != Code::TotalExceeded.as_str();
         if is_impossible {
@@ -68,7 +77,7 @@ impl ErrorFormat {
         if is_impossible {
             *response.status_mut() = StatusCode::BAD_REQUEST;
         }
-        if !is_retried {
+        if retry_after.is_none() {
             prevent_retry(response.headers_mut());
         }
         response

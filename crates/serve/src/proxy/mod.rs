@@ -97,9 +97,9 @@ pub(super) fn unknown_upstream(app: &App, uri: &Uri) -> Response<Body> {
         Some(upstream) => {
             let names: Vec<&str> = upstreams.iter().map(|upstream| &*upstream.name).collect();
             format!(
-                "the path names no upstream (available: {}); add one to the base URL: `/{}/v1`",
+                "the path names no upstream (available: {}); add one to the base URL: `{}`",
                 names.join(", "),
-                upstream.name
+                format.base_path(&upstream.name)
             )
         }
     };

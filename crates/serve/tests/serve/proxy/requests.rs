@@ -186,7 +186,7 @@ async fn path_without_an_upstream_is_told_the_base_url() {
     for (path, kind, base) in [
         ("/v1/chat/completions", "invalid_request_error", "`/up/v1`"),
         ("/chat/completions", "invalid_request_error", "`/up/v1`"),
-        ("/v1/messages", "not_found_error", "`/claude/v1`"),
+        ("/v1/messages", "not_found_error", "`/claude`"),
     ] {
         let response = http().post(proxy.url(path)).body("{}").send().await.unwrap();
         assert_eq!(response.status(), 404, "{path}");
