@@ -98,7 +98,8 @@ impl Price {
     }
 
     /// Returns a price at which each token costs as much as at the dearer one of two prices.
-    pub(crate) fn or_dearer(&self, other: &Self) -> Self {
+    #[must_use]
+    pub fn or_dearer(&self, other: &Self) -> Self {
         let mut thresholds: Vec<u64> = self
             .long_prompts
             .iter()
