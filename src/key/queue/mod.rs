@@ -56,8 +56,8 @@ pub(crate) struct WaitQueue {
     max_starvation: Duration,
     /// The time at which a waiter last arrived or was polled.
     polled_at: Timestamp,
-    /// The last time at which waiters were polled again after nobody was, although some should have been.
-    resumed_at: Timestamp,
+    /// The last two times at which waiters were polled again after nobody was, although some should have been.
+    resumed_at: [Timestamp; 2],
     /// The time until which some waiters aren't polled, unless all are woken.
     quiet_until: Timestamp,
     /// The time until which all waiters are polled.
@@ -236,9 +236,8 @@ impl WaitQueue {
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
         let since = self.head.as_mut().map(|head| &mut head.since);
-        let polls = [&mut self.polled_at, &mut self.resumed_at];
-        let times = served.chain(since).chain(polls);
-        let times = times.chain([&mut self.quiet_until, &mut self.busy_until]);
+        let polls = [&mut self.polled_at, &mut self.quiet_until, &mut self.busy_until];
+        let times = served.chain(since).chain(polls).chain(&mut self.resumed_at);
         times.for_each(|time| *time = time.saturating_sub(back));
         let waiters = self.bands.iter_mut().flat_map(|band| band.contacts_mut());
         for contact in waiters.chain(self.asking.contacts_mut()) {

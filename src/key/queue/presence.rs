@@ -52,7 +52,10 @@ impl WaitQueue {
             // It is polled again within this time, if it still waits.
             self.busy_until = self.busy_until.max(now + period + GRACE);
         }
-        let contact = self.contact_mut(turn)?;
+        let Some(contact) = self.contact_mut(turn) else {
+            // It returns to the queue then.
+            return Some(now + period);
+        };
         contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
         (contact.polled_at, contact.present_until) = (now, now + period);
         is_expected.then_some(polls_by)
@@ -73,11 +76,17 @@ impl WaitQueue {
         now < self.busy_until && self.is_quiet(now)
     }
 
-    /// Notes that a waiter, or a request that asks, is being polled, before others are taken for absent.
+    /// Notes that a waiter, or a request that asks, is being polled, before others are taken for absent. It isn't absent
+    /// itself.
     pub(crate) fn note_poll(&mut self, turn: Turn, now: Timestamp) {
-        let is_late = |contact: &mut Contact| contact.polls_by.saturating_add(GRACE) < now;
-        if self.contact_mut(turn).is_some_and(is_late) {
-            self.resumed_at = now;
+        let mut is_late = false;
+        if let Some(contact) = self.contact_mut(turn) {
+            is_late = contact.polls_by.saturating_add(GRACE) < now;
+            contact.polls_by = contact.polls_by.max(now);
+            contact.polled_at = now;
+        }
+        if is_late {
+            self.resume(now);
         }
         self.polled_at = self.polled_at.max(now);
     }
@@ -86,7 +95,7 @@ impl WaitQueue {
     /// is polled again from now on.
     pub(crate) fn on_arrival(&mut self, now: Timestamp) -> bool {
         if self.polled_at + FIRST_PERIOD + GRACE < now {
-            self.resumed_at = now;
+            self.resume(now);
         }
         self.polled_at = self.polled_at.max(now);
         self.waiters() == 1
@@ -109,6 +118,11 @@ impl WaitQueue {
     /// Returns whether waiters aren't polled for a while.
     pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
         now < self.quiet_until
+    }
+
+    /// Notes that the program may have stood still until now.
+    fn resume(&mut self, now: Timestamp) {
+        self.resumed_at = [self.resumed_at[1], now];
     }
 
     fn contact_mut(&mut self, turn: Turn) -> Option<&mut Contact> {
@@ -187,9 +201,11 @@ impl WaitQueue {
     }
 
     /// Returns whether a waiter is absent, which should have been polled by its time. If the whole program stood still
-    /// for a while, it has some time after that.
+    /// for a while, it has some time after that, but not once more after each further one.
     fn has_missed(&self, contact: &Contact) -> bool {
-        is_absent(contact.polls_by.max(self.resumed_at), self.polled_at)
+        let [first, last] = self.resumed_at;
+        let resumed_at = if contact.polled_at < first { first } else { last };
+        is_absent(contact.polls_by.max(resumed_at), self.polled_at)
     }
 }
 

@@ -363,3 +363,25 @@ fn each_priority_has_a_grant_per_starvation_time() {
         Ok(())
     });
 }
+
+#[test]
+fn waiter_that_is_late_after_two_standstills_is_woken() {
+    let clock = ManualClock::new();
+    let limiter =
+        builder().clock(clock.clone()).quota("k", Quota::new().concurrency(1)).build().unwrap();
+    let held = limiter.try_acquire("k", &Cost::new()).unwrap();
+    let flag = Arc::new(WakeFlag(AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&flag));
+    let mut cx = Context::from_waker(&waker);
+    let [mut first, mut second] = [(); 2].map(|()| limiter.acquire("k", &Cost::new()));
+    assert!(Pin::new(&mut first).poll(&mut cx).is_pending());
+    assert!(Pin::new(&mut second).poll(&mut cx).is_pending());
+    for late in [&mut second, &mut first] {
+        clock.advance(Duration::from_millis(400));
+        assert!(Pin::new(late).poll(&mut cx).is_pending());
+    }
+    drop(second);
+    flag.0.store(false, Ordering::Relaxed);
+    drop(held);
+    assert!(flag.0.load(Ordering::Relaxed));
+}

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use proptest::prelude::*;
 use tokio::time::{sleep, timeout};
-use tollgate::limiter::Acquire;
+use tollgate::limiter::{Acquire, AcquireError};
 use tollgate_testing::full::full_or;
 
 use super::*;
@@ -323,8 +323,8 @@ async fn forgotten_request_that_waits_for_a_day_is_passed_once_another_fits() {
 }
 
 /// Returns a limiter whose requests of today are used up.
-fn used_up(quota: Quota) -> Limiter {
-    let limiter = builder().quota("k", quota.rpd(300)).build().unwrap();
+fn used_up(quota: Quota, max_waiting: usize) -> Limiter {
+    let limiter = builder().quota("k", quota.rpd(300)).max_waiting(max_waiting).build().unwrap();
     let used = Cost::new().requests(300);
     limiter.try_acquire("k", &used).unwrap().settle(&used);
     limiter
@@ -332,7 +332,7 @@ fn used_up(quota: Quota) -> Limiter {
 
 #[tokio::test(start_paused = true)]
 async fn capacity_is_awaited_by_one_that_was_not_polled_for_a_day() {
-    let limiter = used_up(Quota::new().concurrency(10));
+    let limiter = used_up(Quota::new().concurrency(10), 9);
     let permit = limiter.try_acquire("k", &Cost::new().requests(0)).unwrap();
     let mut capacity = pin!(limiter.wait_for_capacity("k", &Cost::new()));
     assert!(poll!(&mut capacity).is_pending());
@@ -346,19 +346,41 @@ async fn capacity_is_awaited_by_one_that_was_not_polled_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forgotten_request_does_not_starve_those_that_only_try() {
-    let limiter = builder().quota("k", Quota::new().rpm(60)).build().unwrap();
-    let used = Cost::new().requests(60);
-    limiter.try_acquire("k", &used).unwrap().settle(&used);
+async fn forgotten_request_does_not_starve_those_that_wait_briefly() {
+    for attempt in [0, 1, 2] {
+        let limiter = builder().quota("k", Quota::new().rpm(60)).max_waiting(1).build().unwrap();
+        limiter
+            .try_acquire("k", &Cost::new().requests(60))
+            .unwrap()
+            .settle(&Cost::new().requests(60));
+        let mut forgotten = pin!(limiter.acquire("k", &Cost::new()));
+        assert!(poll!(&mut forgotten).is_pending());
+        sleep(120 * S).await;
+        let mut granted = 0;
+        for _ in 0..5 {
+            let is_granted = match attempt {
+                0 => limiter.try_acquire("k", &Cost::new()).is_ok(),
+                1 => limiter.acquire("k", &Cost::new()).max_wait(S / 5).await.is_ok(),
+                _ => limiter.acquire("k", &Cost::new()).await.is_ok(),
+            };
+            granted += usize::from(is_granted);
+            sleep(S).await;
+        }
+        assert!(granted >= 2, "{attempt}: {granted}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_request_gives_up_its_slot_also_for_a_day() {
+    let limiter = used_up(Quota::new(), 2);
     let mut forgotten = pin!(limiter.acquire("k", &Cost::new()));
     assert!(poll!(&mut forgotten).is_pending());
-    sleep(120 * S).await;
-    let mut granted = 0;
-    for _ in 0..5 {
-        granted += usize::from(limiter.try_acquire("k", &Cost::new()).is_ok());
-        sleep(S).await;
-    }
-    assert!(granted >= 2, "{granted}");
+    let _waits = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    sleep(60 * S).await;
+    let wait = || timeout(S, limiter.acquire("k", &Cost::new()));
+    assert!(matches!(wait().await, Ok(Err(AcquireError::QueueFull { .. }))));
+    sleep(10 * S).await;
+    assert!(wait().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
