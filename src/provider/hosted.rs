@@ -268,7 +268,7 @@ pub const OPENROUTER: Profile = Profile::new(
     &hosted("openrouter")
         .urls(&["openrouter.ai"])
         .limits(LimitHeaders::OPENROUTER)
-        .errors(ErrorRules::new().unbilled_failures())
+        .errors(ErrorRules::new().unbilled_failures().days_reset_in("UTC"))
         .api(
             Api::bearer(&["OPENROUTER_API_KEY"])
                 .origin("https://openrouter.ai")

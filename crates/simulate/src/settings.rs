@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::limit_change::LimitChange;
 use super::other_use::OtherUse;
 use super::random::OutputSize;
-use super::refusal::LimitKind;
+use super::exceeded_limit::LimitKind;
 use super::retry_after::RetryAfter;
 use super::spend_limit::SpendLimit;
 

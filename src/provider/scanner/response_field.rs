@@ -35,6 +35,11 @@ pub(super) enum ErrorPart {
     RootMessage,
     /// `object` at the root: `error` with older vLLM and Mistral.
     RootObject,
+    /// MiniMax's status and its text, of which 0 is a success.
+    StatusCode,
+    StatusMessage,
+    /// The seconds until a reset.
+    ResetsIn,
     /// Not a part of an error: the encoded text in a message of Bedrock's.
     Bytes,
 }
@@ -88,6 +93,12 @@ pub(super) const ERRORS: &[ResponseField] = &[
     ResponseField::text(&["message"], ErrorPart::RootMessage),
     ResponseField::text(&["Message"], ErrorPart::RootMessage),
     ResponseField::text(&["detail"], ErrorPart::RootMessage),
+    ResponseField::text(&["response", "error", "type"], ErrorPart::Kind),
+    ResponseField::text(&["error", "resets_in_seconds"], ErrorPart::ResetsIn),
+    ResponseField::text(&["response", "error", "resets_in_seconds"], ErrorPart::ResetsIn),
+    // MiniMax.
+    ResponseField::text(&["base_resp", "status_code"], ErrorPart::StatusCode),
+    ResponseField::text(&["base_resp", "status_msg"], ErrorPart::StatusMessage),
     // Cohere v2: `message-end`.
     ResponseField::text(&["delta", "error"], ErrorPart::Message),
 ];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::limit_set::{LimitSet, LimitStatus};
-use crate::refusal::LimitKind;
+use crate::exceeded_limit::LimitKind;
 use crate::reply::Headers;
 
 /// Returns the `anthropic-ratelimit-*` headers of a model.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::limit_set::{LimitSet, LimitStatus};
-use crate::refusal::LimitKind;
+use crate::exceeded_limit::LimitKind;
 use crate::reply::Headers;
 
 /// Returns the `x-ratelimit-*` headers of a model.
