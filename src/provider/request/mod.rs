@@ -164,6 +164,16 @@ impl Request {
         Estimate { model, operation, ..Estimate::from_size(size) }
     }
 
+    /// Returns true if the request only counts the tokens of another one.
+    pub(super) fn counts_tokens(&self, path: &str) -> bool {
+        self.endpoint == Endpoint::Other && endpoint::counts_tokens(&endpoint::normalized(path))
+    }
+
+    /// Returns true if the request embeds a list of contents at Gemini.
+    pub(super) fn embeds_list(&self, path: &str) -> bool {
+        self.endpoint == Endpoint::Embeddings && endpoint::embeds_list(&endpoint::normalized(path))
+    }
+
     /// Returns the endpoint that the fields of the body indicate.
     fn likely_endpoint(&self) -> Endpoint {
         match (self.has_messages, self.bound) {

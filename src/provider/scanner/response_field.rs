@@ -16,6 +16,8 @@ pub(super) enum FieldValue {
     Count(TokenCount),
     /// A count of a usage that replaces earlier ones.
     WholeCount(TokenCount),
+    /// Such a count in an object that may be the first element of a list.
+    ListedCount(TokenCount),
     /// An object that replaces earlier usage, even if it states no count.
     Object,
     /// A text, an object or `true` that only the last event of a stream has.
@@ -63,6 +65,11 @@ impl ResponseField {
     /// within it.
     pub const fn object(path: &'static [&'static str]) -> Self {
         Self { path, value: FieldValue::Object }
+    }
+
+    /// Returns a field as [`whole`](Self::whole) does, in whose path the first element of a list is read.
+    pub(super) const fn listed(path: &'static [&'static str], count: TokenCount) -> Self {
+        Self { path, value: FieldValue::ListedCount(count) }
     }
 
     /// Returns a field that only the last event of a stream has. In lists, the first element is read.

@@ -7,7 +7,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
 use tollgate::Timestamp;
 use tollgate::provider::{
-    ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile, Refusal, RefusalKind,
+    ApiError, COMPATIBLE, DASHSCOPE, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER, Profile, Refusal,
+    RefusalKind,
 };
 use tollgate::quota::Dimension;
 use tollgate_testing::full::full_or;
@@ -68,6 +69,9 @@ proptest! {
                 prop_assert!(reading.reset.is_none_or(|reset| reset <= year));
             }
             prop_assert_eq!(profile.limits(&headers), profile.limits(&headers));
+        }
+        // Profiles with rules of their own for errors.
+        for profile in [OPENAI, GEMINI, DASHSCOPE, OPENROUTER] {
             profile.classify(status, &headers, &body);
             let delay = profile.retry_delay(&headers, &body, Timestamp::from_nanos(now));
             prop_assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY));
