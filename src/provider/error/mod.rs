@@ -24,9 +24,9 @@ pub struct ApiError {
     /// The id of the quota that was exceeded, from Google's `details`.
     quota: Option<CompactString>,
     /// The reason, from Google's `details`.
-    reason: Option<CompactString>,
+    reason: Option<Box<str>>,
     /// The seconds until a reset, in the stream of a success.
-    resets_in: Option<CompactString>,
+    resets_in: Option<u32>,
 }
 
 impl ApiError {
@@ -47,7 +47,7 @@ impl ApiError {
         let quotas = || json_member::values(body, "quotaId");
         let long = quotas().find(|quota| quota.contains("PerDay"));
         error.quota = long.or(quotas().next()).and_then(name);
-        error.reason = text(body, &["reason"]).and_then(name);
+        error.reason = text(body, &["reason"]).and_then(name).map(Into::into);
         Some(error)
     }
 
@@ -90,11 +90,11 @@ impl ApiError {
 
     /// Sets the seconds until a reset.
     pub(super) fn with_resets_in(self, seconds: &str) -> Self {
-        Self { resets_in: name(seconds), ..self }
+        Self { resets_in: seconds.parse().ok(), ..self }
     }
 
-    pub(in crate::provider) fn resets_in(&self) -> Option<&str> {
-        self.resets_in.as_deref()
+    pub(in crate::provider) fn resets_in(&self) -> Option<u32> {
+        self.resets_in
     }
 
     /// Returns the machine-readable code, type and reason.

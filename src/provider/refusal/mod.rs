@@ -114,7 +114,7 @@ impl Evidence {
         };
         error.codes().for_each(|code| evidence.add_code(code));
         let reset =
-            error.resets_in().map(|seconds| ("resets_in_seconds".to_owned(), seconds.to_owned()));
+            error.resets_in().map(|seconds| ("resets_in_seconds".to_owned(), seconds.to_string()));
         evidence.members.extend(reset);
         if !error.message().is_empty() {
             evidence.add_message(error.message());
