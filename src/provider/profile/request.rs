@@ -109,6 +109,9 @@ impl Profile {
             let contents = request.amount(Unit::Inputs, path).unwrap_or(1);
             reserved.cost = reserved.cost.requests(contents);
         }
+        if request.marks_cache && self.rules.charge.has_free_cache_reads() {
+            reserved.cost = reserved.cost.guessed_input_tokens();
+        }
         let counts_tokens = request.counts_tokens(path);
         let estimate = Estimate {
             mode,

@@ -93,6 +93,8 @@ pub(super) struct Request {
     bound: Option<u64>,
     /// True if content that the provider keeps becomes part of the prompt.
     has_kept_content: bool,
+    /// True if the request marks a part of the prompt that is kept in a cache.
+    pub(super) marks_cache: bool,
     /// True if the provider keeps the prompt, which may name another model.
     has_kept_prompt: bool,
     /// True if the body has `messages`, which identifies a chat if the path doesn't.
