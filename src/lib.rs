@@ -133,6 +133,7 @@ mod plan;
 pub mod price;
 pub mod provider;
 pub mod quota;
+mod refusal;
 mod sync;
 mod timestamp;
 

@@ -126,3 +126,4 @@ pub use crate::key::adapt::Reduction;
 pub use crate::key::changes::{BucketChanges, KeyChanges};
 pub use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 pub use crate::plan::{DefaultLimits, MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
+pub use crate::refusal::{Refusal, RefusalKind, RefusalScope};

@@ -1,7 +1,7 @@
 use http::{HeaderMap, StatusCode};
 
 use super::reading::is_plain;
-use super::refusal::LONGEST_ERROR;
+use super::refused_response::LONGEST_ERROR;
 use crate::provider::{FailureCharge, Profile};
 
 /// A response that failed, but isn't a refusal for a limit. Its body may show whether it is charged.

@@ -138,7 +138,7 @@ mod queue_slots;
 mod read_ahead;
 mod reading;
 mod record;
-mod refusal;
+mod refused_response;
 mod response_guard;
 mod scope_key;
 mod service;

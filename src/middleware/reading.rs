@@ -5,9 +5,9 @@ use tracing::Span;
 
 use super::cut_stream::{CutStream, Received};
 use super::failed_response::FailedResponse;
-use super::refusal::Refusal;
+use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
-use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
+use crate::provider::{ApiError, Profile, RefusalKind, Scanned, Scanner};
 use crate::quota::Usage;
 use crate::timestamp::Timestamp;
 
@@ -33,7 +33,7 @@ enum BodyState {
     /// A successful response, scanned for its usage or an error.
     Success(Profile, Scanner),
     /// A refusal, with the beginning of its body.
-    Refusal(Box<Refusal>),
+    Refused(Box<RefusedResponse>),
     /// Another failure, with the beginning of its body.
     Failed(Box<FailedResponse>),
     /// A body that isn't read.
@@ -49,9 +49,9 @@ impl Reading {
     ) -> Self {
         let body = match () {
             () if is_refusal(status) => {
-                let refusal = Refusal::new(&guard, profile, status, headers);
+                let refusal = RefusedResponse::new(&guard, profile, status, headers);
                 match is_plain(headers) {
-                    true => BodyState::Refusal(Box::new(refusal)),
+                    true => BodyState::Refused(Box::new(refusal)),
                     // The body is compressed: only the head can be read.
                     false => {
                         refusal.end(&guard);
@@ -91,7 +91,7 @@ impl Reading {
                     self.settles_early = false;
                 }
             }
-            BodyState::Refusal(refusal) => {
+            BodyState::Refused(refusal) => {
                 if refusal.bytes(bytes) {
                     self.finish();
                 }
@@ -130,7 +130,7 @@ impl Reading {
     fn finish(&mut self) -> Option<Box<ApiError>> {
         match std::mem::replace(&mut self.body, BodyState::Unread) {
             BodyState::Success(profile, scanner) => self.on_success(profile, scanner.finish()),
-            BodyState::Refusal(refusal) => {
+            BodyState::Refused(refusal) => {
                 refusal.end(&self.guard);
                 None
             }
@@ -174,12 +174,10 @@ impl Reading {
     }
 
     fn on_error_in_body(&self, profile: Profile, error: &ApiError) {
-        let (now, no_headers) = (self.guard.now(), HeaderMap::new());
-        let delay = profile.retry_delay(&no_headers, error.message().as_bytes(), now);
-        let class = profile.classify_in_band(error);
-        if class != Class::Terminal && (delay.is_some() || error.is_refusal()) {
-            let is_overloaded = is_overload_in_band(error);
-            self.guard.report_refusal(delay, class, error.dimension(), is_overloaded, None);
+        let refusal = profile.refusal_in_band(error, &HeaderMap::new(), self.guard.now());
+        let is_alone = |kind| matches!(kind, RefusalKind::Request | RefusalKind::Account);
+        if let Some(refusal) = refusal.filter(|refusal| !is_alone(refusal.kind)) {
+            self.guard.report_refusal(&refusal, None);
         }
     }
 }
@@ -201,12 +199,6 @@ pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 503 | 529)
 }
 
-/// Returns `true` if an error in a stream corresponds to a 503 or 529.
-pub(super) fn is_overload_in_band(error: &ApiError) -> bool {
-    let names = [error.code(), error.kind()];
-    names.into_iter().flatten().any(|name| OVERLOADS.contains(&name))
-}
-
 /// Returns `true` if the body isn't compressed.
 pub(super) fn is_plain(headers: &HeaderMap) -> bool {
     encoding(headers).is_none()
@@ -217,5 +209,3 @@ fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
     let encoding = headers.get(http::header::CONTENT_ENCODING)?;
     (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(encoding)
 }
-
-const OVERLOADS: &[&str] = &["503", "529", "server_is_overloaded", "overloaded_error"];

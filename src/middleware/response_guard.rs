@@ -14,7 +14,7 @@ use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::price::Price;
-use crate::provider::{Class, FailureCharge, Profile, Scanned, Terms};
+use crate::provider::{FailureCharge, Profile, Refusal, RefusalKind, Scanned, Terms};
 use crate::quota::{Cost, Dimension, SettleAt, USD, Usage};
 use crate::timestamp::Timestamp;
 
@@ -194,25 +194,19 @@ impl ResponseGuard {
     }
 
     /// Reports the provider's refusal to the limiter, which pauses the key. Replaces `hold`, if any.
-    pub(super) fn report_refusal(
-        &self,
-        delay: Option<Duration>,
-        class: Class,
-        dimension: Option<Dimension>,
-        is_overloaded: bool,
-        hold: Option<Hold>,
-    ) {
-        let mut refusal = RateLimited::new(delay);
+    pub(super) fn report_refusal(&self, refusal: &Refusal, hold: Option<Hold>) {
+        let mut limited = RateLimited::new(refusal.delay);
         if let Some(permit) = &self.permit {
-            refusal = refusal.sent_at(permit.granted_at());
+            limited = limited.sent_at(permit.granted_at());
         }
-        if class == Class::UntilReset {
-            refusal = refusal.until_reset();
+        if refusal.kind == RefusalKind::Window {
+            limited = limited.until_reset();
         }
-        (refusal.dimension, refusal.is_overloaded) = (dimension, is_overloaded);
+        limited.dimension = refusal.dimension.clone();
+        limited.is_overloaded = refusal.kind == RefusalKind::Capacity;
         let _inside = self.span().map(Span::entered);
         let cost = self.permit.as_ref().map(Permit::cost);
-        self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &refusal, cost);
+        self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &limited, cost);
     }
 
     /// Holds all requests of the key for this long, or until [`release_hold`](Self::release_hold).

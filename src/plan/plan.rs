@@ -60,6 +60,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, Copy)]
 struct Guesses {
     tokens: u64,
+    input: u64,
     output: u64,
 }
 
@@ -86,6 +87,7 @@ impl Plan {
         let limits_spending = rules.iter().any(|rule| rule.dimension().is_usd());
         let guesses = Guesses {
             tokens: least(&rules, &Dimension::Tokens),
+            input: least(&rules, &Dimension::InputTokens),
             output: least(&rules, &Dimension::OutputTokens),
         };
         let (known, named, reserved, is_strict, given) = (true, true, false, true, None);
@@ -226,8 +228,8 @@ impl Plan {
     /// count here, even while the key is reduced.
     #[inline]
     pub(crate) fn clip_guesses<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
-        let Guesses { tokens, output } = self.guesses;
-        cost.clip_guesses(tokens, output).map_or(Cow::Borrowed(cost), Cow::Owned)
+        let Guesses { tokens, input, output } = self.guesses;
+        cost.clip_guesses(tokens, input, output).map_or(Cow::Borrowed(cost), Cow::Owned)
     }
 
     /// Returns `true` if the limits count all dimensions of a cost.

@@ -38,7 +38,7 @@ pub const ANTHROPIC: Profile = Profile::new(
         .limits(LimitHeaders::ANTHROPIC)
         .utilization(UtilizationHeaders::AnthropicUnified)
         .modes(&[Mode::new("fast", ModeField::Speed, "fast").limits(LimitHeaders::ANTHROPIC_FAST)])
-        .errors(ErrorRules::new().terminal_without_retry_after().unbilled_failures())
+        .errors(ErrorRules::new().unbilled_failures())
         .cut_streams(CutStreams::stopping_for(WITHOUT_THINKING))
         .count_tokens(CountTokensFormat::Anthropic)
         .api(

@@ -107,6 +107,11 @@ impl Charge {
         Self { cache_reads: CacheReads::FreeOfTotal, ..self }
     }
 
+    /// Returns true if tokens that were read from a cache aren't charged to the input.
+    pub(super) fn has_free_cache_reads(&self) -> bool {
+        self.cache_reads == CacheReads::Free
+    }
+
     /// Reserves `max_tokens` in full until the response ends, as the provider does. Without this
     /// option, the usual output of the model is reserved once it is known.
     #[must_use]

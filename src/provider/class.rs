@@ -1,6 +1,9 @@
 use http::{HeaderMap, StatusCode};
 
 use super::error::{ApiError, ErrorRules, codes};
+use super::refusal;
+use crate::refusal::RefusalKind;
+use crate::timestamp::Timestamp;
 
 /// The meaning of a response for its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +31,7 @@ impl Class {
     }
 }
 
-/// Returns the class of a response: by the codes of its error if they are known, else by its status.
+/// Returns the class of a response: by its refusal, else by the codes of its error and its status.
 pub(super) fn of_response(
     rules: &ErrorRules,
     status: StatusCode,
@@ -38,17 +41,18 @@ pub(super) fn of_response(
     if status.as_u16() < 400 {
         return Class::Ok;
     }
-    let has_delay = || DELAYS.iter().any(|name| headers.contains_key(*name));
-    if rules.needs_retry_after && status == StatusCode::TOO_MANY_REQUESTS && !has_delay() {
-        return Class::Terminal;
-    }
-    let error = ApiError::read(body).unwrap_or_default().with_kind_from(headers);
-    if codes::is_account_wide(&error, rules) {
-        return Class::Terminal;
-    }
-    let class = by_status(rules, status, &error);
+    // The kind doesn't depend on the time.
+    let refusal = refusal::of_response(rules, status, headers, body, Timestamp::UNIX_EPOCH);
+    let class = match &refusal {
+        Some(refusal) => of_kind(refusal.kind),
+        None => {
+            let error = ApiError::read(body).unwrap_or_default().with_kind_from(headers);
+            by_status(rules, status, &error)
+        }
+    };
+    let is_account = refusal.is_some_and(|refusal| refusal.kind == RefusalKind::Account);
     match headers.get("x-should-retry").map(|value| value.as_bytes()) {
-        Some(b"true") if class == Class::Terminal => Class::Transient,
+        Some(b"true") if class == Class::Terminal && !is_account => Class::Transient,
         Some(b"false") if class == Class::Transient => Class::Terminal,
         _ => class,
     }
@@ -57,8 +61,9 @@ pub(super) fn of_response(
 /// Returns the class of an error in the body of a success. The provider had accepted the request, so
 /// the same one may succeed unless the error says that the request itself is at fault.
 pub(super) fn of_error(rules: &ErrorRules, error: &ApiError) -> Class {
-    if codes::is_account_wide(error, rules) {
-        return Class::Terminal;
+    let none = HeaderMap::new();
+    if let Some(refusal) = refusal::of_error(rules, error, &none, Timestamp::UNIX_EPOCH) {
+        return of_kind(refusal.kind);
     }
     let numeric = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
     match numeric {
@@ -66,23 +71,23 @@ pub(super) fn of_error(rules: &ErrorRules, error: &ApiError) -> Class {
         _ if codes::is_request_error(error, rules) && !codes::is_transient(error, rules) => {
             Class::Terminal
         }
-        _ => transient(rules, error),
+        _ => Class::Transient,
+    }
+}
+
+fn of_kind(kind: RefusalKind) -> Class {
+    match kind {
+        RefusalKind::Rate | RefusalKind::Capacity => Class::Transient,
+        RefusalKind::Window => Class::UntilReset,
+        RefusalKind::Request | RefusalKind::Account => Class::Terminal,
     }
 }
 
 fn by_status(rules: &ErrorRules, status: StatusCode, error: &ApiError) -> Class {
     match status.as_u16() {
-        402 => Class::Terminal,
         // 408, 409, 429 and all of 5xx: the official SDKs retry these.
-        408 | 409 | 425 | 429 | 500.. => transient(rules, error),
-        _ if codes::is_transient(error, rules) => transient(rules, error),
+        408 | 409 | 425 | 429 | 500.. => Class::Transient,
+        _ if codes::is_transient(error, rules) => Class::Transient,
         _ => Class::Terminal,
     }
 }
-
-fn transient(rules: &ErrorRules, error: &ApiError) -> Class {
-    if codes::is_long_window(error, rules) { Class::UntilReset } else { Class::Transient }
-}
-
-/// Headers that a 429 of a rate limit has.
-const DELAYS: [&str; 3] = ["retry-after", "retry-after-ms", "x-should-retry"];

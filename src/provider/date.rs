@@ -1,6 +1,7 @@
 use http::{HeaderMap, header::DATE};
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
+use jiff::fmt::strtime::BrokenDownTime;
 
 use super::duration;
 use crate::timestamp::Timestamp;
@@ -38,11 +39,90 @@ pub(super) fn epoch(text: &str) -> Option<Timestamp> {
     }
 }
 
+/// Reads the date and time at the start of a text: `2026-09-04 19:01:25 +0800`, `2026-12-01 at 00:00 UTC`,
+/// `Sep 5th, 2026 9:12 AM`. The time is UTC if the text states no offset from it.
+pub(super) fn leading(text: &str) -> Option<Timestamp> {
+    let text = plain(text);
+    let (time, rest) = WRITTEN.iter().find_map(|form| {
+        let (time, length) = BrokenDownTime::parse_prefix(form, &text).ok()?;
+        let date = time.to_date().ok()?;
+        let clock = time.to_time().unwrap_or_default();
+        Some((date.to_datetime(clock), &text[length..]))
+    })?;
+    let fraction = |c: char| c == '.' || c.is_ascii_digit();
+    let zone = rest.trim_start_matches(fraction).trim_start_matches([' ', '(']);
+    let offset = offset(zone).unwrap_or(SignedDuration::ZERO);
+    Some(after_epoch(time.duration_since(EPOCH).saturating_sub(offset)))
+}
+
+/// Writes a date in one of few forms: words in lower case with one space between them, months with three letters,
+/// without commas, ordinals, `at`, and the `T` before a time.
+fn plain(text: &str) -> String {
+    let end = text.char_indices().nth(LONGEST_WRITTEN).map_or(text.len(), |(end, _)| end);
+    let text = text[..end].to_lowercase().replace([',', '/'], " ");
+    let mut plain = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let ordinal = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end));
+        let is_number = |number: &&str| number.bytes().all(|byte| byte.is_ascii_digit());
+        let is_month = |month: &&&str| word.starts_with(**month);
+        match (ordinal.filter(is_number), MONTHS.iter().find(is_month), word) {
+            (_, _, "at" | "on") => continue,
+            (Some(number), ..) => plain.push_str(number),
+            (_, Some(month), _) => plain.push_str(month),
+            _ => match word.split_once('t') {
+                Some((date, time)) if time.starts_with(|c: char| c.is_ascii_digit()) => {
+                    plain.extend([date, " ", time]);
+                }
+                _ => plain.push_str(word),
+            },
+        }
+        plain.push(' ');
+    }
+    plain
+}
+
+/// Reads an offset from UTC: `z`, `utc`, `+08:00`, `-0700`.
+fn offset(text: &str) -> Option<SignedDuration> {
+    let sign = match text.bytes().next()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let digits: String =
+        text[1..].chars().filter(|c| *c != ':').take_while(char::is_ascii_digit).collect();
+    let hours: i64 = digits.get(..2)?.parse().ok()?;
+    let minutes: i64 = digits.get(2..4).and_then(|minutes| minutes.parse().ok()).unwrap_or(0);
+    Some(SignedDuration::from_secs(sign * (hours * 3_600 + minutes * 60)))
+}
+
 pub(super) const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`,
 /// after the weekday.
 const FORMS: [&str; 3] = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
+
+/// The forms of dates in messages, after [`plain`].
+const WRITTEN: [&str; 13] = [
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d",
+    "%Y %m %d %H:%M:%S",
+    "%Y %m %d %H:%M",
+    "%b %d %Y %I:%M:%S %p",
+    "%b %d %Y %I:%M %p",
+    "%b %d %Y %H:%M:%S",
+    "%b %d %Y %H:%M",
+    "%b %d %Y",
+    "%d %b %Y %H:%M:%S",
+    "%d %b %Y %H:%M",
+    "%d %b %Y",
+];
+
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// The characters of a message that a date is read from.
+const LONGEST_WRITTEN: usize = 60;
 
 /// The bounds of plausible times, 2001-09-09 and the year 5138: seconds since the epoch have ten or
 /// eleven digits between them, milliseconds thirteen or fourteen.
@@ -50,3 +130,29 @@ const SECONDS_2001: u64 = 1_000_000_000;
 const SECONDS_5138: u64 = 100 * SECONDS_2001;
 const MILLIS_2001: u64 = 1_000 * SECONDS_2001;
 const MILLIS_5138: u64 = 1_000 * SECONDS_5138;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_dates_are_read_with_their_offset() {
+        for (text, expected) in [
+            ("2026-09-04 19:01:25", "2026-09-04T19:01:25Z"),
+            ("2026-09-04T19:01:25.123Z.", "2026-09-04T19:01:25Z"),
+            ("2026-09-03 16:21:00 +0800 CST. Request", "2026-09-03T08:21:00Z"),
+            ("2026-09-03T16:21:00-07:00", "2026-09-03T23:21:00Z"),
+            ("2026-12-01 at 00:00 UTC.", "2026-12-01T00:00:00Z"),
+            ("2026-12-01", "2026-12-01T00:00:00Z"),
+            ("2026/12/01 10:00", "2026-12-01T10:00:00Z"),
+            ("Sep 5th, 2026 9:12 AM.", "2026-09-05T09:12:00Z"),
+            ("September 5, 2026 at 9:12 pm", "2026-09-05T21:12:00Z"),
+            ("5 Sep 2026 10:00:00 GMT", "2026-09-05T10:00:00Z"),
+        ] {
+            assert_eq!(leading(text), rfc3339(expected), "{text}");
+        }
+        for text in ["", "30 seconds", "2026", "September", "2026-13-01", "at noon", "12-01"] {
+            assert_eq!(leading(text), None, "{text}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ pub fn go(text: &str) -> Option<Duration> {
         return Some(Duration::ZERO);
     }
     let (duration, rest) = leading(text)?;
-    rest.is_empty().then_some(duration)
+    (rest.is_empty() && !text.contains(':')).then_some(duration)
 }
 
 /// Parses a number of seconds, with a fraction or without; a negative one is zero.
@@ -16,24 +16,54 @@ pub(super) fn seconds(text: &str) -> Option<Duration> {
     scaled(text.trim(), 1.0)
 }
 
-/// Parses a number of milliseconds, with a fraction or without; a negative one is zero.
-pub(super) fn millis(text: &str) -> Option<Duration> {
-    scaled(text.trim(), 1e-3)
+/// Parses a whole text that states a duration with its units: `1m30s`, `30 seconds`, `PT30S`, `02:05:13` (with a day
+/// before it as .NET writes it: `2.02:05:13`).
+pub(super) fn stated(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let iso = || Duration::try_from(text.parse::<jiff::SignedDuration>().ok()?).ok();
+    match leading(text) {
+        Some((duration, "")) => Some(duration),
+        _ if text.starts_with('P') => iso(),
+        _ => None,
+    }
 }
 
-/// Parses the duration at the start of a text (`6m0s`, `41.724s`, `20 seconds`), and returns it with the
-/// rest of the text.
+/// Parses the duration at the start of a text (`6m0s`, `41.724s`, `1 hour and 20 minutes`, `02:05:13`), and returns it
+/// with the rest of the text.
 pub(super) fn leading(text: &str) -> Option<(Duration, &str)> {
-    let (mut total, mut rest) = component(text)?;
-    while let Some((more, after)) = component(rest) {
-        total = total.saturating_add(more);
-        rest = after;
+    if let Some(clock) = clock(text) {
+        return Some(clock);
     }
+    let (mut total, mut unit, mut rest) = component(text)?;
+    loop {
+        let next = rest.trim_start_matches([',', ' ']);
+        let next = next.strip_prefix("and ").unwrap_or(next);
+        match component(next) {
+            Some((more, smaller, after)) if smaller < unit => {
+                total = total.saturating_add(more);
+                (unit, rest) = (smaller, after);
+            }
+            _ => return Some((total, rest)),
+        }
+    }
+}
+
+/// Parses hours, minutes and seconds, and days before them.
+fn clock(text: &str) -> Option<(Duration, &str)> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.')));
+    let clock = text[..end.unwrap_or(text.len())].trim_end_matches('.');
+    let rest = &text[clock.len()..];
+    let mut parts = clock.split(':');
+    let (first, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
+    let (days, hours) = first.split_once('.').unwrap_or(("0", first));
+    let parts = [(days, 86_400.0), (hours, 3_600.0), (minutes, 60.0), (seconds, 1.0)];
+    let durations = parts.map(|(number, unit)| scaled(number, unit));
+    let total = durations.into_iter().try_fold(Duration::ZERO, |sum, d| sum.checked_add(d?))?;
     Some((total, rest))
 }
 
-/// Parses a number with its unit.
-fn component(text: &str) -> Option<(Duration, &str)> {
+/// Parses a number with its unit, and returns the seconds of the unit too.
+fn component(text: &str) -> Option<(Duration, f64, &str)> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
     let (number, rest) = text.split_at(digits);
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
@@ -42,18 +72,21 @@ fn component(text: &str) -> Option<(Duration, &str)> {
     let unit = rest.trim_start_matches(' ');
     let end = unit.find(|c: char| !c.is_alphabetic()).unwrap_or(unit.len());
     let (unit, rest) = unit.split_at(end);
-    Some((scaled(number, unit_seconds(unit)?)?, rest))
+    let unit_seconds = unit_seconds(unit)?;
+    Some((scaled(number, unit_seconds)?, unit_seconds, rest))
 }
 
-fn unit_seconds(unit: &str) -> Option<f64> {
+/// Returns the seconds of a unit of time.
+pub(super) fn unit_seconds(unit: &str) -> Option<f64> {
     Some(match unit {
         "ns" => 1e-9,
         "us" | "µs" | "μs" => 1e-6,
-        "ms" | "milliseconds" => 1e-3,
-        "s" | "second" | "seconds" => 1.0,
-        "m" | "minute" | "minutes" => 60.0,
-        "h" | "hour" | "hours" => 3_600.0,
+        "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => 1e-3,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
         "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 7.0 * 86_400.0,
         _ => return None,
     })
 }
@@ -91,9 +124,30 @@ mod tests {
 
     #[test]
     fn negative_number_is_zero_and_infinite_one_is_none() {
-        assert_eq!((seconds("-1"), millis("1.5")), (Some(Duration::ZERO), go("1.5ms")));
+        assert_eq!(seconds("-1"), Some(Duration::ZERO));
         for text in ["inf", "-inf", "infinity", "NaN", "1e999", ""] {
-            assert_eq!((seconds(text), millis(text)), (None, None), "{text}");
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_in_words_are_read_with_the_rest() {
+        for (text, seconds, rest) in [
+            ("2 hours 15 minutes.", 8_100, "."),
+            ("1 minute and 30 seconds, then", 90, ", then"),
+            ("5 hours, 12 mins", 18_720, ""),
+            ("30 seconds 5 requests", 30, " 5 requests"),
+            ("30 seconds 5 minutes", 30, " 5 minutes"),
+            ("02:05:13. Then", 7_513, ". Then"),
+            ("2.02:05:13", 180_313, ""),
+        ] {
+            assert_eq!(leading(text), Some((Duration::from_secs(seconds), rest)), "{text}");
+        }
+        for (text, seconds) in [("PT30S", 30), ("PT1H2M", 3_720), ("30 sec", 30), ("1m30s", 90)] {
+            assert_eq!(stated(text), Some(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["30", "30s later", "-30s", "-PT30S", "P", "1:2", ""] {
+            assert_eq!(stated(text), None, "{text}");
         }
     }
 

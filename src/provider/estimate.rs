@@ -95,6 +95,12 @@ impl Estimate {
         }
     }
 
+    /// Returns the estimate of a request that counts tokens: it costs nothing, since it has limits of its own.
+    pub(super) fn of_token_count(self) -> Self {
+        let (cost, terms) = (Cost::new().requests(0), Terms::at_least(0));
+        Self { cost, terms, guess: None, pricing: None, ..self }
+    }
+
     /// Returns the key of the limits that the request counts to: its model or, in a [`Mode`](super::Mode) with
     /// limits of its own, `MODEL:MODE`.
     pub fn key(&self) -> Option<Key> {

@@ -2,7 +2,10 @@ use http::{HeaderMap, StatusCode};
 
 use super::Profile;
 use super::error::{ApiError, codes};
+use super::refusal;
 use crate::quota::{Dimension, SettleAt};
+use crate::refusal::RefusalKind;
+use crate::timestamp::Timestamp;
 
 /// What a provider charges for a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,11 +40,11 @@ impl FailureCharge {
             429 | 503 | 529 => Self::Tokens,
             400 if rules.charges_unread(error.as_ref()) => Self::Reserved,
             status if rules.counted_statuses.contains(&status) => Self::Tokens,
-            408 | 424 | 499 | 500.. => match &error {
-                Some(error) if codes::is_refusal(error) => Self::Tokens,
-                Some(error) if codes::is_account_wide(error, rules) => Self::Request,
-                _ => Self::Reserved,
-            },
+            408 | 424 | 499 | 500.. => {
+                let now = Timestamp::UNIX_EPOCH;
+                let refusal = refusal::of_response(rules, status, headers, body, now);
+                refusal.map_or(Self::Reserved, |refusal| Self::of_refusal(refusal.kind))
+            }
             _ => match &error {
                 Some(error) if codes::is_charged(error, rules) => Self::Reserved,
                 _ if was_admitted(profile, headers) => Self::Tokens,
@@ -55,16 +58,23 @@ impl FailureCharge {
     pub(super) fn of_error(profile: &Profile, error: &ApiError) -> Self {
         let rules = &profile.rules().errors;
         let status = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
-        let charge = match status.map(|status| status.as_u16()) {
-            _ if codes::is_refusal(error) => Self::Tokens,
+        let (headers, now) = (HeaderMap::new(), Timestamp::UNIX_EPOCH);
+        let refusal = refusal::of_error(rules, error, &headers, now);
+        let charge = match (status.map(|status| status.as_u16()), refusal) {
             _ if codes::is_charged(error, rules) => Self::Reserved,
-            Some(400..=407 | 409..=423 | 425..=498) => Self::Request,
-            _ if codes::is_account_wide(error, rules) || codes::is_request_error(error, rules) => {
-                Self::Request
-            }
+            (_, Some(refusal)) => Self::of_refusal(refusal.kind),
+            (Some(400..=407 | 409..=423 | 425..=498), _) => Self::Request,
+            _ if codes::is_request_error(error, rules) => Self::Request,
             _ => Self::Reserved,
         };
         charge.as_billed(rules.bills_failures)
+    }
+
+    fn of_refusal(kind: RefusalKind) -> Self {
+        match kind {
+            RefusalKind::Rate | RefusalKind::Window | RefusalKind::Capacity => Self::Tokens,
+            RefusalKind::Request | RefusalKind::Account => Self::Request,
+        }
     }
 
     fn as_billed(self, bills_failures: bool) -> Self {

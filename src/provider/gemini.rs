@@ -29,7 +29,7 @@ pub const GEMINI: Profile = Profile::new(
             "*/*:batchEmbedContents",
             "*/*:countTokens",
         ])
-        .errors(ErrorRules::new().unbilled_failures().counted_statuses(&[400]))
+        .errors(ERRORS.counted_statuses(&[400]))
         .count_tokens(CountTokensFormat::Gemini)
         .api(
             Api::bearer(&["GEMINI_API_KEY", "GOOGLE_API_KEY"])
@@ -51,7 +51,7 @@ pub const GEMINI: Profile = Profile::new(
 pub const VERTEX: Profile = Profile::new(
     &Rules { name: "vertex", ..RULES }
         .urls(&["*aiplatform.googleapis.com", "*/publishers/google/*", "*/endpoints/openapi/*"])
-        .errors(ErrorRules::new().unbilled_failures())
+        .errors(ERRORS)
         .count_tokens(CountTokensFormat::Vertex)
         .api(
             Api::bearer(&[])
@@ -60,6 +60,9 @@ pub const VERTEX: Profile = Profile::new(
                 .advice(VERTEX_ADVICE),
         ),
 );
+
+const ERRORS: ErrorRules =
+    ErrorRules::new().unbilled_failures().days_reset_in("America/Los_Angeles");
 
 const RULES: Rules = Rules::built_in("gemini")
     .algorithm(Algorithm::TokenBucket)

@@ -268,12 +268,86 @@ pub const OPENROUTER: Profile = Profile::new(
     &hosted("openrouter")
         .urls(&["openrouter.ai"])
         .limits(LimitHeaders::OPENROUTER)
-        .errors(ErrorRules::new().unbilled_failures())
+        .errors(ErrorRules::new().unbilled_failures().days_reset_in("UTC"))
         .api(
             Api::bearer(&["OPENROUTER_API_KEY"])
                 .origin("https://openrouter.ai")
                 .openai_path("/api/v1"),
         ),
+);
+
+/// Z.ai and Zhipu, `api.z.ai` and `open.bigmodel.cn`: the GLM models.
+///
+/// - **Charge**: requests in flight are limited for each model, and the rate of requests; `Tokens` are the usage.
+/// - **Limits**: its pages name no headers; those of other providers are read.
+/// - **Refusals** state a code of four digits and words: no balance (1113), a window of five hours (1308), a week or a
+///   month (1310) with the time of its reset, which is read as UTC, overload (1305, 1312).
+/// - **Quotas**: none; they differ by account. Source of all: the page on error codes (docs.z.ai/api-reference/api-code,
+///   docs.bigmodel.cn/cn/api/api-code, looked up on 2026-11-27).
+pub const ZAI: Profile = Profile::new(
+    &hosted("zai").urls(&["api.z.ai", "open.bigmodel.cn"]).api(
+        Api::bearer(&["ZAI_API_KEY", "ZHIPUAI_API_KEY"])
+            .origin("https://api.z.ai")
+            .endpoint("/api/paas/v4/chat/completions")
+            .openai_path("/api/paas/v4"),
+    ),
+);
+
+/// Volcengine Ark and BytePlus ModelArk, `ark.cn-beijing.volces.com` and `ark.ap-southeast.bytepluses.com`: the Doubao
+/// models.
+///
+/// - **Charge**: requests and tokens per minute, for each model of an account, and for each endpoint, by usage.
+/// - **Limits**: its pages name no headers; those of other providers are read.
+/// - **Refusals** name the limit in their code: `ModelAccountTpmRateLimitExceeded`, `AccountOverdueError`,
+///   `ServerOverloaded`.
+/// - **Quotas**: none; they differ by account. Source of all: the page on error codes (volcengine.com/docs/82379/1299023,
+///   looked up on 2026-11-27).
+pub const ARK: Profile = Profile::new(
+    &hosted("ark").urls(&["ark.*.volces.com", "ark.*.bytepluses.com"]).api(
+        Api::bearer(&["ARK_API_KEY"])
+            .origin("https://ark.cn-beijing.volces.com")
+            .endpoint("/api/v3/chat/completions")
+            .openai_path("/api/v3"),
+    ),
+);
+
+/// GitHub Models, `models.github.ai`.
+///
+/// - **Charge**: requests per minute and per day and requests in flight, for each model and user; tokens, by usage, are
+///   limited for each request only.
+/// - **Limits**: no headers of what is left. **Refusals** name the limit: "Rate limit of 50 per 86400s exceeded for
+///   UserByModelByDay", with `retry-after` and `x-ratelimit-timeremaining` (reports in public issues).
+/// - **Quotas**: none; they differ by model and subscription.
+pub const GITHUB_MODELS: Profile = Profile::new(
+    &hosted("github-models").urls(&["models.github.ai", "models.inference.ai.azure.com"]).api(
+        Api::bearer(&["GITHUB_TOKEN"])
+            .origin("https://models.github.ai")
+            .endpoint("/inference/chat/completions")
+            .openai_path("/inference"),
+    ),
+);
+
+/// NVIDIA's hosted NIM, `integrate.api.nvidia.com`.
+///
+/// - **Charge**: requests per minute; tokens, by usage, have no known limit.
+/// - **Limits**: no headers known. **Refusals** state the status only, `{"status": 429, "title": "Too Many Requests"}`
+///   (reports in public issues).
+/// - **Quotas**: none; NVIDIA publishes no numbers (build.nvidia.com).
+pub const NVIDIA: Profile = Profile::new(
+    &hosted("nvidia")
+        .urls(&["integrate.api.nvidia.com"])
+        .api(Api::bearer(&["NVIDIA_API_KEY"]).origin("https://integrate.api.nvidia.com")),
+);
+
+/// Ollama Cloud, `ollama.com`: the models that Ollama runs, with its native and OpenAI's format.
+///
+/// - **Charge**: use by its own measure, in windows of hours and weeks, and models in flight; `Tokens` are the usage.
+/// - **Limits**: no headers known. **Refusals** name the window: "weekly usage limit" (reports in public issues).
+/// - **Quotas**: none; no numbers are published (docs.ollama.com/cloud).
+pub const OLLAMA_CLOUD: Profile = Profile::new(
+    &hosted("ollama-cloud")
+        .urls(&["ollama.com"])
+        .api(Api::bearer(&["OLLAMA_API_KEY"]).origin("https://ollama.com")),
 );
 
 const fn hosted(name: &'static str) -> Rules {

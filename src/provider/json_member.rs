@@ -25,6 +25,70 @@ fn value(after_name: &[u8]) -> Option<&str> {
 /// The number of bytes of an error body that are searched.
 pub(super) const MAX_BODY: usize = 64 * 1024;
 
+/// Returns the members of a JSON text whose values are strings or numbers, at any depth, in order: names, and values
+/// without quotes and escapes. The text may be truncated. JSON in a string is searched too, if all of the string is JSON.
+pub(super) fn all(json: &[u8]) -> Vec<(String, String)> {
+    let json = String::from_utf8_lossy(&json[..json.len().min(MAX_BODY)]);
+    let mut members = Vec::new();
+    add_members(&json, &mut members, true);
+    members
+}
+
+fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
+    let mut rest = json;
+    while let Some(at) = rest.find('"').filter(|_| members.len() < MAX_MEMBERS) {
+        let (name, after) = string(&rest[at + 1..]);
+        let Some(value) = after.trim_start().strip_prefix(':').map(str::trim_start) else {
+            rest = after;
+            continue;
+        };
+        rest = value;
+        if let Some(text) = value.strip_prefix('"') {
+            let (text, after) = string(text);
+            rest = after;
+            match text.trim_start().starts_with(['{', '[']) {
+                true if is_root => add_members(&text, members, false),
+                _ => members.push((name, text)),
+            }
+        } else if value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            let is_end = |c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E');
+            let (number, after) = value.split_at(value.find(is_end).unwrap_or(value.len()));
+            members.push((name, number.to_owned()));
+            rest = after;
+        }
+    }
+}
+
+/// Returns the text of a string, after its quote, and the rest after the closing one.
+fn string(json: &str) -> (String, &str) {
+    let mut text = String::new();
+    let mut chars = json.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return (text, &json[at + 1..]),
+            '\\' => match chars.next() {
+                Some((_, 'n' | 'r')) => text.push('\n'),
+                Some((_, 't' | 'b' | 'f')) => text.push(' '),
+                Some((at, 'u')) => {
+                    let code = json.get(at + 1..at + 5);
+                    let code = code.and_then(|code| u32::from_str_radix(code, 16).ok());
+                    text.push(code.and_then(char::from_u32).unwrap_or(' '));
+                    if code.is_some() {
+                        chars.nth(3);
+                    }
+                }
+                Some((_, other)) => text.push(other),
+                None => {}
+            },
+            _ => text.push(c),
+        }
+    }
+    (text, "")
+}
+
+/// The number of members that are read.
+const MAX_MEMBERS: usize = 200;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +99,16 @@ mod tests {
         assert_eq!(values(json, "x").collect::<Vec<_>>(), ["1s", "3.5", "4"]);
         assert_eq!(values(b"\"x\"", "x").count(), 0);
         assert_eq!(values(b"", "x").count(), 0);
+    }
+
+    #[test]
+    fn all_members_are_found_without_escapes() {
+        let json = br#"[{"a":{"x" : "1\u00b5\n"},"b":"\"x\":\"2s\"","c":[{"x":-3.5},"d",null],"raw":"{\"e\":\"f\"}","g":"cut"#;
+        let found = all(json);
+        let found: Vec<_> = found.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        let expected =
+            [("x", "1µ\n"), ("b", "\"x\":\"2s\""), ("x", "-3.5"), ("e", "f"), ("g", "cut")];
+        assert_eq!(found, expected);
+        assert_eq!(all(b"\"x").len() + all(b"<p class=\"a\">").len() + all(b"").len(), 0);
     }
 }

@@ -13,14 +13,7 @@ use super::rules::Rules;
 /// - **Limits**: no headers. **Quotas**: none.
 pub const OLLAMA: Profile = Profile::new(
     &local("ollama")
-        .urls(&[
-            "ollama.com",
-            "*:11434",
-            "*/api/chat",
-            "*/api/generate",
-            "*/api/embed",
-            "*/api/embeddings",
-        ])
+        .urls(&["*:11434", "*/api/chat", "*/api/generate", "*/api/embed", "*/api/embeddings"])
         .api(Api::without_key().origin("http://127.0.0.1:11434")),
 );
 

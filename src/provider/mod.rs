@@ -5,7 +5,7 @@
 //! - a response body, as it streams through, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or
 //!   the error in the stream of a 200;
 //! - the headers of a response into [`LimitReading`]s and the delay before a retry;
-//! - a status and an error body into a [`Class`] and an [`ApiError`].
+//! - a status, headers and an error body into a [`Refusal`], a [`Class`] and an [`ApiError`].
 //!
 //! All functions of this module are pure: they use no network, clock or locks. The only state is that
 //! of a [`Scanner`], which is bounded, and the list of custom profiles. Waiting, retrying and counting
@@ -87,9 +87,9 @@ mod operation;
 mod profile;
 mod prompt_weights;
 mod quota_table;
+mod refusal;
 #[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` reads them"))]
 mod request;
-mod retry;
 mod rules;
 mod scanner;
 mod terms;
@@ -119,8 +119,9 @@ pub use failure_charge::FailureCharge;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{
-    AI21, BASETEN, CEREBRAS, DASHSCOPE, DEEPINFRA, DEEPSEEK, FIREWORKS, HUGGINGFACE, HYPERBOLIC,
-    MINIMAX, MOONSHOT, NEBIUS, OPENROUTER, SAMBANOVA, TOGETHER, VOYAGE, WRITER, XAI,
+    AI21, ARK, BASETEN, CEREBRAS, DASHSCOPE, DEEPINFRA, DEEPSEEK, FIREWORKS, GITHUB_MODELS,
+    HUGGINGFACE, HYPERBOLIC, MINIMAX, MOONSHOT, NEBIUS, NVIDIA, OLLAMA_CLOUD, OPENROUTER,
+    SAMBANOVA, TOGETHER, VOYAGE, WRITER, XAI, ZAI,
 };
 pub use invalid_profile::InvalidProfile;
 pub use limits::{
@@ -132,14 +133,15 @@ pub use mistral::MISTRAL;
 pub use mode::{Mode, ModeField};
 pub use openai::OPENAI;
 pub use operation::Operation;
-pub use profile::Profile;
+pub use profile::{LONGEST_DELAY, Profile};
 pub use prompt_weights::PromptWeights;
 pub use quota_table::QuotaTable;
 pub use request::UnreadableRequest;
-pub use retry::LONGEST_DELAY;
 pub use rules::Rules;
 pub use scanner::{ResponseField, Scanned, Scanner, TokenCount};
 pub use terms::Terms;
 pub use unit::Unit;
 pub use unknown_provider::UnknownProvider;
 pub use utilization::{UtilizationHeaders, UtilizationReading};
+
+pub use crate::refusal::{Refusal, RefusalKind, RefusalScope};

@@ -48,7 +48,11 @@ impl UtilizationReading {
 impl UtilizationHeaders {
     /// Returns the windows that the headers state, in the order of their names. Resets that are times are
     /// measured from the response's `date`; without one from `now`.
-    pub(super) fn read(self, headers: &HeaderMap, now: Timestamp) -> Vec<UtilizationReading> {
+    pub(in crate::provider) fn read(
+        self,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Vec<UtilizationReading> {
         let (prefix, suffix, whole) = match self {
             Self::AnthropicUnified => ("anthropic-ratelimit-unified-", "-utilization", 1.0),
             Self::Codex => ("x-codex-", "-used-percent", 100.0),

@@ -20,6 +20,8 @@ pub struct Cost {
     guessed_tokens: u64,
     guessed_output: u64,
     named: TokenKinds,
+    /// True if the input is a guess: all of it may be read from a cache.
+    guesses_input: bool,
     custom: Option<Arc<Vec<CustomAmount>>>,
 }
 
@@ -37,6 +39,7 @@ const COLUMNS: usize = 5;
 
 const CONCURRENCY: usize = Dimension::Concurrency.column();
 const TOKENS: usize = Dimension::Tokens.column();
+const INPUT: usize = Dimension::InputTokens.column();
 const OUTPUT: usize = Dimension::OutputTokens.column();
 
 impl Cost {
@@ -47,6 +50,7 @@ impl Cost {
             guessed_tokens: 0,
             guessed_output: 0,
             named: TokenKinds::NONE,
+            guesses_input: false,
             custom: None,
         }
     }
@@ -94,6 +98,14 @@ impl Cost {
     #[must_use]
     pub fn guessed_tokens(mut self, amount: u64) -> Self {
         self.guessed_tokens = amount.min(self.amounts[TOKENS]);
+        self
+    }
+
+    /// Marks all input tokens as a guess, as [`guessed_tokens`](Self::guessed_tokens) does for a part of all tokens:
+    /// those of a prompt whose beginning may be read from a cache, which isn't charged.
+    #[must_use]
+    pub fn guessed_input_tokens(mut self) -> Self {
+        self.guesses_input = true;
         self
     }
 
@@ -168,6 +180,7 @@ impl Cost {
         match dimension {
             Dimension::Tokens => self.guessed_tokens = 0,
             Dimension::OutputTokens => self.guessed_output = 0,
+            Dimension::InputTokens => self.guesses_input = false,
             _ => {}
         }
         self.named = self.named.with(dimension);
@@ -175,23 +188,27 @@ impl Cost {
 
     /// Returns the cost with its guesses clipped to these amounts, or `None` if nothing changes.
     #[inline]
-    pub(crate) fn clip_guesses(&self, tokens: u64, output: u64) -> Option<Self> {
-        if self.guessed_tokens == 0 && self.guessed_output == 0 {
+    pub(crate) fn clip_guesses(&self, tokens: u64, input: u64, output: u64) -> Option<Self> {
+        if self.guessed_tokens == 0 && self.guessed_output == 0 && !self.guesses_input {
             return None;
         }
-        self.clip_guesses_to(tokens, output)
+        self.clip_guesses_to(tokens, input, output)
     }
 
-    fn clip_guesses_to(&self, tokens: u64, output: u64) -> Option<Self> {
+    fn clip_guesses_to(&self, tokens: u64, input: u64, output: u64) -> Option<Self> {
+        let guessed_input = if self.guesses_input { self.amounts[INPUT] } else { 0 };
+        let clipped_input = clip(self.amounts[INPUT], guessed_input, input);
         let clipped_tokens = clip(self.amounts[TOKENS], self.guessed_tokens, tokens);
         let clipped_output = clip(self.amounts[OUTPUT], self.guessed_output, output);
-        if (clipped_tokens, clipped_output) == (self.amounts[TOKENS], self.amounts[OUTPUT]) {
+        let clipped_amounts = [clipped_tokens, clipped_input, clipped_output];
+        if clipped_amounts == [TOKENS, INPUT, OUTPUT].map(|column| self.amounts[column]) {
             return None;
         }
         let mut clipped = self.clone();
         clipped.guessed_tokens -= self.amounts[TOKENS] - clipped_tokens;
         clipped.guessed_output -= self.amounts[OUTPUT] - clipped_output;
-        (clipped.amounts[TOKENS], clipped.amounts[OUTPUT]) = (clipped_tokens, clipped_output);
+        [clipped.amounts[TOKENS], clipped.amounts[INPUT], clipped.amounts[OUTPUT]] =
+            clipped_amounts;
         Some(clipped)
     }
 
@@ -224,7 +241,8 @@ impl Cost {
     }
 
     fn merged(&self, other: &Self, merge: impl Fn(u64, u64) -> u64) -> Self {
-        let mut merged = Self { guessed_tokens: 0, guessed_output: 0, ..self.clone() };
+        let mut merged =
+            Self { guessed_tokens: 0, guessed_output: 0, guesses_input: false, ..self.clone() };
         for column in 0..CONCURRENCY {
             merged.amounts[column] = merge(merged.amounts[column], other.amounts[column]);
         }

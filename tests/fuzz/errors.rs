@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, StatusCode};
 use tollgate::Timestamp;
-use tollgate::provider::{ApiError, LONGEST_DELAY, Profile};
+use tollgate::provider::{AZURE, ApiError, DASHSCOPE, GEMINI, LONGEST_DELAY, OPENAI, Refusal};
 
 use tollgate_testing::fuzz::fuzz;
 
@@ -12,12 +12,17 @@ fn error_bodies_are_read_without_panic() {
     let none = HeaderMap::new();
     fuzz("errors", &seeds, |input| {
         let error = ApiError::read(input);
-        for profile in Profile::all() {
+        for profile in [OPENAI, AZURE, GEMINI, DASHSCOPE] {
             for status in STATUSES {
                 let status = StatusCode::from_u16(*status).unwrap();
                 let _ = profile.classify(status, &none, input);
+                if let Some(refusal) = profile.refusal(status, &none, input, NOW) {
+                    assert!(refusal.delay.is_none_or(|delay| delay <= Refusal::LONGEST));
+                    assert!(refusal.text.chars().count() <= Refusal::LONGEST_TEXT);
+                    assert!(refusal.to_string().len() < 300, "{refusal}");
+                }
                 if let Some(error) = &error {
-                    let _ = profile.is_account_wide(status, error);
+                    let _ = profile.refusal_in_band(error, &none, NOW);
                     let _ = profile.classify_in_band(error);
                 }
             }
@@ -31,6 +36,9 @@ fn error_bodies_are_read_without_panic() {
         }
     });
 }
+
+/// 2026-09-01 00:00 UTC.
+const NOW: Timestamp = Timestamp::from_unix_secs(1_788_220_800);
 
 const STATUSES: &[u16] = &[200, 400, 401, 402, 403, 429, 500, 503, 529];
 

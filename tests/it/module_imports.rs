@@ -4,22 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 20] = [
+const MODULES: [(&str, &[&str]); 21] = [
     ("doc_pages", &[]),
     ("error_chain", &[]),
     ("timestamp", &[]),
     ("quota", &[]),
+    ("refusal", &["quota"]),
     ("engine", &["quota"]),
-    ("provider", &["quota"]),
+    ("provider", &["quota", "refusal"]),
     ("price", &["quota", "provider"]),
     ("sync", &[]),
     ("clock", &["sync"]),
     ("plan", &["quota", "engine", "provider"]),
     ("answer", &["quota", "engine", "plan"]),
-    ("event", &["quota", "sync", "answer"]),
+    ("event", &["quota", "refusal", "sync", "answer"]),
     ("backend", &["quota", "engine"]),
     // Has no locks and reads no clock.
-    ("key", &["quota", "engine", "provider", "event", "plan", "answer"]),
+    ("key", &["quota", "refusal", "engine", "provider", "event", "plan", "answer"]),
     ("limiter", BEFORE_LIMITER),
     ("middleware", LIMITER_AND_BEFORE),
     ("store", LIMITER_AND_BEFORE),
@@ -28,8 +29,8 @@ const MODULES: [(&str, &[&str]); 20] = [
     ("config", STATE_AND_BEFORE),
 ];
 const BEFORE_LIMITER: &[&str] = &[
-    "quota", "engine", "provider", "price", "sync", "clock", "event", "plan", "answer", "backend",
-    "key",
+    "quota", "refusal", "engine", "provider", "price", "sync", "clock", "event", "plan", "answer",
+    "backend", "key",
 ];
 const LIMITER_AND_BEFORE: &[&str] =
     &["error_chain", "quota", "engine", "provider", "price", "limiter"];

@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::anthropic::Anthropic;
 use super::api_error::ApiError;
 use super::cache::Prefix;
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::gemini::Gemini;
 use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
 use super::openai::OpenAi;
-use super::refusal::{LimitKind, Refusal};
 use super::reply::{Headers, ReplyBody};
 use super::request_charge::RequestCharge;
 use super::settings::{ChargeRule, Settings};
@@ -56,7 +56,7 @@ pub(super) trait Format: Debug + Sync {
 
     /// Returns the error for a request over a limit, which states `delay` in its body where the
     /// format does.
-    fn refusal(&self, refusal: &Refusal, delay: Option<Duration>) -> ApiError;
+    fn refusal(&self, refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError;
 
     /// Returns the error for a request over a limit that it doesn't name.
     fn unnamed_refusal(&self) -> ApiError;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::refusal::{LimitKind, Refusal};
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 
 /// The requests in flight of one model, each until the end of its latency.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl InFlight {
     }
 
     /// Returns the refusal of one more request, if there are too many.
-    pub(super) fn refusal(&mut self, now: u64, model: &str) -> Option<Refusal> {
+    pub(super) fn refusal(&mut self, now: u64, model: &str) -> Option<ExceededLimit> {
         while self.ends.peek().is_some_and(|Reverse(end)| *end <= now) {
             self.ends.pop();
         }
@@ -32,7 +32,7 @@ impl InFlight {
         let surplus = usize::try_from(used.checked_sub(self.limit)?).unwrap_or(usize::MAX);
         let mut ends: Vec<u64> = self.ends.iter().map(|Reverse(end)| *end).collect();
         ends.sort_unstable();
-        Some(Refusal {
+        Some(ExceededLimit {
             model: model.to_owned(),
             kind: LimitKind::Concurrency,
             limit: self.limit,

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::format::Format;
 use super::in_flight::InFlight;
 use super::limit_terms::LimitTerms;
 use super::meter::Meter;
 use super::other_use::OtherProgress;
-use super::refusal::{LimitKind, Refusal};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
 use super::sliding_log::SlidingLog;
@@ -117,14 +117,14 @@ impl LimitSet {
         now: u64,
         model: &str,
         request_charge: &RequestCharge,
-    ) -> Option<Refusal> {
+    ) -> Option<ExceededLimit> {
         self.advance(now);
         let is_counted = request_charge.requests.required > 0;
         let in_flight = (self.in_flight.as_mut()).filter(|_| is_counted);
         (self.limits.iter_mut())
             .filter_map(|limit| limit.refusal(now, model, request_charge.limit_charge(limit.kind)))
             .chain(in_flight.and_then(|in_flight| in_flight.refusal(now, model)))
-            .max_by_key(Refusal::wait)
+            .max_by_key(ExceededLimit::wait)
     }
 
     /// Charges a request to every limit. Amounts charged during generation are charged in even steps
@@ -214,12 +214,17 @@ struct Limit {
 }
 
 impl Limit {
-    fn refusal(&mut self, now: u64, model: &str, limit_charge: LimitCharge) -> Option<Refusal> {
+    fn refusal(
+        &mut self,
+        now: u64,
+        model: &str,
+        limit_charge: LimitCharge,
+    ) -> Option<ExceededLimit> {
         if limit_charge.required == 0 {
             return None;
         }
         let wait = self.meter.wait(now, limit_charge.required);
-        (wait != Some(0)).then(|| Refusal {
+        (wait != Some(0)).then(|| ExceededLimit {
             model: model.to_owned(),
             kind: self.kind,
             limit: self.terms.stated,

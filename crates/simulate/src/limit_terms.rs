@@ -1,6 +1,6 @@
 //! The amounts of one limit.
 
-use super::refusal::LimitKind;
+use super::exceeded_limit::LimitKind;
 use super::settings::{LimitAlgorithm, Settings};
 
 /// The amount of one limit as stated, and as enforced.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::api_error::ApiError;
 use super::cache::Cache;
+use super::exceeded_limit::ExceededLimit;
 use super::format::{self, Format, Generated, ParsedRequest};
 use super::limit_set::LimitSet;
 use super::openai::OpenAi;
 use super::random::{RequestRng, id};
-use super::refusal::Refusal;
 use super::reply::{Headers, SimulatedReply};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
@@ -94,14 +94,14 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Returns [`Refusal`] if a limit has too little; no limit is charged.
+    /// Returns [`ExceededLimit`] if a limit has too little; no limit is charged.
     pub fn admit(
         &mut self,
         now_ns: u64,
         model: &str,
         requests: u64,
         tokens: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ExceededLimit> {
         let requests = LimitCharge::on_arrival(requests);
         let request_charge = RequestCharge {
             requests,
@@ -202,7 +202,7 @@ impl Provider {
     }
 
     /// Returns the error of a refusal, and the headers with its delay.
-    fn refusal(&self, format: &dyn Format, refusal: &Refusal) -> (ApiError, Headers) {
+    fn refusal(&self, format: &dyn Format, refusal: &ExceededLimit) -> (ApiError, Headers) {
         let retry_after = self.settings.retry_after;
         let delay = retry_after.delay(refusal);
         let api_error = match self.settings.named_refusals {
@@ -221,11 +221,13 @@ impl Provider {
         name: &str,
         request_charge: &RequestCharge,
         duration: Duration,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ExceededLimit> {
         let now = self.now;
         let of_model = self.model(format, name).limits.refusal(now, name, request_charge);
         let of_project = self.project(format).refusal(now, name, request_charge);
-        if let Some(refusal) = of_model.into_iter().chain(of_project).max_by_key(Refusal::wait) {
+        if let Some(refusal) =
+            of_model.into_iter().chain(of_project).max_by_key(ExceededLimit::wait)
+        {
             self.count(format, name, Counters::refuse);
             return Err(refusal);
         }

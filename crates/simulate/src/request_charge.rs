@@ -1,6 +1,6 @@
 //! The amounts that a request takes from each limit, and when.
 
-use super::refusal::LimitKind;
+use super::exceeded_limit::LimitKind;
 
 /// The charges of one request. The default is free, and passes all limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

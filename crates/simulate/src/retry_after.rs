@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::format::Format;
-use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
 /// The way in which refusals state the delay after which a request may be sent again, in headers and
@@ -24,7 +24,7 @@ pub enum RetryAfter {
 
 impl RetryAfter {
     /// Returns the delay to state for a refusal; `None` also if the request never fits.
-    pub(super) fn delay(self, refusal: &Refusal) -> Option<Duration> {
+    pub(super) fn delay(self, refusal: &ExceededLimit) -> Option<Duration> {
         let exact = refusal.retry_after?;
         match self {
             Self::None => None,

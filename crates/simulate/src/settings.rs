@@ -4,11 +4,11 @@ use std::str::FromStr;
 use std::time::Duration;
 use std::{error, fmt};
 
+use super::exceeded_limit::LimitKind;
 use super::fault::Fault;
 use super::limit_change::LimitChange;
 use super::other_use::OtherUse;
 use super::random::OutputSize;
-use super::refusal::LimitKind;
 use super::retry_after::RetryAfter;
 use super::spend_limit::SpendLimit;
 

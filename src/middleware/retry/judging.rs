@@ -12,10 +12,10 @@ use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
 use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{is_overload_in_band, is_plain, is_refusal};
-use crate::middleware::refusal::LONGEST_ERROR;
+use crate::middleware::reading::{is_plain, is_refusal};
+use crate::middleware::refused_response::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, ResponseGuard};
-use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
+use crate::provider::{ApiError, Class, InvalidAnswer, Profile, Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
 /// A future that reads an HTTP response ahead until the retry verdict is known. It needs a tokio runtime with
@@ -89,15 +89,19 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     fn judge_error(&self, parts: &Parts, body: &[u8]) -> Verdict {
         let Parts { status, headers, .. } = parts;
         let class = self.profile.classify(*status, headers, body);
-        let error = ApiError::read(body).unwrap_or_default();
-        if self.profile.is_account_wide(*status, &error) {
-            return Verdict::Final;
-        }
-        let delay = |body| nonzero(self.profile.retry_delay(headers, body, self.answered_at));
-        match is_refusal(*status) {
-            true if *status == StatusCode::TOO_MANY_REQUESTS => self.refused(class, delay(body)),
-            true => verdict(class, delay(body).map(|_| Duration::ZERO)),
-            false => verdict(class, delay(b"").filter(|delay| *delay <= LONGEST_DELAY)),
+        let refusal = self.profile.refusal(*status, headers, body, self.answered_at);
+        let stated = |refusal: &Refusal| nonzero(refusal.delay);
+        match &refusal {
+            Some(refusal) if *status == StatusCode::TOO_MANY_REQUESTS => {
+                self.refused(class, stated(refusal))
+            }
+            Some(refusal) if is_refusal(*status) => {
+                verdict(class, stated(refusal).map(|_| Duration::ZERO))
+            }
+            _ => {
+                let delay = self.profile.retry_delay(headers, b"", self.answered_at);
+                verdict(class, nonzero(delay).filter(|delay| *delay <= LONGEST_DELAY))
+            }
         }
     }
 
@@ -111,13 +115,12 @@ impl<B: Body<Data = Bytes>> Judging<B> {
 
     fn judge_in_band(&self, error: &ApiError) -> Verdict {
         let class = self.profile.classify_in_band(error);
-        let text = error.message().as_bytes();
-        let delay =
-            || nonzero(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
-        match error.is_refusal() {
-            true if !is_overload_in_band(error) => self.refused(class, delay()),
-            true => verdict(class, delay().map(|_| Duration::ZERO)),
-            false => verdict(class, None),
+        let refusal = self.profile.refusal_in_band(error, &HeaderMap::new(), self.answered_at);
+        let Some(refusal) = refusal else { return verdict(class, None) };
+        let delay = nonzero(refusal.delay);
+        match refusal.kind {
+            RefusalKind::Capacity => verdict(class, delay.map(|_| Duration::ZERO)),
+            _ => self.refused(class, delay),
         }
     }
 }

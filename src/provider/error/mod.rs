@@ -1,7 +1,6 @@
 //! Errors of providers.
 
 pub(super) mod codes;
-mod dimension;
 mod rules;
 
 use std::fmt;
@@ -13,7 +12,6 @@ pub use rules::ErrorRules;
 
 use super::json_member;
 use super::scanner::ErrorParts;
-use crate::quota::Dimension;
 
 /// An error as a provider states it.
 ///
@@ -26,7 +24,9 @@ pub struct ApiError {
     /// The id of the quota that was exceeded, from Google's `details`.
     quota: Option<CompactString>,
     /// The reason, from Google's `details`.
-    reason: Option<CompactString>,
+    reason: Option<Box<str>>,
+    /// The seconds until a reset, in the stream of a success.
+    resets_in: Option<u32>,
 }
 
 impl ApiError {
@@ -34,12 +34,11 @@ impl ApiError {
     /// code, type nor message.
     ///
     /// ```
-    /// # use tollgate::{provider::ApiError, quota::Dimension};
+    /// # use tollgate::provider::ApiError;
     /// let body = br#"{"error": {"type": "tokens", "code": "rate_limit_exceeded",
     ///     "message": "Rate limit reached on tokens per min (TPM): Limit 10000, Used 8782"}}"#;
     /// let error = ApiError::read(body).expect("an error");
     /// assert_eq!(error.code(), Some("rate_limit_exceeded"));
-    /// assert_eq!(error.dimension(), Some(Dimension::Tokens));
     /// ```
     pub fn read(body: &[u8]) -> Option<Self> {
         let known = ErrorParts::read(body);
@@ -48,7 +47,7 @@ impl ApiError {
         let quotas = || json_member::values(body, "quotaId");
         let long = quotas().find(|quota| quota.contains("PerDay"));
         error.quota = long.or(quotas().next()).and_then(name);
-        error.reason = text(body, &["reason"]).and_then(name);
+        error.reason = text(body, &["reason"]).and_then(name).map(Into::into);
         Some(error)
     }
 
@@ -89,20 +88,17 @@ impl ApiError {
         self.quota.as_deref()
     }
 
-    /// Returns the dimension of the limit that was reached; `None` if the error doesn't name it. Its
-    /// amount and remainder are in the headers, if the provider states them.
-    pub fn dimension(&self) -> Option<Dimension> {
-        dimension::of(self)
+    /// Sets the seconds until a reset.
+    pub(super) fn with_resets_in(self, seconds: &str) -> Self {
+        Self { resets_in: seconds.parse().ok(), ..self }
     }
 
-    /// Returns true if an error in a body corresponds to a 429, 503 or 529.
-    #[cfg(feature = "tower")]
-    pub(crate) fn is_refusal(&self) -> bool {
-        codes::is_refusal(self)
+    pub(in crate::provider) fn resets_in(&self) -> Option<u32> {
+        self.resets_in
     }
 
     /// Returns the machine-readable code, type and reason.
-    fn codes(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::provider) fn codes(&self) -> impl Iterator<Item = &str> {
         [self.code(), self.kind(), self.reason.as_deref()].into_iter().flatten()
     }
 }

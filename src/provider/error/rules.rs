@@ -22,7 +22,7 @@ pub struct ErrorRules {
     pub(in crate::provider) transient_codes: &'static [&'static str],
     pub(in crate::provider) long_window_texts: &'static [&'static str],
     pub(in crate::provider) delay_fields: &'static [&'static str],
-    pub(in crate::provider) needs_retry_after: bool,
+    pub(in crate::provider) day_zone: Option<&'static str>,
     pub(in crate::provider) charged_codes: &'static [&'static str],
     pub(in crate::provider) counted_statuses: &'static [u16],
     pub(in crate::provider) bills_failures: bool,
@@ -37,7 +37,7 @@ impl ErrorRules {
             transient_codes: &[],
             long_window_texts: &[],
             delay_fields: &[],
-            needs_retry_after: false,
+            day_zone: None,
             charged_codes: &[],
             counted_statuses: &[],
             bills_failures: true,
@@ -77,10 +77,11 @@ impl ErrorRules {
         Self { delay_fields: fields, ..self }
     }
 
-    /// Classifies a 429 without `retry-after` as terminal: that of a spending limit (Anthropic).
+    /// Sets the time zone at whose midnight limits per day reset, for refusals that state no later reset:
+    /// `America/Los_Angeles` (Gemini). Without the feature `zones`, only UTC is known.
     #[must_use]
-    pub const fn terminal_without_retry_after(self) -> Self {
-        Self { needs_retry_after: true, ..self }
+    pub const fn days_reset_in(self, zone: &'static str) -> Self {
+        Self { day_zone: Some(zone), ..self }
     }
 
     /// Sets the codes of errors with status 400 by which the provider charges the request: it was processed.

@@ -3,6 +3,8 @@
 mod request;
 mod response;
 
+pub use response::LONGEST_DELAY;
+
 use std::fmt;
 
 use super::alias::Alias;

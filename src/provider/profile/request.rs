@@ -109,11 +109,20 @@ impl Profile {
         let mode = self.rules.modes.iter().find(|mode| mode.is_named(&request.modes));
         let mode = mode.map(|mode| mode.name);
         let is_charged_as_received = self.rules.cut_streams.is_charged_as_received(&request);
-        Estimate {
+        if request.embeds_list(path) {
+            let contents = request.amount(Unit::Inputs, path).unwrap_or(1);
+            reserved.cost = reserved.cost.requests(contents);
+        }
+        if request.marks_cache && self.rules.charge.has_free_cache_reads() {
+            reserved.cost = reserved.cost.guessed_input_tokens();
+        }
+        let counts_tokens = request.counts_tokens(path);
+        let estimate = Estimate {
             mode,
             is_charged_as_received,
             ..request.into_estimate(reserved, &self.rules.weights)
-        }
+        };
+        if counts_tokens { estimate.of_token_count() } else { estimate }
     }
 
     /// Adds the amounts of the provider's units in a form.

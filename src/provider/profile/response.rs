@@ -3,15 +3,18 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use super::Profile;
-use crate::provider::error::{ApiError, codes};
+use crate::provider::error::ApiError;
 use crate::provider::limits::LimitReadings;
 use crate::provider::scanner::TokenCounts;
 use crate::provider::utilization::UtilizationReading;
-use crate::provider::{Class, FailureCharge, class, retry};
+use crate::provider::{Class, FailureCharge, Refusal, class, refusal};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
 use crate::quota::{Cost, Usage};
 use crate::timestamp::Timestamp;
+
+/// The longest [`retry_delay`](Profile::retry_delay): one day. A longer one is cut to it.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(86_400);
 
 /// Reads responses.
 impl Profile {
@@ -46,21 +49,52 @@ impl Profile {
         self.rules.utilization.map_or_else(Vec::new, |form| form.read(headers, now))
     }
 
-    /// Returns the delay before a retry that the provider asks for, at most
-    /// [`LONGEST_DELAY`](crate::provider::LONGEST_DELAY).
+    /// Returns what a refusal says: its kind, the delay or the reset, and the limit. `None` for a success, and for a
+    /// failure that refuses nothing: a server error, an invalid request.
     ///
-    /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
-    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and
-    /// messages like "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero.
-    /// Times are measured from the response's `date`; without one from `now`. A success may have a delay
-    /// too (Anthropic).
+    /// `body` may be cut off, or empty if it can't be read. Times are measured from the response's `date`; without
+    /// one from `now`. The body of a success isn't read: see [`refusal_in_band`](Self::refusal_in_band).
+    ///
+    /// The kind is recognised by the status, codes, amounts and windows, then by words that many providers share. The
+    /// delay is the first of those in the headers, in members of the body and in the message, and the longest one for
+    /// [`RefusalKind::Window`](crate::provider::RefusalKind::Window), where a provider whose days end at a
+    /// [known time](crate::provider::ErrorRules::days_reset_in) counts too.
+    pub fn refusal(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Option<Refusal> {
+        refusal::of_response(&self.rules.errors, status, headers, body, now)
+    }
+
+    /// Returns what an error in the body of a success says, as [`refusal`](Self::refusal) does. `headers` are those of
+    /// the response.
+    pub fn refusal_in_band(
+        &self,
+        error: &ApiError,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Option<Refusal> {
+        refusal::of_error(&self.rules.errors, error, headers, now)
+    }
+
+    /// Returns the delay before a retry that the provider asks for, also after a failure that is no
+    /// [refusal](Self::refusal), at most [`LONGEST_DELAY`].
+    ///
+    /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds, as a duration or as a date;
+    /// then headers with the reset of a limit that is used up, members of the body such as Gemini's `retryDelay`, and
+    /// messages like "try again in 6m0s". A time that has passed is zero, a negative number is no delay. Times are
+    /// measured from the response's `date`; without one from `now`. A success may have a delay too (Anthropic).
     pub fn retry_delay(
         &self,
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
     ) -> Option<Duration> {
-        retry::delay(&self.rules.errors, headers, body, now)
+        let delay = refusal::stated_delay(&self.rules.errors, headers, body, now)?;
+        Some(delay.min(LONGEST_DELAY))
     }
 
     /// Returns the class of a response by its status, headers and error body.
@@ -104,13 +138,6 @@ impl Profile {
                 cost.set(&dimension, 0);
             }
         }
-    }
-
-    /// Returns true if all other requests of the account would fail in the same way, so that a run may
-    /// stop: 401, 402, no credit left, a spending limit reached, a revoked key.
-    pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
-        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
-            || codes::is_account_wide(error, &self.rules.errors)
     }
 
     /// Returns the token counts that the headers of a response state.

@@ -36,7 +36,8 @@ impl Endpoint {
             // Counts the tokens of a request to Claude on Vertex.
             _ if last == "count-tokens:rawPredict" => Self::Other,
             "rawPredict" | "streamRawPredict" => Self::Chat,
-            "predict" | "rerank" | "count_tokens" | "countTokens" => Self::Other,
+            "predict" | "rerank" => Self::Other,
+            _ if COUNTS_TOKENS.contains(&verb) => Self::Other,
             _ => return None,
         })
     }
@@ -45,6 +46,21 @@ impl Endpoint {
     pub(in crate::provider) fn generates(self) -> bool {
         matches!(self, Self::Chat | Self::Completions | Self::Responses)
     }
+}
+
+/// Returns true if a path counts the tokens of a request, which costs none of the limits of its model.
+pub(in crate::provider) fn counts_tokens(path: &str) -> bool {
+    let last = without_query(path).rsplit('/').next().unwrap_or_default();
+    let verb = last.rsplit_once(':').map_or(last, |(_, verb)| verb);
+    COUNTS_TOKENS.contains(&verb) || last == "count-tokens:rawPredict"
+}
+
+/// The last segments of such paths, or the verbs in them.
+const COUNTS_TOKENS: &[&str] = &["count_tokens", "countTokens", "computeTokens", "input_tokens"];
+
+/// Returns true if a path embeds each of a list of contents, which Gemini counts as so many requests.
+pub(in crate::provider) fn embeds_list(path: &str) -> bool {
+    without_query(path).ends_with(":batchEmbedContents")
 }
 
 /// Returns true if a path runs a model whose kind only the body shows: Bedrock's `invoke`, Databricks'

@@ -99,6 +99,8 @@ pub(super) struct Request {
     bound: Option<u64>,
     /// True if content that the provider keeps becomes part of the prompt.
     has_kept_content: bool,
+    /// True if the request marks a part of the prompt that is kept in a cache.
+    pub(super) marks_cache: bool,
     /// True if the provider keeps the prompt, which may name another model.
     has_kept_prompt: bool,
     /// True if the body has `messages`, which identifies a chat if the path doesn't.
@@ -168,6 +170,16 @@ impl Request {
         let model = endpoint::model_of(path).or(stated).map(Key::from_text);
         let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
         Estimate { model, operation, ..Estimate::from_size(size) }
+    }
+
+    /// Returns true if the request only counts the tokens of another one.
+    pub(super) fn counts_tokens(&self, path: &str) -> bool {
+        self.endpoint == Endpoint::Other && endpoint::counts_tokens(&endpoint::normalized(path))
+    }
+
+    /// Returns true if the request embeds a list of contents at Gemini.
+    pub(super) fn embeds_list(&self, path: &str) -> bool {
+        self.endpoint == Endpoint::Embeddings && endpoint::embeds_list(&endpoint::normalized(path))
     }
 
     /// Returns the endpoint that the fields of the body indicate.

@@ -5,9 +5,10 @@ pub(super) struct Fields {
     counts: &'static [ResponseField],
     /// The keys of a root object, which are looked up in every frame, and their fields.
     roots: [(&'static str, Set); MAX_ROOTS],
-    /// The fields that are objects, and those that state the end of a stream.
+    /// The fields that are objects, those that state the end of a stream, and those that are looked for in lists.
     objects: Set,
     ends: Set,
+    listed: Set,
     /// The fields with a path of each length.
     at_depth: [Set; MAX_DEPTH],
     /// The fields with a path longer than each length.
@@ -20,9 +21,10 @@ impl Fields {
     pub(super) const fn new(counts: &'static [ResponseField]) -> Self {
         assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
         let roots = [("", Set::EMPTY); MAX_ROOTS];
-        let (objects, ends) = (Set::EMPTY, Set::EMPTY);
+        let (objects, ends, listed) = (Set::EMPTY, Set::EMPTY, Set::EMPTY);
         let (at_depth, below) = ([Set::EMPTY; MAX_DEPTH], [Set::EMPTY; MAX_DEPTH]);
-        let mut fields = Self { counts, roots, objects, ends, at_depth, below, sieve: [0; 4] };
+        let mut fields =
+            Self { counts, roots, objects, ends, listed, at_depth, below, sieve: [0; 4] };
         let mut index = 0;
         while index < counts.len() + ERRORS.len() {
             fields.add(index, fields.at(index as u32));
@@ -35,7 +37,11 @@ impl Fields {
         let path = field.path;
         match field.value {
             FieldValue::Object => self.objects.0 |= 1 << index,
-            FieldValue::End => self.ends.0 |= 1 << index,
+            FieldValue::End => {
+                self.ends.0 |= 1 << index;
+                self.listed.0 |= 1 << index;
+            }
+            FieldValue::ListedCount(_) => self.listed.0 |= 1 << index,
             _ => {}
         }
         assert!(!path.is_empty() && path.len() < MAX_DEPTH, "an empty or too deep path");
@@ -108,10 +114,10 @@ impl Fields {
         !self.ending_at(fields.and(self.ends), depth).is_empty()
     }
 
-    /// Returns true if a list with these fields is looked through for the end of a stream.
-    pub(super) fn has_end_within(&self, fields: Set, depth: usize) -> bool {
-        let ends = fields.and(self.ends);
-        ends == fields && !self.deeper(ends, depth).is_empty()
+    /// Returns true if the first element of a list with these fields is followed.
+    pub(super) fn has_listed(&self, fields: Set, depth: usize) -> bool {
+        let listed = fields.and(self.listed);
+        listed == fields && !self.deeper(listed, depth).is_empty()
     }
 
     fn only(&self, fields: Set, keep: impl Fn(&ResponseField) -> bool) -> Set {

@@ -138,7 +138,7 @@ impl Sink for Frame {
 
 /// The texts of an error, whose lengths are bounded and whose buffers are reused.
 #[derive(Default)]
-pub(in crate::provider) struct ErrorParts([Text; 8]);
+pub(in crate::provider) struct ErrorParts([Text; 11]);
 
 /// A text that is stored inline if it is short, since successes have an `object` or `type` too.
 type Text = SmallVec<[u8; SHORT]>;
@@ -161,6 +161,13 @@ impl ErrorParts {
         if nested.iter().any(|part| !is(*part, b"")) {
             return self.named(nested);
         }
+        if !is(ErrorPart::StatusCode, b"") && !is(ErrorPart::StatusCode, b"0") {
+            return ApiError::new(
+                &self.text(ErrorPart::StatusCode),
+                "",
+                &self.text(ErrorPart::StatusMessage),
+            );
+        }
         let is_named_error =
             is(ErrorPart::RootKind, b"error") || is(ErrorPart::RootObject, b"error");
         (has_failed || is_named_error)
@@ -173,7 +180,8 @@ impl ErrorParts {
         let kind = self.text(kind);
         // `"type": "error"` doesn't state the kind of error.
         let kind = if kind == "error" { "" } else { &kind };
-        ApiError::new(&self.text(code), kind, &self.text(message))
+        let error = ApiError::new(&self.text(code), kind, &self.text(message))?;
+        Some(error.with_resets_in(&self.text(ErrorPart::ResetsIn)))
     }
 
     fn text(&self, part: ErrorPart) -> std::borrow::Cow<'_, str> {
@@ -186,7 +194,9 @@ impl ErrorParts {
 
     fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
         let bound = match part {
-            ErrorPart::Message | ErrorPart::RootMessage => LONGEST_MESSAGE,
+            ErrorPart::Message | ErrorPart::RootMessage | ErrorPart::StatusMessage => {
+                LONGEST_MESSAGE
+            }
             _ => LONGEST_CODE,
         };
         let text = self.of(part);

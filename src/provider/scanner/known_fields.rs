@@ -32,6 +32,11 @@ pub(super) const KNOWN: &[ResponseField] = &[
         &["x_groq", "usage", "prompt_tokens_details", "cached_tokens"],
         TokenCount::CachedInput,
     ),
+    // Moonshot's streams: in the last chunk with a choice.
+    ResponseField::listed(&["choices", "usage", "prompt_tokens"], TokenCount::Input),
+    ResponseField::listed(&["choices", "usage", "completion_tokens"], TokenCount::PrimaryOutput),
+    ResponseField::listed(&["choices", "usage", "total_tokens"], TokenCount::Total),
+    ResponseField::listed(&["choices", "usage", "cached_tokens"], TokenCount::CachedInput),
     // Responses, in the body and in the last event of its stream (`response.completed`,
     // `.incomplete`, `.failed`); and Anthropic's Messages, with cache fields of its own.
     ResponseField::count(&["usage", "input_tokens"], TokenCount::UncachedInput),

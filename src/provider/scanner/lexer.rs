@@ -172,9 +172,9 @@ impl Lexer {
         self.advance(State::Member)
     }
 
-    /// Begins a list, whose first element is followed if it may state the end of a stream.
+    /// Begins a list, whose first element is followed if it may state the end of a stream or a listed count.
     fn begin_list(&mut self) -> usize {
-        match self.fields.has_end_within(self.value, self.depth) {
+        match self.fields.has_listed(self.value, self.depth) {
             true => self.advance(State::Element),
             false => self.skip_brackets(),
         }
@@ -294,7 +294,7 @@ impl Lexer {
             for field in self.current_fields() {
                 match field.value {
                     FieldValue::Count(count) => sink.count(count, number),
-                    FieldValue::WholeCount(count) => {
+                    FieldValue::WholeCount(count) | FieldValue::ListedCount(count) => {
                         sink.whole();
                         sink.count(count, number);
                     }

@@ -16,6 +16,8 @@ pub(super) enum FieldValue {
     Count(TokenCount),
     /// A count of a usage that replaces earlier ones.
     WholeCount(TokenCount),
+    /// Such a count in an object that may be the first element of a list.
+    ListedCount(TokenCount),
     /// An object that replaces earlier usage, even if it states no count.
     Object,
     /// A text, an object or `true` that only the last event of a stream has.
@@ -35,6 +37,11 @@ pub(super) enum ErrorPart {
     RootMessage,
     /// `object` at the root: `error` with older vLLM and Mistral.
     RootObject,
+    /// MiniMax's status and its text, of which 0 is a success.
+    StatusCode,
+    StatusMessage,
+    /// The seconds until a reset.
+    ResetsIn,
     /// Not a part of an error: the encoded text in a message of Bedrock's.
     Bytes,
 }
@@ -58,6 +65,11 @@ impl ResponseField {
     /// within it.
     pub const fn object(path: &'static [&'static str]) -> Self {
         Self { path, value: FieldValue::Object }
+    }
+
+    /// Returns a field as [`whole`](Self::whole) does, in whose path the first element of a list is read.
+    pub(super) const fn listed(path: &'static [&'static str], count: TokenCount) -> Self {
+        Self { path, value: FieldValue::ListedCount(count) }
     }
 
     /// Returns a field that only the last event of a stream has. In lists, the first element is read.
@@ -88,6 +100,12 @@ pub(super) const ERRORS: &[ResponseField] = &[
     ResponseField::text(&["message"], ErrorPart::RootMessage),
     ResponseField::text(&["Message"], ErrorPart::RootMessage),
     ResponseField::text(&["detail"], ErrorPart::RootMessage),
+    ResponseField::text(&["response", "error", "type"], ErrorPart::Kind),
+    ResponseField::text(&["error", "resets_in_seconds"], ErrorPart::ResetsIn),
+    ResponseField::text(&["response", "error", "resets_in_seconds"], ErrorPart::ResetsIn),
+    // MiniMax.
+    ResponseField::text(&["base_resp", "status_code"], ErrorPart::StatusCode),
+    ResponseField::text(&["base_resp", "status_msg"], ErrorPart::StatusMessage),
     // Cohere v2: `message-end`.
     ResponseField::text(&["delta", "error"], ErrorPart::Message),
 ];

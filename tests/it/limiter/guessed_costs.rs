@@ -65,6 +65,32 @@ fn known_part_above_limit_is_refused_with_amount() {
 }
 
 #[test]
+fn guessed_input_above_limit_reserves_what_fits() {
+    let (limiter, _) = manual(Quota::new().itpm(1_000));
+    let cost = Cost::new().input_tokens(5_000);
+    let refused = limiter.try_acquire("k", &cost).unwrap_err();
+    assert_eq!(refused.code, Code::ExceedsCapacity);
+    let _permit = limiter.try_acquire("k", &cost.guessed_input_tokens()).unwrap();
+    assert_eq!(used_and_held(&limiter, "k"), [(0, 1_000)]);
+}
+
+/// The provider reads the marked part from its cache, and doesn't charge it.
+#[cfg(feature = "requests")]
+#[test]
+fn prompt_with_marked_cache_above_limit_is_not_refused() {
+    let text = "word ".repeat(8_000);
+    let request = |marked: &str| {
+        let body = format!(
+            r#"{{"model":"k","max_tokens":5,"messages":[{{"role":"user","content":[{{"type":"text","text":"{text}"{marked}}}]}}]}}"#
+        );
+        tollgate::provider::ANTHROPIC.read_request("/v1/messages", body.as_bytes()).cost
+    };
+    let is_admitted = |cost| manual(Quota::new().itpm(5_000)).0.try_acquire("k", &cost).is_ok();
+    assert!(!is_admitted(request("")));
+    assert!(is_admitted(request(r#","cache_control":{"type":"ephemeral"}"#)));
+}
+
+#[test]
 fn fitting_guess_is_reserved_whole() {
     let (limiter, _) = manual(Quota::new().tpm(1_000));
     let permit = limiter.try_acquire("k", &guessed(10, 500)).unwrap();

@@ -177,7 +177,11 @@ async fn limits_after_refusal(
 #[tokio::test(start_paused = true)]
 async fn permanent_refusal_neither_pauses_nor_reduces() {
     let spent = || answer(429, RETRY, SPENT);
-    let spending_limit = || answer(429, &[], r#"{"error": {"type": "rate_limit_error"}}"#);
+    let spending_limit = || {
+        let body = r#"{"error": {"type": "rate_limit_error", "message":
+            "Your organization has reached its monthly spend cap."}}"#;
+        answer(429, &[], body)
+    };
     let not_again = || answer(503, &[("x-should-retry", "false")], "Sorry");
     for (profile, answer) in [
         (OPENAI, spent as fn() -> _),

@@ -1,13 +1,20 @@
 //! Classes of failures.
 
 use http::{HeaderMap, StatusCode};
+use tollgate::Timestamp;
 use tollgate::provider::{
     ANTHROPIC, ApiError, BEDROCK, COHERE, Class, DASHSCOPE, GEMINI, GROQ, OPENAI, OPENROUTER,
-    Profile, Scanner, VERTEX_ANTHROPIC,
+    Profile, Refusal, RefusalKind, Scanner, VERTEX_ANTHROPIC,
 };
 use tollgate::quota::Dimension;
 
 use super::headers::headers;
+
+/// Reads a refusal without headers.
+fn refusal(profile: Profile, status: u16, body: &str) -> Option<Refusal> {
+    let status = StatusCode::from_u16(status).unwrap();
+    profile.refusal(status, &HeaderMap::new(), body.as_bytes(), Timestamp::UNIX_EPOCH)
+}
 
 #[test]
 fn status_and_error_determine_the_class() {
@@ -91,7 +98,7 @@ fn exhausted_quota_is_classified_by_window() {
 }
 
 #[test]
-fn anthropic_429_without_retry_after_is_terminal() {
+fn anthropic_429_without_retry_after_is_transient() {
     let body = br#"{"type":"error","error":{"type":"rate_limit_error","message":"m"}}"#;
     let class = |profile: Profile, status, pairs| {
         profile.classify(StatusCode::from_u16(status).unwrap(), &headers(pairs), body)
@@ -100,7 +107,7 @@ fn anthropic_429_without_retry_after_is_terminal() {
     assert_eq!(class(ANTHROPIC, 429, &[("retry-after-ms", "12")]), Class::Transient);
     assert_eq!(class(ANTHROPIC, 429, &[("x-should-retry", "true")]), Class::Transient);
     assert_eq!(class(ANTHROPIC, 429, &[("x-should-retry", "false")]), Class::Terminal);
-    assert_eq!(class(ANTHROPIC, 429, &[]), Class::Terminal);
+    assert_eq!(class(ANTHROPIC, 429, &[]), Class::Transient);
     assert_eq!(class(ANTHROPIC, 529, &[]), Class::Transient);
     assert_eq!(class(VERTEX_ANTHROPIC, 429, &[]), Class::Transient);
     assert_eq!(class(OPENAI, 429, &[]), Class::Transient);
@@ -131,7 +138,7 @@ fn bedrock_error_type_is_read_from_header_or_member() {
 
 #[test]
 fn refusal_names_dimension_of_reached_limit() {
-    let dimension = |body: &str| ApiError::read(body.as_bytes()).unwrap().dimension();
+    let dimension = |body: &str| refusal(OPENAI, 429, body).unwrap().dimension;
     let message = |text: &str| dimension(&format!(r#"{{"error":{{"message":"{text}"}}}}"#));
     let images = Some(Dimension::custom("input_images"));
     let quota = |id: &str| dimension(&format!(r#"{{"error":{{"message":"m","quotaId":"{id}"}}}}"#));
@@ -166,15 +173,15 @@ fn refusal_names_dimension_of_reached_limit() {
 #[test]
 fn dashscope_429_of_tokens_per_minute_is_transient() {
     let body = br#"{"error":{"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing details. For details, see: https://help.aliyun.com/zh/model-studio/error-code#token-limit","param":null,"type":"insufficient_quota"},"request_id":""}"#;
-    let error = ApiError::read(body).unwrap();
+    let text = str::from_utf8(body).unwrap();
     let status = StatusCode::TOO_MANY_REQUESTS;
-    assert_eq!(error.dimension(), Some(Dimension::Tokens));
+    let read = refusal(DASHSCOPE, 429, text).unwrap();
+    assert_eq!((read.kind, read.dimension), (RefusalKind::Rate, Some(Dimension::Tokens)));
     assert_eq!(DASHSCOPE.classify(status, &HeaderMap::new(), body), Class::Transient);
-    assert!(!DASHSCOPE.is_account_wide(status, &error));
     assert_eq!(OPENAI.classify(status, &HeaderMap::new(), body), Class::Terminal);
     let of = |message: &str| {
         let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
-        ApiError::read(body.as_bytes()).unwrap().dimension()
+        refusal(DASHSCOPE, 429, &body).unwrap().dimension
     };
     assert_eq!(of("Allocated quota exceeded"), Some(Dimension::Tokens));
     assert_eq!(of("Requests rate limit exceeded"), Some(Dimension::Requests));
@@ -184,27 +191,21 @@ fn dashscope_429_of_tokens_per_minute_is_transient() {
 #[test]
 fn account_errors_are_account_wide() {
     let is_account_wide = |status, body: &str| {
-        let error = ApiError::read(body.as_bytes()).unwrap_or_default();
-        OPENAI.is_account_wide(status, &error)
+        let refusal = refusal(OPENAI, status, body);
+        refusal.is_some_and(|refusal| refusal.kind == RefusalKind::Account)
     };
-    assert!(is_account_wide(StatusCode::UNAUTHORIZED, ""));
+    assert!(is_account_wide(401, ""));
+    assert!(is_account_wide(429, r#"{"error":{"code":"insufficient_quota"}}"#));
     assert!(is_account_wide(
-        StatusCode::TOO_MANY_REQUESTS,
-        r#"{"error":{"code":"insufficient_quota"}}"#
-    ));
-    assert!(is_account_wide(
-        StatusCode::BAD_REQUEST,
+        400,
         r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#
     ));
     assert!(is_account_wide(
-        StatusCode::BAD_REQUEST,
+        400,
         r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#
     ));
-    assert!(!is_account_wide(
-        StatusCode::TOO_MANY_REQUESTS,
-        r#"{"error":{"code":"rate_limit_exceeded"}}"#
-    ));
-    assert!(!is_account_wide(StatusCode::BAD_REQUEST, r#"{"error":{"code":"invalid_value"}}"#));
+    assert!(!is_account_wide(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#));
+    assert!(!is_account_wide(400, r#"{"error":{"code":"invalid_value"}}"#));
 }
 
 #[test]

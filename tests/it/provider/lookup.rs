@@ -1,10 +1,10 @@
 //! Lookup of profiles by URL.
 
 use tollgate::provider::{
-    AI21, ANTHROPIC, AZURE, BASETEN, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE,
-    DASHSCOPE, DEEPINFRA, DEEPSEEK, FIREWORKS, GEMINI, GROQ, HUGGINGFACE, HYPERBOLIC, MINIMAX,
-    MISTRAL, MOONSHOT, NEBIUS, OLLAMA, OPENAI, OPENROUTER, Profile, SAMBANOVA, TOGETHER, VERTEX,
-    VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI,
+    AI21, ANTHROPIC, ARK, AZURE, BASETEN, BEDROCK, BEDROCK_MANTLE, CEREBRAS, COHERE, COMPATIBLE,
+    DASHSCOPE, DEEPINFRA, DEEPSEEK, FIREWORKS, GEMINI, GITHUB_MODELS, GROQ, HUGGINGFACE,
+    HYPERBOLIC, MINIMAX, MISTRAL, MOONSHOT, NEBIUS, NVIDIA, OLLAMA, OLLAMA_CLOUD, OPENAI,
+    OPENROUTER, Profile, SAMBANOVA, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VOYAGE, WRITER, XAI, ZAI,
 };
 
 #[test]
@@ -68,6 +68,15 @@ const FOUND: &[(&str, Profile)] = &[
     ("https://ws-1.cn-beijing.maas.aliyuncs.com/compatible-mode/v1/chat/completions", DASHSCOPE),
     ("https://router.huggingface.co/together/v1/chat/completions", HUGGINGFACE),
     ("https://api.writer.com/v1/chat", WRITER),
+    ("https://api.z.ai/api/paas/v4/chat/completions", ZAI),
+    ("https://api.z.ai/api/anthropic/v1/messages", ZAI),
+    ("https://open.bigmodel.cn/api/paas/v4/chat/completions", ZAI),
+    ("https://ark.cn-beijing.volces.com/api/v3/chat/completions", ARK),
+    ("https://ark.ap-southeast.bytepluses.com/api/v3/chat/completions", ARK),
+    ("https://models.github.ai/inference/chat/completions", GITHUB_MODELS),
+    ("https://integrate.api.nvidia.com/v1/chat/completions", NVIDIA),
+    ("https://ollama.com/api/chat", OLLAMA_CLOUD),
+    ("https://ollama.com/v1/chat/completions", OLLAMA_CLOUD),
     ("https://api.voyageai.com/v1/embeddings", VOYAGE),
     ("http://127.0.0.1:11434/v1/chat/completions", OLLAMA),
     ("http://gpu-7/api/chat", OLLAMA),

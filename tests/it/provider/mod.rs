@@ -35,6 +35,8 @@ mod quota_table;
 mod recorded;
 #[cfg(feature = "requests")]
 mod recordings;
+#[cfg(feature = "zones")]
+mod refusals;
 #[cfg(feature = "requests")]
 mod requests;
 #[cfg(feature = "requests")]

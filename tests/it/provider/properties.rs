@@ -6,7 +6,10 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
 use tollgate::Timestamp;
-use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
+use tollgate::provider::{
+    ApiError, COMPATIBLE, DASHSCOPE, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER, Profile, Refusal,
+    RefusalKind,
+};
 use tollgate::quota::Dimension;
 use tollgate_testing::full::full_or;
 
@@ -66,12 +69,19 @@ proptest! {
                 prop_assert!(reading.reset.is_none_or(|reset| reset <= year));
             }
             prop_assert_eq!(profile.limits(&headers), profile.limits(&headers));
+        }
+        // Profiles with rules of their own for errors.
+        for profile in [OPENAI, GEMINI, DASHSCOPE, OPENROUTER] {
             profile.classify(status, &headers, &body);
             let delay = profile.retry_delay(&headers, &body, Timestamp::from_nanos(now));
             prop_assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY));
+            if let Some(refusal) = profile.refusal(status, &headers, &body, Timestamp::from_nanos(now)) {
+                prop_assert!(refusal.delay.is_none_or(|delay| delay <= Refusal::LONGEST));
+                prop_assert!(refusal.until.is_none() || refusal.delay.is_some());
+                prop_assert!(refusal.kind != RefusalKind::Request || refusal.delay.is_none());
+            }
         }
         if let Some(error) = ApiError::read(&body) {
-            error.dimension();
             OPENAI.classify_in_band(&error);
         }
     }

@@ -1,6 +1,8 @@
 //! Estimates read from requests.
 
-use tollgate::provider::{COMPATIBLE, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
+use tollgate::provider::{
+    ANTHROPIC, COMPATIBLE, COMPATIBLE_USAGE, Estimate, GEMINI, OPENAI, Profile,
+};
 use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 #[test]
@@ -219,6 +221,44 @@ fn profiles_are_found_by_name() {
     assert_eq!(Profile::named("compatible").map(|profile| profile.name()), Some("compatible"));
     assert_eq!(Profile::named("unknown"), None);
     assert_eq!(format!("{OPENAI:?}"), "Profile(\"openai\")");
+}
+
+#[test]
+fn token_counts_cost_nothing() {
+    let chat = r#"{"model":"m","messages":[{"role":"user","content":"12345678"}],"contents":[]}"#;
+    for path in [
+        "/v1/messages/count_tokens",
+        "/v1beta/models/m:countTokens",
+        "/v1/projects/p/locations/l/publishers/google/models/m:computeTokens",
+        "/v1/responses/input_tokens?x=1",
+    ] {
+        for profile in [OPENAI, ANTHROPIC, GEMINI] {
+            let estimate = profile.read_request(path, chat.as_bytes());
+            assert_eq!(estimate.model.as_deref(), Some("m"), "{path}");
+            for dimension in [
+                Dimension::Requests,
+                Dimension::Tokens,
+                Dimension::InputTokens,
+                Dimension::OutputTokens,
+            ] {
+                assert_eq!(estimate.cost.amount(&dimension), 0, "{path}: {dimension}");
+            }
+        }
+    }
+    let estimate = OPENAI.read_request("/v1/chat/completions", chat.as_bytes());
+    assert_eq!(estimate.cost.amount(&Dimension::Requests), 1);
+}
+
+#[test]
+fn embeddings_of_a_list_are_so_many_requests_of_gemini() {
+    let one = r#"{"model":"models/e","content":{"parts":[{"text":"12345678"}]}}"#;
+    let requests = |path: &str, body: &str| {
+        GEMINI.read_request(path, body.as_bytes()).cost.amount(&Dimension::Requests)
+    };
+    let list = format!(r#"{{"requests":[{one},{one},{one}]}}"#);
+    assert_eq!(requests("/v1beta/models/e:batchEmbedContents", &list), 3);
+    assert_eq!(requests("/v1beta/models/e:batchEmbedContents", r#"{"requests":[]}"#), 1);
+    assert_eq!(requests("/v1beta/models/e:embedContent", one), 1);
 }
 
 fn chat(profile: Profile, body: &str) -> Estimate {

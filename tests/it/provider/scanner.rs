@@ -41,7 +41,7 @@ fn scan_is_independent_of_chunk_boundaries() {
 #[test]
 fn usage_is_read_only_at_stated_path() {
     for body in [
-        r#"{"choices": [{"usage": {"prompt_tokens": 9, "completion_tokens": 9}}]}"#,
+        r#"{"choices": [{}, {"usage": {"prompt_tokens": 9, "completion_tokens": 9}}]}"#,
         r#"{"choices": [{"message": {"content": "{\"usage\": {\"prompt_tokens\": 9}}"}}]}"#,
         r#"{"message": "\"usage\": {\"prompt_tokens\": 9}"}"#,
         r#"{"metadata": {"usage": {"prompt_tokens": 9}}}"#,

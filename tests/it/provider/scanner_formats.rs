@@ -49,6 +49,29 @@ fn last_usage_in_an_array_is_read() {
 }
 
 #[test]
+fn usage_in_first_choice_of_a_chunk_is_read() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"{\\\"usage\\\":{}}\"},\"finish_reason\":null}]}\n\n\
+        data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\",\"usage\":{\"prompt_tokens\":8,\
+        \"completion_tokens\":11,\"total_tokens\":19}},{\"usage\":{\"prompt_tokens\":99}}]}\n\ndata: [DONE]\n\n";
+    let scanned = scan_whole(body.as_bytes());
+    assert_eq!((scanned.usage, scanned.is_final), (usage(8, 11), true));
+}
+
+#[test]
+fn error_of_minimax_in_a_success_is_read() {
+    let error = |status: &str| {
+        let body = format!(
+            r#"{{"id":"","choices":null,"base_resp":{{"status_code":{status},"status_msg":"x y"}}}}"#
+        );
+        let plain = scan_whole(body.as_bytes()).error;
+        assert_eq!(plain, scan_whole(format!("data: {body}\n\n").as_bytes()).error);
+        plain.map(|error| (error.code().map(str::to_owned), error.message().to_owned()))
+    };
+    assert_eq!(error("1002"), Some((Some("1002".into()), "x y".into())));
+    assert_eq!(error("0"), None);
+}
+
+#[test]
 fn only_elements_of_outermost_array_are_read() {
     for body in [
         r#"[[{"usage":{"prompt_tokens":9}}]]"#,

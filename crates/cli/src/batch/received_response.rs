@@ -10,8 +10,9 @@ use super::job_context::JobContext;
 use super::outcome::{BatchResponse, Failure, Outcome};
 use super::secrets::Secrets;
 use super::stop::Halt;
+use tollgate::Timestamp;
 use tollgate::middleware::Journey;
-use tollgate::provider::{ApiError, Class, InvalidAnswer};
+use tollgate::provider::{ApiError, Class, InvalidAnswer, RefusalKind};
 
 /// A response with its whole body.
 pub(super) struct ReceivedResponse {
@@ -60,11 +61,23 @@ impl ReceivedResponse {
         }
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
-        if shared.profile.is_account_wide(self.parts.status, &error) {
+        if self.refuses_account(shared) {
             shared.stop.halt(Halt::Failed(self.account_rejected(failure.message())));
             failure = failure.retryable();
         }
         Outcome::failed(id, Some(self.into_response(&shared.secrets)), failure)
+    }
+
+    /// Returns true if all other requests of the account would fail in the same way.
+    fn refuses_account(&self, shared: &JobContext) -> bool {
+        let Parts { status, headers, .. } = &self.parts;
+        // The kind doesn't depend on the time.
+        let now = Timestamp::UNIX_EPOCH;
+        let refusal = match &self.in_band {
+            Some(error) => shared.profile.refusal_in_band(error, headers, now),
+            None => shared.profile.refusal(*status, headers, &self.body, now),
+        };
+        refusal.is_some_and(|refusal| refusal.kind == RefusalKind::Account)
     }
 
     fn class(&self, shared: &JobContext) -> Class {

@@ -5,7 +5,9 @@ use http::{HeaderMap, StatusCode};
 
 use super::har::{Entry, Response};
 use tollgate::Timestamp;
-use tollgate::provider::{ApiError, Class, Estimate, LimitReadings, Profile, Scanned, Scanner};
+use tollgate::provider::{
+    ApiError, Class, Estimate, LimitReadings, Profile, Refusal, Scanned, Scanner,
+};
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
 /// The explanation of a recorded exchange.
@@ -32,6 +34,8 @@ pub struct Explanation {
     pub in_band: bool,
     /// The delay before a retry; `None` without an error.
     pub retry_after: Option<Duration>,
+    /// The refusal, in the body of a success too.
+    pub refusal: Option<Refusal>,
     /// The time at which the response ended.
     pub ended_at: Option<Timestamp>,
 }
@@ -56,6 +60,7 @@ pub fn explain(entry: &Entry) -> Explanation {
         limits: profile.limits(&headers),
         // Successes may have `retry-after` too.
         retry_after: if class == Class::Ok { None } else { delay() },
+        refusal: refusal(profile, entry, &headers, error.as_ref().filter(|_| in_band)),
         ended_at: entry.ended_at,
         status: Some(response.status).filter(|status| *status > 0),
         profile,
@@ -114,6 +119,29 @@ fn judge(profile: Profile, response: &Response, error: Option<&ApiError>) -> (Cl
         (class, _) => (class, false),
     }
 }
+
+/// Reads the refusal. Without a time of the response, a time that it states is no delay.
+fn refusal(
+    profile: Profile,
+    entry: &Entry,
+    headers: &HeaderMap,
+    in_band: Option<&ApiError>,
+) -> Option<Refusal> {
+    let (response, now) = (&entry.response, entry.ended_at.unwrap_or_default());
+    let status = StatusCode::from_u16(response.status).ok()?;
+    let mut refusal = match in_band {
+        Some(error) => profile.refusal_in_band(error, headers, now)?,
+        None => profile.refusal(status, headers, &response.body, now)?,
+    };
+    if entry.ended_at.is_none() && refusal.until.is_some() {
+        // The end of a day is counted from no time.
+        refusal.until = refusal.until.filter(|until| *until > Timestamp::UNIX_EPOCH + 2 * DAY);
+        refusal.delay = None;
+    }
+    Some(refusal)
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 fn scan(profile: Profile, response: &Response) -> Scanned {
     let mut scanner = Scanner::of(profile, &response.headers);

@@ -6,7 +6,7 @@ use super::Explanation;
 use super::seconds::seconds;
 use super::table_row::printable;
 use crate::terminal::rfc3339;
-use tollgate::provider::LimitReading;
+use tollgate::provider::{LimitReading, Refusal};
 use tollgate::quota::{Dimension, Usage};
 
 /// An explanation as one line of JSON, without a newline. The names and the order of its members
@@ -25,6 +25,7 @@ pub struct JsonLine<'a> {
     status: Option<u16>,
     error: Option<String>,
     time: Option<String>,
+    refusal: Option<RefusalFields<'a>>,
 }
 
 impl<'a> JsonLine<'a> {
@@ -47,6 +48,7 @@ impl<'a> JsonLine<'a> {
                 .as_ref()
                 .and_then(|error| error.code().or(error.kind()).map(printable)),
             time: explanation.ended_at.map(rfc3339),
+            refusal: explanation.refusal.as_ref().map(RefusalFields::from),
         }
     }
 }
@@ -89,6 +91,30 @@ impl From<Usage> for UsageFields {
     fn from(usage: Usage) -> Self {
         let Usage { input, output, cache_read, cache_write, .. } = usage;
         Self { input, output, cache_read, cache_write }
+    }
+}
+
+/// What a refusal says, without the provider's words, which may quote the prompt.
+#[derive(Debug, Clone, Serialize)]
+struct RefusalFields<'a> {
+    kind: &'static str,
+    delay_s: Option<f64>,
+    until: Option<String>,
+    dimension: Option<&'a str>,
+    limit: Option<u64>,
+    requested: Option<u64>,
+}
+
+impl<'a> From<&'a Refusal> for RefusalFields<'a> {
+    fn from(refusal: &'a Refusal) -> Self {
+        Self {
+            kind: refusal.kind.as_str(),
+            delay_s: refusal.delay.as_ref().map(seconds),
+            until: refusal.until.map(rfc3339),
+            dimension: refusal.dimension.as_ref().map(Dimension::as_str),
+            limit: refusal.limit,
+            requested: refusal.requested,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`explain`] reads one recorded [`Entry`](har::Entry) as tollgate reads live traffic. It returns the
 //! charge that would be reserved, the usage reported in the response, the limits stated in the headers,
-//! the class of an error, and the delay before a retry. [`JsonLine`] formats an explanation as JSON,
+//! the class of an error, what a refusal says, and the delay before a retry. [`JsonLine`] formats an explanation as JSON,
 //! [`TableRow`] as a row of a table. [`Summary`] reports the estimation errors of many explanations.
 //! [`har`] reads the files.
 //!
@@ -33,7 +33,7 @@
 //!     r#""charge":{"requests":1,"tokens":7,"input_tokens":12,"output_tokens":1024},"#,
 //!     r#""usage":{"input":12,"output":9,"cache_read":0,"cache_write":0},"#,
 //!     r#""limits":[{"dimension":"tokens","limit":30000,"remaining":29993,"reset_s":null,"window_s":60.0}],"#,
-//!     r#""class":"ok","retry_after_s":null,"status":200,"error":null,"time":null}"#,
+//!     r#""class":"ok","retry_after_s":null,"status":200,"error":null,"time":null,"refusal":null}"#,
 //! )]);
 //! assert!(summary.to_string().starts_with("1 exchange"));
 //! # Ok::<(), har::HarError>(())

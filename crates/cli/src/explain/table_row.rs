@@ -12,7 +12,7 @@ pub const HEADING: &str = concat!(
 );
 
 /// An explanation as one row of a table. [`HEADING`] lists its columns, which are followed by the
-/// limits stated in headers (`remaining/limit`), the delay and the error code.
+/// limits stated in headers (`remaining/limit`), what a refusal says, or the delay, and the error code.
 ///
 /// `charge` is the charge to the token limit at admission; `~` marks a guess from the size of an
 /// unreadable request.
@@ -61,8 +61,10 @@ impl TableRow<'_> {
         for limit in &self.explanation.limits {
             write!(f, "  {}", LimitRemark(limit))?;
         }
-        if let Some(delay) = self.explanation.retry_after {
-            write!(f, "  retry after {}s", seconds(&delay))?;
+        match (&self.explanation.refusal, self.explanation.retry_after) {
+            (Some(refusal), _) => write!(f, "  {refusal}")?,
+            (None, Some(delay)) => write!(f, "  retry after {}s", seconds(&delay))?,
+            (None, None) => {}
         }
         // The message may quote the prompt; the code doesn't.
         match &self.explanation.error {

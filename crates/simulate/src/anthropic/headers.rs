@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::exceeded_limit::LimitKind;
 use crate::limit_set::{LimitSet, LimitStatus};
-use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
 /// Returns the `anthropic-ratelimit-*` headers of a model.

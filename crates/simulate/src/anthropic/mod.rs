@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use self::request::Request;
 use super::api_error::ApiError;
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::limit_set::LimitSet;
 use super::models;
-use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
 /// Anthropic's format. Input and output have separate limits: input is estimated on arrival and
@@ -70,7 +70,7 @@ impl Format for Anthropic {
         headers::retry_headers(delay)
     }
 
-    fn refusal(&self, refusal: &Refusal, _delay: Option<Duration>) -> ApiError {
+    fn refusal(&self, refusal: &ExceededLimit, _delay: Option<Duration>) -> ApiError {
         ApiError::new(429, RATE_LIMIT, message(refusal))
     }
 
@@ -111,7 +111,7 @@ fn invalid(message: impl Into<Box<str>>) -> ApiError {
 }
 
 /// Returns the message of a refusal, as Anthropic words it.
-fn message(refusal: &Refusal) -> String {
+fn message(refusal: &ExceededLimit) -> String {
     let what = match refusal.kind {
         LimitKind::InputTokensPerMinute => "input tokens per minute",
         LimitKind::OutputTokensPerMinute => "output tokens per minute",

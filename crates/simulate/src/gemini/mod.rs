@@ -14,13 +14,13 @@ use self::pacific_day::PacificDay;
 use self::request::Request;
 use self::target::Target;
 use super::api_error::ApiError;
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
 use super::models;
-use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 use super::settings::Settings;
 
@@ -72,7 +72,7 @@ impl Format for Gemini {
         Headers::new()
     }
 
-    fn refusal(&self, refusal: &Refusal, delay: Option<Duration>) -> ApiError {
+    fn refusal(&self, refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError {
         refusal::api_error(refusal, delay)
     }
 

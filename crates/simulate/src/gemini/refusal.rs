@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::api_error::ApiError;
-use crate::refusal::{LimitKind, Refusal};
+use crate::exceeded_limit::{ExceededLimit, LimitKind};
 
 /// Returns the error of a refusal, as Gemini words it. Of a limit on spending only the status is
 /// documented, so that no quota is named.
-pub(super) fn api_error(refusal: &Refusal, delay: Option<Duration>) -> ApiError {
-    let Refusal { limit, model, .. } = refusal;
+pub(super) fn api_error(refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError {
+    let ExceededLimit { limit, model, .. } = refusal;
     let (mut message, mut details) = (EXCEEDED.to_owned(), vec![help()]);
     if let Some((metric, id)) = quota(refusal.kind) {
         message += &format!(

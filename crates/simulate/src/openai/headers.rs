@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use crate::exceeded_limit::LimitKind;
 use crate::limit_set::{LimitSet, LimitStatus};
-use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
 /// Returns the `x-ratelimit-*` headers of a model.

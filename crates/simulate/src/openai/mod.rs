@@ -17,11 +17,11 @@ pub(super) use self::headers::go_duration;
 
 use self::request::Request;
 use super::api_error::ApiError;
+use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::limit_set::LimitSet;
 use super::models;
-use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
 /// OpenAI's format. It limits requests and tokens, as its charge rule counts them.
@@ -60,7 +60,7 @@ impl Format for OpenAi {
         headers::retry_headers(delay)
     }
 
-    fn refusal(&self, refusal: &Refusal, delay: Option<Duration>) -> ApiError {
+    fn refusal(&self, refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError {
         let kind = match refusal.kind {
             LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay => "requests",
             LimitKind::Concurrency => "concurrency",

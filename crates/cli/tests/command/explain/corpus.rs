@@ -65,6 +65,15 @@ fn schema_violation(line: &Value) -> Option<String> {
     keys(line, &KEYS, &|_| true)
         .or((!is_valid).then(|| "other types".to_owned()))
         .or(keys(&line["charge"], &["requests", "tokens", "input_tokens", "output_tokens"], &count))
+        .or(match &line["refusal"] {
+            Value::Null => None,
+            refusal => {
+                let names = ["kind", "delay_s", "until", "dimension", "limit", "requested"];
+                keys(refusal, &names, &|_| true)
+                    .or((!seconds(&refusal["delay_s"]))
+                        .then(|| "a delay of another type".to_owned()))
+            }
+        })
         .or(match &line["usage"] {
             Value::Null => None,
             usage => keys(usage, &["input", "output", "cache_read", "cache_write"], &count),
@@ -96,7 +105,7 @@ fn entries(file: &Path) -> Vec<(String, usize, Value)> {
         .collect()
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "file",
     "index",
     "provider",
@@ -109,6 +118,7 @@ const KEYS: [&str; 12] = [
     "status",
     "error",
     "time",
+    "refusal",
 ];
 
 const CLASSES: [&str; 5] = ["ok", "transient", "until_reset", "terminal", "in_band"];

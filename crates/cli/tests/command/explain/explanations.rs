@@ -29,6 +29,7 @@ fn json_line_has_charge_usage_and_limits() {
             "window_s": 60.0}],
         "class": "ok", "retry_after_s": null, "status": 200, "error": null,
         "time": "2025-06-01T12:00:00.000Z",
+        "refusal": null,
     });
     assert_eq!(line(&one), expected);
 }
@@ -201,4 +202,23 @@ fn explanations_show_no_secrets() {
         super::rig::read_one(&one)
     );
     assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[test]
+fn refusal_is_explained_without_words_of_provider() {
+    let error = json!({"code": "rate_limit_exceeded", "type": "tokens", "message":
+        "on tokens per min (TPM): Limit 30000, Used 28675, Requested 1614. Please try again in 579ms. s3cret"});
+    let one = refusal(429, &json!([]), &error);
+    let expected = json!({"kind": "rate", "delay_s": 0.579, "until": null, "dimension": "tokens",
+        "limit": 30000, "requested": 1614});
+    assert_eq!(line(&one)["refusal"], expected);
+    let daily = json!([{"name": "Retry-After", "value": "Sun, 01 Jun 2025 15:00:00 GMT"}]);
+    let mut one = refusal(429, &daily, &json!({"message": "Daily limit reached"}));
+    let mut expected = json!({"kind": "window", "delay_s": 10_800.0, "until": "2025-06-01T15:00:00.000Z",
+        "dimension": null, "limit": null, "requested": null});
+    assert_eq!(line(&one)["refusal"], expected);
+    // Without the time of the recording, a time is no delay.
+    one["startedDateTime"] = json!("1970-01-01T00:00:00Z");
+    (expected["delay_s"], expected["until"]) = (Value::Null, Value::Null);
+    assert_eq!(line(&one)["refusal"], expected);
 }

@@ -4,12 +4,12 @@ use http::{HeaderMap, StatusCode};
 
 use super::response_guard::ResponseGuard;
 use crate::limiter::Hold;
-use crate::provider::{ApiError, Class, Profile};
+use crate::provider::{Class, Profile};
 use crate::timestamp::Timestamp;
 
 /// A provider's refusal whose body is read before the limiter reacts, since only the body may contain
 /// the reason. Until then the other requests of the key are held for the delay in its headers.
-pub(super) struct Refusal {
+pub(super) struct RefusedResponse {
     profile: Profile,
     status: StatusCode,
     headers: HeaderMap,
@@ -19,7 +19,7 @@ pub(super) struct Refusal {
     hold: Option<Hold>,
 }
 
-impl Refusal {
+impl RefusedResponse {
     pub(super) fn new(
         guard: &ResponseGuard,
         profile: Profile,
@@ -49,12 +49,12 @@ impl Refusal {
         if class == Class::Terminal {
             return hold.into_iter().for_each(|hold| guard.release_hold(hold));
         }
-        let delay = profile.retry_delay(&headers, &body, answered_at);
+        let Some(mut refusal) = profile.refusal(status, &headers, &body, answered_at) else {
+            return hold.into_iter().for_each(|hold| guard.release_hold(hold));
+        };
         let since = guard.now() - answered_at;
-        let dimension = ApiError::read(&body).and_then(|error| error.dimension());
-        let delay = delay.map(|delay| delay.saturating_sub(since));
-        let is_overloaded = status != StatusCode::TOO_MANY_REQUESTS;
-        guard.report_refusal(delay, class, dimension, is_overloaded, hold);
+        refusal.delay = refusal.delay.map(|delay| delay.saturating_sub(since));
+        guard.report_refusal(&refusal, hold);
     }
 }
 

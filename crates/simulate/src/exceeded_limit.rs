@@ -1,4 +1,4 @@
-//! A refusal by a limit, with the message of OpenAI's 429.
+//! A limit that refuses a request, with the message of OpenAI's 429.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub enum LimitKind {
     Spend,
 }
 
-/// A request that a limit refused; it was not charged.
+/// A limit that refused a request, which was not charged.
 ///
 /// Displays as the message of OpenAI's 429.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct ExceededLimit {
     /// The requested model.
     pub model: String,
     /// The limit that refused; of several, the one with the longest wait.
@@ -70,7 +70,7 @@ impl fmt::Display for LimitKind {
     }
 }
 
-impl Refusal {
+impl ExceededLimit {
     /// Returns the time until the request would be admitted; the maximum if it never is.
     pub(super) fn wait(&self) -> Duration {
         self.retry_after.unwrap_or(Duration::MAX)
@@ -95,13 +95,13 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message(self.retry_after))
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for ExceededLimit {}
 
 const HELP: &str = "Visit https://platform.openai.com/account/rate-limits to learn more.";
 const MINUTE_NS: u64 = 60_000_000_000;

@@ -1,0 +1,249 @@
+//! Delays and times that an answer states, in headers, in members of its body, and in its words.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use super::words::Words;
+use crate::provider::utilization::UtilizationHeaders;
+use crate::provider::{date, duration};
+use crate::refusal::Refusal;
+use crate::timestamp::Timestamp;
+
+/// A delay as it is stated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stated {
+    In(Duration),
+    At(Timestamp),
+}
+
+impl Stated {
+    /// Returns the delay from `now`: zero for a time that has passed.
+    pub(super) fn delay(self, now: Timestamp) -> Duration {
+        let delay = match self {
+            Self::In(delay) => delay,
+            Self::At(time) => time - now,
+        };
+        delay.min(Refusal::LONGEST)
+    }
+
+    /// Reads a value that is a delay as a whole, in this unit if it has none. A negative one is none.
+    fn value(text: &str, unit_seconds: f64) -> Option<Self> {
+        let text = text.trim();
+        // A header that is there twice.
+        let first = text.split(',').next().unwrap_or_default();
+        let text = if first.parse::<f64>().is_ok() { first } else { text };
+        let seconds = || {
+            let number = duration::seconds(text).filter(|_| !text.starts_with('-'))?;
+            Some(
+                Duration::try_from_secs_f64(number.as_secs_f64() * unit_seconds)
+                    .unwrap_or(Duration::MAX),
+            )
+        };
+        date::epoch(text)
+            .filter(|_| unit_seconds >= 1.0 && !text.starts_with('-'))
+            .map(Self::At)
+            .or_else(|| seconds().or_else(|| duration::stated(text)).map(Self::In))
+            .or_else(|| date::http(text).or_else(|| date::rfc3339(text)).map(Self::At))
+            .or_else(|| date::leading(text).map(Self::At))
+    }
+}
+
+/// Returns the delay that the headers state: the first in the order of the official SDKs.
+pub(super) fn in_headers(headers: &HeaderMap) -> Option<Stated> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    // A reset is a delay if nothing is left until then.
+    let is_spent =
+        || REMAINING.iter().find_map(|name| text(name)).is_none_or(|left| left.trim() == "0");
+    DELAYS
+        .iter()
+        .find_map(|(name, unit_seconds)| Stated::value(text(name)?, *unit_seconds))
+        .or_else(|| text("ratelimit").and_then(in_field))
+        .or_else(|| {
+            RESETS.iter().find_map(|name| Stated::value(text(name)?, 1.0)).filter(|_| is_spent())
+        })
+}
+
+/// Returns the time until a policy without anything left has some again, of the field `RateLimit`: `"day";r=0;t=17`,
+/// earlier `limit=100, remaining=0, reset=50`.
+fn in_field(field: &str) -> Option<Stated> {
+    let parameter = |item: &str, names: [&str; 2]| {
+        let mut parameters = item.split([';', ',']).filter_map(|part| part.split_once('='));
+        let found = parameters.find(|(name, _)| names.contains(&name.trim()));
+        found.and_then(|(_, value)| value.trim().parse::<u64>().ok())
+    };
+    let items: Vec<&str> =
+        if field.contains(';') { field.split(',').collect() } else { vec![field] };
+    let spent = items.iter().filter(|item| parameter(item, ["r", "remaining"]) == Some(0));
+    spent
+        .filter_map(|item| parameter(item, ["t", "reset"]))
+        .max()
+        .map(|seconds| Stated::In(Duration::from_secs(seconds)))
+}
+
+/// Returns the time at which the last of the account's windows that are used up starts again, by headers of any
+/// provider's subscriptions.
+pub(super) fn of_used_up_windows(headers: &HeaderMap, now: Timestamp) -> Option<Option<Duration>> {
+    let forms = [UtilizationHeaders::AnthropicUnified, UtilizationHeaders::Codex];
+    let windows = forms.iter().flat_map(|form| form.read(headers, now));
+    windows.filter(|window| window.used >= 1.0).map(|window| window.reset).max()
+}
+
+/// Returns the delays that members of a body state by their names: `retryDelay`, `resets_in_seconds`, `retry_after_ms`,
+/// and one of `fields`. The last counts that is latest.
+pub(super) fn in_members(members: &[(String, String)], fields: &[&str]) -> Vec<Stated> {
+    members
+        .iter()
+        .filter_map(|(name, value)| {
+            if fields.contains(&name.as_str()) {
+                return Stated::value(value, 1.0);
+            }
+            let mut words = Words::default();
+            words.add(name);
+            let is_delay = words.has(&[NAMES]) && !words.has(&[OTHER_NAMES]);
+            let unit_seconds = match () {
+                () if words.has(&["ms|millis|milliseconds"]) => 1e-3,
+                () if words.has(&["minutes|mins"]) => 60.0,
+                () if words.has(&["hours"]) => 3_600.0,
+                () => 1.0,
+            };
+            Stated::value(value, unit_seconds).filter(|_| is_delay)
+        })
+        .collect()
+}
+
+/// Returns the delays in a message: "try again in 6m0s", "Please wait 37221 seconds", "reset at 2026-09-04 19:01:25".
+pub(super) fn in_text(text: &str) -> Vec<Stated> {
+    // Of the same length, so that dates are found at the same place.
+    let lower = text.to_ascii_lowercase();
+    let mut found: Vec<(usize, Stated)> = CUES
+        .iter()
+        .flat_map(|cue| lower.match_indices(cue).map(move |(at, _)| (at, at + cue.len())))
+        .filter(|(at, _)| !lower[..*at].ends_with(char::is_alphanumeric))
+        .filter_map(|(at, end)| Some((at, after_cue(&lower[at..end], &lower[end..])?)))
+        .collect();
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, stated)| stated).collect()
+}
+
+/// Returns the delay after a word that announces one, and after a few words between them.
+fn after_cue(cue: &str, text: &str) -> Option<Stated> {
+    let mut rest = text.trim_start_matches(char::is_alphabetic);
+    // "retrying", "resets".
+    let ending = &text[..text.len() - rest.len()];
+    if !matches!(ending, "" | "s" | "ing" | "ting" | "ed" | "es") {
+        return None;
+    }
+    for _ in 0..=MAX_BETWEEN {
+        rest = rest.trim_start_matches([' ', ':', '~', '=', '"', '(', '\'', '*', '_', '\n']);
+        if let Some((delay, _)) = duration::leading(rest) {
+            return Some(Stated::In(delay));
+        }
+        if let Some(time) = date::leading(rest) {
+            return Some(Stated::At(time));
+        }
+        if rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return bare_number(cue, rest);
+        }
+        let end = rest.find(|c: char| !(c.is_alphabetic() || c == '-')).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let is_long = matches!(cue, "wait" | "cooldown") && matches!(word, "for" | "active");
+        if !BETWEEN.contains(&word) && !is_long {
+            return None;
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Returns the seconds, or the time since the Unix epoch, of a number without a unit: `Retry-After: 30`.
+fn bare_number(cue: &str, text: &str) -> Option<Stated> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let is_alone = rest.trim_start_matches(['"', '\'', '*', ')']).trim().is_empty();
+    let epoch = date::epoch(number).map(Stated::At);
+    epoch.or_else(|| {
+        let number = duration::seconds(number.trim_end_matches('.'))?;
+        (cue.starts_with("retry") && is_alone).then_some(Stated::In(number))
+    })
+}
+
+/// Headers that state a delay, with the seconds of their unit.
+const DELAYS: &[(&str, f64)] = &[
+    ("retry-after-ms", 1e-3),
+    ("x-ms-retry-after-ms", 1e-3),
+    ("retry-after", 1.0),
+    ("x-retry-after", 1.0),
+    ("x-ratelimit-retry-after", 1.0),
+    ("x-ratelimit-reset-after", 1.0),
+    ("x-ratelimit-timeremaining", 1.0),
+];
+
+/// Headers that state when a limit has something left again, and those that state what is left.
+const RESETS: &[&str] = &["ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset"];
+const REMAINING: &[&str] =
+    &["ratelimit-remaining", "x-ratelimit-remaining", "x-rate-limit-remaining"];
+
+/// Words in the names of members that state a delay, and in those of other members with the same words.
+const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|time remaining";
+const OTHER_NAMES: &str =
+    "count|counts|max|attempt|attempts|limit reset count|retries|id|code|reason";
+
+/// Words that announce a delay, in lower case; they may go on ("resets").
+const CUES: &[&str] = &[
+    "try again",
+    "retry",
+    "retry after",
+    "retry-after",
+    "wait",
+    "reset",
+    "replenish",
+    "refresh",
+    "renew",
+    "resume",
+    "regain access",
+    "available again",
+    "be available",
+    "come back",
+    "back off",
+    "backoff",
+    "cooldown",
+    "cool down",
+];
+
+/// Words between an announcement and its delay.
+const BETWEEN: &[&str] = &[
+    "in",
+    "after",
+    "at",
+    "on",
+    "about",
+    "approximately",
+    "around",
+    "another",
+    "again",
+    "until",
+    "at-least",
+    "least",
+    "is",
+    "will",
+    "be",
+    "your",
+    "the",
+    "this",
+    "it",
+    "operation",
+    "call",
+    "next",
+    "request",
+    "requests",
+    "to",
+    "a",
+    "delay",
+    "period",
+    "time",
+    "date",
+];
+
+/// The most words between an announcement and its delay.
+const MAX_BETWEEN: usize = 4;

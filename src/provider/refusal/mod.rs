@@ -1,0 +1,379 @@
+//! Reads refusals: the one place that decides what a provider's refusal means.
+//!
+//! What is recognised first is structure: the status, codes, amounts, windows and times. Then come words that many
+//! providers share ([`kinds`]), in codes and messages alike.
+
+mod amounts;
+mod delay;
+mod kinds;
+mod words;
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+use self::amounts::Amounts;
+use self::delay::Stated;
+use self::words::Words;
+use super::error::{ApiError, ErrorRules};
+use super::json_member;
+use crate::quota::{Calendar, Dimension, Period};
+use crate::refusal::{Refusal, RefusalKind, RefusalScope};
+use crate::timestamp::Timestamp;
+
+/// Returns the refusal in a response; `None` if it is a success, or fails for another reason.
+pub(super) fn of_response(
+    rules: &ErrorRules,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+    now: Timestamp,
+) -> Option<Refusal> {
+    (status.as_u16() >= 400)
+        .then(|| Evidence::of_response(status, headers, body).refusal(rules, headers, now))?
+}
+
+/// Returns the refusal that an error in the body of a success states, with the headers of the response.
+pub(super) fn of_error(
+    rules: &ErrorRules,
+    error: &ApiError,
+    headers: &HeaderMap,
+    now: Timestamp,
+) -> Option<Refusal> {
+    Evidence::of_error(error).refusal(rules, headers, now)
+}
+
+/// Returns the delay that a response states, whether it is a refusal or not: see
+/// [`Profile::retry_delay`](super::Profile::retry_delay).
+pub(super) fn stated_delay(
+    rules: &ErrorRules,
+    headers: &HeaderMap,
+    body: &[u8],
+    now: Timestamp,
+) -> Option<Duration> {
+    let now = super::date::of_response(headers).unwrap_or(now);
+    let body = || {
+        let evidence = Evidence::of_response(StatusCode::TOO_MANY_REQUESTS, headers, body);
+        evidence.in_body(rules).next()
+    };
+    Some(delay::in_headers(headers).or_else(body)?.delay(now))
+}
+
+/// What an answer shows.
+struct Evidence {
+    /// The status, or the one that the error's code is; 0 for none.
+    status: u16,
+    codes: Words,
+    text: Words,
+    /// The codes as they are written, for the lists of a profile.
+    written_codes: Vec<String>,
+    /// The id of the quota, from Google's `details`.
+    quota: Option<String>,
+    /// The messages; the first is the error's own.
+    messages: Vec<String>,
+    members: Vec<(String, String)>,
+}
+
+impl Evidence {
+    fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let error = ApiError::read(body).unwrap_or_default().with_kind_from(headers);
+        let mut evidence = Self::of_error(&error);
+        let stated = status.as_u16();
+        // A gateway may answer another status than the one that it passes on.
+        if !(evidence.status == 429 && stated >= 500) {
+            evidence.status = stated;
+        }
+        evidence.members = json_member::all(body);
+        if evidence.members.is_empty() && evidence.messages.is_empty() {
+            evidence.add_message(&plain_text(body));
+        }
+        let members = std::mem::take(&mut evidence.members);
+        for (name, value) in &members {
+            match value.contains(char::is_whitespace) {
+                true if TEXTS.contains(&name.as_str()) => evidence.add_message(value),
+                false if CODES.contains(&name.as_str()) || TEXTS.contains(&name.as_str()) => {
+                    evidence.add_code(value);
+                }
+                _ => {}
+            }
+        }
+        evidence.members = members;
+        evidence
+    }
+
+    fn of_error(error: &ApiError) -> Self {
+        let status = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
+        let mut evidence = Self {
+            status: status.map_or(0, |status| status.as_u16()),
+            codes: Words::default(),
+            text: Words::default(),
+            written_codes: Vec::new(),
+            quota: error.quota().map(str::to_owned),
+            messages: Vec::new(),
+            members: Vec::new(),
+        };
+        error.codes().for_each(|code| evidence.add_code(code));
+        let reset =
+            error.resets_in().map(|seconds| ("resets_in_seconds".to_owned(), seconds.to_string()));
+        evidence.members.extend(reset);
+        if !error.message().is_empty() {
+            evidence.add_message(error.message());
+        }
+        evidence
+    }
+
+    fn add_code(&mut self, code: &str) {
+        let code: String = code.chars().take(LONGEST_CODE).collect();
+        if !self.written_codes.contains(&code) {
+            self.codes.add(&code);
+            self.written_codes.push(code);
+        }
+    }
+
+    fn add_message(&mut self, message: &str) {
+        let message: String = message.chars().take(LONGEST_MESSAGE).collect();
+        if self.messages.len() < MAX_MESSAGES && !self.messages.contains(&message) {
+            self.text.add(&message);
+            self.messages.push(message);
+        }
+    }
+
+    fn has(&self, rules: &[&str]) -> bool {
+        self.codes.has(rules) || self.text.has(rules)
+    }
+
+    fn has_code(&self, codes: &[&str]) -> bool {
+        self.written_codes.iter().any(|code| codes.contains(&code.as_str()))
+    }
+
+    /// Returns the delays in the body: those of members before those in words.
+    fn in_body(&self, rules: &ErrorRules) -> impl Iterator<Item = Stated> {
+        let members = delay::in_members(&self.members, rules.delay_fields);
+        members.into_iter().chain(self.in_text())
+    }
+
+    fn in_text(&self) -> impl Iterator<Item = Stated> {
+        self.messages.iter().flat_map(|message| delay::in_text(message))
+    }
+
+    fn refusal(&self, rules: &ErrorRules, headers: &HeaderMap, now: Timestamp) -> Option<Refusal> {
+        // Times are measured from the time at which the provider answered.
+        let now = super::date::of_response(headers).unwrap_or(now);
+        let amounts = Amounts::read(&self.text);
+        let used_up = delay::of_used_up_windows(headers, now).filter(|_| self.status == 429);
+        let long = self.in_body(rules).any(|stated| stated.delay(now) >= LONG);
+        let kind = self.kind(rules, &amounts, used_up.is_some(), long)?;
+        let mut refusal = Refusal::new(kind);
+        refusal.window = self.window();
+        refusal.dimension = self.dimension();
+        refusal.limit = amounts.limit.or_else(|| self.quota_value()).filter(|limit| *limit > 0);
+        (refusal.used, refusal.requested) = (amounts.used, amounts.requested);
+        refusal.scope = self.scope(kind);
+        let message = self.messages.first().map_or("", String::as_str);
+        refusal.text = message.chars().take(Refusal::LONGEST_TEXT).collect();
+        let mut stated: Vec<Stated> =
+            delay::in_headers(headers).into_iter().chain(self.in_body(rules)).collect();
+        match kind {
+            RefusalKind::Request => stated.clear(),
+            // The first takes precedence.
+            RefusalKind::Rate | RefusalKind::Capacity => stated.truncate(1),
+            RefusalKind::Window | RefusalKind::Account => {
+                let reset = used_up.flatten().map(|reset| Stated::At(now + reset));
+                let of_day = || self.end_of_day(rules, now).filter(|_| kind == RefusalKind::Window);
+                stated.extend(reset.or_else(of_day));
+                // A used-up window hasn't started again.
+                stated.retain(|stated| !stated.delay(now).is_zero());
+            }
+        }
+        let latest = stated.into_iter().rev().max_by_key(|stated| stated.delay(now));
+        refusal.delay = latest.map(|stated| stated.delay(now));
+        refusal.until = match latest {
+            Some(Stated::At(time)) => Some(time),
+            _ => None,
+        };
+        Some(refusal)
+    }
+
+    fn kind(
+        &self,
+        rules: &ErrorRules,
+        amounts: &Amounts,
+        is_used_up: bool,
+        is_long: bool,
+    ) -> Option<RefusalKind> {
+        let is_own = self.has_code(rules.transient_codes);
+        let is_client_error = self.status < 500;
+        let is_refused = matches!(self.status, 429 | 503 | 529);
+        let is_account =
+            !is_own && (self.has_code(rules.account_codes) || self.has(kinds::ACCOUNT));
+        if is_account || matches!(self.status, 401 | 402) {
+            return Some(RefusalKind::Account);
+        }
+        if amounts.never_fits() || self.status == 413 {
+            return Some(RefusalKind::Request);
+        }
+        let is_rate = is_own || self.status == 429 || self.has(kinds::RATE);
+        let may_be_limited = is_rate || is_refused || matches!(self.status, 0 | 403);
+        if may_be_limited && (is_used_up || self.is_long_window(rules, is_long)) {
+            return Some(RefusalKind::Window);
+        }
+        if self.has_no_capacity() {
+            return Some(RefusalKind::Capacity);
+        }
+        let is_request =
+            self.has(kinds::REQUEST) || self.has_code(rules.request_codes) && is_refused;
+        if is_client_error && is_request {
+            return Some(RefusalKind::Request);
+        }
+        let is_limit = self.codes.has(kinds::RATE_CODES) || self.quota.is_some();
+        let has_delay = self.in_body(rules).next().is_some();
+        let may_be_account = !is_own && !is_limit && !has_delay && self.has(kinds::MAYBE_ACCOUNT);
+        let is_short = self.window().is_some();
+        let is_forbidden = match self.status {
+            400 => self.has(kinds::INVALID),
+            403 => self.has(kinds::FORBIDDEN),
+            _ => false,
+        };
+        if may_be_account || is_forbidden && !is_short {
+            return Some(RefusalKind::Account);
+        }
+        let may_be_request =
+            !has_delay && !self.has(kinds::LATER) && self.has(kinds::MAYBE_REQUEST);
+        if is_client_error && may_be_request && self.dimension() != Some(Dimension::Concurrency) {
+            return Some(RefusalKind::Request);
+        }
+        match self.status {
+            _ if is_rate => Some(RefusalKind::Rate),
+            0 if self.has(kinds::SLOW_DOWN) => Some(RefusalKind::Rate),
+            503 | 529 => Some(RefusalKind::Capacity),
+            _ => None,
+        }
+    }
+
+    fn has_no_capacity(&self) -> bool {
+        let rules = match self.status {
+            0 | 429.. => kinds::CAPACITY,
+            // OpenAI.
+            400 => kinds::OVERLOAD,
+            _ => return false,
+        };
+        self.has(rules) && !self.has(YOURS)
+    }
+
+    fn is_long_window(&self, rules: &ErrorRules, is_long: bool) -> bool {
+        let has_text = |text: &&str| self.messages.iter().any(|message| message.contains(*text));
+        match self.window() {
+            _ if rules.long_window_texts.iter().any(has_text) => true,
+            Some(window) => window >= LONG,
+            // A long delay doesn't contradict a limit that is named by a rate.
+            None => self.has(kinds::WINDOW) || is_long && !self.text.has(&["rate limit*"]),
+        }
+    }
+
+    /// Returns the length of the window of the limit. Of several quotas the longest counts: it resets last.
+    fn window(&self) -> Option<Duration> {
+        let quota = self.quota.as_deref().and_then(|quota| {
+            let mut words = Words::default();
+            words.add(quota);
+            amounts::window(&words, true)
+        });
+        quota
+            .or_else(|| amounts::window(&self.text, false))
+            .or_else(|| amounts::window(&self.codes, true))
+    }
+
+    fn dimension(&self) -> Option<Dimension> {
+        match self.quota.as_deref() {
+            // Gemini's limit of input tokens is its total-token limit.
+            Some(quota) if quota.contains("Tokens") => Some(Dimension::Tokens),
+            Some(quota) if quota.contains("Requests") => Some(Dimension::Requests),
+            _ => amounts::dimension(&self.codes, &self.text),
+        }
+    }
+
+    fn quota_value(&self) -> Option<u64> {
+        let value = self.members.iter().find(|(name, _)| name == "quotaValue");
+        value.and_then(|(_, value)| value.parse().ok())
+    }
+
+    fn scope(&self, kind: RefusalKind) -> RefusalScope {
+        let quota = self.quota.as_deref();
+        match kind {
+            RefusalKind::Request => RefusalScope::Request,
+            RefusalKind::Account if self.has(&["api key|key limit"]) => RefusalScope::Key,
+            RefusalKind::Account => RefusalScope::Account,
+            _ if quota.is_some_and(|quota| quota.contains("PerModel")) => RefusalScope::Model,
+            _ if self.has(kinds::OF_MODEL) => RefusalScope::Model,
+            RefusalKind::Capacity => RefusalScope::Provider,
+            _ if self.has(kinds::OF_ACCOUNT) => RefusalScope::Account,
+            _ => RefusalScope::Key,
+        }
+    }
+
+    /// Returns the next midnight of a provider whose limits per day reset then.
+    fn end_of_day(&self, rules: &ErrorRules, now: Timestamp) -> Option<Stated> {
+        if self.window() != Some(DAY) || self.in_text().any(|stated| stated.delay(now) >= LONG) {
+            return None;
+        }
+        let calendar = Calendar::new(Period::Day, rules.day_zone?).ok()?;
+        Some(Stated::At(calendar.around(now).end))
+    }
+}
+
+/// Returns the text of a body that isn't JSON, without tags.
+fn plain_text(body: &[u8]) -> String {
+    let body = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]);
+    let mut text = String::new();
+    for (at, part) in body.split('<').enumerate() {
+        let shown = if at == 0 { part } else { part.split_once('>').map_or("", |(_, text)| text) };
+        text.push_str(shown);
+        text.push(' ');
+    }
+    text.trim().to_owned()
+}
+
+/// A limit of an hour or longer is a window that is waited for.
+const LONG: Duration = Duration::from_secs(3_600);
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Capacity that is the client's own is a limit.
+const YOURS: &[&str] = &["your capacity"];
+
+/// The members of an error that hold codes, and those that hold messages. Others may repeat the request.
+const CODES: &[&str] = &[
+    "code",
+    "type",
+    "status",
+    "reason",
+    "error_code",
+    "errorCode",
+    "error_type",
+    "errorType",
+    "err_code",
+    "__type",
+];
+const TEXTS: &[&str] = &[
+    "error",
+    "message",
+    "Message",
+    "msg",
+    "detail",
+    "details",
+    "description",
+    "title",
+    "reason",
+    "raw",
+    "code",
+    "error_message",
+    "errorMessage",
+    "error_msg",
+    "err_msg",
+    "status_msg",
+    "error_description",
+];
+
+const MAX_MESSAGES: usize = 8;
+const LONGEST_MESSAGE: usize = 1_024;
+const LONGEST_CODE: usize = 200;
+const LONGEST_PAGE: usize = 4_096;

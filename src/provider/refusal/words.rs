@@ -1,0 +1,167 @@
+//! The words of codes and messages, in which refusals are recognised.
+
+/// The words of texts in lower case, by sentences. Codes are texts too: `insufficient_quota` and
+/// `InsufficientQuota` both have the words `insufficient quota`.
+///
+/// URLs are left out, except for the section of a page, since they name topics (`/billing`). `/` and `>` are the words `per` and `exceeds`.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    /// Sentences with a space before and after each word, ended by line feeds.
+    text: String,
+}
+
+impl Words {
+    /// Adds the words of a text.
+    pub(super) fn add(&mut self, text: &str) {
+        for line in text.lines() {
+            self.begin_sentence();
+            for token in line.split_whitespace() {
+                if is_url(token) {
+                    self.add_token(token.split_once('#').map_or("", |(_, section)| section));
+                    continue;
+                }
+                self.add_token(token);
+                if token.ends_with(['.', '!', '?', ';']) {
+                    self.begin_sentence();
+                }
+            }
+        }
+        self.begin_sentence();
+    }
+
+    fn begin_sentence(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n ") {
+            self.end_word();
+            self.text.push('\n');
+        }
+        self.end_word();
+    }
+
+    fn end_word(&mut self) {
+        if !self.text.ends_with(' ') {
+            self.text.push(' ');
+        }
+    }
+
+    fn add_token(&mut self, token: &str) {
+        let chars: Vec<char> = token.chars().collect();
+        for (at, &c) in chars.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| chars[at]);
+            let after = chars.get(at + 1).copied();
+            let is_in_number = || {
+                before.is_some_and(|c| c.is_ascii_digit())
+                    && after.is_some_and(|c| c.is_ascii_digit())
+            };
+            match c {
+                '\'' | '\u{2019}' => {}
+                ',' if is_in_number() => {}
+                '.' if is_in_number() => self.text.push('.'),
+                '/' => self.add_word("per"),
+                '>' => self.add_word("exceeds"),
+                _ if !c.is_alphanumeric() => self.end_word(),
+                _ => {
+                    if begins_word(before, c, after) {
+                        self.end_word();
+                    }
+                    self.text.extend(c.to_lowercase());
+                }
+            }
+        }
+        self.end_word();
+    }
+
+    fn add_word(&mut self, word: &str) {
+        self.end_word();
+        self.text.push_str(word);
+        self.end_word();
+    }
+
+    /// Returns true if a sentence matches one of the rules.
+    ///
+    /// A rule is a list of alternatives, joined by `&`, each of which a sentence must have one of: words, joined by
+    /// `|`. A last word that ends in `*` may go on: `insufficient|out of & credit*`.
+    pub(super) fn has(&self, rules: &[&str]) -> bool {
+        self.find(rules).is_some()
+    }
+
+    fn find(&self, rules: &[&str]) -> Option<&str> {
+        let matches = |sentence: &str| {
+            rules.iter().any(|rule| {
+                rule.split('&')
+                    .all(|part| part.split('|').any(|words| contains(sentence, words.trim())))
+            })
+        };
+        self.text.split('\n').find(|sentence| matches(sentence))
+    }
+
+    /// Returns the words in order, and an empty one at the end of each sentence.
+    pub(super) fn list(&self) -> Vec<&str> {
+        let sentences = self.text.split('\n');
+        sentences.flat_map(|sentence| sentence.split_whitespace().chain([""])).collect()
+    }
+
+    /// Returns true if these words are the only ones.
+    pub(super) fn is(&self, words: &str) -> bool {
+        self.text.trim() == words
+    }
+}
+
+/// Returns true if these words are in a sentence.
+fn contains(sentence: &str, words: &str) -> bool {
+    let (words, is_open) = match words.strip_suffix('*') {
+        Some(start) => (start, true),
+        None => (words, false),
+    };
+    sentence.match_indices(words).any(|(at, _)| {
+        let rest = &sentence[at + words.len()..];
+        sentence[..at].ends_with(' ') && (is_open || rest.starts_with(' '))
+    })
+}
+
+/// Returns true for the first letter of a word: `F` in `FreeTier` and the second `L` in `TPMLimit`.
+fn begins_word(before: Option<char>, c: char, after: Option<char>) -> bool {
+    let Some(before) = before else { return false };
+    c.is_uppercase()
+        && (before.is_lowercase()
+            || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
+}
+
+fn is_url(token: &str) -> bool {
+    let token = token.trim_start_matches(|c: char| !c.is_alphanumeric());
+    ["http://", "https://", "www."].iter().any(|start| token.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> String {
+        let mut words = Words::default();
+        words.add(text);
+        words.text
+    }
+
+    #[test]
+    fn codes_and_messages_are_split_into_words() {
+        for (text, expected) in [
+            ("insufficient_quota", " insufficient quota \n "),
+            ("ModelAccountTpmRateLimitExceeded", " model account tpm rate limit exceeded \n "),
+            ("TPMLimit", " tpm limit \n "),
+            ("free-models-per-day. Add 10", " free models per day \n add 10 \n "),
+            ("Limit: 40,000/min, used 1.5s", " limit 40000 per min used 1.5s \n "),
+            ("You've a bill: https://a.b/billing", " youve a bill \n "),
+            ("a\n\nb", " a \n b \n "),
+        ] {
+            assert_eq!(words(text), expected);
+        }
+    }
+
+    #[test]
+    fn rule_needs_all_its_parts_in_one_sentence() {
+        let mut text = Words::default();
+        text.add("You are out of credits. The limit of today stays.");
+        assert!(text.has(&["insufficient|out of & credit*"]));
+        assert!(!text.has(&["insufficient|out of & credit", "out of & limit"]));
+        assert!(!text.has(&["credi", "redits"]));
+    }
+}

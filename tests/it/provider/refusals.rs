@@ -1,0 +1,221 @@
+//! What refusals mean: answers of providers as users reported them, and others in other words.
+//!
+//! `tests/data/refusals.jsonl` has the reported answers; `refusals_held_out.jsonl` was written before the reader of
+//! refusals, from public documents and issues, to judge it by. `expect` states what each means: the kind (`null` for
+//! no refusal), the delay in seconds (`"reset"`: the next midnight of Los Angeles; `"date"`: that in the text;
+//! `"*"`: not judged), and the dimension and the limit where the text names them.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, StatusCode};
+use proptest::prelude::*;
+use serde_json::Value;
+use tollgate::Timestamp;
+use tollgate::provider::{Profile, Refusal, Scanner};
+use tollgate::quota::Dimension;
+
+/// 2026-09-01 00:00 UTC, the time of the answers.
+const NOW: Timestamp = Timestamp::from_unix_secs(1_788_220_800);
+
+/// The next midnight in Los Angeles: 07:00 UTC.
+const MIDNIGHT: Timestamp = Timestamp::from_unix_secs(1_788_220_800 + 7 * 3_600);
+
+#[test]
+fn reported_refusals_mean_what_was_found() {
+    check(include_str!("../../data/refusals.jsonl"));
+}
+
+#[test]
+fn refusals_in_other_words_mean_what_they_say() {
+    check(include_str!("../../data/refusals_held_out.jsonl"));
+}
+
+/// The second part of the answers that were written before: the words of public sources.
+#[test]
+fn refusals_in_words_of_public_sources_are_read() {
+    check(include_str!("../../data/refusals_second_held_out.jsonl"));
+}
+
+/// Errors that are no refusals, although they have words of refusals.
+#[test]
+fn failures_for_other_reasons_are_no_refusals() {
+    for (status, message) in [
+        (400, "The request was blocked because the user prompt violates the content policy."),
+        (400, "The following tools were disabled for your organization: web_search"),
+        (400, "tools: maximum number of tools is 128, got 130"),
+        (400, "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens"),
+        (403, "You are not allowed to sample from this model"),
+        (404, "No endpoints found that support tool use."),
+        (408, "Request timed out after 60 seconds, please retry your request"),
+        (500, "The request took too long"),
+        (502, "Bad gateway"),
+    ] {
+        let body = serde_json::json!({"error": {"message": message}}).to_string();
+        let status = StatusCode::from_u16(status).expect("a status");
+        let refusal =
+            Profile::find("https://h").refusal(status, &HeaderMap::new(), body.as_bytes(), NOW);
+        assert_eq!(refusal, None, "{message}");
+    }
+}
+
+/// Returns the delay of a 429 with this message.
+fn delay_of(message: &str) -> Option<Duration> {
+    let body = serde_json::json!({"error": {"message": message}}).to_string();
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    Profile::find("https://h").refusal(status, &HeaderMap::new(), body.as_bytes(), NOW)?.delay
+}
+
+/// Words without an announcement of a delay.
+const WORDS: &[&str] = &[
+    "limit",
+    "100",
+    "per",
+    "60",
+    "seconds",
+    "gpt-4",
+    "takes",
+    "30s",
+    "tokens",
+    "rate",
+    "exceeded",
+    "for",
+    "in",
+    "after",
+    "the",
+    "5m",
+    "2026-09-04",
+    "19:01:25",
+    "at",
+    "requests.",
+    "last",
+    "hours",
+    "1h2m",
+];
+
+/// Words that announce a delay, without a number.
+const ANNOUNCEMENTS: &[&str] = &[
+    "try again",
+    "in",
+    "after",
+    "later",
+    "wait",
+    "reset",
+    "resets",
+    "at",
+    "minutes",
+    "seconds",
+    "a",
+    "few",
+    "moment.",
+    "retry",
+    "soon",
+    "until",
+    "tomorrow",
+    "available",
+];
+
+proptest! {
+    #[test]
+    fn text_without_announced_delay_has_none(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..30),
+        announcements in prop::collection::vec(prop::sample::select(ANNOUNCEMENTS), 0..30),
+    ) {
+        prop_assert_eq!(delay_of(&words.join(" ")), None);
+        prop_assert_eq!(delay_of(&announcements.join(" ")), None);
+    }
+
+    #[test]
+    fn announced_delay_is_the_one_in_the_text(
+        before in prop::collection::vec(prop::sample::select(WORDS), 0..10),
+        announcement in prop::sample::select(&["Please try again in", "retry after", "wait", "It resets in"][..]),
+        seconds in 1_u64..3_600,
+        unit in prop::sample::select(&["s", " seconds", " sec"][..]),
+        after in prop::collection::vec(prop::sample::select(WORDS), 0..10),
+    ) {
+        let (before, after) = (before.join(" "), after.join(" "));
+        let message = format!("{before}. {announcement} {seconds}{unit}. {after}");
+        prop_assert_eq!(delay_of(&message), Some(Duration::from_secs(seconds)), "{}", message);
+    }
+}
+
+fn check(rows: &str) {
+    let rows = rows.lines().map(|row| serde_json::from_str(row).expect("a row of JSON"));
+    let rows: Vec<Value> = rows.collect();
+    let wrong: Vec<String> = rows.iter().filter_map(|row| judge(row).err()).collect();
+    assert!(rows.len() > 50);
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+/// Compares a row with the refusal that is read from it.
+fn judge(row: &Value) -> Result<(), String> {
+    let (refusal, expect) = (read(row), &row["expect"]);
+    let found = refusal.as_ref();
+    let kind = found.map(|refusal| refusal.kind.as_str());
+    let delay = found.and_then(|refusal| refusal.delay);
+    let dimension = found.and_then(|refusal| refusal.dimension.as_ref()).map(Dimension::as_str);
+    let is_right = kind == expect["kind"].as_str()
+        && is_delay(
+            delay,
+            found.and_then(|refusal| refusal.until),
+            &row["body"],
+            &expect["delay_s"],
+        )
+        && expect["dimension"].as_str().is_none_or(|expected| dimension == Some(expected))
+        && (expect["limit"].is_null()
+            || found.and_then(|refusal| refusal.limit) == expect["limit"].as_u64());
+    match is_right {
+        true => Ok(()),
+        false => Err(format!("{}: {refusal:?}, not {expect}", row["name"])),
+    }
+}
+
+fn is_delay(
+    delay: Option<Duration>,
+    until: Option<Timestamp>,
+    body: &Value,
+    expected: &Value,
+) -> bool {
+    match expected {
+        Value::Null => delay.is_none() && until.is_none(),
+        Value::Number(seconds) => {
+            let seconds = seconds.as_f64().expect("a number");
+            delay.is_some_and(|delay| (delay.as_secs_f64() - seconds).abs() <= 0.01)
+        }
+        Value::String(name) if name == "reset" => {
+            until == Some(MIDNIGHT) && delay == Some(MIDNIGHT - NOW)
+        }
+        Value::String(name) if name == "date" => {
+            let dates = [
+                ("2026-09-04 19:01:25", 1_788_548_485),
+                ("2026-09-03 16:21:00 +0800", 1_788_423_660),
+                ("Sep 5th, 2026 9:12 AM", 1_788_599_520),
+            ];
+            let body = body.as_str().expect("a body");
+            let date = dates.iter().find(|(text, _)| body.contains(text)).expect("a known date");
+            let time = Timestamp::from_unix_secs(date.1);
+            until == Some(time) && delay == Some(time - NOW)
+        }
+        _ => true,
+    }
+}
+
+/// Reads a row as the layer does.
+fn read(row: &Value) -> Option<Refusal> {
+    let profile = Profile::find(row["url"].as_str().expect("a URL"));
+    let pairs = row["headers"].as_object().expect("headers").iter();
+    let headers: HeaderMap = pairs
+        .map(|(name, value)| {
+            let name: HeaderName = name.parse().expect("a name");
+            (name, value.as_str().expect("a text").parse().expect("a value"))
+        })
+        .collect();
+    let status = row["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+    let status = StatusCode::from_u16(status.expect("a number")).expect("a status");
+    let body = row["body"].as_str().expect("a body").as_bytes();
+    if !status.is_success() {
+        return profile.refusal(status, &headers, body, NOW);
+    }
+    let mut scanner = Scanner::of(profile, &headers);
+    scanner.feed(body);
+    profile.refusal_in_band(&scanner.finish().error?, &headers, NOW)
+}
