@@ -46,6 +46,8 @@ pub struct Refusal {
     pub used: Option<u64>,
     /// The amount that the request needs.
     pub requested: Option<u64>,
+    /// The HTTP status of the answer; that of its error code for one in the body of a success.
+    pub status: Option<u16>,
     /// The provider's words, up to [`LONGEST_TEXT`](Self::LONGEST_TEXT) characters, which may hold parts of the prompt.
     pub text: Box<str>,
 }
@@ -107,6 +109,7 @@ impl Refusal {
             limit: None,
             used: None,
             requested: None,
+            status: None,
             text: Box::default(),
         }
     }
@@ -187,6 +190,7 @@ impl fmt::Debug for Refusal {
             .field("limit", &self.limit)
             .field("used", &self.used)
             .field("requested", &self.requested)
+            .field("status", &self.status)
             .finish_non_exhaustive()
     }
 }

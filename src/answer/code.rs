@@ -42,6 +42,9 @@ pub enum Code {
     LearnedLimit,
     /// The key cools down after its provider refused a request.
     CoolingDown,
+    /// The provider has refused the account of the key: [`Refused::refusal`](crate::limiter::Refused::refusal) has its
+    /// words.
+    AccountRefused,
     /// Earlier requests wait for this key.
     OthersWaiting,
     /// The limiter holds the largest number of keys allowed.
@@ -73,6 +76,7 @@ impl Code {
             Self::UnknownPrice => "unknown_price",
             Self::LearnedLimit => "learned_limit",
             Self::CoolingDown => "cooling_down",
+            Self::AccountRefused => "account_refused",
             Self::OthersWaiting => "others_waiting",
             Self::TooManyKeys => "too_many_keys",
             Self::Unavailable => "unavailable",
@@ -104,6 +108,9 @@ impl Code {
             Self::LearnedLimit => "the rate learned from the provider's answers is used up",
             Self::CoolingDown => {
                 "cooling down after the provider refused a request, or stated that a window is used"
+            }
+            Self::AccountRefused => {
+                "the provider refuses the account; it is tried again with one request at a time"
             }
             Self::OthersWaiting => "earlier requests are waiting",
             Self::TooManyKeys => "the limiter holds the largest number of keys allowed",

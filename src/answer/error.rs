@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use super::stats::LimitLevels;
 use crate::engine::Wait;
 use crate::plan::MissingFeature;
 use crate::quota::{Dimension, Key, UnknownZone};
+use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
 /// The refusal of a request that doesn't fit now.
@@ -39,6 +41,8 @@ pub(crate) struct RefusalDetails {
     pub(crate) levels: Option<SmallVec<[LimitLevels; 1]>>,
     /// The learned limit that refuses.
     pub(crate) learned: Option<LearnedLimit>,
+    /// The provider's refusal of the account.
+    pub(crate) refusal: Option<Arc<Refusal>>,
 }
 
 /// The amount that a request needs, and the limit that it is checked against.
@@ -75,6 +79,19 @@ impl Refused {
     /// Returns the measured limit that refuses, for [`Code::LearnedLimit`] with a dimension.
     pub fn learned(&self) -> Option<&LearnedLimit> {
         self.details.as_ref()?.learned.as_ref()
+    }
+
+    /// Returns the provider's refusal of the account, for [`Code::AccountRefused`].
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.details.as_ref()?.refusal.as_deref()
+    }
+
+    /// Sets the provider's refusal of the account.
+    pub(crate) fn with_refusal(mut self, refusal: Option<Arc<Refusal>>) -> Self {
+        if refusal.is_some() {
+            self.details.get_or_insert_default().refusal = refusal;
+        }
+        self
     }
 
     /// Sets the learned limit that refuses.
@@ -128,6 +145,9 @@ impl fmt::Display for Refused {
         }
         if let Some(learned) = self.learned() {
             write!(f, ": {learned}")?;
+        }
+        if let Some(refusal) = self.refusal() {
+            write!(f, ": {}", refusal.text)?;
         }
         match self.retry_after() {
             Some(after) => write!(f, "; retry in {:.3} s", after.as_secs_f64()),

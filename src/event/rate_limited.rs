@@ -1,32 +1,33 @@
 use std::time::Duration;
 
 use crate::quota::Dimension;
+use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
-/// A refusal by the provider, with the details that its response states.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A refusal by the provider, with the time at which the refused request was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimited {
-    /// The delay that the provider asks for. If it states none, the delay is one second, doubled each time
-    /// that the key is refused again before a step of recovery, up to 64 seconds; one minute if
-    /// `until_reset` is set.
-    pub retry_after: Option<Duration>,
+    /// What the provider's answer says. If it states no delay, a rate has one of one second, doubled each time that the
+    /// key is refused again before a step of recovery, up to 64 seconds; a window one of a minute.
+    pub refusal: Refusal,
     /// The time at which the request was sent
     /// ([`Permit::granted_at`](crate::limiter::Permit::granted_at)). Default: ten seconds ago.
     pub sent_at: Option<Timestamp>,
-    /// The dimension that was short, if the provider names it.
-    pub dimension: Option<Dimension>,
-    /// `true` if a limit per day, or of another long window, is used up
-    /// ([`Class::UntilReset`](crate::provider::Class::UntilReset)).
-    pub until_reset: bool,
-    /// `true` if the provider is overloaded (503, 529), which says nothing about its limits.
-    pub is_overloaded: bool,
+    /// The number of the refused request, the same for all its attempts; 0 if it has one attempt. `None` if a program
+    /// reports that the key is refused.
+    pub(crate) request: Option<u64>,
 }
 
 impl RateLimited {
-    /// Creates a refusal with this delay.
+    /// Creates a refusal for a rate, with this delay.
     pub fn new(retry_after: Option<Duration>) -> Self {
-        Self { retry_after, ..Self::default() }
+        Self::of(Refusal { delay: retry_after, ..Refusal::new(RefusalKind::Rate) })
+    }
+
+    /// Creates a report of this refusal.
+    pub fn of(refusal: Refusal) -> Self {
+        Self { refusal, sent_at: None, request: None }
     }
 
     /// Sets the time at which the refused request was sent.
@@ -35,31 +36,50 @@ impl RateLimited {
         Self { sent_at: Some(time), ..self }
     }
 
+    /// Sets the number of the refused request, and the time at which it was sent.
+    #[cfg(feature = "tower")]
+    pub(crate) fn of_request(self, number: u64, sent_at: Option<Timestamp>) -> Self {
+        Self { request: Some(number), sent_at, ..self }
+    }
+
     /// Sets the dimension that was short.
     #[must_use]
-    pub fn dimension(self, dimension: Dimension) -> Self {
-        Self { dimension: Some(dimension), ..self }
+    pub fn dimension(mut self, dimension: Dimension) -> Self {
+        self.refusal.dimension = Some(dimension);
+        self
     }
 
     /// Marks a limit per day, or of another long window, as used up.
     #[must_use]
     pub fn until_reset(self) -> Self {
-        Self { until_reset: true, ..self }
+        self.of_kind(RefusalKind::Window)
     }
 
     /// Marks the provider as overloaded.
     #[must_use]
     pub fn overloaded(self) -> Self {
-        Self { is_overloaded: true, ..self }
+        self.of_kind(RefusalKind::Capacity)
+    }
+
+    fn of_kind(self, kind: RefusalKind) -> Self {
+        let refusal = Refusal::new(kind);
+        let Refusal { delay, dimension, .. } = self.refusal;
+        Self { refusal: Refusal { delay, dimension, ..refusal }, ..self }
     }
 
     /// Returns the delay for a key that was refused `before` times before.
     pub(crate) fn delay(&self, before: u32) -> Duration {
-        let default = match self.until_reset {
-            true => UNTIL_RESET,
-            false => DEFAULT_DELAY * (1 << before.min(LONGEST_GROWTH)),
+        let default = match self.refusal.kind {
+            RefusalKind::Window => UNTIL_RESET,
+            _ => DEFAULT_DELAY * (1 << before.min(LONGEST_GROWTH)),
         };
-        self.retry_after.unwrap_or(default)
+        self.refusal.delay.unwrap_or(default)
+    }
+}
+
+impl Default for RateLimited {
+    fn default() -> Self {
+        Self::new(None)
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Denial {
     Paced { column: Option<usize>, wait: Wait },
     /// The key cools down; the request fits at this time.
     CoolingDown(Wait),
+    /// The provider refuses the account.
+    Account,
     /// Other requests wait before this one.
     OthersWaiting(Wait),
     /// A backend refused the request without naming a bucket.
@@ -48,6 +50,7 @@ impl Denial {
             Self::Paced { column, .. } => {
                 (Code::LearnedLimit, column.and_then(Dimension::of_column), None)
             }
+            Self::Account => (Code::AccountRefused, None, None),
             Self::Unknown => (Code::UnknownModel, None, None),
             Self::Uncounted => {
                 let dimension = plan.refused_dimension(cost, |_| false);
@@ -89,7 +92,7 @@ impl Denial {
             Self::Paced { wait, .. } => wait,
             Self::CoolingDown(wait) | Self::Elsewhere(wait) | Self::OthersWaiting(wait) => wait,
             Self::Away(until) => Wait::At(until),
-            Self::Unknown | Self::Uncounted | Self::Closed => Wait::Never,
+            Self::Account | Self::Unknown | Self::Uncounted | Self::Closed => Wait::Never,
         }
     }
 }

@@ -12,12 +12,10 @@ use crate::event::CoolDown;
 use crate::event::Event;
 use crate::event::RateLimited;
 use crate::event::{CapacityUpdate, Ignored, LearnedUpdate};
-use crate::key::adapt::{Adapt, KeyPace, Reaction, Reduction, is_rate};
+use crate::key::adapt::{Adapt, KeyPace, Reduction, is_rate};
 use crate::key::limits::Limits;
 use crate::plan::Pattern;
 use crate::provider::LimitReading;
-#[cfg(feature = "tower")]
-use crate::quota::Cost;
 use crate::quota::{Key, Limit, Window};
 use crate::timestamp::Timestamp;
 
@@ -42,17 +40,8 @@ pub struct Feedback<'a> {
     pub(super) budget: Option<&'a KeyBudget>,
 }
 
-/// A cool-down that may be taken back: its end, and the end of the one that it replaced.
-#[cfg(feature = "tower")]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hold {
-    before: Timestamp,
-    until: Timestamp,
-}
-
 impl Feedback<'_> {
-    /// Reports that the provider refused a request of this key, with a 429 or because it is
-    /// overloaded.
+    /// Reports that the provider refused requests of this key. For a rate:
     ///
     /// - The key cools down: no request of the key is sent until the delay has passed, plus a part of
     ///   [`spread`](Reduction::spread) that differs between limiters.
@@ -66,10 +55,13 @@ impl Feedback<'_> {
     /// - The key recovers step by step, the first step an [`interval`](Reduction::interval) after the
     ///   end of the cool-down. Another quota, or [`reset`](super::Limiter::reset), ends the reduction.
     ///
-    /// A refusal [until a reset](RateLimited::until_reset) only starts a cool-down.
+    /// A used-up [window](RateLimited::until_reset) only starts a cool-down. Refusals for
+    /// [lack of capacity](RateLimited::overloaded) stop the key after five in a row, and one request at a time then
+    /// tests whether the provider accepts requests again. Two refusals of the account let the key answer all its
+    /// requests with [`Code::AccountRefused`](super::Code::AccountRefused), between tests by single requests. A refusal
+    /// of a [request](crate::provider::RefusalKind::Request) concerns no other one.
     pub fn rate_limited(&self, key: &str, refusal: &RateLimited) {
-        let key_pace = self.key_pace(key);
-        self.refuse(key, |adapt, limits, now| adapt.refuse(limits, refusal, key_pace, now));
+        self.refuse(key, None, refusal, None);
     }
 
     /// Learns the limits of a key from a response's headers, unless you have set a quota for it.
@@ -274,98 +266,23 @@ impl Feedback<'_> {
         taken.ok_or(Ignored::Unknown)?
     }
 
-    /// Stops requests of a key for `delay`, or until the reason of its refusal is known. Returns
-    /// `None` if the key already cools down for that long, or is refused as unknown.
-    #[cfg(feature = "tower")]
-    pub(crate) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {
-        let held = self.with(key, |state| {
-            let until = state.now() + delay;
-            let before = state.cooling_until();
-            (before < until).then(|| {
-                state.adapt(|adapt, _, _| adapt.move_cool_down(before, until));
-                Hold { before, until }
-            })
-        });
-        held.flatten()
-    }
-
-    /// Ends a hold, for a refusal that waiting doesn't resolve.
-    #[cfg(feature = "tower")]
-    pub(crate) fn release_hold(&self, key: &str, hold: Hold) {
-        self.with(key, |state| {
-            state.adapt(|adapt, _, _| adapt.move_cool_down(hold.until, hold.before));
-        });
-    }
-
-    /// Reports a refusal as [`rate_limited`](Self::rate_limited) does, in place of a hold: no request
-    /// is sent in between. The refusal of a request of a known cost tests the limits.
-    #[cfg(feature = "tower")]
-    pub(crate) fn rate_limited_after_hold(
-        &self,
-        hold: Option<Hold>,
-        key: &str,
-        refusal: &RateLimited,
-        cost: Option<&Cost>,
-    ) {
-        let cost = cost.filter(|_| self.shared.core.is_learning() && !refusal.until_reset);
-        let key_pace = self.key_pace(key);
-        let probes_retry_after = key_pace.pace.is_some_and(|pace| pace.probes_retry_after);
-        self.refuse(key, |adapt, limits, now| {
-            if let Some(Hold { before, until }) = hold {
-                adapt.move_cool_down(until, before);
-            }
-            match cost {
-                Some(cost) => adapt.on_refused(limits, refusal, cost, probes_retry_after, now),
-                None => adapt.refuse(limits, refusal, key_pace, now),
-            }
-        });
-    }
-
-    /// Returns whether refusals of a key are answered by its pace: the provider has accepted a request of
-    /// it in the last minutes.
-    #[cfg(feature = "tower")]
-    pub(crate) fn is_paced(&self, key: &str) -> bool {
-        self.with(key, |state| state.is_paced()).unwrap_or(false)
-    }
-
-    /// Returns whether a refusal without a delay holds back the whole key until its pace admits requests.
-    #[cfg(feature = "tower")]
-    pub(crate) fn is_learning(&self) -> bool {
-        self.shared.core.is_learning()
-    }
-
-    fn with<T>(&self, key: &str, change: impl FnMut(&mut Locked<'_>) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, key: &str, change: impl FnMut(&mut Locked<'_>) -> T) -> Option<T> {
         self.shared.with(key, self.budget, change)
     }
 
     /// Returns the pace of reductions, and the part of their spread that this limiter takes for a key.
-    fn key_pace(&self, key: &str) -> KeyPace {
+    pub(super) fn key_pace(&self, key: &str) -> KeyPace {
         let core = &self.shared.core;
         KeyPace { pace: *core.reduction.read(), spread_part: core.hash(key) & 0xffff }
     }
 
-    /// Applies a refusal, and reports the reaction.
-    fn refuse(&self, key: &str, react: impl Fn(&mut Adapt, &mut Limits, Timestamp) -> Reaction) {
-        let refused = self.with(key, |state| {
-            let reaction = state.adapt_and_record(&react);
-            (state.key().clone(), state.capacity(), reaction)
-        });
-        let Some((state_key, capacity, reaction)) = refused else { return };
-        let until = reaction.until;
-        let event = || Event::CoolingDown { key: key.into(), until, agent: None };
-        self.shared.core.events.announce(event);
-        if reaction.is_reduced {
-            self.report_reduced(state_key, capacity, "refused by the provider", None);
-        } else if !reaction.learned.is_empty() {
-            let pace = *self.shared.core.reduction.read();
-            let capacity = pace.filter(|_| capacity > 0).map_or(0, |pace| pace.reduce(capacity));
-            let limits = reaction.learned;
-            let event = || Event::LimitsLearned { key: state_key, limits, capacity };
-            self.shared.core.events.announce(event);
-        }
-    }
-
-    fn report_reduced(&self, key: Key, capacity: u64, reason: &str, agent: Option<&str>) {
+    pub(super) fn report_reduced(
+        &self,
+        key: Key,
+        capacity: u64,
+        reason: &str,
+        agent: Option<&str>,
+    ) {
         let (reason, agent) = (reason.into(), agent.map(Into::into));
         let event = || Event::Reduced { key, capacity, reason, agent };
         self.shared.core.events.announce(event);

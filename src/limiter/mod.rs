@@ -65,6 +65,7 @@ mod queued_request;
 mod quota_wait;
 mod quotas_handle;
 mod record;
+mod refusals;
 mod remote_state;
 mod request;
 mod request_keys;
@@ -77,6 +78,8 @@ mod table;
 mod ticket;
 mod wait_policy;
 
+#[cfg(feature = "tower")]
+pub(crate) use crate::key::adapt::LONGEST_OF_RATE;
 pub use crate::key::queue::{Priority, PriorityError};
 pub use acquire::Acquire;
 pub use attached::Attached;
@@ -86,14 +89,14 @@ pub use capacity::WaitForCapacity;
 #[doc(hidden)]
 pub use denied_sample::DeniedSample;
 pub use feedback::Feedback;
-#[cfg(feature = "tower")]
-pub(crate) use feedback::Hold;
 pub use gate::Gate;
 pub use handle::KeyHandle;
 pub use key_budget::KeyBudget;
 pub use limiter::{Limiter, WeakLimiter};
 pub use permit::Permit;
 pub use quotas_handle::Quotas;
+#[cfg(feature = "tower")]
+pub(crate) use refusals::Hold;
 /// The regular expression of [`Builder::quota_regex`].
 #[cfg(feature = "regex")]
 pub use regex::Regex;

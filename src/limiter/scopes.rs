@@ -305,7 +305,7 @@ impl<'a> Scopes<'a> {
 
     /// Reserves the cost under every key.
     pub(super) fn commit(&mut self, cost: &Cost) -> KeyReservations {
-        let is_tested = self.locked[0].is_learning();
+        let is_tested = self.locked[0].has_tests();
         let mut is_open = false;
         let mut commit = |scope: &mut Locked<'_>| {
             let reserved = match scope.is_spending_key {

@@ -41,6 +41,8 @@ pub struct Classified {
     pub(super) price: Option<Arc<Price>>,
     /// The output part of the cost, if it is a guess that the output of earlier requests may replace.
     pub(super) guess: Option<OutputGuess>,
+    /// The number of the request, the same for all its attempts; 0 if it has one attempt.
+    pub(super) number: u64,
     /// `true` for a HEAD request, whose response has no body even if its headers describe one.
     pub(super) is_head: bool,
 }
@@ -64,6 +66,7 @@ impl Classified {
             pricing: None,
             price: None,
             guess: None,
+            number: 0,
             is_head: false,
         }
     }

@@ -7,7 +7,7 @@ use super::cut_stream::{CutStream, Received};
 use super::failed_response::FailedResponse;
 use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
-use crate::provider::{ApiError, Profile, RefusalKind, Scanned, Scanner};
+use crate::provider::{ApiError, Profile, Scanned, Scanner};
 use crate::quota::Usage;
 use crate::timestamp::Timestamp;
 
@@ -135,6 +135,7 @@ impl Reading {
                 None
             }
             BodyState::Failed(failed) => {
+                failed.report(&self.guard);
                 self.guard.set_failed(failed.profile(), failed.charge());
                 None
             }
@@ -175,9 +176,8 @@ impl Reading {
 
     fn on_error_in_body(&self, profile: Profile, error: &ApiError) {
         let refusal = profile.refusal_in_band(error, &HeaderMap::new(), self.guard.now());
-        let is_alone = |kind| matches!(kind, RefusalKind::Request | RefusalKind::Account);
-        if let Some(refusal) = refusal.filter(|refusal| !is_alone(refusal.kind)) {
-            self.guard.report_refusal(&refusal, None);
+        if let Some(refusal) = refusal {
+            self.guard.report_refusal(refusal, None);
         }
     }
 }

@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::response_guard::ResponseGuard;
 use crate::limiter::Hold;
-use crate::provider::{Class, Profile};
+use crate::provider::{Class, Profile, Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
 /// A provider's refusal whose body is read before the limiter reacts, since only the body may contain
@@ -29,7 +29,7 @@ impl RefusedResponse {
         let answered_at = guard.now();
         let is_temporary = profile.classify(status, headers, b"") != Class::Terminal;
         let delay = || profile.retry_delay(headers, b"", answered_at).unwrap_or(UNTIL_READ);
-        let hold = if is_temporary { guard.hold(delay()) } else { None };
+        let hold = if is_temporary { guard.hold(delay().min(LONGEST_HOLD)) } else { None };
         let headers = headers.clone();
         Self { profile, status, headers, body: Vec::new(), answered_at, hold }
     }
@@ -41,25 +41,29 @@ impl RefusedResponse {
         self.body.len() >= LONGEST_ERROR
     }
 
-    /// Reports the refusal to the limiter. A terminal one, which waiting doesn't resolve, releases the
-    /// hold and doesn't reduce the key's limits.
+    /// Reports the refusal to the limiter, in place of the hold. A request that isn't to be sent again for a limit or
+    /// for lack of capacity says nothing about others.
     pub(super) fn end(self, guard: &ResponseGuard) {
         let Self { profile, status, headers, body, answered_at, hold } = self;
-        let class = profile.classify(status, &headers, &body);
-        if class == Class::Terminal {
-            return hold.into_iter().for_each(|hold| guard.release_hold(hold));
-        }
-        let Some(mut refusal) = profile.refusal(status, &headers, &body, answered_at) else {
+        let is_final = profile.classify(status, &headers, &body) == Class::Terminal;
+        let is_said = |refusal: &Refusal| {
+            !is_final || matches!(refusal.kind, RefusalKind::Request | RefusalKind::Account)
+        };
+        let refusal = profile.refusal(status, &headers, &body, answered_at).filter(is_said);
+        let Some(mut refusal) = refusal else {
             return hold.into_iter().for_each(|hold| guard.release_hold(hold));
         };
         let since = guard.now() - answered_at;
         refusal.delay = refusal.delay.map(|delay| delay.saturating_sub(since));
-        guard.report_refusal(&refusal, hold);
+        guard.report_refusal(refusal, hold);
     }
 }
 
 /// The duration of a hold while the delay of the refusal is still unknown.
 const UNTIL_READ: Duration = Duration::from_secs(1);
+
+/// The longest hold: what the refusal concerns isn't known yet.
+const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
 /// The maximum number of bytes to read of an error body.
 pub(super) const LONGEST_ERROR: usize = 16 * 1_024;

@@ -14,7 +14,7 @@ use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::price::Price;
-use crate::provider::{FailureCharge, Profile, Refusal, RefusalKind, Scanned, Terms};
+use crate::provider::{FailureCharge, Profile, Refusal, Scanned, Terms};
 use crate::quota::{Cost, Dimension, SettleAt, USD, Usage};
 use crate::timestamp::Timestamp;
 
@@ -33,6 +33,8 @@ pub struct ResponseGuard {
     /// The price of the request, if its spending is limited.
     price: Option<Arc<Price>>,
     most: MostTokens,
+    /// The number of the request, the same for all its attempts; 0 if it has one attempt.
+    number: u64,
     /// `true` if the output of the response is used to predict that of later requests.
     learns_output: bool,
     /// `true` if the response has no body because the request was a HEAD.
@@ -76,6 +78,7 @@ impl ResponseGuard {
             mode: classified.mode,
             price: classified.price.take(),
             most: classified.most,
+            number: classified.number,
             learns_output: classified.guess.is_some(),
             answers_head: classified.is_head,
             sent: false,
@@ -188,25 +191,23 @@ impl ResponseGuard {
             self.set_failed(profile, charge);
         }
         self.is_judged = true;
-        if let Some(permit) = self.permit.as_ref().filter(|_| is_accepted(status)) {
-            permit.accepted();
+        // The body of an error may say that the request was refused.
+        if status.as_u16() < 400 {
+            self.on_accepted();
         }
     }
 
-    /// Reports the provider's refusal to the limiter, which pauses the key. Replaces `hold`, if any.
-    pub(super) fn report_refusal(&self, refusal: &Refusal, hold: Option<Hold>) {
-        let mut limited = RateLimited::new(refusal.delay);
-        if let Some(permit) = &self.permit {
-            limited = limited.sent_at(permit.granted_at());
-        }
-        if refusal.kind == RefusalKind::Window {
-            limited = limited.until_reset();
-        }
-        limited.dimension = refusal.dimension.clone();
-        limited.is_overloaded = refusal.kind == RefusalKind::Capacity;
+    /// Reports that the provider has accepted the request.
+    pub(super) fn on_accepted(&self) {
+        self.permit.iter().for_each(Permit::accepted);
+    }
+
+    /// Reports the provider's refusal to the limiter. Replaces `hold`, if any.
+    pub(super) fn report_refusal(&self, refusal: Refusal, hold: Option<Hold>) {
         let _inside = self.span().map(Span::entered);
+        let refused = RateLimited::of(refusal).of_request(self.number, self.granted_at());
         let cost = self.permit.as_ref().map(Permit::cost);
-        self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &limited, cost);
+        self.limiter().feedback().refused(hold, self.key(), &refused, cost);
     }
 
     /// Holds all requests of the key for this long, or until [`release_hold`](Self::release_hold).
@@ -368,11 +369,6 @@ impl fmt::Debug for ResponseGuard {
             .field("sent", &self.sent)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns `true` if the status shows that the request was within the provider's limits.
-fn is_accepted(status: StatusCode) -> bool {
-    status.as_u16() < 500 && !is_refusal(status)
 }
 
 /// Limits the warning to once per process, since it would repeat for every response of a client.

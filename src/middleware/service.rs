@@ -233,10 +233,11 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         ResponseFuture::from_arrival(arrival, inner, request, classified, shared)
     }
 
-    /// Returns whether the pace of a request's key answers refusals.
-    pub(super) fn is_paced(&self, classified: &Classified) -> bool {
+    /// Returns whether a request has to wait alone before it is sent again.
+    pub(super) fn waits_alone(&self, classified: &Classified, number: u64) -> bool {
+        let feedback = self.shared.limiter.feedback();
         let key = classified.keys.first();
-        key.is_some_and(|key| self.shared.limiter.feedback().is_paced(key.as_str()))
+        key.is_none_or(|key| feedback.waits_alone(key.as_str(), number))
     }
 
     pub(super) fn judge(&self) -> &O {

@@ -16,7 +16,7 @@ const MODULES: [(&str, &[&str]); 21] = [
     ("sync", &[]),
     ("clock", &["sync"]),
     ("plan", &["quota", "engine", "provider"]),
-    ("answer", &["quota", "engine", "plan"]),
+    ("answer", &["quota", "refusal", "engine", "plan"]),
     ("event", &["quota", "refusal", "sync", "answer"]),
     ("backend", &["quota", "engine"]),
     // Has no locks and reads no clock.

@@ -81,11 +81,11 @@ fn config() -> ProptestConfig {
 fn refusal_with_delay_cools_down_at_least_for_delay() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
     assert!(adapt.is_open(START) && adapt.is_idle(START));
-    let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until;
+    let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until.unwrap();
     assert_eq!((until, adapt.cooling_until), (START + 20 * S, START + 20 * S));
     assert_eq!(adapt.sends_at(START), until);
     assert!(!adapt.is_open(until - Duration::from_nanos(1)));
-    assert_eq!(refuse(&mut adapt, &mut limits, &seconds(3), START + S).until, until);
+    assert_eq!(refuse(&mut adapt, &mut limits, &seconds(3), START + S).until, Some(until));
     assert_eq!(adapt.sends_at(until + Duration::from_nanos(5)), until + Duration::from_nanos(5));
 }
 
@@ -96,7 +96,7 @@ fn refusals_without_delay_double_up_to_64_seconds() {
     for _ in 0..8 {
         // Three refusals of requests in flight at the same time count once.
         let refusal = RateLimited::new(None).sent_at(now);
-        let untils = [0; 3].map(|_| refuse(&mut adapt, &mut limits, &refusal, now).until);
+        let untils = [0; 3].map(|_| refuse(&mut adapt, &mut limits, &refusal, now).until.unwrap());
         assert_eq!(untils, [untils[0]; 3]);
         delays.push((untils[0] - now).as_secs());
         now = untils[0] + Duration::from_nanos(1);
@@ -109,12 +109,12 @@ fn refusal_after_a_recovery_step_restarts_at_one_second() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(1_000)));
     let mut now = START;
     for _ in 0..3 {
-        now = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until
+        now = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until.unwrap()
             + Duration::from_nanos(1);
     }
     now = adapt.recovers_at().unwrap();
     assert!(!adapt.recover(&mut limits, now));
-    let until = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until;
+    let until = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until.unwrap();
     assert_eq!(until - now, S);
 }
 
@@ -137,9 +137,9 @@ fn cool_down_with_spread_ends_later_by_random_part() {
 fn refusal_until_reset_cools_down_for_one_minute_at_most() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100).rpd(1_000)));
     let reaction = refuse(&mut adapt, &mut limits, &RateLimited::new(None).until_reset(), START);
-    assert_eq!((reaction.until, reaction.is_reduced), (START + 60 * S, false));
+    assert_eq!((reaction.until.unwrap(), reaction.is_reduced), (START + 60 * S, false));
     assert_eq!((amounts(&limits), adapt.is_reduced()), (vec![100, 1_000], false));
-    assert_eq!(used(&limits, reaction.until), [0, 0]);
+    assert_eq!(used(&limits, reaction.until.unwrap()), [0, 0]);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn refusal_without_pace_only_cools_down() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
     let no_pace = KeyPace { pace: None, spread_part: 65_535 };
     let reaction = adapt.refuse(&mut limits, &seconds(5), no_pace, START);
-    assert_eq!((reaction.until, reaction.is_reduced), (START + 5 * S, false));
-    assert_eq!((amounts(&limits), used(&limits, reaction.until)), (vec![100], vec![0]));
+    assert_eq!((reaction.until.unwrap(), reaction.is_reduced), (START + 5 * S, false));
+    assert_eq!((amounts(&limits), used(&limits, reaction.until.unwrap())), (vec![100], vec![0]));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn refusal_naming_rate_reduces_only_named_rate() {
     let named = |quota: Quota, dimension: Dimension| {
         let (mut adapt, mut limits) = (Adapt::default(), buckets(quota));
         let refusal = seconds(1).dimension(dimension);
-        let until = refuse(&mut adapt, &mut limits, &refusal, START).until;
+        let until = refuse(&mut adapt, &mut limits, &refusal, START).until.unwrap();
         (amounts(&limits), used(&limits, until))
     };
     let quota = || Quota::new().rpm(100).tpm(1_000);
@@ -226,7 +226,7 @@ fn reduction_twice_within_ten_seconds_reduces_once() {
 #[test]
 fn buckets_are_empty_at_the_end_of_a_cool_down() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(120)));
-    let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until;
+    let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until.unwrap();
     let short = adapt.check(&limits, &requests(1), until).unwrap_err();
     assert_eq!(short.wait, Wait::At(until + S), "at 60 a minute");
     assert_eq!(adapt.recovers_at(), Some(until + 30 * S));
@@ -235,7 +235,7 @@ fn buckets_are_empty_at_the_end_of_a_cool_down() {
 #[test]
 fn reduction_during_a_cool_down_starts_at_the_end() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(120)));
-    let until = refuse(&mut adapt, &mut limits, &seconds(600), START).until;
+    let until = refuse(&mut adapt, &mut limits, &seconds(600), START).until.unwrap();
     assert!(adapt.reduce(&mut limits, steady(), START + 11 * S));
     let short = adapt.check(&limits, &requests(1), until).unwrap_err();
     assert_eq!(short.wait, Wait::At(until + 2 * S), "at 30 a minute");
@@ -247,7 +247,7 @@ fn longer_cool_down_of_requests_in_flight_delays_recovery() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(120)));
     refuse(&mut adapt, &mut limits, &seconds(1), START);
     assert_eq!(adapt.recovers_at(), Some(START + 31 * S));
-    let until = refuse(&mut adapt, &mut limits, &seconds(40), START + S).until;
+    let until = refuse(&mut adapt, &mut limits, &seconds(40), START + S).until.unwrap();
     assert_eq!(adapt.recovers_at(), Some(until + 30 * S));
     assert_eq!(used(&limits, until), [60]);
 }

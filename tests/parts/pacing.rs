@@ -92,19 +92,13 @@ fn refusals_of_one_flight_are_one_event() {
 }
 
 #[test]
-fn overload_pauses_and_sends_one_request_alone() {
+fn request_set_aside_neither_pauses_nor_measures() {
     let mut controller = Controller::new([requests(20.0, true)], START);
     controller.sent(&Cost::new(), START);
-    let until = controller.overloaded(START, &Cost::new(), None, START + MS);
+    controller.set_aside(START, &Cost::new());
     controller.ended(START);
-    assert_eq!(send_all(&mut controller, until), 1);
-    let blocked = controller.check(&Cost::new(), until).unwrap_err();
-    assert_eq!(blocked.wait, Wait::Unknown);
-    // A probe that failed without an answer is repeated.
-    controller.ended(until);
-    assert_eq!(send_all(&mut controller, until + MS), 1);
-    controller.accepted(until + MS, until + MS * 2);
-    assert!(send_all(&mut controller, until + MS * 2) > 1);
+    assert_eq!((controller.events(), controller.learned(START).len()), (0, 0));
+    assert!(send_all(&mut controller, START + Duration::from_secs(1)) > 1);
 }
 
 #[test]
@@ -252,7 +246,7 @@ proptest! {
                     controller.ended(at(back));
                 }
                 Call::Overload { back, amount } => {
-                    controller.overloaded(at(back), &Cost::new().tokens(amount), None, now);
+                    controller.set_aside(at(back), &Cost::new().tokens(amount));
                     controller.ended(at(back));
                 }
                 Call::Return { back, amount } => {

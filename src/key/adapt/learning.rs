@@ -1,6 +1,3 @@
-#[cfg(feature = "tower")]
-use std::time::Duration;
-
 use smallvec::SmallVec;
 
 use super::pacing::{ConfiguredRate, Controller, Refusal};
@@ -79,6 +76,9 @@ impl Adapt {
     /// Counts a request that is sent. The buckets of limits that a learned rate replaces stay empty, so that
     /// they owe nothing when they are enforced again.
     pub(crate) fn on_sent(&mut self, limits: &mut Limits, cost: &Cost, now: Timestamp) {
+        if let Some(refusals) = &mut self.refusals {
+            refusals.circuit.sent(now);
+        }
         let Some(controller) = &mut self.controller else { return };
         controller.sent(cost, now);
         self.sent_at = now;
@@ -90,6 +90,9 @@ impl Adapt {
 
     /// Counts the end of a request; `was_sent` is `false` if it never left.
     pub(crate) fn on_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
+        if let Some(refusals) = &mut self.refusals {
+            refusals.circuit.ended(sent_at, was_sent);
+        }
         if let Some(controller) = &mut self.controller {
             match was_sent {
                 true => controller.ended(sent_at),
@@ -103,45 +106,40 @@ impl Adapt {
         if let Some(controller) = &mut self.controller {
             controller.accepted(sent_at, now);
         }
-        self.refused_since = None;
+        if let Some(refusals) = &mut self.refusals {
+            refusals.accepted(sent_at, now);
+        }
+        self.refusals.take_if(|refusals| refusals.is_over(now));
     }
 
-    /// Returns whether the pace answers refusals. A provider that refuses everything for long doesn't refuse
-    /// for its rate.
-    #[cfg(feature = "tower")]
-    pub(crate) fn is_paced(&self, now: Timestamp) -> bool {
-        let is_recent = |since| now - since < LONGEST_CLOSED;
-        self.controller.is_some() && self.refused_since.is_none_or(is_recent)
-    }
-
-    /// Learns from a request that the provider refused, and pauses the key: for at least as long as the
+    /// Learns from a request that the provider refused for its rate, and pauses the key: for at least as long as the
     /// provider states, unless `probes_retry_after`.
-    pub(crate) fn on_refused(
+    pub(super) fn on_refused(
         &mut self,
         limits: &Limits,
-        refusal: &RateLimited,
+        refused: &RateLimited,
         cost: &Cost,
         probes_retry_after: bool,
         now: Timestamp,
     ) -> Reaction {
-        let sent_at = refusal.sent_at.unwrap_or(now);
+        let sent_at = refused.sent_at.unwrap_or(now);
         let start = || Box::new(Controller::after_confirmed(configured_rates(limits), now));
         let controller = self.controller.get_or_insert_with(start);
-        let retry_after = refusal.retry_after;
-        let (until, is_event) = if refusal.is_overloaded {
-            (controller.overloaded(sent_at, cost, retry_after, now), false)
-        } else {
-            self.refused_since.get_or_insert(now);
-            let dimension = refusal.dimension.as_ref();
-            let refusal = Refusal { sent_at, cost, retry_after, dimension };
-            let reaction = controller.refused(&refusal, now);
-            (reaction.until, reaction.is_event)
-        };
+        let retry_after = refused.refusal.delay;
+        let dimension = refused.refusal.dimension.as_ref();
+        let reaction = controller.refused(&Refusal { sent_at, cost, retry_after, dimension }, now);
         let stated = retry_after.filter(|_| !probes_retry_after);
-        let until = stated.map_or(until, |stated| until.max(now + stated));
+        let until = stated.map_or(reaction.until, |stated| reaction.until.max(now + stated));
         self.cooling_until = self.cooling_until.max(until);
-        let learned = if is_event { self.take_measured(now) } else { Vec::new() };
-        Reaction { until: self.cooling_until, is_reduced: false, learned }
+        let learned = if reaction.is_event { self.take_measured(now) } else { Vec::new() };
+        Reaction { until: Some(self.cooling_until), learned, ..Reaction::default() }
+    }
+
+    /// Counts a request that was refused for another reason than its rate as one that was never sent.
+    pub(super) fn set_aside(&mut self, sent_at: Timestamp, cost: Option<&Cost>) {
+        if let (Some(controller), Some(cost)) = (&mut self.controller, cost) {
+            controller.set_aside(sent_at, cost);
+        }
     }
 }
 
@@ -165,8 +163,3 @@ fn configured_rates(limits: &Limits) -> impl Iterator<Item = ConfiguredRate> {
     };
     limits.plan.rules.iter().filter_map(of_rule)
 }
-
-/// The longest time for which a provider's limits alone explain that it refuses every request: two of the
-/// usual windows.
-#[cfg(feature = "tower")]
-const LONGEST_CLOSED: Duration = Duration::from_secs(120);

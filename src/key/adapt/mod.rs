@@ -4,7 +4,9 @@
 //! Pure: it owns no lock and reads no clock. It changes the [`Limits`] that callers pass, and returns
 //! the changes to report. New kinds of evidence belong here.
 
+mod circuit;
 mod headers;
+mod kinds;
 mod learned;
 #[cfg_attr(
     not(feature = "tower"),
@@ -20,6 +22,7 @@ mod rates;
 mod reduced;
 mod reduction;
 mod refill;
+mod refusals;
 mod shown_burst;
 mod trace;
 mod utilization;
@@ -37,6 +40,9 @@ pub(crate) use reduced::{Reduced, Step};
 pub use reduction::Reduction;
 pub(crate) use reduction::{KeyPace, Pace, millionths};
 use refill::Refill;
+#[cfg(feature = "tower")]
+pub(crate) use refusals::LONGEST_OF_RATE;
+use refusals::Refusals;
 use trace::Trace;
 use utilization::Windows;
 
@@ -46,6 +52,7 @@ use crate::engine::{self, Rule, Shortfall};
 use crate::event::RateLimited;
 use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Limit};
+use crate::refusal::RefusalKind;
 use crate::timestamp::{Timestamp, nanos};
 
 /// The evidence of a provider's responses about one key.
@@ -53,9 +60,8 @@ use crate::timestamp::{Timestamp, nanos};
 pub(crate) struct Adapt {
     /// The end of the last cool-down. No request is admitted before.
     pub(crate) cooling_until: Timestamp,
-    /// The time of the first refusal for a limit since the provider last accepted a request.
-    #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "read by the layer"))]
-    refused_since: Option<Timestamp>,
+    /// The refusals of the last minutes, by the requests that were refused.
+    refusals: Option<Box<Refusals>>,
     /// The time of the last request while the limits are tested.
     sent_at: Timestamp,
     reduced: Option<Box<Reduced>>,
@@ -74,10 +80,12 @@ pub(crate) struct Adapt {
 }
 
 /// The reaction to a refusal.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reaction {
-    /// The end of the cool-down.
-    pub(crate) until: Timestamp,
+    /// The end of the pause of the key; `None` if the refusal concerns no other request.
+    pub(crate) until: Option<Timestamp>,
+    /// `true` if the account counts as refused from now on.
+    pub(crate) is_account_refused: bool,
     /// `true` if the refusal reduced the limits.
     pub(crate) is_reduced: bool,
     /// The limits that the refusal has measured.
@@ -96,13 +104,19 @@ impl Adapt {
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let is_whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
         let is_unused = self.controller.is_none() || now - self.sent_at > LEARNED_FOR;
-        self.cooling_until <= now && is_whole && is_unused && self.utilization.is_idle(now)
+        let is_closed = |refusals: &Refusals| refusals.circuit.is_closed();
+        let is_open =
+            self.cooling_until <= now && self.refusals.as_deref().is_none_or(is_closed);
+        is_open && is_whole && is_unused && self.utilization.is_idle(now)
     }
 
     /// Returns whether requests are admitted as if there were no evidence.
     #[inline]
     pub(crate) fn is_open(&self, now: Timestamp) -> bool {
-        self.reduced.is_none() && self.controller.is_none() && self.cooling_until <= now
+        self.reduced.is_none()
+            && self.controller.is_none()
+            && self.refusals.is_none()
+            && self.cooling_until <= now
     }
 
     /// Returns whether remaining amounts are compared with those of headers.
@@ -148,6 +162,9 @@ impl Adapt {
         }
         if let Some(controller) = &mut self.controller {
             controller.rebase(back);
+        }
+        if let Some(refusals) = &mut self.refusals {
+            refusals.rebase(back);
         }
         self.utilization.rebase(back);
         self.started_at = self.started_at.saturating_sub(back);
@@ -224,7 +241,7 @@ impl Adapt {
 impl Adapt {
     /// Reacts to a refusal by the provider: cools down, reduces the rates and empties their buckets.
     /// Without a pace it only cools down.
-    pub(crate) fn refuse(
+    pub(super) fn refuse(
         &mut self,
         limits: &mut Limits,
         refusal: &RateLimited,
@@ -237,13 +254,15 @@ impl Adapt {
         let delay = refusal.delay(before.saturating_sub(u32::from(is_repeated)));
         let until = self.cool_down(delay, key_pace, now);
         let mut is_reduced = false;
-        if let Some(pace) = key_pace.pace.filter(|_| !refusal.until_reset) {
-            let named = refusal.dimension.as_ref().filter(|named| has_rate_of(limits, named));
+        let is_rate = refusal.refusal.kind == RefusalKind::Rate;
+        if let Some(pace) = key_pace.pace.filter(|_| is_rate) {
+            let named =
+                refusal.refusal.dimension.as_ref().filter(|named| has_rate_of(limits, named));
             is_reduced = !is_repeated
                 && self.lower(limits, pace, now, |limit| reduced_to(limit, pace, named));
             self.drain(limits, named, until);
         }
-        Reaction { until, is_reduced, learned: Vec::new() }
+        Reaction { until: Some(until), is_reduced, ..Reaction::default() }
     }
 
     /// Reduces the rates for a reason other than a refusal, unless they were reduced a moment ago.

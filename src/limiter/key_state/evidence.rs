@@ -97,7 +97,13 @@ impl KeyState {
     /// Returns whether the limiter has something to do when a reservation ends.
     #[inline]
     pub(in crate::limiter) fn has_end(&self) -> bool {
-        self.limits.plan.holds || self.is_learning()
+        self.limits.plan.holds || self.has_tests()
+    }
+
+    /// Returns whether the answers to requests that are sent now are reported to the key.
+    #[inline]
+    pub(in crate::limiter) fn has_tests(&self) -> bool {
+        self.evidence().is_some_and(|adapt| adapt.is_learning() || adapt.has_refusals())
     }
 
     /// Returns whether the limits are being tested by a provider's answers.
@@ -106,10 +112,10 @@ impl KeyState {
         self.evidence().is_some_and(Adapt::is_learning)
     }
 
-    /// Returns whether the pace answers refusals: the provider has accepted a request in the last minutes.
+    /// Returns whether a request has to wait alone before it is sent again.
     #[cfg(feature = "tower")]
-    pub(in crate::limiter) fn is_paced(&self) -> bool {
-        self.evidence().is_some_and(|adapt| adapt.is_paced(self.now()))
+    pub(in crate::limiter) fn waits_alone(&self, request: u64) -> bool {
+        self.evidence().is_none_or(|adapt| adapt.waits_alone(request, self.now()))
     }
 
     /// Returns the learned limits.

@@ -2,6 +2,7 @@ use super::KeyState;
 use crate::answer::code::Code;
 use crate::answer::error::Refused;
 use crate::engine::{self, Shortfall, Wait};
+use crate::key::adapt::Adapt;
 use crate::key::denial::Denial;
 use crate::key::limits::{Granted, Limits};
 use crate::key::queue::Turn;
@@ -113,7 +114,8 @@ impl KeyState {
             Some(extra) if extra.adapt.cooling_until > at => {
                 Err(Denial::CoolingDown(Wait::At(extra.adapt.cooling_until)))
             }
-            _ => Ok(()),
+            Some(extra) => extra.adapt.check_refusals(at),
+            None => Ok(()),
         }
     }
 
@@ -169,6 +171,9 @@ impl KeyState {
     #[cold]
     pub(in crate::limiter) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
         let refused = denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now());
+        if refused.code == Code::AccountRefused {
+            return refused.with_refusal(self.evidence().and_then(Adapt::account_refusal).cloned());
+        }
         let Some(dimension) =
             refused.dimension.as_ref().filter(|_| refused.code == Code::LearnedLimit)
         else {

@@ -13,10 +13,10 @@ pub enum Verdict {
     ///
     /// A zero delay means that the limiter already holds back the whole key.
     Retry(Option<Duration>),
-    /// Queue the request again, in front of new ones: the provider refused it for a limit, and the limiter
-    /// holds back the key. That costs no retry, unless the provider has refused all requests of the key for
-    /// two minutes.
-    Requeue,
+    /// The provider refused the request for a limit. While that holds back the key, queue the request again, in front
+    /// of new ones. If the refusal concerns this request alone, retry it after this delay, or after a back-off
+    /// without one.
+    Requeue(Option<Duration>),
 }
 
 /// A response, either with a final verdict or still to be judged.

@@ -9,10 +9,11 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 
 use super::judge::{Judged, Verdict};
+use crate::limiter::LONGEST_OF_RATE;
 use crate::limiter::Sleep;
 use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{is_plain, is_refusal};
+use crate::middleware::reading::is_plain;
 use crate::middleware::refused_response::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile, Refusal, RefusalKind};
@@ -28,8 +29,6 @@ pub struct Judging<B: Body<Data = Bytes>> {
     read_limit: Option<usize>,
     /// The end of reading ahead, when the verdict is based on the bytes read so far.
     timeout: Option<Sleep>,
-    /// `true` if the limiter holds back the key after any refusal, and not only after one with a delay.
-    is_paced: bool,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
@@ -57,8 +56,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let end = [error_end, deadline].into_iter().flatten().min();
         let timeout = end.map(|end| limiter.sleep_until(end));
         let read_limit = (!is_success).then_some(LONGEST_AHEAD);
-        let is_paced = limiter.feedback().is_learning();
-        Judged::Judging(Self { response, profile, answered_at, read_limit, timeout, is_paced })
+        Judged::Judging(Self { response, profile, answered_at, read_limit, timeout })
     }
 
     /// Completes when enough of the body has been read, or at the end of the time for it.
@@ -90,38 +88,19 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let Parts { status, headers, .. } = parts;
         let class = self.profile.classify(*status, headers, body);
         let refusal = self.profile.refusal(*status, headers, body, self.answered_at);
-        let stated = |refusal: &Refusal| nonzero(refusal.delay);
-        match &refusal {
-            Some(refusal) if *status == StatusCode::TOO_MANY_REQUESTS => {
-                self.refused(class, stated(refusal))
-            }
-            Some(refusal) if is_refusal(*status) => {
-                verdict(class, stated(refusal).map(|_| Duration::ZERO))
-            }
-            _ => {
+        match refusal {
+            Some(refusal) => verdict(class, &refusal),
+            None => {
                 let delay = self.profile.retry_delay(headers, b"", self.answered_at);
-                verdict(class, nonzero(delay).filter(|delay| *delay <= LONGEST_DELAY))
+                retry(class, delay)
             }
-        }
-    }
-
-    /// Returns the verdict on a request that was refused for a limit.
-    fn refused(&self, class: Class, stated: Option<Duration>) -> Verdict {
-        match (class, self.is_paced) {
-            (Class::Transient, true) => Verdict::Requeue,
-            _ => verdict(class, stated.map(|_| Duration::ZERO)),
         }
     }
 
     fn judge_in_band(&self, error: &ApiError) -> Verdict {
         let class = self.profile.classify_in_band(error);
         let refusal = self.profile.refusal_in_band(error, &HeaderMap::new(), self.answered_at);
-        let Some(refusal) = refusal else { return verdict(class, None) };
-        let delay = nonzero(refusal.delay);
-        match refusal.kind {
-            RefusalKind::Capacity => verdict(class, delay.map(|_| Duration::ZERO)),
-            _ => self.refused(class, delay),
-        }
+        refusal.map_or_else(|| retry(class, None), |refusal| verdict(class, &refusal))
     }
 }
 
@@ -132,7 +111,7 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
         ready!(self.poll_ahead(cx));
         let (parts, mut body) = self.response.take().expect(ONCE);
         let verdict = self.verdict(&parts, &mut body);
-        if let (Verdict::Retry(_) | Verdict::Requeue, Some(body)) = (verdict, body.body()) {
+        if let (Verdict::Retry(_) | Verdict::Requeue(_), Some(body)) = (verdict, body.body()) {
             body.end();
         }
         body.drop_ended_body();
@@ -169,21 +148,26 @@ fn is_text(headers: &HeaderMap) -> bool {
     ["text/", "application/x-subrip"].iter().any(|start| kind.starts_with(start.as_bytes()))
 }
 
-/// Maps a zero delay to none, so that the back-off applies.
-fn nonzero(delay: Option<Duration>) -> Option<Duration> {
-    delay.filter(|delay| !delay.is_zero())
-}
-
-/// Returns the verdict for a class of error. A daily limit is retried only if its delay is known.
-fn verdict(class: Class, delay: Option<Duration>) -> Verdict {
-    match (class, delay) {
-        (Class::Transient, delay) => Verdict::Retry(delay),
-        (Class::UntilReset, Some(delay)) => Verdict::Retry(Some(delay)),
-        _ => Verdict::Final,
+/// Returns the verdict for a refused request. A long window is waited for only if its end is known.
+fn verdict(class: Class, refusal: &Refusal) -> Verdict {
+    let delay = refusal.delay.filter(|delay| !delay.is_zero());
+    match (class, refusal.kind) {
+        (Class::Terminal | Class::Ok, _) => Verdict::Final,
+        (_, RefusalKind::Window) if delay.is_some() => Verdict::Requeue(delay),
+        (_, RefusalKind::Window) => Verdict::Final,
+        // A longer one contradicts the limit.
+        (_, RefusalKind::Rate) => Verdict::Requeue(delay.filter(|delay| *delay <= LONGEST_OF_RATE)),
+        _ => retry(class, delay),
     }
 }
 
-/// The maximum delay after an error other than a refusal. As in the official SDKs, a longer one is
+/// Returns the verdict for a failure that concerns only its request.
+fn retry(class: Class, delay: Option<Duration>) -> Verdict {
+    let delay = delay.filter(|delay| !delay.is_zero() && *delay <= LONGEST_DELAY);
+    if class == Class::Transient { Verdict::Retry(delay) } else { Verdict::Final }
+}
+
+/// The maximum delay after an error other than a refusal for a limit. As in the official SDKs, a longer one is
 /// ignored.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 

@@ -21,9 +21,13 @@ where
     service: RateLimitService<S, C, O>,
     /// The copy for the next attempt; `None` after the last one.
     request: Option<Request>,
+    /// The number of the request, the same for all its attempts.
+    number: u64,
     left: u32,
     /// The number of retries sent so far.
     retries: u32,
+    /// The time at which the provider said that the request fits, and the delay in which it said so.
+    promised: Option<(Timestamp, Duration)>,
     /// The deadline of all attempts.
     deadline: Option<Timestamp>,
     journey: Option<Journey>,
@@ -52,6 +56,7 @@ where
     pub(super) fn new(
         service: RateLimitService<S, C, O>,
         request: Request,
+        number: u64,
         retries: u32,
         deadline: Option<Timestamp>,
         journey: Option<Journey>,
@@ -59,8 +64,10 @@ where
         Self {
             service,
             request: Some(request),
+            number,
             left: retries,
             retries: 0,
+            promised: None,
             deadline,
             journey,
             caller_span: Span::current(),
@@ -115,7 +122,7 @@ where
         let stage = match verdict {
             Verdict::Final => None,
             Verdict::Retry(delay) => self.pause(delay),
-            Verdict::Requeue => self.resend(true),
+            Verdict::Requeue(delay) => self.requeue(delay),
         };
         let Some(stage) = stage else { return finished(result) };
         let last = self.last.insert(result);
@@ -123,6 +130,29 @@ where
             self.service.judge().before_retry(response);
         }
         NextStep::Stage(stage)
+    }
+
+    /// Queues the next attempt in front while the key is held back. Otherwise the refusal says nothing about others, and
+    /// the request waits alone first.
+    fn requeue(&mut self, delay: Option<Duration>) -> Option<Stage<S, Request, C, O>> {
+        let now = self.service.limiter().now();
+        self.promise(delay, now);
+        let classified = self.service.classify(self.request.as_ref()?).0;
+        match self.service.waits_alone(&classified, self.number) {
+            true => self.pause(self.promised.map(|(time, _)| time - now)),
+            false => self.resend(true),
+        }
+    }
+
+    /// Notes the delay that a refusal states. If an earlier one isn't over, only a longer one counts, or one that ends
+    /// earlier: a provider that always states the same one doesn't mean that the wait starts again.
+    fn promise(&mut self, delay: Option<Duration>, now: Timestamp) {
+        self.promised = self.promised.filter(|(time, _)| *time > now);
+        let Some(delay) = delay else { return };
+        let is_kept = |&(time, before): &(Timestamp, Duration)| delay <= before && now + delay >= time;
+        if !self.promised.as_ref().is_some_and(is_kept) {
+            self.promised = Some((now + delay, delay));
+        }
     }
 
     fn pause(&mut self, delay: Option<Duration>) -> Option<Stage<S, Request, C, O>> {
@@ -146,17 +176,15 @@ where
         }
     }
 
-    /// Queues the next attempt, in front if the provider refused the last one for a limit, which costs no
-    /// retry while it accepts others. Returns `None` if the limiter refuses the attempt immediately.
+    /// Queues the next attempt, in front if the key is held back since the provider refused the last one. Returns `None`
+    /// if the limiter refuses the attempt immediately.
     fn resend(&mut self, is_requeued: bool) -> Option<Stage<S, Request, C, O>> {
         let request = self.request.take()?;
         let _entered = self.caller_span.enter();
-        let classified = self.service.classify(&request).0;
-        let is_paced = is_requeued && self.service.is_paced(&classified);
+        let mut classified = self.service.classify(&request).0;
+        classified.number = self.number;
         let arrived = self.service.queue_attempt(&classified, self.deadline, is_requeued).ok()?;
-        if !is_paced {
-            (self.left, self.retries) = (self.left - 1, self.retries + 1);
-        }
+        (self.left, self.retries) = (self.left - 1, self.retries + 1);
         if self.left > 0 {
             self.request = request.replay();
         }

@@ -43,10 +43,12 @@ where
         let Some(copy) = copy else {
             return RetryFuture::new(self.limited.call(request), None);
         };
-        let (classified, ask_deadline) = self.limited.classify(&request);
+        let (mut classified, ask_deadline) = self.limited.classify(&request);
+        classified.number = self.limited.limiter().feedback().request_number();
         let deadline = self.limited.deadline(&classified, ask_deadline);
         let (service, journey) = (self.limited.clone(), classified.journey.clone());
-        let remaining = RemainingRetries::new(service, copy, self.retries, deadline, journey);
+        let (number, retries) = (classified.number, self.retries);
+        let remaining = RemainingRetries::new(service, copy, number, retries, deadline, journey);
         let first = self.limited.send_classified(request, classified, deadline);
         RetryFuture::new(first, Some(Box::new(remaining)))
     }

@@ -169,6 +169,7 @@ impl Evidence {
         refusal.limit = amounts.limit.or_else(|| self.quota_value()).filter(|limit| *limit > 0);
         (refusal.used, refusal.requested) = (amounts.used, amounts.requested);
         refusal.scope = self.scope(kind);
+        refusal.status = Some(self.status).filter(|status| *status > 0);
         let message = self.messages.first().map_or("", String::as_str);
         refusal.text = message.chars().take(Refusal::LONGEST_TEXT).collect();
         let mut stated: Vec<Stated> =

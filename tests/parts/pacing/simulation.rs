@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
             What::Overload(request) => {
                 state.in_flight -= 1;
                 self.outcome.overloads += 1;
-                state.controller.overloaded(time(request.sent_at), &request.cost, None, now);
+                state.controller.set_aside(time(request.sent_at), &request.cost);
                 state.controller.ended(time(request.sent_at));
                 state.queue.push_front(request);
             }

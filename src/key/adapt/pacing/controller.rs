@@ -16,7 +16,7 @@ use crate::timestamp::Timestamp;
 ///
 /// The key's buckets enforce configured limits beside it. A request is identified by its time of sending:
 /// [`sent`](Self::sent), then at most one of [`accepted`](Self::accepted), [`refused`](Self::refused) and
-/// [`overloaded`](Self::overloaded), then [`ended`](Self::ended); or [`returned`](Self::returned) alone.
+/// [`set_aside`](Self::set_aside), then [`ended`](Self::ended); or [`returned`](Self::returned) alone.
 #[derive(Debug)]
 pub(crate) struct Controller {
     columns: Columns,
@@ -227,22 +227,15 @@ impl Controller {
         PacingReaction { until: self.pause.until, is_event: true }
     }
 
-    /// Reacts to an answer that says that the provider is overloaded (503 or 529), which says nothing about a
-    /// rate. Returns the end of the pause.
-    pub(crate) fn overloaded(
-        &mut self,
-        sent_at: Timestamp,
-        cost: &Cost,
-        retry_after: Option<Duration>,
-        now: Timestamp,
-    ) -> Timestamp {
-        let sent = self.answered(sent_at, true);
-        self.exclude(&sent, cost);
-        if self.is_new(sent_at) {
-            self.last.reacted = Some(now);
-            self.pause.overloaded(retry_after, now);
+    /// Takes back a request that was refused for another reason than a rate, and used nothing of the limits. It is
+    /// passed to [`ended`](Self::ended).
+    pub(crate) fn set_aside(&mut self, sent_at: Timestamp, cost: &Cost) {
+        if sent_at < self.began {
+            return;
         }
-        self.pause.until
+        let sent = self.answered(sent_at, true);
+        self.pause.unanswered(sent_at);
+        self.exclude(&sent, cost);
     }
 
     /// Measures the limit that an event shows.

@@ -95,14 +95,6 @@ impl Pause {
         Some(Closure { since, until: sent_at, uncertain: self.waited })
     }
 
-    /// Pauses after an answer that says that the provider is overloaded, then sends one request alone.
-    pub(super) fn overloaded(&mut self, retry_after: Option<Duration>, now: Timestamp) {
-        let stated = retry_after.map_or(0.0, |after| after.as_secs_f64().min(LONG));
-        self.until = self.until.max(now + Duration::from_secs_f64(stated.max(self.backoff)));
-        self.probe = Some(Probe::Due);
-        self.back_off();
-    }
-
     /// Pauses after an event. `is_closed` if nothing was accepted since the last one. Returns the seconds of
     /// the pause.
     pub(super) fn refused(

@@ -1,0 +1,205 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::Wait;
+use crate::key::denial::Denial;
+use crate::refusal::Refusal;
+use crate::timestamp::Timestamp;
+
+/// Stops a key whose requests fail one after the other, and tests with one request at a time whether they are accepted
+/// again. A single request never opens it.
+#[derive(Debug, Default)]
+pub(super) struct Circuit {
+    /// The failures of different requests since one was accepted.
+    failures: u32,
+    /// The request that failed last.
+    last: u64,
+    /// The time at which the request was sent that was accepted last, and the failures before: its body may refuse it.
+    accepted: (Timestamp, u32),
+    open: Option<Open>,
+    /// The end of the time in which the provider has refused the account and accepted other requests, as where several
+    /// accounts share a key.
+    mixed_until: Timestamp,
+}
+
+/// A circuit that stops requests.
+#[derive(Debug)]
+struct Open {
+    cause: Cause,
+    since: Timestamp,
+    /// The next request is sent at this time, alone.
+    until: Timestamp,
+    delay: Duration,
+    /// The time at which that request was sent.
+    probe: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// Nothing is accepted.
+    Capacity,
+    /// One request was refused for its account; the next one shows whether others are.
+    Suspected,
+    /// The account is refused.
+    Account(Arc<Refusal>),
+}
+
+impl Circuit {
+    /// Returns why no request is sent at this time.
+    pub(super) fn check(&self, at: Timestamp) -> Result<(), Denial> {
+        let Some(open) = &self.open else { return Ok(()) };
+        let is_testing = open.probe.is_some();
+        match open.cause {
+            _ if at >= open.until && !is_testing => Ok(()),
+            Cause::Account(_) => Err(Denial::Account),
+            _ if is_testing => Err(Denial::CoolingDown(Wait::Unknown)),
+            _ => Err(Denial::CoolingDown(Wait::At(open.until))),
+        }
+    }
+
+    /// Returns the refusal with which waiting requests are answered.
+    pub(super) fn account(&self) -> Option<&Arc<Refusal>> {
+        match &self.open.as_ref()?.cause {
+            Cause::Account(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.open.is_none()
+    }
+
+    /// Counts a request that is sent.
+    pub(super) fn sent(&mut self, now: Timestamp) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.until <= now) {
+            open.probe.get_or_insert(now);
+        }
+    }
+
+    /// Counts the end of a request. A test that ended otherwise than by a refusal shows that requests are served; one
+    /// that was never sent is repeated.
+    pub(super) fn ended(&mut self, sent_at: Timestamp, was_sent: bool) {
+        let is_probe = |open: &&mut Open| open.probe == Some(sent_at);
+        if let Some(open) = self.open.as_mut().filter(is_probe) {
+            open.probe = None;
+            if was_sent {
+                self.open = None;
+            }
+        }
+    }
+
+    /// Counts an accepted request.
+    pub(super) fn accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
+        self.accepted = (sent_at, std::mem::take(&mut self.failures));
+        let Some(open) = self.open.take_if(|open| sent_at >= open.since) else { return };
+        if matches!(open.cause, Cause::Suspected) {
+            self.mixed_until = now + MIXED_FOR;
+        }
+    }
+
+    /// Counts a failure for lack of capacity. Returns the end of the pause if it starts or prolongs one.
+    pub(super) fn failed(
+        &mut self,
+        request: Option<u64>,
+        sent_at: Timestamp,
+        stated: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        self.count(request, sent_at);
+        let stated = stated.unwrap_or_default().min(LONGEST_STATED);
+        match &mut self.open {
+            Some(open) if open.probe == Some(sent_at) => Some(open.again(stated, LONGEST, now)),
+            Some(_) => None,
+            None if self.failures < IN_A_ROW => None,
+            None => {
+                self.open(Cause::Capacity, FIRST, now);
+                self.open.as_mut().map(|open| {
+                    open.until = open.until.max(now + stated);
+                    open.until
+                })
+            }
+        }
+    }
+
+    /// Counts a refusal of the account. Returns whether the account counts as refused from now on.
+    pub(super) fn refused_account(
+        &mut self,
+        request: Option<u64>,
+        sent_at: Timestamp,
+        refusal: &Refusal,
+        now: Timestamp,
+    ) -> bool {
+        self.count(request, sent_at);
+        let enough = if now < self.mixed_until { MIXED_IN_A_ROW } else { 2 };
+        match &mut self.open {
+            Some(open @ Open { cause: Cause::Account(_), .. }) => {
+                if open.probe == Some(sent_at) {
+                    open.again(Duration::ZERO, LONGEST_OF_ACCOUNT, now);
+                }
+                return false;
+            }
+            _ if self.failures >= enough => {
+                self.open(Cause::Account(Arc::new(refusal.clone())), FIRST_OF_ACCOUNT, now);
+                return true;
+            }
+            Some(open) if open.probe == Some(sent_at) => open.probe = None,
+            Some(_) => {}
+            None if now >= self.mixed_until => self.open(Cause::Suspected, Duration::ZERO, now),
+            None => {}
+        }
+        false
+    }
+
+    pub(super) fn rebase(&mut self, back: Duration) {
+        self.mixed_until = self.mixed_until.saturating_sub(back);
+        if let Some(open) = &mut self.open {
+            open.since = open.since.saturating_sub(back);
+            open.until = open.until.saturating_sub(back);
+            open.probe = open.probe.map(|probe| probe.saturating_sub(back));
+        }
+    }
+
+    fn count(&mut self, request: Option<u64>, sent_at: Timestamp) {
+        if self.accepted.0 == sent_at {
+            self.failures = std::mem::take(&mut self.accepted).1;
+        }
+        let is_same = request.is_some_and(|request| request != 0 && request == self.last);
+        if !is_same || self.failures == 0 {
+            self.failures = self.failures.saturating_add(1);
+        }
+        self.last = request.unwrap_or_default();
+    }
+
+    fn open(&mut self, cause: Cause, delay: Duration, now: Timestamp) {
+        self.open = Some(Open { cause, since: now, until: now + delay, delay, probe: None });
+    }
+}
+
+impl Open {
+    /// Waits for longer after a test that was refused too. Returns the time of the next one.
+    fn again(&mut self, stated: Duration, longest: Duration, now: Timestamp) -> Timestamp {
+        self.delay = (self.delay * 2).min(longest);
+        self.until = now + self.delay.max(stated);
+        self.probe = None;
+        self.until
+    }
+}
+
+/// The failures of different requests that stop a key.
+const IN_A_ROW: u32 = 5;
+
+/// The same for refusals of an account while others behind the key are accepted.
+const MIXED_IN_A_ROW: u32 = 16;
+
+const MIXED_FOR: Duration = Duration::from_secs(600);
+
+/// The time until the first test, and the longest time between two.
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The longest delay of an overloaded provider that is kept to, as in the official SDKs.
+const LONGEST_STATED: Duration = Duration::from_secs(60);
+
+/// The time for which waiting requests are answered before the first test, and the longest one.
+const FIRST_OF_ACCOUNT: Duration = Duration::from_secs(10);
+const LONGEST_OF_ACCOUNT: Duration = Duration::from_secs(300);

@@ -1,0 +1,103 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::refusals::{Concerns, Refusals};
+use super::{Adapt, KeyPace, Reaction};
+use crate::event::RateLimited;
+use crate::key::denial::Denial;
+use crate::key::limits::Limits;
+use crate::quota::Cost;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::timestamp::Timestamp;
+
+/// The reaction to a refusal, by its kind.
+impl Adapt {
+    /// Reacts to a refusal. Requests of a known `cost` test the limits.
+    pub(crate) fn on_refusal(
+        &mut self,
+        limits: &mut Limits,
+        refused: &RateLimited,
+        cost: Option<&Cost>,
+        key_pace: KeyPace,
+        now: Timestamp,
+    ) -> Reaction {
+        let RateLimited { ref refusal, sent_at, request } = *refused;
+        let sent_at = sent_at.unwrap_or(now);
+        let refusals = self.refusals.get_or_insert_default();
+        refusals.note(now);
+        match refusal.kind {
+            RefusalKind::Rate | RefusalKind::Window => {
+                return self.on_limit(limits, refused, cost, key_pace, now);
+            }
+            RefusalKind::Request => self.set_aside(sent_at, cost),
+            RefusalKind::Capacity => {
+                let until = refusals.circuit.failed(request, sent_at, refusal.delay, now);
+                self.set_aside(sent_at, cost);
+                return Reaction { until, ..Reaction::default() };
+            }
+            // A client may have sent a wrong key of its own.
+            RefusalKind::Account if refusal.status == Some(401) => self.set_aside(sent_at, cost),
+            RefusalKind::Account => {
+                let circuit = &mut refusals.circuit;
+                let is_account_refused = circuit.refused_account(request, sent_at, refusal, now);
+                self.set_aside(sent_at, cost);
+                return Reaction { is_account_refused, ..Reaction::default() };
+            }
+        }
+        Reaction::default()
+    }
+
+    /// Reacts to a refusal for a rate or a used-up window.
+    fn on_limit(
+        &mut self,
+        limits: &mut Limits,
+        refused: &RateLimited,
+        cost: Option<&Cost>,
+        key_pace: KeyPace,
+        now: Timestamp,
+    ) -> Reaction {
+        let concerns = self.refusals.get_or_insert_default().concerns(refused, cost, now);
+        if concerns != Concerns::Key {
+            self.set_aside(refused.sent_at.unwrap_or(now), cost);
+            if concerns == Concerns::RequestSoFar {
+                self.cooling_until = self.cooling_until.max(now + REPEATED);
+            }
+            return Reaction::default();
+        }
+        match cost.filter(|_| refused.refusal.kind == RefusalKind::Rate) {
+            Some(cost) => {
+                let probes = key_pace.pace.is_some_and(|pace| pace.probes_retry_after);
+                self.on_refused(limits, refused, cost, probes, now)
+            }
+            None => {
+                self.set_aside(refused.sent_at.unwrap_or(now), cost);
+                self.refuse(limits, refused, key_pace, now)
+            }
+        }
+    }
+
+    /// Returns whether a request has to wait alone before it is sent again: its refusal doesn't hold back the key.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "called by the layer"))]
+    pub(crate) fn waits_alone(&self, request: u64, now: Timestamp) -> bool {
+        let is_alone = |refusals: &Refusals| refusals.is_alone(request);
+        self.cooling_until <= now || self.refusals.as_deref().is_some_and(is_alone)
+    }
+
+    /// Returns whether answers are reported to the key.
+    pub(crate) fn has_refusals(&self) -> bool {
+        self.refusals.is_some()
+    }
+
+    /// Returns why no request is sent at this time, whatever its cost.
+    pub(crate) fn check_refusals(&self, at: Timestamp) -> Result<(), Denial> {
+        self.refusals.as_ref().map_or(Ok(()), |refusals| refusals.check(at))
+    }
+
+    /// Returns the provider's refusal of the account, with which waiting requests are answered.
+    pub(crate) fn account_refusal(&self) -> Option<&Arc<Refusal>> {
+        self.refusals.as_ref()?.account()
+    }
+}
+
+/// The pause of a key whose only request was refused again.
+const REPEATED: Duration = Duration::from_secs(1);

@@ -1,0 +1,127 @@
+use std::time::Duration;
+
+use super::feedback::Feedback;
+use super::key_state::KeyState;
+use crate::event::{Event, RateLimited};
+use crate::key::adapt::Adapt;
+use crate::key::limits::Limits;
+use crate::plan::Pattern;
+use crate::quota::{Cost, Limit, Window};
+use crate::refusal::{Refusal, RefusalKind};
+use crate::timestamp::Timestamp;
+
+/// A cool-down that may be taken back: its end, and the end of the one that it replaced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hold {
+    before: Timestamp,
+    until: Timestamp,
+}
+
+/// What the layer reports of refusals.
+#[cfg(feature = "tower")]
+impl Feedback<'_> {
+    /// Stops requests of a key for `delay`, or until the reason of its refusal is known. Returns
+    /// `None` if the key already cools down for that long, or is refused as unknown.
+    pub(crate) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {
+        let held = self.with(key, |state| {
+            let until = state.now() + delay;
+            let before = state.cooling_until();
+            (before < until).then(|| {
+                state.adapt(|adapt, _, _| adapt.move_cool_down(before, until));
+                Hold { before, until }
+            })
+        });
+        held.flatten()
+    }
+
+    /// Ends a hold, for a refusal that waiting doesn't resolve.
+    pub(crate) fn release_hold(&self, key: &str, hold: Hold) {
+        self.with(key, |state| {
+            state.adapt(|adapt, _, _| adapt.move_cool_down(hold.until, hold.before));
+        });
+    }
+
+    /// Reports a refusal as [`rate_limited`](Self::rate_limited) does, in place of a hold: no request
+    /// is sent in between. The refusal of a request of a known cost tests the limits.
+    pub(crate) fn refused(
+        &self,
+        hold: Option<Hold>,
+        key: &str,
+        refused: &RateLimited,
+        cost: Option<&Cost>,
+    ) {
+        self.refuse(key, hold, refused, cost.filter(|_| self.shared.core.is_learning()));
+        self.adopt(key, &refused.refusal);
+    }
+
+    /// Returns whether a request has to wait alone before it is sent again, since its refusal holds back no other one.
+    pub(crate) fn waits_alone(&self, key: &str, request: u64) -> bool {
+        self.with(key, |state| state.waits_alone(request)).unwrap_or(true)
+    }
+
+    /// Returns a number for a request that may be sent several times.
+    pub(crate) fn request_number(&self) -> u64 {
+        self.shared.core.next_arrival()
+    }
+
+    /// Learns the limit that the refusal of a request states which is larger than that, unless you have set a quota.
+    fn adopt(&self, key: &str, refusal: &Refusal) {
+        let Refusal { kind: RefusalKind::Request, dimension: Some(dimension), .. } = refusal else {
+            return;
+        };
+        let window = refusal.window.and_then(|window| Window::new(window).ok());
+        let (Some(amount), Some(window)) = (refusal.limit, window) else { return };
+        let limit = Limit::new(dimension.clone(), amount, window);
+        let Some(limit) = limit.filter(|_| !Pattern::is_one(key)) else { return };
+        let core = &self.shared.core;
+        let given = |_: &_, state: &KeyState| (state.plan().given.is_some(), state.plan().profile);
+        let Some((false, read_by)) = self.shared.table.peek(key, given) else { return };
+        let version = core.next_version();
+        let adopted = core.change_quotas(|quotas| quotas.adopt(key, limit, read_by, version));
+        if let Some(quota) = adopted {
+            self.shared.replan(key, &quota);
+            tracing::info!(key, ?quota, "limit learned from a refusal");
+        }
+    }
+}
+
+impl Feedback<'_> {
+    /// Applies a refusal, and reports the reaction.
+    pub(super) fn refuse(
+        &self,
+        key: &str,
+        hold: Option<Hold>,
+        refused: &RateLimited,
+        cost: Option<&Cost>,
+    ) {
+        let key_pace = self.key_pace(key);
+        let react = |adapt: &mut Adapt, limits: &mut Limits, now: Timestamp| {
+            if let Some(Hold { before, until }) = hold {
+                adapt.move_cool_down(until, before);
+            }
+            adapt.on_refusal(limits, refused, cost, key_pace, now)
+        };
+        let reacted = self.with(key, |state| {
+            let reaction = state.adapt_and_record(react);
+            (state.key().clone(), state.capacity(), reaction)
+        });
+        let Some((state_key, capacity, reaction)) = reacted else { return };
+        if reaction.is_account_refused {
+            let refusal = &refused.refusal;
+            tracing::warn!(key, reason = &*refusal.text, "the provider refuses the account");
+        }
+        if let Some(until) = reaction.until {
+            let event = || Event::CoolingDown { key: key.into(), until, agent: None };
+            self.shared.core.events.announce(event);
+        }
+        if reaction.is_reduced {
+            self.report_reduced(state_key, capacity, "refused by the provider", None);
+        } else if !reaction.learned.is_empty() {
+            let pace = *self.shared.core.reduction.read();
+            let capacity = pace.filter(|_| capacity > 0).map_or(0, |pace| pace.reduce(capacity));
+            let limits = reaction.learned;
+            let event = || Event::LimitsLearned { key: state_key, limits, capacity };
+            self.shared.core.events.announce(event);
+        }
+    }
+}
