@@ -273,7 +273,11 @@ impl Feedback<'_> {
     /// Returns the pace of reductions, and the part of their spread that this limiter takes for a key.
     pub(super) fn key_pace(&self, key: &str) -> KeyPace {
         let core = &self.shared.core;
-        KeyPace { pace: *core.reduction.read(), spread_part: core.hash(key) & 0xffff }
+        let mut pace = *core.reduction.read();
+        if let Some(pace) = &mut pace {
+            pace.is_adaptive &= core.is_local();
+        }
+        KeyPace { pace, spread_part: core.hash(key) & 0xffff }
     }
 
     pub(super) fn report_reduced(

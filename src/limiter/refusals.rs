@@ -50,7 +50,7 @@ impl Feedback<'_> {
         refused: &RateLimited,
         cost: Option<&Cost>,
     ) {
-        self.refuse(key, hold, refused, cost.filter(|_| self.shared.core.is_learning()));
+        self.refuse(key, hold, refused, cost);
         self.adopt(key, &refused.refusal);
     }
 

@@ -339,7 +339,8 @@ impl<'a> Scopes<'a> {
         };
         let first = reservation(&self.locked[0]);
         let others = self.locked[1..].iter().map(reservation).collect();
-        KeyReservations { first, others, is_open: true, is_tested: false }
+        let is_tested = self.locked[0].has_tests();
+        KeyReservations { first, others, is_open: true, is_tested }
     }
 
     /// Returns the cost with its estimates clipped to the amounts that all keys can hold.

@@ -109,12 +109,15 @@ fn refusal_after_a_recovery_step_restarts_at_one_second() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(1_000)));
     let mut now = START;
     for _ in 0..3 {
-        now = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until.unwrap()
+        now = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now)
+            .until
+            .unwrap()
             + Duration::from_nanos(1);
     }
     now = adapt.recovers_at().unwrap();
     assert!(!adapt.recover(&mut limits, now));
-    let until = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until.unwrap();
+    let until =
+        refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until.unwrap();
     assert_eq!(until - now, S);
 }
 

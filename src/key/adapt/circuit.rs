@@ -91,8 +91,12 @@ impl Circuit {
     /// Counts an accepted request.
     pub(super) fn accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
         self.accepted = (sent_at, std::mem::take(&mut self.failures));
-        let Some(open) = self.open.take_if(|open| sent_at >= open.since) else { return };
-        if matches!(open.cause, Cause::Suspected) {
+        let is_suspected = |open: &Open| matches!(open.cause, Cause::Suspected);
+        let Some(open) = self.open.take_if(|open| sent_at >= open.since || is_suspected(open))
+        else {
+            return;
+        };
+        if !matches!(open.cause, Cause::Capacity) {
             self.mixed_until = now + MIXED_FOR;
         }
     }
@@ -108,7 +112,7 @@ impl Circuit {
         self.count(request, sent_at);
         let stated = stated.unwrap_or_default().min(LONGEST_STATED);
         match &mut self.open {
-            Some(open) if open.probe == Some(sent_at) => Some(open.again(stated, LONGEST, now)),
+            Some(open) if open.is_probe(sent_at) => Some(open.again(stated, LONGEST, now)),
             Some(_) => None,
             None if self.failures < IN_A_ROW => None,
             None => {
@@ -130,19 +134,23 @@ impl Circuit {
         now: Timestamp,
     ) -> bool {
         self.count(request, sent_at);
-        let enough = if now < self.mixed_until { MIXED_IN_A_ROW } else { 2 };
+        let is_probe = self.open.as_ref().is_some_and(|open| open.is_probe(sent_at));
+        let is_shown = match now < self.mixed_until {
+            true => self.failures >= MIXED_IN_A_ROW,
+            false => self.failures >= ACCOUNT_IN_A_ROW && is_probe,
+        };
         match &mut self.open {
             Some(open @ Open { cause: Cause::Account(_), .. }) => {
-                if open.probe == Some(sent_at) {
+                if is_probe {
                     open.again(Duration::ZERO, LONGEST_OF_ACCOUNT, now);
                 }
                 return false;
             }
-            _ if self.failures >= enough => {
+            _ if is_shown => {
                 self.open(Cause::Account(Arc::new(refusal.clone())), FIRST_OF_ACCOUNT, now);
                 return true;
             }
-            Some(open) if open.probe == Some(sent_at) => open.probe = None,
+            Some(open) if is_probe => open.probe = None,
             Some(_) => {}
             None if now >= self.mixed_until => self.open(Cause::Suspected, Duration::ZERO, now),
             None => {}
@@ -176,6 +184,12 @@ impl Circuit {
 }
 
 impl Open {
+    /// Returns whether a request tested whether others are accepted: the one that was noted, or any one where a backend
+    /// admits requests, which notes none.
+    fn is_probe(&self, sent_at: Timestamp) -> bool {
+        self.probe.map_or(self.until <= sent_at, |probe| probe == sent_at)
+    }
+
     /// Waits for longer after a test that was refused too. Returns the time of the next one.
     fn again(&mut self, stated: Duration, longest: Duration, now: Timestamp) -> Timestamp {
         self.delay = (self.delay * 2).min(longest);
@@ -187,6 +201,9 @@ impl Open {
 
 /// The failures of different requests that stop a key.
 const IN_A_ROW: u32 = 5;
+
+/// The refusals of different requests that show that the account is refused. The last one tested that.
+const ACCOUNT_IN_A_ROW: u32 = 3;
 
 /// The same for refusals of an account while others behind the key are accepted.
 const MIXED_IN_A_ROW: u32 = 16;

@@ -12,7 +12,7 @@ use crate::timestamp::Timestamp;
 
 /// The reaction to a refusal, by its kind.
 impl Adapt {
-    /// Reacts to a refusal. Requests of a known `cost` test the limits.
+    /// Reacts to a refusal. Requests of a known `cost` test the limits of a key that adapts.
     pub(crate) fn on_refusal(
         &mut self,
         limits: &mut Limits,
@@ -64,12 +64,12 @@ impl Adapt {
             }
             return Reaction::default();
         }
-        match cost.filter(|_| refused.refusal.kind == RefusalKind::Rate) {
-            Some(cost) => {
-                let probes = key_pace.pace.is_some_and(|pace| pace.probes_retry_after);
-                self.on_refused(limits, refused, cost, probes, now)
+        let pace = key_pace.pace.filter(|pace| pace.is_adaptive);
+        match (pace, cost) {
+            (Some(pace), Some(cost)) if refused.refusal.kind == RefusalKind::Rate => {
+                self.on_refused(limits, refused, cost, pace.probes_retry_after, now)
             }
-            None => {
+            _ => {
                 self.set_aside(refused.sent_at.unwrap_or(now), cost);
                 self.refuse(limits, refused, key_pace, now)
             }

@@ -105,8 +105,7 @@ impl Adapt {
         let is_whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
         let is_unused = self.controller.is_none() || now - self.sent_at > LEARNED_FOR;
         let is_closed = |refusals: &Refusals| refusals.circuit.is_closed();
-        let is_open =
-            self.cooling_until <= now && self.refusals.as_deref().is_none_or(is_closed);
+        let is_open = self.cooling_until <= now && self.refusals.as_deref().is_none_or(is_closed);
         is_open && is_whole && is_unused && self.utilization.is_idle(now)
     }
 

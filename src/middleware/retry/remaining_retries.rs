@@ -149,7 +149,8 @@ where
     fn promise(&mut self, delay: Option<Duration>, now: Timestamp) {
         self.promised = self.promised.filter(|(time, _)| *time > now);
         let Some(delay) = delay else { return };
-        let is_kept = |&(time, before): &(Timestamp, Duration)| delay <= before && now + delay >= time;
+        let is_kept =
+            |&(time, before): &(Timestamp, Duration)| delay <= before && now + delay >= time;
         if !self.promised.as_ref().is_some_and(is_kept) {
             self.promised = Some((now + delay, delay));
         }

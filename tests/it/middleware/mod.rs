@@ -19,6 +19,7 @@ mod include_usage;
 mod inner;
 mod journey;
 mod keys;
+mod kinds;
 mod model_budgets;
 mod money;
 mod quota_waits;
