@@ -3,7 +3,7 @@ use http::{HeaderMap, StatusCode};
 use super::reading::is_plain;
 use super::refused_response::LONGEST_ERROR;
 use super::response_guard::ResponseGuard;
-use crate::provider::{FailureCharge, Profile, Refusal, RefusalKind};
+use crate::provider::{FailureCharge, Profile};
 
 /// A response that failed with a status other than 429, 503 and 529. Its body may show whether it is charged, and
 /// whether the provider has refused the request.
@@ -35,8 +35,7 @@ impl FailedResponse {
     /// Reports to the limiter what the response says about other requests.
     pub(super) fn report(&self, guard: &ResponseGuard) {
         let refusal = self.profile.refusal(self.status, &self.headers, &self.body, guard.now());
-        let is_broken = self.status.is_server_error();
-        match refusal.or_else(|| is_broken.then(|| Refusal::new(RefusalKind::Capacity))) {
+        match refusal {
             Some(refusal) => guard.report_refusal(refusal, None),
             None if self.status.is_client_error() => guard.on_accepted(),
             None => {}

@@ -280,12 +280,6 @@ impl ResponseGuard {
         });
     }
 
-    /// Sets the actual cost of a request that failed with this status, for a response whose status was
-    /// replaced. The body is taken as unreadable.
-    pub fn failed_with(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
-        self.set_failed(profile, profile.failure_charge(status, headers, b""));
-    }
-
     /// Sets the actual cost of a request that failed.
     pub(super) fn set_failed(&mut self, profile: Profile, charge: FailureCharge) {
         if charge == FailureCharge::Reserved {

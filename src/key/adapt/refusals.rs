@@ -109,13 +109,15 @@ impl Refusals {
         }
     }
 
-    /// A refusal is confirmed by that of another request: of another size, since a client that repeats a request by
-    /// itself sends another one of the same size.
+    /// A refusal is confirmed by that of another request. Without numbers, that is one of another size, since a client
+    /// may have repeated the request by itself.
     fn confirm(&mut self, new: RefusedRequest, cost: Option<&Cost>) -> Concerns {
         let cost = cost.cloned().unwrap_or_default();
         match &self.unconfirmed {
             Some((last, size)) if self.accepted <= last.at => {
-                if last.is_same(new) || *size == cost {
+                let has_numbers =
+                    [last.request, new.request].iter().all(|n| n.is_some_and(|n| n != 0));
+                if last.is_same(new) || !has_numbers && *size == cost {
                     return Concerns::Request;
                 }
                 self.last = Some(new);

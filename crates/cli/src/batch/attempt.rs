@@ -12,11 +12,11 @@ use super::input::InputLine;
 use super::job_context::JobContext;
 use super::outage::Cause;
 use super::outcome::{Failure, Outcome};
-use super::received_response::ReceivedResponse;
+use super::received_response::{ReceivedResponse, account_rejected};
 use super::response_policy::ResponsePolicy;
 use super::target::Base;
 use tollgate::ErrorChain;
-use tollgate::limiter::AcquireError;
+use tollgate::limiter::{AcquireError, Refused};
 use tollgate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryService};
 
 /// The client with rate limits and retries.
@@ -93,7 +93,13 @@ impl Attempt {
             }
             // The configuration has changed.
             Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Requeue,
-            Ok(Err(error)) => End::Outcome(failed_without_response(line, error)),
+            Ok(Err(error)) => match error.refused().and_then(Refused::refusal) {
+                Some(refusal) => {
+                    shared.stop.halt(account_rejected(refusal.status, &refusal.text));
+                    End::Stopped
+                }
+                None => End::Outcome(failed_without_response(line, error)),
+            },
             Err(end) => end,
         };
         shared.stats.lock().sent(&journey.facts());

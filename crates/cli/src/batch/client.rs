@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
-use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use parking_lot::Mutex;
@@ -17,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::gate::Gate;
-use super::outage::{Cause, LineFailures};
+use super::outage::LineFailures;
 use super::stop::Stop;
 use super::target::Base;
 use tollgate::Timestamp;
@@ -142,12 +141,6 @@ impl Service<http::Request<Bytes>> for Client {
             };
             gate.received(in_flight.failures(), result);
             let (mut response, cut) = received?;
-            let is_outage = in_flight.failures().lock().excused() == Some(Cause::Server);
-            if is_outage || is_unavailable_without_delay(&response) {
-                let status =
-                    std::mem::replace(response.status_mut(), StatusCode::INTERNAL_SERVER_ERROR);
-                response.extensions_mut().insert(OriginalStatus(status));
-            }
             response.extensions_mut().insert(slot);
             if let Some(Cut { last_read, .. }) = cut {
                 response.extensions_mut().insert(last_read);
@@ -199,17 +192,6 @@ async fn send_and_receive(
         }
     }
     Ok((http::Response::from_parts(parts, received.freeze()), cut))
-}
-
-/// The original status of a response that is passed to the layer as a 500. The layer reduces limits
-/// after a 503, but a 503 without a delay means that the server is down, not that a limit is exceeded.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OriginalStatus(pub(super) StatusCode);
-
-fn is_unavailable_without_delay(response: &http::Response<Bytes>) -> bool {
-    let has_delay =
-        ["retry-after", "retry-after-ms"].iter().any(|name| response.headers().contains_key(*name));
-    matches!(response.status().as_u16(), 503 | 529) && !has_delay
 }
 
 /// Returns a builder for a client of this base URL, without redirects, and without a proxy for

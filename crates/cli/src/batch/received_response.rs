@@ -4,7 +4,6 @@ use bytes::Bytes;
 use http::response::Parts;
 use http_body_util::BodyExt;
 
-use super::client::OriginalStatus;
 use super::input::InputLine;
 use super::job_context::JobContext;
 use super::outcome::{BatchResponse, Failure, Outcome};
@@ -38,10 +37,7 @@ impl ReceivedResponse {
     where
         B: http_body::Body<Data = Bytes>,
     {
-        let (mut parts, body) = response.into_parts();
-        if let Some(OriginalStatus(status)) = parts.extensions.remove() {
-            parts.status = status;
-        }
+        let (parts, body) = response.into_parts();
         let body = shared.secrets.hide(body.collect().await?.to_bytes());
         let in_band = journey.facts().error;
         let invalid = match parts.status.is_success() {
@@ -62,7 +58,8 @@ impl ReceivedResponse {
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
         if self.refuses_account(shared) {
-            shared.stop.halt(Halt::Failed(self.account_rejected(failure.message())));
+            let status = Some(self.parts.status.as_u16());
+            shared.stop.halt(account_rejected(status, failure.message()));
             failure = failure.retryable();
         }
         Outcome::failed(id, Some(self.into_response(&shared.secrets)), failure)
@@ -127,14 +124,6 @@ impl ReceivedResponse {
         )
     }
 
-    fn account_rejected(&self, message: &str) -> String {
-        format!(
-            "the provider rejects the account (HTTP {}): {message}; the remaining requests were not \
-             sent: fix the account and run the same command again",
-            self.parts.status.as_u16(),
-        )
-    }
-
     fn into_response(self, secrets: &Secrets) -> BatchResponse {
         let response = BatchResponse::new(self.parts.status.as_u16(), self.body);
         match self.parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
@@ -142,4 +131,13 @@ impl ReceivedResponse {
             None => response,
         }
     }
+}
+
+/// Returns the end of a run whose account the provider rejects.
+pub(super) fn account_rejected(status: Option<u16>, message: &str) -> Halt {
+    let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+    Halt::Failed(format!(
+        "the provider rejects the account{status}: {message}; the remaining requests were not \
+         sent: fix the account and run the same command again"
+    ))
 }

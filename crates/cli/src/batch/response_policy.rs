@@ -1,6 +1,6 @@
 //! The policy by which the layer observes and judges responses.
 
-use super::client::{InFlightPermit, LastRead, OriginalStatus, ReceivedBody};
+use super::client::{InFlightPermit, LastRead, ReceivedBody};
 use tollgate::Timestamp;
 use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
 use tollgate::provider::Profile;
@@ -12,22 +12,17 @@ type Response = http::Response<ReceivedBody>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResponsePolicy {
     http: Http,
-    profile: Profile,
 }
 
 impl ResponsePolicy {
     pub(super) fn new(profile: Profile) -> Self {
-        Self { http: Http::new(profile).whole(), profile }
+        Self { http: Http::new(profile).whole() }
     }
 
-    /// Charges a response whose status the client has replaced by its original one, and one that was cut off by what
-    /// had arrived.
-    fn read_extensions(&self, response: &Response, guard: &mut ResponseGuard) {
+    /// Charges a response that was cut off by what had arrived.
+    fn read_extensions(response: &Response, guard: &mut ResponseGuard) {
         if let Some(LastRead(at)) = response.extensions().get() {
             guard.read_until(*at);
-        }
-        if let Some(OriginalStatus(status)) = response.extensions().get() {
-            guard.failed_with(self.profile, *status, response.headers());
         }
     }
 }
@@ -36,7 +31,7 @@ impl Observe<Response> for ResponsePolicy {
     type Observed = http::Response<ResponseBody<ReceivedBody>>;
 
     fn observe(&self, response: Response, mut guard: ResponseGuard) -> Self::Observed {
-        self.read_extensions(&response, &mut guard);
+        Self::read_extensions(&response, &mut guard);
         self.http.observe(response, guard)
     }
 
@@ -54,7 +49,7 @@ impl Judge<Response> for ResponsePolicy {
         mut guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Judging<ReceivedBody>> {
-        self.read_extensions(&response, &mut guard);
+        Self::read_extensions(&response, &mut guard);
         self.http.judge(response, guard, deadline)
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::headers::prevent_retry;
 use crate::problem::Problem;
 use tollgate::limiter::{AcquireError, Code, Refused};
-use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
+use tollgate::provider::{ANTHROPIC, GEMINI, Profile, Refusal, VERTEX, VERTEX_ANTHROPIC};
 
 /// The provider whose error format the clients of an upstream expect.
 ///
@@ -70,13 +70,19 @@ impl ErrorFormat {
         let is_impossible = retry_after.is_none()
             && refusal.status().is_client_error()
             && code != Code::TotalExceeded.as_str();
-        if is_impossible {
-            document["status"] = StatusCode::BAD_REQUEST.as_u16().into();
+        let status = match error.refused().and_then(Refused::refusal) {
+            Some(refusal) => {
+                document["detail"] = (&*refusal.text).into();
+                status_of(refusal)
+            }
+            None if is_impossible => StatusCode::BAD_REQUEST,
+            None => refusal.status(),
+        };
+        if status != refusal.status() {
+            document["status"] = status.as_u16().into();
         }
         let mut response = refusal.map(|_| Body::from(self.with_error(document)));
-        if is_impossible {
-            *response.status_mut() = StatusCode::BAD_REQUEST;
-        }
+        *response.status_mut() = status;
         if retry_after.is_none() {
             prevent_retry(response.headers_mut());
         }
@@ -137,6 +143,9 @@ impl ErrorFormat {
 fn message(document: &Map<String, Value>) -> String {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     let retry_after = document.get("retry_after").and_then(Value::as_u64);
+    if let (Some("account_refused"), Some(detail)) = (text("code"), text("detail")) {
+        return detail.to_owned();
+    }
     match (text("detail"), text("key"), retry_after) {
         (Some(detail), Some(_), Some(seconds)) => {
             return format!(
@@ -191,9 +200,18 @@ fn left(headers: &HeaderMap, document: &Value) -> Option<u64> {
     limit.split(';').next()?.parse().ok()
 }
 
+/// Returns the status with which the provider refused the account.
+fn status_of(refusal: &Refusal) -> StatusCode {
+    let status = refusal.status.and_then(|status| StatusCode::from_u16(status).ok());
+    status.filter(|status| status.as_u16() >= 400).unwrap_or(StatusCode::PAYMENT_REQUIRED)
+}
+
 fn openai(status: u16, document: &Map<String, Value>) -> (Value, Value) {
     let text = |name: &str| document.get(name).cloned().unwrap_or_default();
     match status {
+        _ if text("code") == Code::AccountRefused.as_str() => {
+            (json!("insufficient_quota"), json!("insufficient_quota"))
+        }
         429 if text("dimension") == "requests" => (json!("requests"), json!(RATE_LIMIT)),
         429 => (json!("tokens"), json!(RATE_LIMIT)),
         500.. => (json!("server_error"), text("code")),

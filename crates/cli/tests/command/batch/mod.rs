@@ -19,6 +19,7 @@ mod run_limits;
 mod run_memory;
 mod run_outage;
 mod run_providers;
+mod run_refusals;
 mod run_resume;
 mod run_streams;
 mod scripted;

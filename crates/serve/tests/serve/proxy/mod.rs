@@ -7,6 +7,7 @@ mod forwarding;
 mod http_versions;
 mod key_bounds;
 mod limits;
+mod refusals;
 mod request_formats;
 mod requests;
 mod rig;

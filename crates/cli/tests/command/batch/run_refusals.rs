@@ -1,0 +1,124 @@
+//! Runs against providers that refuse: each kind of refusal stops only what it speaks of.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+use tollgate::provider::{ANTHROPIC, OPENAI, Profile};
+use tollgate::quota::Quota;
+use tollgate_cli::batch::Job;
+
+use super::rig::{Folder, lines, output_of, reason, run};
+use super::scripted::{Reply, Scripted};
+
+/// Returns the reported answers of one kind: name and answer.
+fn reported(kind: &str) -> Vec<(String, Value)> {
+    let rows = include_str!("../../../../../tests/data/refusals.jsonl").lines();
+    let rows = rows.map(|row| serde_json::from_str::<Value>(row).expect("a row"));
+    let named = rows.filter(|row| row["expect"]["kind"] == kind);
+    named.map(|row| (row["name"].as_str().expect("a name").to_owned(), row)).collect()
+}
+
+fn reply(row: &Value) -> Reply {
+    let status = u16::try_from(row["status"].as_u64().expect("a status")).expect("a status");
+    let body = match &row["body"] {
+        Value::String(text) => text.clone(),
+        json => json.to_string(),
+    };
+    let headers = row["headers"].as_object().into_iter().flatten();
+    headers.fold(Reply::ok().status(status).body(body), |reply, (name, value)| {
+        let name: &'static str = Box::leak(name.clone().into_boxed_str());
+        reply.header(name, value.as_str().expect("a header"))
+    })
+}
+
+fn named(kind: &str, name: &str) -> Value {
+    let rows = reported(kind);
+    rows.into_iter().find(|(other, _)| other == name).expect("a row of this name").1
+}
+
+#[tokio::test]
+async fn line_that_never_fits_fails_alone_and_pauses_nothing() {
+    let folder = Folder::with(&lines(12));
+    let refused = named("request", "oai-too-large");
+    let server = Scripted::start(move |call| match call.id == "r1" {
+        true => reply(&refused),
+        false => Reply::ok(),
+    })
+    .await;
+    let job = Job { profile: OPENAI, quota: Quota::new(), retries: 5, ..folder.job(server.base()) };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, ended.report.failed), (11, 1), "{ended:?}");
+    assert_eq!((server.received(), ended.report.retries), (12, 0), "{ended:?}");
+    assert!(ended.report.learned.is_empty(), "{ended:?}");
+    let failed: Vec<_> = folder.lines().into_iter().filter(|l| !l["error"].is_null()).collect();
+    let message = failed[0]["error"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("Request too large for gpt-4o"), "{message}");
+}
+
+#[tokio::test]
+async fn each_refusal_of_an_account_stops_the_run_at_once() {
+    for (name, row) in reported("account") {
+        let folder = Folder::with(&lines(40));
+        let paid = Arc::new(AtomicBool::new(false));
+        let is_paid = Arc::clone(&paid);
+        let profile = match &name {
+            name if name.starts_with("mmx") => Profile::find("https://api.minimax.io/v1"),
+            name if name.starts_with("ant") => ANTHROPIC,
+            _ => OPENAI,
+        };
+        let server = Scripted::start(move |_| match is_paid.load(Ordering::Relaxed) {
+            true => Reply::ok(),
+            false => reply(&row),
+        })
+        .await;
+        let job = Job { profile, max_in_flight: 4, retries: 5, ..folder.job(server.base()) };
+        let ended = run(&job).await;
+        assert!(reason(&ended).contains("the provider rejects the account"), "{name}: {ended:?}");
+        assert!(server.received() <= 4, "{name}: {} were sent", server.received());
+        let lines = folder.lines();
+        let failed = lines.iter().filter(|line| !line["error"].is_null());
+        assert!(failed.clone().all(|line| line["error"]["retryable"] == true), "{name}");
+        paid.store(true, Ordering::Relaxed);
+        let next = run(&job).await;
+        assert_eq!((next.report.succeeded, folder.results().len()), (40, 40), "{name}: {next:?}");
+    }
+}
+
+#[tokio::test]
+async fn account_without_money_ends_the_command_with_2() {
+    let folder = Folder::with(&lines(40));
+    let row = named("account", "oai-insuff");
+    let server = Scripted::start(move |_| reply(&row)).await;
+    let arguments = format!("--base-url {} --rpm 1000 --max-in-flight 2", server.base());
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("You exceeded your current quota, please check"), "{output:?}");
+    assert!(server.received() <= 2, "{}", server.received());
+}
+
+/// Gemini states a short delay beside a daily quota.
+#[tokio::test]
+async fn daily_quota_with_short_delay_waits_for_the_reset() {
+    let folder = Folder::with(&lines(5));
+    let row = named("window", "gem-perday-short");
+    let server = Scripted::start(move |call| match call.number {
+        0 => Reply::ok(),
+        _ => reply(&row),
+    })
+    .await;
+    let arguments = format!(
+        "--base-url {} --provider gemini --api-key-env OPENAI_API_KEY --rpm 1000 --max-in-flight 1 \
+         --max-wait 1s",
+        server.base()
+    );
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert_eq!(
+        output.stderr.matches("the provider asks to wait; resuming in").count(),
+        1,
+        "{output:?}"
+    );
+    assert!(output.stderr.contains("longer than --max-wait (1s)"), "{output:?}");
+    assert_eq!((server.received(), folder.lines().len()), (2, 1), "{output:?}");
+}
