@@ -5,8 +5,11 @@ use super::key_state::KeyState;
 use crate::event::{Event, RateLimited};
 use crate::key::adapt::Adapt;
 use crate::key::limits::Limits;
-use crate::plan::Pattern;
-use crate::quota::{Cost, Limit, Window};
+#[cfg(feature = "tower")]
+use crate::provider::LimitReading;
+use crate::quota::Cost;
+#[cfg(feature = "tower")]
+use crate::quota::{Dimension, Window};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
@@ -64,24 +67,38 @@ impl Feedback<'_> {
         self.shared.core.next_arrival()
     }
 
-    /// Learns the limit that the refusal of a request states which is larger than that, unless you have set a quota.
+    /// Learns the limit that the refusal of a request states which is larger than that, beside the others of the key, as
+    /// [`learn`](Self::learn) does.
     fn adopt(&self, key: &str, refusal: &Refusal) {
         let Refusal { kind: RefusalKind::Request, dimension: Some(dimension), .. } = refusal else {
             return;
         };
         let window = refusal.window.and_then(|window| Window::new(window).ok());
         let (Some(amount), Some(window)) = (refusal.limit, window) else { return };
-        let limit = Limit::new(dimension.clone(), amount, window);
-        let Some(limit) = limit.filter(|_| !Pattern::is_one(key)) else { return };
-        let core = &self.shared.core;
-        let given = |_: &_, state: &KeyState| (state.plan().given.is_some(), state.plan().profile);
-        let Some((false, read_by)) = self.shared.table.peek(key, given) else { return };
-        let version = core.next_version();
-        let adopted = core.change_quotas(|quotas| quotas.adopt(key, limit, read_by, version));
-        if let Some(quota) = adopted {
-            self.shared.replan(key, &quota);
-            tracing::info!(key, ?quota, "limit learned from a refusal");
+        let limits = |_: &_, state: &KeyState| {
+            let limits = state.full_plan().rules.iter().map(|rule| rule.limit());
+            limits
+                .map(|limit| (limit.dimension().clone(), limit.window(), limit.amount()))
+                .collect()
+        };
+        let mut limits: Vec<_> = self.shared.table.peek(key, limits).unwrap_or_default();
+        let is_same =
+            |(known, length, _): &(Dimension, Window, u64)| known == dimension && *length == window;
+        match limits.iter_mut().find(|limit| is_same(limit)) {
+            Some((_, _, known)) if *known <= amount => return,
+            Some((_, _, known)) => *known = amount,
+            None => limits.push((dimension.clone(), window, amount)),
         }
+        let reading = |(dimension, window, amount)| LimitReading {
+            dimension,
+            window,
+            limit: Some(amount),
+            remaining: None,
+            reset: None,
+            granularity: 1,
+        };
+        let readings: Vec<_> = limits.into_iter().map(reading).collect();
+        self.learn(key, &readings);
     }
 }
 

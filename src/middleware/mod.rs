@@ -42,7 +42,7 @@
 //! | `call` | Determines the key and the cost, or takes them from the request's [`Ask`]. Reserves the cost under all scopes, or queues the request. |
 //! | queue | The readiness of the inner service is released. Dropping the future removes the request from the queue. |
 //! | send | The request counts as sent, unless the connection failed or the future was dropped before its first poll. |
-//! | response | Limits are read from the headers. A 429, 503 or 529 pauses the other requests of the key; after its body was read or dropped, the key's limits are reduced, unless the error is one that waiting doesn't resolve. |
+//! | response | Limits are read from the headers. A 429, 503 or 529 pauses the other requests of the key for at most 5 s; after its body was read or dropped, the key reacts to the [kind](crate::provider::RefusalKind) of the refusal. |
 //! | body | The usage is read while the bytes are forwarded unchanged. The reservation is settled when the body ends, fails or is dropped. A stream that ends without its last event, however the connection ends, is charged for what was received where the provider stops to generate and the stream shows all that it generates ([`CutStreams`](crate::provider::CutStreams)); otherwise at least the reserved output is charged. A response without a body (also to HEAD) settles at once, and that of an upgrade (101) when its [`ActualCost`] is dropped. |
 //!
 //! The layer releases the reservation of a request that was not sent. It recognizes this from the

@@ -208,33 +208,6 @@ impl QuotaRegistry {
         Some((quota, first))
     }
 
-    /// Learns a limit that a refusal states, beside the others of the key, unless a quota was set for it. Returns the
-    /// new quota; `None` if it is known, or a lower one is.
-    pub(crate) fn adopt(
-        &mut self,
-        key: &str,
-        limit: Limit,
-        read_by: Option<Profile>,
-        version: u32,
-    ) -> Option<Quota> {
-        let of_own = |entry: &&RegisteredQuota| entry.origin != QuotaOrigin::Learned;
-        if self.own.find(key).filter(of_own).is_some() {
-            return None;
-        }
-        let old = self.find(key).map_or_else(Quota::new, |entry| entry.quota.clone());
-        let includes = |old: &Limit| {
-            (old.dimension(), old.window()) == (limit.dimension(), limit.window())
-                && old.amount() <= limit.amount()
-        };
-        if old.limits().iter().any(includes) {
-            return None;
-        }
-        let quota = old.limit(limit);
-        let profile = self.profile_of(key, read_by).or_else(|| self.profile(key));
-        self.set_learned(key, &quota, profile, version);
-        Some(quota)
-    }
-
     /// Sets the algorithm of a quota learned from responses that have shown that its limits refill all the time.
     /// Returns it.
     pub(crate) fn learn_refill(&mut self, key: &str, version: u32) -> Option<Quota> {

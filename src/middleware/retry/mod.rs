@@ -8,14 +8,15 @@
 //! | result of an attempt | handling |
 //! |---|---|
 //! | status 400 or above | reads the body ahead, up to 64 KiB and 5 s; the first 16 KiB determine the [class](crate::provider::Class) and the delay |
-//! | 429 | the limiter holds back the key for the delay that the provider states (`retry-after-ms`, `retry-after`, a text in the body), or for a back-off of the key, and the request enters the queue immediately, in front of new ones. That costs no retry while the provider accepts other requests of the key |
-//! | 429 with a fixed [`Reduction`](crate::limiter::Reduction); 503, 529 | the limiter holds back the key for the delay that the provider states, and the request enters the queue immediately. If the provider states no delay, or zero, the request waits for a back-off first |
+//! | a refusal for a rate, or for a long window whose end is known | if it holds back the key, the request enters the queue immediately, in front of new ones. If it concerns this request alone, since others are accepted, the request waits for the delay that the provider states, or for a back-off |
+//! | a refusal for lack of capacity (503, 529, and others that say so) | only the request waits, as after another transient failure |
 //! | another transient failure (408, 409, 425, 5xx, `x-should-retry: true`) | only the request waits, for a `retry-after` of up to a minute or for a back-off: 0.5 s, doubled each time up to 8 s, minus a random part of up to a quarter; then it enters the queue |
-//! | an exhausted daily limit | retried if its delay is known (at most a day) and ends before the deadline |
-//! | a permanent failure: no credit, an invalid key, an invalid request, `x-should-retry: false` | returned to the caller |
+//! | a permanent failure: a refusal of the request or the account, a used-up window whose end is unknown, an invalid request, `x-should-retry: false` | returned to the caller |
 //! | a success | returned immediately and never retried, even if an error follows in its stream. With [`Http::whole`](super::Http::whole) the body is first read to its end; an error in it, a truncated body and an [invalid body](crate::provider::InvalidAnswer) are transient failures |
 //! | a client error before the request was sent, such as a failed connection | retried after a back-off; not charged |
 //! | any other client error | returned to the caller, since the provider may have served the request |
+//!
+//! Each attempt after the first one uses up a retry, whatever the failure.
 //!
 //! No wait exceeds the request's deadline or [`max_wait`](super::RateLimitLayer::max_wait), which count
 //! from the first attempt. A longer delay ends the retries, and reading ahead stops at the deadline. Without

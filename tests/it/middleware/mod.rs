@@ -22,6 +22,7 @@ mod keys;
 mod kinds;
 mod model_budgets;
 mod money;
+mod one_request;
 mod quota_waits;
 mod refusals;
 mod retry;
