@@ -351,7 +351,6 @@ impl Adapt {
     }
 
     /// Moves the end of the cool-down from `from` to `to`, unless it has changed.
-    #[cfg(feature = "tower")]
     pub(crate) fn move_cool_down(&mut self, from: Timestamp, to: Timestamp) {
         if self.cooling_until == from {
             self.cooling_until = to;
