@@ -1,6 +1,8 @@
+#[cfg(feature = "tower")]
 use std::time::Duration;
 
 use super::feedback::Feedback;
+#[cfg(feature = "tower")]
 use super::key_state::KeyState;
 use crate::event::{Event, RateLimited};
 use crate::key::adapt::Adapt;
@@ -10,6 +12,7 @@ use crate::provider::LimitReading;
 use crate::quota::Cost;
 #[cfg(feature = "tower")]
 use crate::quota::{Dimension, Window};
+#[cfg(feature = "tower")]
 use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
