@@ -108,6 +108,7 @@ impl Charge {
     }
 
     /// Returns true if tokens that were read from a cache aren't charged to the input.
+    #[cfg(feature = "requests")]
     pub(super) fn has_free_cache_reads(&self) -> bool {
         self.cache_reads == CacheReads::Free
     }

@@ -96,6 +96,7 @@ impl Estimate {
     }
 
     /// Returns the estimate of a request that counts tokens: it costs nothing, since it has limits of its own.
+    #[cfg(feature = "requests")]
     pub(super) fn of_token_count(self) -> Self {
         let (cost, terms) = (Cost::new().requests(0), Terms::at_least(0));
         Self { cost, terms, guess: None, pricing: None, ..self }

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use super::lexer::Lexer;
 
 /// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines is fed to the lexer without a copy;
-/// all other lines are skipped. An empty line ends an event. Whole events without a field are skipped
+/// all other lines are skipped. An empty line ends an event. Whole events after the first without a field are skipped
 /// too.
 pub(super) struct Sse {
     needles: Needles,
@@ -65,9 +65,9 @@ impl Sse {
         self.read(bytes, lexer, frame);
     }
 
-    /// Skips whole events that state no field.
+    /// Skips whole events that state no field. The first one is read in any case, since it may be an error.
     fn skip_events<'b>(&self, bytes: &'b [u8], frame: &mut Frame) -> &'b [u8] {
-        if self.has_data || !matches!(self.line, Line::Start) {
+        if self.has_data || !matches!(self.line, Line::Start) || !frame.has_data() {
             return bytes;
         }
         let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
