@@ -1,11 +1,11 @@
-use memchr::{memchr2, memrchr};
+use memchr::{memchr2, memmem, memrchr};
 
 use super::field_table::Needles;
 use super::frame::Frame;
 use super::lexer::Lexer;
 
 /// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines is fed to the lexer without a copy;
-/// all other lines are skipped. An empty line ends an event. Whole events after the first without a field are skipped
+/// all other lines are skipped. An empty line ends an event. Whole events without a field are skipped
 /// too.
 pub(super) struct Sse {
     needles: Needles,
@@ -65,13 +65,17 @@ impl Sse {
         self.read(bytes, lexer, frame);
     }
 
-    /// Skips whole events that state no field. The first one is read in any case, since it may be an error.
+    /// Skips whole events that state no field.
     fn skip_events<'b>(&self, bytes: &'b [u8], frame: &mut Frame) -> &'b [u8] {
-        if self.has_data || !matches!(self.line, Line::Start) || !frame.has_data() {
+        if self.has_data || !matches!(self.line, Line::Start) {
             return bytes;
         }
         let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
         let (skipped, rest) = bytes.split_at(length);
+        if !frame.has_data() && memmem::find(&skipped[..skipped.len().min(FIRST)], STATUS).is_some()
+        {
+            return bytes;
+        }
         let mut lines = skipped.split(|byte| b"\r\n".contains(byte));
         // Found in the first lines, except in comments.
         if skipped.starts_with(NAME) || lines.any(|line| line.starts_with(NAME)) {
@@ -148,6 +152,12 @@ fn whole_events(bytes: &[u8]) -> usize {
     }
     0
 }
+
+/// The object with MiniMax's status, which is an error only in the first event: no needle, since it would slow all down.
+const STATUS: &[u8] = b"base_resp\"";
+
+/// The number of bytes in which it is looked for.
+const FIRST: usize = 1_024;
 
 /// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";
