@@ -340,6 +340,12 @@ impl Feedback<'_> {
         self.with(key, |state| state.is_paced()).unwrap_or(false)
     }
 
+    /// Returns whether a key cools down.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_cooling(&self, key: &str) -> bool {
+        self.with(key, |state| state.cooling_until() > state.now()).unwrap_or(false)
+    }
+
     /// Returns whether a refusal without a delay holds back the whole key until its pace admits requests.
     #[cfg(feature = "tower")]
     pub(crate) fn is_learning(&self) -> bool {
@@ -363,6 +369,9 @@ impl Feedback<'_> {
             (state.key().clone(), state.capacity(), reaction)
         });
         let Some((state_key, capacity, reaction)) = refused else { return };
+        if reaction.is_chance {
+            return;
+        }
         let until = reaction.until;
         let event = || Event::CoolingDown { key: key.into(), until, agent: None };
         self.shared.core.events.announce(event);

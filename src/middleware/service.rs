@@ -239,6 +239,12 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         key.is_some_and(|key| self.shared.limiter.feedback().is_paced(key.as_str()))
     }
 
+    /// Returns whether a request's key cools down.
+    pub(super) fn is_cooling(&self, classified: &Classified) -> bool {
+        let key = classified.keys.first();
+        key.is_some_and(|key| self.shared.limiter.feedback().is_cooling(key.as_str()))
+    }
+
     pub(super) fn judge(&self) -> &O {
         &self.shared.observe
     }

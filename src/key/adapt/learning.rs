@@ -135,13 +135,17 @@ impl Adapt {
             let dimension = refusal.dimension.as_ref();
             let refusal = Refusal { sent_at, cost, retry_after, dimension };
             let reaction = controller.refused(&refusal, now);
+            if reaction.is_chance {
+                let until = self.cooling_until;
+                return Reaction { until, is_reduced: false, is_chance: true, learned: Vec::new() };
+            }
             (reaction.until, reaction.is_event)
         };
         let stated = retry_after.filter(|_| !probes_retry_after);
         let until = stated.map_or(until, |stated| until.max(now + stated));
         self.cooling_until = self.cooling_until.max(until);
         let learned = if is_event { self.take_measured(now) } else { Vec::new() };
-        Reaction { until: self.cooling_until, is_reduced: false, learned }
+        Reaction { until: self.cooling_until, is_reduced: false, is_chance: false, learned }
     }
 }
 

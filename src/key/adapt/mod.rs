@@ -80,6 +80,8 @@ pub(crate) struct Reaction {
     pub(crate) until: Timestamp,
     /// `true` if the refusal reduced the limits.
     pub(crate) is_reduced: bool,
+    /// `true` if the refusal doesn't depend on the rate: only the refused request has to wait.
+    pub(crate) is_chance: bool,
     /// The limits that the refusal has measured.
     pub(crate) learned: Vec<LearnedLimit>,
 }
@@ -243,7 +245,7 @@ impl Adapt {
                 && self.lower(limits, pace, now, |limit| reduced_to(limit, pace, named));
             self.drain(limits, named, until);
         }
-        Reaction { until, is_reduced, learned: Vec::new() }
+        Reaction { until, is_reduced, is_chance: false, learned: Vec::new() }
     }
 
     /// Reduces the rates for a reason other than a refusal, unless they were reduced a moment ago.

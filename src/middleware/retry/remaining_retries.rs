@@ -24,6 +24,9 @@ where
     left: u32,
     /// The number of retries sent so far.
     retries: u32,
+    /// The number of refusals that didn't hold the key back, and whether the request waits after one.
+    strays: u32,
+    is_stray: bool,
     /// The deadline of all attempts.
     deadline: Option<Timestamp>,
     journey: Option<Journey>,
@@ -61,6 +64,8 @@ where
             request: Some(request),
             left: retries,
             retries: 0,
+            strays: 0,
+            is_stray: false,
             deadline,
             journey,
             caller_span: Span::current(),
@@ -115,7 +120,7 @@ where
         let stage = match verdict {
             Verdict::Final => None,
             Verdict::Retry(delay) => self.pause(delay),
-            Verdict::Requeue => self.resend(true),
+            Verdict::Requeue => self.requeue(),
         };
         let Some(stage) = stage else { return finished(result) };
         let last = self.last.insert(result);
@@ -130,6 +135,23 @@ where
         if wait.is_zero() {
             return self.resend(false);
         }
+        self.wait(wait)
+    }
+
+    /// Queues the next attempt in front while the key is held back. Otherwise the provider didn't refuse the last
+    /// one for its rate, and the request waits alone first.
+    fn requeue(&mut self) -> Option<Stage<S, Request, C, O>> {
+        let classified = self.service.classify(self.request.as_ref()?).0;
+        if self.service.is_cooling(&classified) {
+            return self.resend(true);
+        }
+        self.strays = self.strays.saturating_add(1);
+        let stage = self.wait(backoff(self.strays));
+        self.is_stray = stage.is_some();
+        stage
+    }
+
+    fn wait(&self, wait: Duration) -> Option<Stage<S, Request, C, O>> {
         let limiter = self.service.limiter();
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let at = limiter.now().add_nanos(nanos);
@@ -140,7 +162,8 @@ where
     /// Sends the next attempt after a pause, or returns the last result if the limiter was closed
     /// meanwhile.
     pub(super) fn on_pause_end(&mut self) -> NextStep<S, Request, C, O> {
-        match self.resend(false) {
+        let is_requeued = std::mem::take(&mut self.is_stray);
+        match self.resend(is_requeued) {
             Some(stage) => NextStep::Stage(stage),
             None => self.give_up(),
         }

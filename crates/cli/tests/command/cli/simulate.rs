@@ -14,7 +14,7 @@ use super::rig::TestHome;
 fn parse(arguments: &str) -> Result<SimulateArgs, clap::Error> {
     let words = ["tollgate", "simulate"].into_iter().chain(arguments.split_whitespace());
     match Cli::try_parse_from(words)?.command {
-        Command::Simulate(args) => Ok(args),
+        Command::Simulate(args) => Ok(*args),
         other => panic!("{other:?}"),
     }
 }
