@@ -146,4 +146,16 @@ UNTOLD = [
     Case("three models, told twice", models=3, short=2700, told=(*TOLD, "2400"), simulate=BLIND),
 ]
 
-CASES = ISSUE + UNTOLD
+# Refusals that don't depend on the rate and name no limit.
+CHANCE = [
+    case
+    for share in ("0.02", "0.05", "0.1", "0.2", "0.3")
+    for refused in [(*BLIND, "--refusals", "unnamed", "--refuse", f"rate,{share}")]
+    for case in (
+        Case(f"{share} refused at random, told right", burst=60, told=(*TOLD, "1200"), simulate=refused),
+        Case(f"{share} refused at random, told twice", burst=1, told=(*TOLD, "2400"), simulate=refused),
+        Case(f"{share} refused at random, told nothing", burst=1, simulate=refused),
+    )
+]
+
+CASES = ISSUE + UNTOLD + CHANCE

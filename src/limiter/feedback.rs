@@ -103,7 +103,13 @@ impl Feedback<'_> {
 
     /// Records the number of output tokens of a request of this key.
     pub fn output_seen(&self, key: &str, tokens: u64) {
-        self.shared.core.outputs.record(self.shared.core.hash(key), key, tokens);
+        self.usage_seen(key, tokens, false);
+    }
+
+    /// Records the number of output tokens of a request of this key, and whether a part of its prompt was read from a
+    /// cache.
+    pub(crate) fn usage_seen(&self, key: &str, output: u64, reads_cache: bool) {
+        self.shared.core.outputs.record(self.shared.core.hash(key), key, output, reads_cache);
     }
 
     /// Returns the number of output tokens to expect of a request of this key: the
@@ -120,6 +126,12 @@ impl Feedback<'_> {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn expected_output(&self, key: &str) -> Option<u64> {
+        self.expected_usage(key).0
+    }
+
+    /// Returns the expected output of a request of this key, and whether a part of its prompt may be read from a cache,
+    /// as one of the last 64 was.
+    pub(crate) fn expected_usage(&self, key: &str) -> (Option<u64>, bool) {
         self.shared.core.outputs.expected(self.shared.core.hash(key), key)
     }
 

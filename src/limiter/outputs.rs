@@ -36,6 +36,8 @@ struct RecentOutputs {
     latest: VecDeque<u64>,
     /// The same outputs, in ascending order.
     sorted: Vec<u64>,
+    /// The number of answers since the last one that read from a cache.
+    since_cache_read: Option<usize>,
 }
 
 impl Outputs {
@@ -44,14 +46,16 @@ impl Outputs {
         Self { quantile, shards: shards.take(SHARDS).collect() }
     }
 
-    /// Returns the expected output of a request of this key, which has this hash.
-    pub(super) fn expected(&self, hash: u64, key: &str) -> Option<u64> {
+    /// Returns the expected output of a request of this key, which has this hash, and whether one of the last read a
+    /// part of its prompt from a cache.
+    pub(super) fn expected(&self, hash: u64, key: &str) -> (Option<u64>, bool) {
         self.shard(hash).read().expected(key, self.quantile)
     }
 
-    /// Records the output of a request of this key, which has this hash.
-    pub(super) fn record(&self, hash: u64, key: &str, tokens: u64) {
-        self.shard(hash).write().push(key, tokens);
+    /// Records the output of a request of this key, which has this hash, and whether it read a part of its prompt from a
+    /// cache.
+    pub(super) fn record(&self, hash: u64, key: &str, tokens: u64, reads_cache: bool) {
+        self.shard(hash).write().push(key, tokens, reads_cache);
     }
 
     fn shard(&self, hash: u64) -> &RwLock<Generations> {
@@ -77,16 +81,17 @@ impl Quantile {
 }
 
 impl Generations {
-    fn expected(&self, key: &str, quantile: Quantile) -> Option<u64> {
-        self.young.get(key).or_else(|| self.old.get(key))?.expected(quantile)
+    fn expected(&self, key: &str, quantile: Quantile) -> (Option<u64>, bool) {
+        let recent = self.young.get(key).or_else(|| self.old.get(key));
+        recent.map_or((None, false), |recent| (recent.expected(quantile), recent.reads_cache()))
     }
 
-    fn push(&mut self, key: &str, tokens: u64) {
+    fn push(&mut self, key: &str, tokens: u64, reads_cache: bool) {
         if let Some(recent) = self.young.get_mut(key) {
-            return recent.push(tokens);
+            return recent.push(tokens, reads_cache);
         }
         let mut recent = self.old.remove(key).unwrap_or_else(RecentOutputs::new);
-        recent.push(tokens);
+        recent.push(tokens, reads_cache);
         if self.young.len() >= KEYS / SHARDS / 2 {
             self.old = std::mem::take(&mut self.young);
         }
@@ -97,7 +102,12 @@ impl Generations {
 impl RecentOutputs {
     /// Allocates space for all outputs that will be kept, so that later responses allocate nothing.
     fn new() -> Self {
-        Self { latest: VecDeque::with_capacity(KEPT), sorted: Vec::with_capacity(KEPT) }
+        let (latest, sorted) = (VecDeque::with_capacity(KEPT), Vec::with_capacity(KEPT));
+        Self { latest, sorted, since_cache_read: None }
+    }
+
+    fn reads_cache(&self) -> bool {
+        self.since_cache_read.is_some_and(|answers| answers < KEPT)
     }
 
     fn expected(&self, quantile: Quantile) -> Option<u64> {
@@ -105,7 +115,11 @@ impl RecentOutputs {
         has_enough.then(|| self.sorted[quantile.rank(self.sorted.len()) - 1])
     }
 
-    fn push(&mut self, tokens: u64) {
+    fn push(&mut self, tokens: u64, reads_cache: bool) {
+        self.since_cache_read = match reads_cache {
+            true => Some(0),
+            false => self.since_cache_read.map(|answers| answers.saturating_add(1)),
+        };
         if self.latest.len() == KEPT
             && let Some(oldest) = self.latest.pop_front()
         {

@@ -20,7 +20,10 @@ use crate::sync::atomic::Ordering;
 ///
 /// A change applies immediately: usage is kept, reservations stay held, and waiting requests are
 /// checked again. A limit that replaces others of its dimension, with another window or algorithm, counts what
-/// these know of its window, each amount at the latest time at which it can have been used.
+/// these know of its window, each amount at the latest time at which it can have been used. Several such changes within
+/// a window count less exactly: a token bucket knows at most twice its amount, so that one which was in force between
+/// two larger limits forgets the rest, and one whose earlier usage is unknown may admit nothing for up to three windows. A
+/// key that leaves a shared quota for one of its own starts unused, since the share doesn't tell its keys apart.
 ///
 /// ```
 /// use tollgate::{Limiter, Quota};

@@ -227,7 +227,14 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {
 impl<B: Body> From<String> for BufferedBody<B> {
     /// Creates a body that is completely in memory.
     fn from(text: String) -> Self {
-        Self { ahead: text.into(), next: None, rest: None, whole: true, content_length: None }
+        text.into_bytes().into()
+    }
+}
+
+impl<B: Body> From<Vec<u8>> for BufferedBody<B> {
+    /// Creates a body that is completely in memory.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { ahead: bytes.into(), next: None, rest: None, whole: true, content_length: None }
     }
 }
 

@@ -10,7 +10,7 @@ use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
 use crate::limiter::OwnStanding;
 use crate::price::Price;
-use crate::provider::{Estimate, OutputGuess, Pricing, Terms};
+use crate::provider::{CachedPrompt, Estimate, OutputGuess, Pricing, Terms};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -43,6 +43,7 @@ pub struct Classified {
     pub(super) guess: Option<OutputGuess>,
     /// The number of the request, the same for all its attempts; 0 if it has one attempt.
     pub(super) number: u64,
+    pub(super) cached: CachedPrompt,
     /// `true` for a HEAD request, whose response has no body even if its headers describe one.
     pub(super) is_head: bool,
 }
@@ -67,6 +68,7 @@ impl Classified {
             price: None,
             guess: None,
             number: 0,
+            cached: CachedPrompt::CHARGED,
             is_head: false,
         }
     }
@@ -74,9 +76,9 @@ impl Classified {
     /// Creates a request with this key from a provider's estimate.
     pub(super) fn estimated(key: impl Into<ScopeKey>, mut estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
-        let mode = estimate.mode;
+        let (mode, cached) = (estimate.mode, estimate.cached);
         let (most, pricing) = (MostTokens::of(&estimate), estimate.pricing.take());
-        Self { terms, guess, most, pricing, mode, ..Self::new(key, estimate.cost) }
+        Self { terms, guess, cached, most, pricing, mode, ..Self::new(key, estimate.cost) }
     }
 
     /// Sets the provider call.
@@ -84,19 +86,22 @@ impl Classified {
         Self { call: Some(call), ..self }
     }
 
-    /// Replaces guessed output with the expected output of the key, if earlier responses gave one.
+    /// Replaces guessed output with the expected output of the key, if earlier responses gave one, and marks a prompt as a
+    /// guess that may be read from a cache as those were.
     #[inline]
-    pub(super) fn use_expected_output(&mut self, limiter: &Limiter) {
-        if self.guess.is_some() {
-            self.look_up_output(limiter);
+    pub(super) fn use_expected_usage(&mut self, limiter: &Limiter) {
+        if self.guess.is_some() || self.cached.may_be_free() {
+            self.look_up_usage(limiter);
         }
     }
 
-    fn look_up_output(&mut self, limiter: &Limiter) {
-        let (Some(guess), Some(key)) = (self.guess, self.keys.first()) else { return };
-        if let Some(tokens) = limiter.feedback().expected_output(key.as_str()) {
+    fn look_up_usage(&mut self, limiter: &Limiter) {
+        let Some(key) = self.keys.first() else { return };
+        let (tokens, reads_cache) = limiter.feedback().expected_usage(key.as_str());
+        if let (Some(guess), Some(tokens)) = (self.guess, tokens) {
             self.cost = guess.apply(std::mem::take(&mut self.cost), tokens);
         }
+        self.cost = self.cached.guess(std::mem::take(&mut self.cost), reads_cache);
     }
 
     /// Adds the most that the request can cost in money, if a quota of the limiter limits spending and the
@@ -189,6 +194,7 @@ impl Classified {
         self.terms.floor = self.terms.floor.min(cost.amount(&Dimension::Tokens));
         self.cost = cost;
         self.guess = None;
+        self.cached = CachedPrompt::CHARGED;
         self.most.is_charged_as_received = false;
     }
 

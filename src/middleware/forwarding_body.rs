@@ -60,6 +60,15 @@ impl<B: Body> ForwardingBody<B> {
         }
     }
 
+    /// Returns what the first event of a successful stream is: data, or an error; `None` before its end.
+    pub(super) fn first_event(&self) -> Option<Result<(), &ApiError>> {
+        match (&self.reading, &self.error) {
+            (Some(reading), _) => reading.first_event(),
+            (None, Some(error)) => Some(Err(error)),
+            (None, None) => Some(Ok(())),
+        }
+    }
+
     /// Returns the error in the body of a successful response, after the body has ended.
     pub(super) fn error(&self) -> Option<&ApiError> {
         self.error.as_deref()

@@ -35,18 +35,41 @@ impl<B: Body<Data = Bytes>> ReadAhead<B> {
     /// buffers the entire body.
     pub(super) fn poll_ahead(&mut self, max: Option<usize>, cx: &mut Context<'_>) -> Poll<()> {
         while self.end.is_none() && max.is_none_or(|max| self.has_capacity(max)) {
-            let Some(rest) = &mut self.rest else { break };
-            let frame = ready!(rest.as_mut().poll_frame(cx));
-            self.end = match &frame {
-                None => Some(End::Whole),
-                Some(Err(_)) => Some(End::Broken),
-                Some(Ok(_)) => rest.is_end_stream().then_some(End::Whole),
-            };
-            let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-            self.held += data.map_or(0, Bytes::len);
-            self.frames.extend(frame);
+            if !ready!(self.poll_one(cx)) {
+                break;
+            }
         }
         Poll::Ready(())
+    }
+
+    /// Buffers frames as [`poll_ahead`](Self::poll_ahead) does, until enough is known.
+    pub(super) fn poll_ahead_until(
+        &mut self,
+        max: usize,
+        is_known: impl Fn(&mut Self) -> bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        while self.end.is_none() && self.has_capacity(max) && !is_known(self) {
+            if !ready!(self.poll_one(cx)) {
+                break;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Buffers a frame, or the end. Returns `false` if the body was dropped.
+    fn poll_one(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(rest) = &mut self.rest else { return Poll::Ready(false) };
+        let frame = ready!(rest.as_mut().poll_frame(cx));
+        self.end = match &frame {
+            None => Some(End::Whole),
+            Some(Err(_)) => Some(End::Broken),
+            Some(Ok(_)) => rest.is_end_stream().then_some(End::Whole),
+        };
+        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+        self.held += data.map_or(0, Bytes::len);
+        self.frames.extend(frame);
+        Poll::Ready(true)
     }
 
     fn has_capacity(&self, max: usize) -> bool {

@@ -101,6 +101,14 @@ impl Reading {
         }
     }
 
+    /// Returns what the first event of a successful stream is: see [`Scanner::first_event`].
+    pub(super) fn first_event(&self) -> Option<Result<(), &ApiError>> {
+        match &self.body {
+            BodyState::Success(_, scanner) => scanner.first_event(),
+            _ => Some(Ok(())),
+        }
+    }
+
     /// Returns the span of the request, if it has one.
     pub(super) fn span(&self) -> Option<Span> {
         self.guard.span()

@@ -35,8 +35,8 @@ pub struct ResponseGuard {
     most: MostTokens,
     /// The number of the request, the same for all its attempts; 0 if it has one attempt.
     number: u64,
-    /// `true` if the output of the response is used to predict that of later requests.
-    learns_output: bool,
+    /// `true` if the usage of the response is used to predict that of later requests.
+    learns_usage: bool,
     /// `true` if the response has no body because the request was a HEAD.
     answers_head: bool,
     sent: bool,
@@ -79,7 +79,7 @@ impl ResponseGuard {
             price: classified.price.take(),
             most: classified.most,
             number: classified.number,
-            learns_output: classified.guess.is_some(),
+            learns_usage: classified.guess.is_some() || classified.cached.may_be_free(),
             answers_head: classified.is_head,
             sent: false,
             is_judged: false,
@@ -248,8 +248,9 @@ impl ResponseGuard {
 
     /// Sets the actual cost from the final usage in the body.
     pub(super) fn set_usage(&mut self, profile: Profile, usage: &Usage) {
-        if self.learns_output {
-            self.limiter().feedback().output_seen(self.key(), usage.output);
+        if self.learns_usage {
+            let (feedback, reads_cache) = (self.limiter().feedback(), usage.cache_read > 0);
+            feedback.usage_seen(self.key(), usage.output, reads_cache);
         }
         let price = self.price.as_ref().map(|price| price.cost(usage));
         self.set_charge(|permit, terms| {

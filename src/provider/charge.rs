@@ -55,6 +55,37 @@ enum CacheReads {
     Free,
 }
 
+/// The prompt of a request, of which the provider may read a part from a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CachedPrompt {
+    reads: CacheReads,
+    /// True if the request marks a part that is kept in a cache.
+    is_marked: bool,
+}
+
+impl CachedPrompt {
+    /// A prompt that is charged in full.
+    pub(crate) const CHARGED: Self = Self { reads: CacheReads::Charged, is_marked: false };
+
+    /// Returns true if tokens that are read from a cache aren't charged.
+    #[cfg(feature = "tower")]
+    pub(crate) fn may_be_free(self) -> bool {
+        self.reads != CacheReads::Charged
+    }
+
+    /// Marks the part of a cost that a read from a cache saves as a guess, so that a prompt above a limit isn't refused:
+    /// if the request marks a part of its prompt, or earlier ones were `seen` to be read from a cache.
+    pub(crate) fn guess(self, cost: Cost, seen: bool) -> Cost {
+        match self.reads {
+            CacheReads::FreeOfTotal if seen || self.is_marked => cost.guessed_tokens(u64::MAX),
+            CacheReads::Free if seen || self.is_marked => {
+                cost.guessed_input_tokens().guessed_tokens(u64::MAX)
+            }
+            _ => cost,
+        }
+    }
+}
+
 /// The reservation for a request, before it is sent.
 #[derive(Debug)]
 pub(super) struct Reserved {
@@ -107,9 +138,11 @@ impl Charge {
         Self { cache_reads: CacheReads::FreeOfTotal, ..self }
     }
 
-    /// Returns true if tokens that were read from a cache aren't charged to the input.
-    pub(super) fn has_free_cache_reads(&self) -> bool {
-        self.cache_reads == CacheReads::Free
+    /// Returns the terms of prompts that may be read from a cache.
+    #[cfg(feature = "requests")]
+    pub(super) fn cached_prompt(&self, marks_cache: impl FnOnce() -> bool) -> CachedPrompt {
+        let is_marked = self.cache_reads != CacheReads::Charged && marks_cache();
+        CachedPrompt { reads: self.cache_reads, is_marked }
     }
 
     /// Reserves `max_tokens` in full until the response ends, as the provider does. Without this

@@ -1,3 +1,4 @@
+use super::charge::CachedPrompt;
 use super::{Operation, Terms};
 use crate::quota::{Cost, Key};
 
@@ -33,6 +34,7 @@ pub struct Estimate {
     /// True if a stream of the response that is cut off is charged for what was received, instead of the
     /// whole reservation: see [`CutStreams`](super::CutStreams).
     pub is_charged_as_received: bool,
+    pub(crate) cached: CachedPrompt,
     pub(super) guess: Option<Guess>,
 }
 
@@ -91,11 +93,13 @@ impl Estimate {
             mode: None,
             pricing: None,
             is_charged_as_received: false,
+            cached: CachedPrompt::CHARGED,
             guess: None,
         }
     }
 
     /// Returns the estimate of a request that counts tokens: it costs nothing, since it has limits of its own.
+    #[cfg(feature = "requests")]
     pub(super) fn of_token_count(self) -> Self {
         let (cost, terms) = (Cost::new().requests(0), Terms::at_least(0));
         Self { cost, terms, guess: None, pricing: None, ..self }
@@ -118,7 +122,7 @@ impl Estimate {
     #[must_use]
     pub fn with_output(mut self, tokens: u64) -> Self {
         if let Some(guess) = self.output_guess() {
-            self.cost = guess.apply(self.cost, tokens);
+            self.cost = self.cached.guess(guess.apply(self.cost, tokens), false);
         }
         self
     }

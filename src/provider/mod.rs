@@ -105,6 +105,8 @@ pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
 pub use api::Api;
 pub use azure::AZURE;
 pub use bedrock::{BEDROCK, BEDROCK_MANTLE};
+#[cfg(feature = "tower")]
+pub(crate) use charge::CachedPrompt;
 pub use charge::Charge;
 pub use class::Class;
 pub use cohere::COHERE;

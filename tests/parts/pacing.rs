@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::controller::PacingReaction;
+use super::reaction::PacingReaction;
 use super::*;
 use crate::answer::learned::LearnedLimit;
 use crate::engine::Wait;
@@ -13,6 +13,12 @@ use crate::timestamp::Timestamp;
 
 #[path = "pacing/cases.rs"]
 mod cases;
+#[path = "pacing/chance.rs"]
+mod chance;
+#[path = "pacing/configured.rs"]
+mod configured;
+#[path = "pacing/levels.rs"]
+mod levels;
 #[path = "pacing/properties.rs"]
 mod properties;
 #[path = "pacing/provider.rs"]
@@ -186,6 +192,31 @@ fn refusals_of_a_closure_are_not_measured_as_used() {
     };
     let (few, many) = (rate(1), rate(17));
     assert!(many <= few, "{many} after many refusals, {few} after few");
+}
+
+/// However often a provider refuses, requests are sent at a quarter of the rate that it accepted in the last minute.
+#[test]
+fn learned_rate_keeps_a_quarter_of_what_was_accepted() {
+    let mut controller = Controller::new([], START);
+    controller.restore(&[LearnedLimit::new(Dimension::Requests, 20.0, START, 3)], START);
+    let mut now = accept_for(&mut controller, 120, MS * 50);
+    for _ in 0..10 {
+        now += MS * 1_000;
+        controller.sent(&Cost::new(), now);
+        controller.accepted(now, now + MS * 10);
+        controller.ended(now);
+        now += MS * 500;
+        controller.sent(&Cost::new(), now);
+        let (cost, dimension) = (Cost::new(), Some(&Dimension::Requests));
+        controller.refused(
+            &Refusal { sent_at: now, cost: &cost, retry_after: None, dimension },
+            now + MS,
+        );
+        controller.ended(now);
+    }
+    let accepted = (45.0 * 20.0 + 10.0) / 60.0;
+    let rate = controller.learned(now)[0].amount;
+    assert!((accepted / 4.0..accepted / 2.0).contains(&rate), "{rate} after {accepted} a second");
 }
 
 /// A call with any amounts and times.

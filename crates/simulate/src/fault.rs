@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use super::exceeded_limit::{ExceededLimit, LimitKind};
+use super::random::chance;
+
 /// A failure of some requests, before their limits are checked and without a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fault {
@@ -18,6 +21,9 @@ pub enum FaultTarget {
     Every(u64),
     /// Requests from the first time to before the second, both since the first request.
     Between(Duration, Duration),
+    /// This many of a million requests, drawn at random. A request that is sent again is drawn again, but for
+    /// [`FaultKind::TooLarge`].
+    PerMillion(u32),
 }
 
 /// A kind of failure, reported as each format does.
@@ -31,9 +37,16 @@ pub enum FaultKind {
     /// 401: OpenAI's `invalid_api_key`, Anthropic's `authentication_error`; Gemini's 400
     /// `API_KEY_INVALID`.
     Unauthorized,
-    /// 429 without a retry time, since waiting does not help: OpenAI's `insufficient_quota`,
-    /// Anthropic's spending limit, Gemini's daily quota of 0.
+    /// The account is spent, so that waiting does not help: OpenAI's 429 `insufficient_quota`, Anthropic's 400 of a
+    /// spending limit, Gemini's 429 of a daily quota of 0.
     InsufficientQuota,
+    /// 429 of a limit of requests per minute, for a second.
+    RateLimited,
+    /// The request is larger than a limit of the account: OpenAI's 429 of tokens per minute, Anthropic's of long
+    /// contexts, Gemini's 400 of the context.
+    TooLarge,
+    /// 429 of a limit of requests per day, for an hour.
+    DailyLimit,
 }
 
 impl Fault {
@@ -47,11 +60,51 @@ impl Fault {
         Self { target: FaultTarget::Between(from, until), kind }
     }
 
+    /// Creates a fault of a share of all requests: 0.05 fails one in twenty. A share outside of 0 to 1 counts as the
+    /// nearer of both.
+    pub fn share(share: f64, kind: FaultKind) -> Self {
+        let per_million = (share.clamp(0.0, 1.0) * MILLION).round() as u32;
+        Self { target: FaultTarget::PerMillion(per_million), kind }
+    }
+
     /// Returns whether the `nth` request, counted from 1, fails at a time since the first one.
-    pub(super) fn applies_to(&self, nth: u64, elapsed: Duration) -> bool {
+    pub(super) fn applies_to(&self, seed: u64, nth: u64, elapsed: Duration, body: &[u8]) -> bool {
         match self.target {
             FaultTarget::Every(n) => n > 0 && nth.is_multiple_of(n),
             FaultTarget::Between(from, until) => from <= elapsed && elapsed < until,
+            FaultTarget::PerMillion(share) => {
+                let drawn = match self.kind {
+                    FaultKind::TooLarge => chance(seed, (self, body)),
+                    _ => chance(seed, (self, nth)),
+                };
+                drawn < f64::from(share) / MILLION
+            }
         }
     }
 }
+
+impl FaultKind {
+    /// Returns the limit that refuses a request, if a limit does.
+    pub(super) fn limit(self, model: &str) -> Option<ExceededLimit> {
+        let (kind, limit, requested, retry_after) = match self {
+            Self::RateLimited => {
+                (LimitKind::RequestsPerMinute, 500, 1, Some(Duration::from_secs(1)))
+            }
+            Self::TooLarge => (LimitKind::TokensPerMinute, 30_000, 41_210, None),
+            Self::DailyLimit => {
+                (LimitKind::RequestsPerDay, 10_000, 1, Some(Duration::from_secs(3_600)))
+            }
+            _ => return None,
+        };
+        Some(ExceededLimit {
+            model: model.to_owned(),
+            kind,
+            limit,
+            used: limit,
+            requested,
+            retry_after,
+        })
+    }
+}
+
+const MILLION: f64 = 1e6;

@@ -61,7 +61,12 @@ pub(super) trait Format: Debug + Sync {
     /// Returns the error for a request over a limit that it doesn't name.
     fn unnamed_refusal(&self) -> ApiError;
 
-    /// Returns the error for a simulated failure.
+    /// Returns the error of a request that is larger than a limit.
+    fn too_large(&self, limit: &ExceededLimit) -> ApiError {
+        self.refusal(limit, None)
+    }
+
+    /// Returns the error for a simulated failure; of one that a limit is the reason of, without its name.
     fn failure(&self, kind: FaultKind) -> ApiError;
 
     /// Returns the error for an unknown method or path.

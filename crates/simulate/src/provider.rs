@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::api_error::ApiError;
 use super::cache::Cache;
 use super::exceeded_limit::ExceededLimit;
+use super::fault::{Fault, FaultKind};
 use super::format::{self, Format, Generated, ParsedRequest};
 use super::limit_set::LimitSet;
 use super::openai::OpenAi;
@@ -134,10 +135,18 @@ impl Provider {
         path: &str,
         body: &[u8],
     ) -> Result<Box<dyn ParsedRequest>, ApiError> {
-        let elapsed = self.elapsed();
-        match self.settings.faults.iter().find(|fault| fault.applies_to(nth, elapsed)) {
-            Some(fault) => Err(format.failure(fault.kind)),
-            None => format.read(path, body),
+        let Settings { faults, seed, .. } = &self.settings;
+        let applies = |fault: &&Fault| fault.applies_to(*seed, nth, self.elapsed(), body);
+        let Some(fault) = faults.iter().find(applies) else { return format.read(path, body) };
+        let request = format.read(path, body);
+        let limit = request.iter().find_map(|request| fault.kind.limit(request.model()));
+        match (fault.kind, limit) {
+            (_, None) => Err(format.failure(fault.kind)),
+            (FaultKind::TooLarge, Some(limit)) => Err(format.too_large(&limit)),
+            (_, Some(limit)) => {
+                let (api_error, headers) = self.refusal(format, &limit);
+                Err(api_error.with_headers(headers))
+            }
         }
     }
 

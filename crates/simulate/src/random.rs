@@ -56,6 +56,13 @@ impl RequestRng {
     }
 }
 
+/// Returns a number from 0 to below 1, which depends on the seed and a value.
+pub(super) fn chance(seed: u64, of: impl Hash) -> f64 {
+    let mut hasher = DefaultHasher::new();
+    (seed, of).hash(&mut hasher);
+    StdRng::seed_from_u64(hasher.finish()).random()
+}
+
 /// Returns an id of 32 hexadecimal digits, different for each request.
 pub(super) fn id(seed: u64, nth: u64) -> String {
     let mut hasher = DefaultHasher::new();

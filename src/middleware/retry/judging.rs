@@ -25,17 +25,25 @@ pub struct Judging<B: Body<Data = Bytes>> {
     response: Option<(Parts, Box<ReadAhead<ForwardingBody<B>>>)>,
     profile: Profile,
     answered_at: Timestamp,
-    /// The maximum number of bytes to read ahead; `None` for all.
-    read_limit: Option<usize>,
+    ahead: Ahead,
     /// The end of reading ahead, when the verdict is based on the bytes read so far.
     timeout: Option<Sleep>,
+}
+
+/// How much of a body is read ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ahead {
+    All,
+    Error,
+    /// The first event of a stream, which may be an error.
+    FirstEvent,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
     /// Starts to judge a response.
     ///
-    /// Reads a bounded part of an error for a few seconds, and all of a success if `whole` is set, but
-    /// nothing after the deadline. A success without `whole` goes to the caller immediately.
+    /// Reads a bounded part of an error and the first event of a stream for a few seconds, and all of a success if `whole`
+    /// is set, but nothing after the deadline. Another success goes to the caller immediately.
     pub(in crate::middleware) fn of(
         response: Response<B>,
         guard: ResponseGuard,
@@ -47,22 +55,33 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let is_head = guard.answers_head();
         let (mut parts, body) = response.into_parts();
         let body = ForwardingBody::of_response(&mut parts, body, guard, profile);
-        let is_success = parts.status.as_u16() < 400;
-        if is_success && (!whole || is_head) {
-            return Judged::Passed(Response::from_parts(parts, ResponseBody::new(body)));
-        }
+        let ahead = match parts.status.as_u16() {
+            400.. => Ahead::Error,
+            _ if whole && !is_head => Ahead::All,
+            _ if is_event_stream(&parts.headers) && !is_head => Ahead::FirstEvent,
+            _ => return Judged::Passed(Response::from_parts(parts, ResponseBody::new(body))),
+        };
         let response = Some((parts, Box::new(ReadAhead::new(body))));
-        let error_end = (!is_success).then(|| answered_at + LONGEST_READ);
-        let end = [error_end, deadline].into_iter().flatten().min();
+        let read_end = (ahead != Ahead::All).then(|| answered_at + LONGEST_READ);
+        let end = [read_end, deadline].into_iter().flatten().min();
         let timeout = end.map(|end| limiter.sleep_until(end));
-        let read_limit = (!is_success).then_some(LONGEST_AHEAD);
-        Judged::Judging(Self { response, profile, answered_at, read_limit, timeout })
+        Judged::Judging(Self { response, profile, answered_at, ahead, timeout })
     }
 
     /// Completes when enough of the body has been read, or at the end of the time for it.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (_, body) = self.response.as_mut().expect(ONCE);
-        match (body.poll_ahead(self.read_limit, cx), &mut self.timeout) {
+        let polled = match self.ahead {
+            Ahead::All => body.poll_ahead(None, cx),
+            Ahead::Error => body.poll_ahead(Some(LONGEST_AHEAD), cx),
+            Ahead::FirstEvent => {
+                let is_known = |body: &mut ReadAhead<ForwardingBody<B>>| {
+                    body.body().is_none_or(|body| body.first_event().is_some())
+                };
+                body.poll_ahead_until(LONGEST_AHEAD, is_known, cx)
+            }
+        };
+        match (polled, &mut self.timeout) {
             (Poll::Pending, Some(timeout)) => timeout.as_mut().poll(cx),
             (polled, _) => polled,
         }
@@ -73,12 +92,20 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         if is_success && body.end() == Some(End::Broken) {
             return Verdict::Retry(None);
         }
-        let in_band = body.body().and_then(|body| body.error().cloned());
+        let in_band = body.body().and_then(|body| match self.ahead {
+            Ahead::FirstEvent => body.first_event()?.err().cloned(),
+            _ => body.error().cloned(),
+        });
         if let Some(error) = in_band {
             return self.judge_in_band(&error);
         }
         match is_success {
-            true if body.end().is_some() && is_invalid_answer(parts, body) => Verdict::Retry(None),
+            true if self.ahead == Ahead::All
+                && body.end().is_some()
+                && is_invalid_answer(parts, body) =>
+            {
+                Verdict::Retry(None)
+            }
             true => Verdict::Final,
             false => self.judge_error(parts, &body.beginning(LONGEST_ERROR)),
         }
@@ -144,8 +171,17 @@ fn is_invalid_answer<B: Body<Data = Bytes>>(
 }
 
 fn is_text(headers: &HeaderMap) -> bool {
-    let kind = headers.get(http::header::CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
-    ["text/", "application/x-subrip"].iter().any(|start| kind.starts_with(start.as_bytes()))
+    ["text/", "application/x-subrip"]
+        .iter()
+        .any(|start| content_type(headers).starts_with(start.as_bytes()))
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    content_type(headers).starts_with(b"text/event-stream") && is_plain(headers)
+}
+
+fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers.get(http::header::CONTENT_TYPE).map_or(b"", |kind| kind.as_bytes())
 }
 
 /// Returns the verdict for a refused request. A long window is waited for only if its end is known.
@@ -175,7 +211,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// all connections are free again while their requests wait.
 const LONGEST_AHEAD: usize = 64 * 1_024;
 
-/// The maximum time for reading an error body ahead.
+/// The maximum time for reading an error body, or the first event of a stream, ahead.
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
 const ONCE: &str = "a response is judged once";

@@ -161,6 +161,10 @@ where
         if wait.is_zero() {
             return self.resend(false);
         }
+        self.wait(wait)
+    }
+
+    fn wait(&self, wait: Duration) -> Option<Stage<S, Request, C, O>> {
         let limiter = self.service.limiter();
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let at = limiter.now().add_nanos(nanos);

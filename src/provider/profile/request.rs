@@ -113,13 +113,13 @@ impl Profile {
             let contents = request.amount(Unit::Inputs, path).unwrap_or(1);
             reserved.cost = reserved.cost.requests(contents);
         }
-        if request.marks_cache && self.rules.charge.has_free_cache_reads() {
-            reserved.cost = reserved.cost.guessed_input_tokens();
-        }
+        let cached = self.rules.charge.cached_prompt(|| marks_cache(body));
+        reserved.cost = cached.guess(reserved.cost, false);
         let counts_tokens = request.counts_tokens(path);
         let estimate = Estimate {
             mode,
             is_charged_as_received,
+            cached,
             ..request.into_estimate(reserved, &self.rules.weights)
         };
         if counts_tokens { estimate.of_token_count() } else { estimate }
@@ -140,4 +140,12 @@ impl Profile {
             }
         }
     }
+}
+
+/// Returns whether a request marks a part of its prompt that the provider keeps in a cache: Anthropic's, and Bedrock's.
+/// In a text the quotes would be escaped.
+#[cfg(feature = "requests")]
+fn marks_cache(body: &[u8]) -> bool {
+    let marks = [&b"\"cache_control\""[..], b"\"cachePoint\""];
+    marks.into_iter().any(|mark| memchr::memmem::find(body, mark).is_some())
 }

@@ -207,7 +207,10 @@ impl Evidence {
         let is_refused = matches!(self.status, 429 | 503 | 529);
         let is_account =
             !is_own && (self.has_code(rules.account_codes) || self.has(kinds::ACCOUNT));
-        if is_account || matches!(self.status, 401 | 402) {
+        // A limit of nothing belongs to a plan without the model.
+        let is_without =
+            self.status == 429 && amounts.limit.or_else(|| self.quota_value()) == Some(0);
+        if is_account || is_without || matches!(self.status, 401 | 402) {
             return Some(RefusalKind::Account);
         }
         if amounts.never_fits() || self.status == 413 {
@@ -302,8 +305,8 @@ impl Evidence {
         match kind {
             RefusalKind::Request => RefusalScope::Request,
             RefusalKind::Account if self.has(&["api key|key limit"]) => RefusalScope::Key,
-            RefusalKind::Account => RefusalScope::Account,
             _ if quota.is_some_and(|quota| quota.contains("PerModel")) => RefusalScope::Model,
+            RefusalKind::Account => RefusalScope::Account,
             _ if self.has(kinds::OF_MODEL) => RefusalScope::Model,
             RefusalKind::Capacity => RefusalScope::Provider,
             _ if self.has(kinds::OF_ACCOUNT) => RefusalScope::Account,

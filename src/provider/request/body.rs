@@ -162,10 +162,6 @@ fn read_field<'de, A: MapAccess<'de>>(
         Key::Tools | Key::Functions => body.next_value_seed(Walker(Tools::of_request(r))),
         Key::ResponseFormat | Key::Text => read_format(r, body),
         Key::Images => body.next_value_seed(Walker(Media::new(r, MediumKind::Image))),
-        Key::CacheControl => {
-            r.marks_cache = true;
-            body.next_value::<IgnoredAny>().map(drop)
-        }
         _ => body.next_value::<IgnoredAny>().map(drop),
     }
 }

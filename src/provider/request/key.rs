@@ -105,9 +105,6 @@ pub(super) enum Key {
         alias = "function_response"
     )]
     Content,
-    /// The end of a prefix of the prompt that is kept in a cache: Anthropic's, and Bedrock's.
-    #[serde(alias = "cachePoint")]
-    CacheControl,
     Id,
     Name,
     Namespace,

@@ -40,7 +40,7 @@ use named::Named;
 pub use unreadable::UnreadableRequest;
 use words::Words;
 
-use super::charge::Reserved;
+use super::charge::{CachedPrompt, Reserved};
 use super::media::MediaTokens;
 use super::mode::NamedModes;
 use super::prompt_weights::PromptWeights;
@@ -99,8 +99,6 @@ pub(super) struct Request {
     bound: Option<u64>,
     /// True if content that the provider keeps becomes part of the prompt.
     has_kept_content: bool,
-    /// True if the request marks a part of the prompt that is kept in a cache.
-    pub(super) marks_cache: bool,
     /// True if the provider keeps the prompt, which may name another model.
     has_kept_prompt: bool,
     /// True if the body has `messages`, which identifies a chat if the path doesn't.
@@ -300,6 +298,7 @@ impl Request {
             mode: None,
             pricing,
             is_charged_as_received: false,
+            cached: CachedPrompt::CHARGED,
             guess,
         }
     }

@@ -120,10 +120,6 @@ fn read_field<'de, A: MapAccess<'de>>(
         Key::Audio => part.next_value_seed(Walker(Media::new(r, MediumKind::Audio))),
         Key::Video => part.next_value_seed(Walker(Media::new(r, MediumKind::Video))),
         Key::File => part.next_value_seed(Walker(Media::new(r, MediumKind::Document))),
-        Key::CacheControl => {
-            r.marks_cache = true;
-            part.next_value::<IgnoredAny>().map(drop)
-        }
         _ => part.next_value::<IgnoredAny>().map(drop),
     }
 }

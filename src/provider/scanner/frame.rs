@@ -60,6 +60,11 @@ impl Frame {
         self.has_data
     }
 
+    #[cfg(feature = "tower")]
+    pub(super) fn error(&self) -> Option<&ApiError> {
+        self.error.as_ref()
+    }
+
     /// Sets the counts that the headers state. Counts in the body replace them.
     pub(super) fn set_counts_of_headers(&mut self, counts: TokenCounts) {
         self.counts = counts;

@@ -130,6 +130,15 @@ impl Scanner {
         self.frame.counts().usage()
     }
 
+    /// Returns what the first event of a stream is: data, or an error; `None` before its end.
+    #[cfg(feature = "tower")]
+    pub(crate) fn first_event(&self) -> Option<Result<(), &ApiError>> {
+        match self.frame.has_data() {
+            true => Some(Ok(())),
+            false => self.frame.error().map(Err),
+        }
+    }
+
     /// Returns the result for the whole body. A number at which the body was cut off is ignored.
     #[must_use]
     pub fn finish(mut self) -> Scanned {

@@ -1,4 +1,4 @@
-use memchr::{memchr2, memrchr};
+use memchr::{memchr2, memmem, memrchr};
 
 use super::field_table::Needles;
 use super::frame::Frame;
@@ -72,6 +72,10 @@ impl Sse {
         }
         let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
         let (skipped, rest) = bytes.split_at(length);
+        if !frame.has_data() && memmem::find(&skipped[..skipped.len().min(FIRST)], STATUS).is_some()
+        {
+            return bytes;
+        }
         let mut lines = skipped.split(|byte| b"\r\n".contains(byte));
         // Found in the first lines, except in comments.
         if skipped.starts_with(NAME) || lines.any(|line| line.starts_with(NAME)) {
@@ -148,6 +152,12 @@ fn whole_events(bytes: &[u8]) -> usize {
     }
     0
 }
+
+/// The object with MiniMax's status, which is an error only in the first event: no needle, since it would slow all down.
+const STATUS: &[u8] = b"base_resp\"";
+
+/// The number of bytes in which it is looked for.
+const FIRST: usize = 1_024;
 
 /// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";

@@ -88,6 +88,10 @@ fn prompt_with_marked_cache_above_limit_is_not_refused() {
     let is_admitted = |cost| manual(Quota::new().itpm(5_000)).0.try_acquire("k", &cost).is_ok();
     assert!(!is_admitted(request("")));
     assert!(is_admitted(request(r#","cache_control":{"type":"ephemeral"}"#)));
+    let tools = r#"}]}],"tools":[{"name":"t","cache_control":{"type":"ephemeral"}},{"a":[{"b":1"#;
+    assert!(is_admitted(request(tools)));
+    // As a text of the prompt.
+    assert!(!is_admitted(request(r#","name":"\"cache_control\":""#)));
 }
 
 #[test]

@@ -96,6 +96,7 @@ impl<R, T> Service<R> for Strict<R, T> {
 pub(super) struct Frames {
     frames: VecDeque<Poll<Result<Frame<Bytes>, InnerError>>>,
     has_known_end: bool,
+    hangs: bool,
 }
 
 impl Frames {
@@ -117,6 +118,12 @@ impl Frames {
     /// Makes the body pending once.
     pub(super) fn pause(mut self) -> Self {
         self.frames.push_back(Poll::Pending);
+        self
+    }
+
+    /// Makes the body wait for ever after its frames.
+    pub(super) fn hang(mut self) -> Self {
+        self.hangs = true;
         self
     }
 
@@ -152,6 +159,7 @@ impl Body for Frames {
                 }
                 frame.map(Some)
             }
+            None if self.hangs => Poll::Pending,
             None => Poll::Ready(None),
         }
     }

@@ -134,6 +134,33 @@ async fn response_decompressed_inside_layer_is_read() {
     assert_eq!((facts.unread, facts.usage.map(|usage| usage.output)), (None, Some(9)));
 }
 
+/// A gateway may mark the prompt, and some providers keep any.
+#[tokio::test(start_paused = true)]
+async fn prompt_above_limit_is_sent_where_answers_show_cache_reads() {
+    let quota = Quota::new().itpm(1_000);
+    let limiter = builder().provider(ANTHROPIC).quota("gpt-4o", quota).build().unwrap();
+    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {
+        let usage = r#"{"type": "message", "usage": {"input_tokens": 20, "cache_read_input_tokens": 5000,
+            "output_tokens": 1}}"#;
+        Frames::default().data(usage).into_response()
+    });
+    let long = || {
+        let text = "word ".repeat(8_000);
+        let mut request = chat("gpt-4o");
+        *request.body_mut() = format!(
+            r#"{{"model": "gpt-4o", "max_tokens": 5, "messages": [{{"role": "user", "content": "{text}"}}]}}"#
+        );
+        request
+    };
+    assert!(client.clone().oneshot(long()).await.is_err());
+    let short = send(&mut client, chat("gpt-4o")).await;
+    short.into_body().collect().await.unwrap();
+    let answer = send(&mut client, long()).await;
+    answer.into_body().collect().await.unwrap();
+    // It waited until the whole limit was free.
+    assert_eq!(available(&limiter, "gpt-4o"), [1_000 - 20]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn input_of_stream_settles_while_output_is_in_flight() {
     let quota = Quota::new().itpm(1_000).otpm(1_000);

@@ -145,7 +145,7 @@ fn json_like() -> impl Strategy<Value = Vec<u8>> {
 
 fn json_value() -> impl Strategy<Value = serde_json::Value> {
     let key =
-        || prop::sample::select(&["usage", "prompt_tokens", "output_tokens", "x\"", "choices"][..]);
+        || prop::sample::select(&["usage", "prompt_tokens", "output_tokens", "x\"", "data"][..]);
     let leaf = prop_oneof![
         any::<u32>().prop_map(serde_json::Value::from),
         ".{0,9}".prop_map(serde_json::Value::from),

@@ -11,8 +11,9 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use proptest::prelude::*;
 use serde_json::Value;
 use tollgate::Timestamp;
-use tollgate::provider::{Profile, Refusal, Scanner};
+use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, Refusal, RefusalKind, Scanner};
 use tollgate::quota::Dimension;
+use tollgate_simulate::{Fault, FaultKind, Provider, Settings};
 
 /// 2026-09-01 00:00 UTC, the time of the answers.
 const NOW: Timestamp = Timestamp::from_unix_secs(1_788_220_800);
@@ -34,6 +35,39 @@ fn refusals_in_other_words_mean_what_they_say() {
 #[test]
 fn refusals_in_words_of_public_sources_are_read() {
     check(include_str!("../../data/refusals_second_held_out.jsonl"));
+}
+
+#[test]
+fn simulated_refusals_are_of_their_kinds() {
+    let kinds = [
+        (FaultKind::RateLimited, RefusalKind::Rate),
+        (FaultKind::TooLarge, RefusalKind::Request),
+        (FaultKind::InsufficientQuota, RefusalKind::Account),
+        (FaultKind::DailyLimit, RefusalKind::Window),
+        (FaultKind::Overloaded, RefusalKind::Capacity),
+    ];
+    let body = br#"{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}],
+        "contents": [{"parts": [{"text": "Hi"}]}]}"#;
+    let formats = [
+        (OPENAI, "/v1/chat/completions"),
+        (ANTHROPIC, "/v1/messages"),
+        (GEMINI, "/v1beta/models/m:generateContent"),
+    ];
+    for (profile, path) in formats {
+        for (fault, kind) in kinds {
+            let settings = Settings::default().with_fault(Fault::share(1.0, fault));
+            let reply = Provider::new(settings).receive(0, path, body);
+            let header = |(name, value): &(&'static str, String)| {
+                (HeaderName::from_static(name), value.parse().expect("a header value"))
+            };
+            let headers: HeaderMap = reply.headers.iter().map(header).collect();
+            let status = StatusCode::from_u16(reply.status).expect("a status");
+            let answer = reply.body.bytes();
+            let refusal = profile.refusal(status, &headers, &answer, NOW);
+            let found = refusal.map(|refusal| refusal.kind);
+            assert_eq!(found, Some(kind), "{path}: {}", String::from_utf8_lossy(&answer));
+        }
+    }
 }
 
 /// Errors that are no refusals, although they have words of refusals.

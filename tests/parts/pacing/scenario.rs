@@ -49,6 +49,29 @@ pub(super) struct Scenario {
     pub(super) workers: u32,
     /// Seconds between the times at which a busy client reads answers; 0 if it reads them at once.
     pub(super) reads_every: f64,
+    pub(super) chance: Chance,
+    /// `true` if every other request is refused, as by one of two accounts that is exhausted.
+    pub(super) is_half_exhausted: bool,
+}
+
+/// Refusals that don't depend on the rate: a share of all requests, all the time or in every other period.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Chance {
+    pub(super) share: f64,
+    /// Seconds of a period; infinite for a constant share.
+    pub(super) seconds: f64,
+    /// `Retry-After` of such refusals, in seconds.
+    pub(super) retry_after: Option<u64>,
+}
+
+impl Chance {
+    pub(super) const NONE: Self = Self { share: 0.0, seconds: f64::INFINITY, retry_after: None };
+
+    /// Returns the share at a time.
+    pub(super) fn at(&self, time: f64) -> f64 {
+        let is_on = self.seconds.is_infinite() || ((time / self.seconds) as u64).is_multiple_of(2);
+        if is_on { self.share } else { 0.0 }
+    }
 }
 
 /// The outcome of a run.
@@ -101,6 +124,8 @@ impl Scenario {
             demand: f64::INFINITY,
             workers: 512,
             reads_every: 0.0,
+            chance: Chance::NONE,
+            is_half_exhausted: false,
         }
     }
 

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use super::super::{ConfiguredRate, Controller, Refusal};
+use super::super::{Controller, Refusal};
+use super::configured::ConfiguredBucket;
 use super::provider::ProviderLimit;
 use super::random::Random;
 use super::scenario::{Outcome, Scenario, Steady};
@@ -17,6 +18,8 @@ struct Request {
     cost: Cost,
     real: Vec<f64>,
     sent_at: f64,
+    /// The number of times it was refused by chance.
+    strays: u32,
 }
 
 #[derive(Debug)]
@@ -28,6 +31,8 @@ enum What {
     Answer,
     Accept(Request),
     Refuse(Request, Option<Duration>, Option<Dimension>),
+    /// A request that waited alone is sent again.
+    Again(Request),
     Overload(Request),
 }
 
@@ -68,15 +73,6 @@ struct Client {
     accepted: u64,
 }
 
-/// A configured limit, as the key's bucket enforces it.
-struct ConfiguredBucket {
-    dimension: Dimension,
-    rate: f64,
-    capacity: f64,
-    level: f64,
-    at: f64,
-}
-
 /// Runs a scenario.
 pub(super) fn run(scenario: &Scenario) -> Outcome {
     Run::new(scenario).run()
@@ -90,6 +86,8 @@ struct Run<'a> {
     number: u64,
     clients: Vec<Client>,
     busy: u32,
+    /// The requests that have reached the provider.
+    reached: u64,
     done: Vec<f64>,
     /// The refusals, events and used amounts at the end of the warm-up.
     warm: Option<(u64, u64, Vec<f64>)>,
@@ -115,6 +113,7 @@ impl<'a> Run<'a> {
             number: 0,
             clients: (0..scenario.processes).map(client).collect(),
             busy: 0,
+            reached: 0,
             done: vec![0.0; scenario.limits.len()],
             warm: None,
             outcome: Outcome::default(),
@@ -171,10 +170,22 @@ impl<'a> Run<'a> {
                     retry_after,
                     dimension: dimension.as_ref(),
                 };
-                state.controller.refused(&refusal, now);
+                let reaction = state.controller.refused(&refusal, now);
                 state.controller.ended(time(request.sent_at));
-                state.queue.push_front(request);
+                if reaction.is_chance {
+                    let backoff = 0.5 * 2_f64.powi(request.strays.min(5) as i32);
+                    let stated = retry_after.map_or(0.0, |after| after.as_secs_f64().min(5.0));
+                    let strays = request.strays + 1;
+                    self.push(
+                        at + backoff.max(stated),
+                        client,
+                        What::Again(Request { strays, ..request }),
+                    );
+                } else {
+                    state.queue.push_front(request);
+                }
             }
+            What::Again(request) => state.queue.push_front(request),
             What::Overload(request) => {
                 state.in_flight -= 1;
                 self.outcome.overloads += 1;
@@ -191,6 +202,16 @@ impl<'a> Run<'a> {
         let scenario = self.scenario;
         if scenario.storm.0 <= at && at < scenario.storm.1 {
             return self.push(at + scenario.refusal, client, What::Overload(request));
+        }
+        let chance = scenario.chance;
+        self.reached += 1;
+        let is_exhausted = scenario.is_half_exhausted && self.reached.is_multiple_of(2);
+        if is_exhausted || chance.share > 0.0 && self.random.part() < chance.at(at) {
+            self.outcome.refusals += 1;
+            let delay = scenario.refusal * self.random.between(0.8, 1.2);
+            let retry_after = chance.retry_after.map(Duration::from_secs);
+            let read_at = scenario.read_at(at + delay);
+            return self.push(read_at, client, What::Refuse(request, retry_after, None));
         }
         let mut binding: (f64, Option<Dimension>) = (0.0, None);
         for ((dimension, limit), real) in self.limits.iter_mut().zip(&request.real) {
@@ -288,7 +309,7 @@ impl<'a> Run<'a> {
                 cost.set(dimension, (tokens * error * scenario.bias).max(1.0) as u64);
             }
         }
-        Request { cost, real, sent_at: 0.0 }
+        Request { cost, real, sent_at: 0.0, strays: 0 }
     }
 
     fn push(&mut self, at: f64, client: usize, what: What) {
@@ -351,33 +372,6 @@ impl<'a> Run<'a> {
             unanswered: self.clients.iter().map(queued).sum(),
             ..self.outcome
         }
-    }
-}
-
-impl ConfiguredBucket {
-    fn new(rate: ConfiguredRate) -> Self {
-        let margin = (0.02 * rate.burst).max(0.5 * rate.per_second);
-        let capacity = rate.burst - margin;
-        Self {
-            dimension: rate.dimension,
-            rate: rate.per_second,
-            capacity,
-            level: capacity,
-            at: 0.0,
-        }
-    }
-
-    fn wait(&mut self, at: f64, cost: &Cost) -> f64 {
-        self.level = self.capacity.min(self.level + (at - self.at) * self.rate);
-        self.at = at;
-        let cost = cost.amount(&self.dimension) as f64;
-        let short = cost.min(self.capacity) - self.level;
-        if short > 1e-9 { short / self.rate + 1e-6 } else { 0.0 }
-    }
-
-    fn take(&mut self, at: f64, cost: &Cost) {
-        self.wait(at, cost);
-        self.level -= cost.amount(&self.dimension) as f64;
     }
 }
 

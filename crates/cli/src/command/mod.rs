@@ -120,7 +120,7 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Run a simulated LLM provider with rate limits.
     #[command(long_about = simulate::ABOUT)]
-    Simulate(SimulateArgs),
+    Simulate(Box<SimulateArgs>),
     /// Measure the throughput and latency of a running server.
     #[command(long_about = bench::ABOUT)]
     Bench(Box<BenchArgs>),

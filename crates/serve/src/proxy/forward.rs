@@ -11,6 +11,7 @@ use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode,
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
+use super::encoded_body::{DecodeError, EncodedBody};
 use super::headers;
 use super::memory_budget::{BudgetExceeded, BudgetPermit, BudgetedBody};
 use super::tls::describe_tls_error;
@@ -42,7 +43,7 @@ pub(super) async fn forward(
     };
     let is_browser = headers::are_from_browser(request.headers());
     let mut response = match proxy.read(request, target, upstream).await {
-        Ok((request, requests_usage)) => send(&proxy, upstream, request, requests_usage).await,
+        Ok(read) => send(&proxy, upstream, read).await,
         Err(problem) => upstream.format.problem(problem),
     };
     if is_browser {
@@ -67,7 +68,9 @@ fn target(upstream: &Upstream, path: &str, request: &Request<Body>) -> Result<Ur
 fn with_alternatives(mut response: Response<Body>) -> Response<Body> {
     let (name, alternatives) = match response.status() {
         StatusCode::METHOD_NOT_ALLOWED => (ALLOW, ALLOWED_METHODS),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => (ACCEPT_ENCODING, "identity"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            (ACCEPT_ENCODING, "gzip, deflate, br, zstd, identity")
+        }
         StatusCode::UPGRADE_REQUIRED => (UPGRADE, "HTTP/1.1"),
         _ => return response,
     };
@@ -75,15 +78,25 @@ fn with_alternatives(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
+/// A request whose body is in memory.
+struct ReadRequest {
+    /// With the decompressed body.
+    request: Request<RequestBody>,
+    /// The body to send instead.
+    encoded: Option<EncodedBody>,
+    /// True if the proxy asks for the usage of a stream, which its client didn't.
+    requests_usage: bool,
+}
+
 impl Proxy {
     /// Reads a request body into memory, sets the target, and requests the usage of a stream that would have
-    /// none. Also returns true if it does that.
+    /// none.
     async fn read(
         &self,
         request: Request<Body>,
         target: Uri,
         upstream: &Upstream,
-    ) -> Result<(Request<RequestBody>, bool), Problem> {
+    ) -> Result<ReadRequest, Problem> {
         let (parts, body) = request.into_parts();
         let max_length = self.app.serve.bounds.body;
         let permit = BudgetPermit::new(&self.budget);
@@ -98,8 +111,17 @@ impl Proxy {
         let mut request = Request::new(body);
         (*request.method_mut(), *request.uri_mut()) = (parts.method, target);
         *request.headers_mut() = parts.headers;
+        let encoded = match EncodedBody::take(&mut request, &permit, max_length) {
+            Ok(encoded) => encoded,
+            Err(_) if self.app.serve.unread == UnreadRequests::Allow => None,
+            Err(error) => return Err(undecodable(error)),
+        };
         let requests_usage = upstream.request_usage(&mut request);
-        Ok((request.map(|body| body.held_with(permit)), requests_usage))
+        // The changed body is sent as it is.
+        let encoded =
+            encoded.filter(|_| !requests_usage).map(|body| body.held_with(permit.clone()));
+        let request = request.map(|body| body.held_with(permit));
+        Ok(ReadRequest { request, encoded, requests_usage })
     }
 
     /// Returns the keys and the cost of a request, if it is charged.
@@ -125,12 +147,8 @@ impl Proxy {
     }
 }
 
-async fn send(
-    proxy: &Proxy,
-    upstream: &Upstream,
-    mut request: Request<RequestBody>,
-    requests_usage: bool,
-) -> Response<Body> {
+async fn send(proxy: &Proxy, upstream: &Upstream, read: ReadRequest) -> Response<Body> {
+    let ReadRequest { mut request, encoded, requests_usage } = read;
     let header = proxy.app.serve.priority_header.as_ref();
     let priority = match priority::take(request.headers_mut(), header) {
         Ok(priority) => priority,
@@ -140,6 +158,9 @@ async fn send(
         Ok(classified) => classified.map(|classified| with_priority(classified, priority)),
         Err(problem) => return with_alternatives(upstream.format.problem(problem)),
     };
+    if let Some(encoded) = encoded {
+        encoded.restore(&mut request);
+    }
     let Ok(_waiting) = proxy.app.waiting.try_acquire() else {
         return upstream.format.problem(queue_full());
     };
@@ -283,6 +304,25 @@ fn unreadable_request(unreadable: &UnreadableRequest) -> Problem {
         "cannot determine what to charge: {unreadable}; `serve.unread: allow` forwards such requests"
     );
     Problem::new(status, code, detail)
+}
+
+fn undecodable(error: DecodeError) -> Problem {
+    match error {
+        DecodeError::Invalid(error) => {
+            let detail = format!(
+                "cannot decompress the body by its `content-encoding`: {error}; send it uncompressed"
+            );
+            Problem::new(StatusCode::BAD_REQUEST, "broken_body", detail)
+        }
+        DecodeError::TooLong(most) => {
+            let detail = format!(
+                "the decompressed body exceeds {most} bytes (`serve.bounds.body`, and 100 times the \
+                 compressed body)"
+            );
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+        }
+        DecodeError::NoMemory => budget_exceeded(),
+    }
 }
 
 fn websocket_unsupported() -> Problem {

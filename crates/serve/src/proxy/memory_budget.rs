@@ -45,7 +45,8 @@ impl BudgetPermit {
         Arc::new(Self { budget: Arc::clone(budget), bytes: AtomicUsize::new(0) })
     }
 
-    fn try_grow(&self, bytes: usize) -> bool {
+    /// Takes more of the budget. Returns false if it is used up.
+    pub(super) fn try_grow(&self, bytes: usize) -> bool {
         let is_available = self.budget.try_take(bytes);
         if is_available {
             self.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -14,7 +14,8 @@
 //! | redirects | forwarded, not followed |
 //! | WebSocket | refused, 426: clients such as Codex then use HTTP |
 //! | CONNECT, TRACE | refused, 405 |
-//! | undeterminable model | refused: 400, or 415 for a `content-encoding` other than `identity`, because two servers may read two models from such a request, or none. `serve.unread: allow` forwards it and charges by its size |
+//! | compressed body (gzip, deflate, br, zstd) | read decompressed, and forwarded as it came; without compression if the proxy asks for the usage of a stream |
+//! | undeterminable model | refused: 400, or 415 for an unknown `content-encoding`, because two servers may read two models from such a request, or none. `serve.unread: allow` forwards it and charges by its size |
 //! | responses to browsers | with `content-security-policy: sandbox` and `x-content-type-options: nosniff`, so that no page of an upstream runs in this server's origin |
 //!
 //! A GET, HEAD, OPTIONS or DELETE without a body is not charged: providers do not count requests such
@@ -61,6 +62,7 @@ use tollgate::limiter::KeyBudget;
 
 mod base_url;
 mod client;
+mod encoded_body;
 mod error_format;
 mod forward;
 mod headers;

@@ -74,6 +74,10 @@ impl Format for Anthropic {
         ApiError::new(429, RATE_LIMIT, message(refusal))
     }
 
+    fn too_large(&self, _limit: &ExceededLimit) -> ApiError {
+        ApiError::new(429, RATE_LIMIT, LONG_CONTEXT)
+    }
+
     fn unnamed_refusal(&self) -> ApiError {
         ApiError::new(429, RATE_LIMIT, UNNAMED)
     }
@@ -85,7 +89,12 @@ impl Format for Anthropic {
             FaultKind::Unauthorized => {
                 ApiError::new(401, "authentication_error", "invalid x-api-key")
             }
-            FaultKind::InsufficientQuota => ApiError::new(429, RATE_LIMIT, SPENT),
+            FaultKind::InsufficientQuota => {
+                invalid(SPENT).with_headers(vec![("x-should-retry", "false".to_owned())])
+            }
+            FaultKind::RateLimited | FaultKind::TooLarge | FaultKind::DailyLimit => {
+                self.unnamed_refusal()
+            }
         }
     }
 
@@ -137,4 +146,6 @@ const ORGANIZATION: &str = "00000000-0000-4000-8000-746f6c6c6761";
 const UNNAMED: &str =
     "This request would exceed your account's rate limit. Please try again later.";
 const RATE_LIMIT: &str = "rate_limit_error";
-const SPENT: &str = "You have reached your specified API usage limits.";
+const SPENT: &str = "You have reached your specified API usage limits. You will regain access on 2099-01-01 at \
+                     00:00 UTC.";
+const LONG_CONTEXT: &str = "Extra usage is required for long context requests.";

@@ -76,6 +76,13 @@ impl Format for Gemini {
         refusal::api_error(refusal, delay)
     }
 
+    fn too_large(&self, limit: &ExceededLimit) -> ApiError {
+        let ExceededLimit { limit, requested, .. } = limit;
+        invalid(format!(
+            "The input token count ({requested}) exceeds the maximum number of tokens allowed ({limit})."
+        ))
+    }
+
     fn unnamed_refusal(&self) -> ApiError {
         ApiError::new(429, "RESOURCE_EXHAUSTED", UNNAMED)
     }
@@ -91,6 +98,9 @@ impl Format for Gemini {
                 "metadata": {"service": "generativelanguage.googleapis.com"},
             })]),
             FaultKind::InsufficientQuota => refusal::without_quota(),
+            FaultKind::RateLimited | FaultKind::TooLarge | FaultKind::DailyLimit => {
+                self.unnamed_refusal()
+            }
         }
     }
 

@@ -84,6 +84,9 @@ impl Format for OpenAi {
             FaultKind::InsufficientQuota => {
                 ApiError::new(429, "insufficient_quota", NO_QUOTA).with_code("insufficient_quota")
             }
+            FaultKind::RateLimited | FaultKind::TooLarge | FaultKind::DailyLimit => {
+                self.unnamed_refusal()
+            }
         }
     }
 

@@ -224,7 +224,7 @@ fn malformed_requests_and_faults_use_anthropic_errors() {
         (FaultKind::ServerError, 500, "api_error"),
         (FaultKind::Overloaded, 529, "overloaded_error"),
         (FaultKind::Unauthorized, 401, "authentication_error"),
-        (FaultKind::InsufficientQuota, 429, "rate_limit_error"),
+        (FaultKind::InsufficientQuota, 400, "invalid_request_error"),
     ] {
         let settings = Settings::default().with_fault(Fault::every(1, kind));
         let reply = post(settings, "/v1/messages", &request("Hello"));

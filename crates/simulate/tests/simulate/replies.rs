@@ -240,6 +240,24 @@ fn faults_occur_periodically_without_charge() {
 }
 
 #[test]
+fn share_of_requests_fails_at_random() {
+    let settings = |kind| Settings::default().with_fault(Fault::share(0.2, kind));
+    let refused = |kind, body: &dyn Fn(u64) -> String| -> Vec<bool> {
+        let mut provider = Provider::new(settings(kind));
+        let mut is_refused =
+            |nth| provider.receive(0, "/v1/chat/completions", body(nth).as_bytes()).status == 429;
+        (0..1_000).map(&mut is_refused).collect()
+    };
+    let count = |refused: Vec<bool>| refused.into_iter().filter(|refused| *refused).count();
+    let same = |_| chat("Hello").to_string();
+    let other = |nth| chat(&format!("Hello {nth}")).to_string();
+    assert!((150..250).contains(&count(refused(FaultKind::RateLimited, &same))));
+    assert!((150..250).contains(&count(refused(FaultKind::TooLarge, &other))));
+    // Whenever it is sent.
+    assert!([0, 1_000].contains(&count(refused(FaultKind::TooLarge, &same))));
+}
+
+#[test]
 fn same_seed_gives_same_replies() {
     let run = |seed| {
         let settings = Settings::default()

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::lately::Lately;
+use super::levels::{Levels, Stretch};
 use super::pace::Pace;
 use super::pause::Closure;
 use super::send_log::SentRequest;
@@ -33,6 +35,8 @@ pub(super) struct Column {
     all_refused: f64,
     /// The end of the last long closure, or the first request.
     opened: Option<Opened>,
+    /// The first request, or the first one after a restart.
+    began: Option<Began>,
     /// The first refusal of the last event that measured this dimension.
     start: Option<Start>,
     pub(super) pace: Option<Pace>,
@@ -41,7 +45,12 @@ pub(super) struct Column {
     pub(super) events: u32,
     pub(super) last_event: Timestamp,
     /// The start of the period in which a starting point may prove to be too low.
-    trial: Option<Trial>,
+    trial: Option<Began>,
+    /// What was accepted lately.
+    lately: Lately,
+    pub(super) levels: Levels,
+    /// The provider counts in windows. What it accepts varies, so that one fall shows nothing.
+    is_window: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -59,8 +68,9 @@ struct Opened {
     accepted: f64,
 }
 
+/// A time, and the charges sent until then.
 #[derive(Debug, Clone, Copy)]
-struct Trial {
+struct Began {
     at: Timestamp,
     before: f64,
 }
@@ -74,8 +84,6 @@ pub(super) struct Event<'a> {
     pub(super) pause: f64,
     /// Seconds from sending a request to its refusal.
     pub(super) delay: f64,
-    /// The time of the first request.
-    pub(super) first: Timestamp,
     pub(super) is_slow_start: bool,
     /// Requests sent so far.
     pub(super) requests: f64,
@@ -92,12 +100,16 @@ impl Column {
             refused: 0.0,
             all_refused: 0.0,
             opened: None,
+            began: None,
             start: None,
             pace: None,
             refused_size: (1.0, 0),
             events: 0,
             last_event: Timestamp::UNIX_EPOCH,
             trial: None,
+            lately: Lately::default(),
+            levels: Levels::default(),
+            is_window: false,
         }
     }
 
@@ -111,7 +123,9 @@ impl Column {
     /// Counts a request that is sent now.
     pub(super) fn send(&mut self, cost: f64, number: u64, now: Timestamp) {
         self.opened.get_or_insert(Opened { at: now, accepted: 0.0 });
+        self.began.get_or_insert(Began { at: now, before: 0.0 });
         self.sent += cost;
+        self.lately.sent(self.sent - self.all_refused, now);
         if let Some(pace) = &mut self.pace {
             pace.take(cost, now);
         }
@@ -154,6 +168,8 @@ impl Column {
         pace.cycle = interval / 2.0;
         pace.begin_cycle();
         self.start_at(pace, number, now);
+        self.levels.take();
+        self.is_window = true;
     }
 
     /// Returns whether a closure that followed an event of this dimension is longer than a bucket explains.
@@ -164,16 +180,24 @@ impl Column {
         self.last_event >= closure.since && seconds >= explained.max(LONG_CLOSURE)
     }
 
-    /// Measures the rate from the refusals of two events.
-    pub(super) fn measure(&mut self, column: usize, cost: f64, event: &Event<'_>) {
+    /// Measures the rate from the refusals of two events. Returns how often it must have fallen lately.
+    pub(super) fn measure(&mut self, column: usize, cost: f64, event: &Event<'_>) -> usize {
+        let mut falls = 0;
         let before = event.sent.before.get(column).copied().unwrap_or_default();
         let mean = self.sent / event.requests.max(1.0);
         let cost = cost.max(MIN_AMOUNT);
         match (&self.start, &mut self.pace) {
             (Some(start), Some(pace)) => {
-                let cost = cost.max(start.cost);
                 let span = seconds_between(start.at, event.sent.at).max(0.001);
                 let got = (before - start.before - self.refused).max(0.0);
+                // Without a refusal before, the bucket held more than nothing.
+                let first = if start.cost > 0.0 { start.cost } else { f64::INFINITY };
+                // A refused request that tests whether the limit is higher shows no fall.
+                let busy = if event.sent.is_growing { 0.0 } else { pace.busy() };
+                let busy = (busy - seconds_between(event.sent.at, event.now)).max(0.0);
+                let stretch = Stretch { accepted: got, seconds: span, busy, costs: (first, cost) };
+                falls = self.levels.add(stretch).saturating_sub(usize::from(self.is_window));
+                let cost = cost.max(start.cost);
                 let speed = pace.speed();
                 let measured = got.max(cost / 2.0) / (span - pace.idle()).max(0.1 * span);
                 pace.set_rate((measured * speed).sqrt());
@@ -193,19 +217,15 @@ impl Column {
                 pace.cycle = pace.cycle.max((delays * event.delay).min(LONGEST_CYCLE));
             }
             _ => {
-                let elapsed = seconds_between(event.first, event.sent.at).max(1.0);
-                let configured =
-                    self.configured.as_ref().map(|configured| configured.per_second / 2.0);
-                let rate = match configured {
-                    Some(rate) if !event.is_slow_start => rate,
-                    _ => before / elapsed / 2.0,
-                };
+                let rate = self.first_rate(before, event);
                 let mut pace = Pace::new(rate.max(cost / 4.0), event.now);
                 pace.cycle = pace.cycle.max(QUICK_DELAYS * event.delay);
                 self.pace = Some(pace);
             }
         }
+        let floor = self.accepted_per_second(before, event.now) / 4.0;
         if let Some(pace) = &mut self.pace {
+            pace.set_rate(pace.rate().max(floor));
             pace.begin_cycle();
             pace.saved = if event.is_only { SAVED_ALONE } else { SAVED_TOGETHER };
         }
@@ -214,6 +234,31 @@ impl Column {
         self.all_refused += cost;
         self.events = self.events.saturating_add(1);
         self.last_event = event.now;
+        falls
+    }
+
+    /// Returns half of the configured rate, or of what was sent per second in a slow start: the first refusal says only
+    /// that the limit is lower.
+    fn first_rate(&self, before: f64, event: &Event<'_>) -> f64 {
+        let configured = self.configured.as_ref().filter(|_| !event.is_slow_start);
+        if let Some(configured) = configured {
+            return configured.per_second / 2.0;
+        }
+        let began = self.began.unwrap_or(Began { at: event.now, before: 0.0 });
+        let elapsed = seconds_between(began.at, event.sent.at).max(1.0);
+        (before - began.before).max(0.0) / elapsed / 2.0
+    }
+
+    /// Forgets the learned rate. Returns what was accepted per second while it was learned.
+    pub(super) fn restart(&mut self, now: Timestamp) -> f64 {
+        self.pace = None;
+        self.began = Some(Began { at: now, before: self.sent });
+        self.levels.take()
+    }
+
+    /// Returns the amount that was accepted per second in the last minute of sending, of requests before one.
+    pub(super) fn accepted_per_second(&self, before: f64, now: Timestamp) -> f64 {
+        self.lately.per_second(before - self.all_refused, now)
     }
 
     /// Notes the size of a refused request.
@@ -241,9 +286,10 @@ impl Column {
         if let Some(opened) = &mut self.opened {
             opened.at = opened.at.saturating_sub(back);
         }
-        if let Some(trial) = &mut self.trial {
-            trial.at = trial.at.saturating_sub(back);
+        for began in [&mut self.began, &mut self.trial].into_iter().flatten() {
+            began.at = began.at.saturating_sub(back);
         }
+        self.lately.rebase(back);
     }
 
     /// Drops a pace that has stood at the configured rate for 30 s, and replaces a starting point that has
@@ -266,7 +312,7 @@ impl Column {
         if configured.is_ceiling {
             return;
         }
-        let trial = *self.trial.get_or_insert(Trial { at: now, before: self.sent });
+        let trial = *self.trial.get_or_insert(Began { at: now, before: self.sent });
         let elapsed = seconds_between(trial.at.max(self.last_event), now);
         if elapsed < TRIAL {
             return;

@@ -6,6 +6,7 @@ use super::column::{Column, ConfiguredRate, Event};
 use super::pace::Pace;
 use super::pause::Closure;
 use super::send_log::{SentRequest, Sums};
+use super::units::MIN_AMOUNT;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -17,8 +18,6 @@ pub(super) struct Columns {
     requests: u64,
     /// `true` while a limit of requests in flight has replaced the rates.
     is_suspended: bool,
-    /// The time of the first request.
-    first: Option<Timestamp>,
 }
 
 /// A refusal that measures rates.
@@ -42,7 +41,7 @@ impl Columns {
         };
         let rates = configured.into_iter().filter(is_rate);
         let all = rates.map(|rate| Column::new(rate.dimension.clone(), Some(rate))).collect();
-        Self { all, requests: 0, is_suspended: false, first: None }
+        Self { all, requests: 0, is_suspended: false }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
@@ -81,7 +80,6 @@ impl Columns {
 
     /// Counts a request that is sent now.
     pub(super) fn send(&mut self, cost: &Cost, now: Timestamp) {
-        self.first.get_or_insert(now);
         self.requests = self.requests.saturating_add(1);
         for column in &mut self.all {
             column.send(amount(cost, &column.dimension), self.requests, now);
@@ -112,8 +110,8 @@ impl Columns {
         }
     }
 
-    /// Measures the rate of the named dimension, or of all.
-    pub(super) fn measure(&mut self, refusal: &Measurement<'_>, now: Timestamp) {
+    /// Measures the rate of the named dimension, or of all. Returns how often each of them must have fallen lately.
+    pub(super) fn measure(&mut self, refusal: &Measurement<'_>, now: Timestamp) -> usize {
         if let Some(named) = refusal.named {
             self.get_or_add(named);
         }
@@ -125,15 +123,16 @@ impl Columns {
             now,
             pause: refusal.pause,
             delay: refusal.delay,
-            first: self.first.unwrap_or(now),
             is_slow_start: refusal.is_slow_start,
             requests: to_f64(self.requests),
             is_only: self.all.iter().filter(|column| is_measured(column)).count() == 1,
         };
+        let mut falls: Option<usize> = None;
         for (index, column) in self.all.iter_mut().enumerate() {
             let cost = amount(refusal.cost, &column.dimension);
             if is_measured(column) {
-                column.measure(index, cost, &event);
+                let of_column = column.measure(index, cost, &event);
+                falls = Some(falls.map_or(of_column, |falls| falls.min(of_column)));
             } else {
                 column.exclude_event(cost);
                 if refusal.named.is_none() {
@@ -141,6 +140,7 @@ impl Columns {
                 }
             }
         }
+        falls.filter(|_| named.is_none()).unwrap_or(0)
     }
 
     /// Measures the rates of a provider that counts in windows, once it is open again.
@@ -186,6 +186,21 @@ impl Columns {
         true
     }
 
+    /// Returns whether a learned rate is being exceeded, to find out whether the limit is higher.
+    pub(super) fn is_growing(&self) -> bool {
+        let is_growing = |column: &Column| column.pace.as_ref().is_some_and(Pace::is_growing);
+        !self.is_suspended && self.all.iter().any(is_growing)
+    }
+
+    /// Forgets the learned rates. Returns the requests per second that were accepted while they were learned.
+    pub(super) fn restart(&mut self, now: Timestamp) -> f64 {
+        let requests = to_f64(self.requests.max(1));
+        self.is_suspended = false;
+        let restart =
+            |column: &mut Column| column.restart(now) * requests / column.sent.max(MIN_AMOUNT);
+        self.all.iter_mut().map(restart).fold(0.0, f64::max)
+    }
+
     /// Empties the saved amounts until the end of a pause, at which a request of the promised cost fits.
     pub(super) fn empty(&mut self, promised: Option<&Cost>, until: Timestamp) {
         for column in &mut self.all {
@@ -211,7 +226,6 @@ impl Columns {
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
-        self.first = self.first.map(|first| first.saturating_sub(back));
         for column in &mut self.all {
             column.rebase(back);
         }

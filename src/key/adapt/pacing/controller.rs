@@ -1,10 +1,12 @@
 use std::time::Duration;
 
+use super::chance::Chance;
 use super::column::ConfiguredRate;
 use super::columns::{Columns, Measurement};
 use super::in_flight::InFlight;
 use super::last_event::LastEvent;
 use super::pause::{Pause, Probe};
+use super::reaction::{Blocked, PacingReaction, Refusal};
 use super::send_log::{SendLog, SentRequest};
 use super::slow_start::SlowStart;
 use super::units::{add_to_mean, seconds_between};
@@ -22,10 +24,11 @@ pub(crate) struct Controller {
     columns: Columns,
     /// `None` after the first event, or after the end of the start.
     slow_start: Option<SlowStart>,
-    in_flight: InFlight,
+    pub(super) in_flight: InFlight,
     pause: Pause,
     log: SendLog,
     last: LastEvent,
+    chance: Chance,
     /// Requests sent before are unknown.
     began: Timestamp,
     /// Requests accepted.
@@ -35,35 +38,6 @@ pub(crate) struct Controller {
     /// The mean latency of recent refusals in seconds.
     refusal_latency: f64,
     events: u64,
-}
-
-/// A limit that was reached: the request isn't sent now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Blocked<'a> {
-    /// The dimension whose learned rate is reached.
-    pub(crate) dimension: Option<&'a Dimension>,
-    /// The time at which the request can be sent, or [`Wait::Unknown`] if that depends on an answer.
-    pub(crate) wait: Wait,
-}
-
-/// A refusal for a rate or a number of requests in flight.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Refusal<'a> {
-    /// The time at which the request was sent, as passed to [`Controller::sent`].
-    pub(crate) sent_at: Timestamp,
-    pub(crate) cost: &'a Cost,
-    pub(crate) retry_after: Option<Duration>,
-    /// The dimension that the provider names.
-    pub(crate) dimension: Option<&'a Dimension>,
-}
-
-/// The reaction to a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PacingReaction {
-    /// The end of the pause.
-    pub(crate) until: Timestamp,
-    /// `false` if the refusal belongs to the same event as an earlier one.
-    pub(crate) is_event: bool,
 }
 
 /// Creation.
@@ -83,6 +57,7 @@ impl Controller {
             pause: Pause::new(),
             log: SendLog::default(),
             last: LastEvent::default(),
+            chance: Chance::new(),
             began: now,
             accepted: 0,
             latency: 0.0,
@@ -131,7 +106,9 @@ impl Controller {
         let before = self.columns.sums();
         self.columns.send(cost, now);
         let (number, beside) = (self.columns.requests(), self.in_flight.now);
-        self.log.push(SentRequest { at: now, before, number, beside });
+        let is_growing = self.slow_start.is_some() || self.columns.is_growing();
+        self.chance.sent(is_growing);
+        self.log.push(SentRequest { at: now, before, number, beside, is_growing });
         self.pause.sent(now);
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.take(self.latency, now);
@@ -175,6 +152,7 @@ impl Controller {
         self.pause.rebase(back);
         self.in_flight.rebase(back);
         self.columns.rebase(back);
+        self.chance.rebase(back);
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.rebase(back);
         }
@@ -201,17 +179,26 @@ impl Controller {
         }
     }
 
-    /// Reacts to a refusal for a limit.
+    /// Reacts to a refusal for a limit, or by chance if it names none.
     pub(crate) fn refused(&mut self, refusal: &Refusal<'_>, now: Timestamp) -> PacingReaction {
         let sent = self.answered(refusal.sent_at, true);
         add_to_mean(&mut self.refusal_latency, seconds_between(refusal.sent_at, now));
-        if !self.is_new(refusal.sent_at) {
+        let is_named = refusal.dimension.is_some();
+        let is_new = self.is_new(refusal.sent_at);
+        if !is_named && is_new && self.chance.explains(&sent, now) {
+            self.exclude(&sent, refusal.cost);
+            self.pause.unanswered(refusal.sent_at);
+            self.columns.put_back(refusal.cost);
+            return PacingReaction { until: self.pause.until, is_event: false, is_chance: true };
+        }
+        self.chance.react(sent.number, self.columns.requests());
+        if !is_new {
             self.exclude(&sent, refusal.cost);
             self.last.flight = self.last.flight.saturating_add(1);
             if self.in_flight.refused_again(self.last.flight) {
                 self.columns.resume(now, self.pause.until);
             }
-            return PacingReaction { until: self.pause.until, is_event: false };
+            return PacingReaction { until: self.pause.until, is_event: false, is_chance: false };
         }
         self.last.reacted = Some(now);
         self.events = self.events.saturating_add(1);
@@ -220,11 +207,17 @@ impl Controller {
         if is_closed {
             self.exclude(&sent, refusal.cost);
         } else {
-            self.measure(&sent, refusal, pause.min(LONGEST_MEASURED_PAUSE), now);
+            let pause = pause.min(LONGEST_MEASURED_PAUSE);
+            let falls = self.measure(&sent, refusal, pause, now);
+            if !is_named && self.chance.is_shown(falls) {
+                self.restart(now);
+            } else if falls == 0 && sent.is_growing {
+                self.chance.begin();
+            }
         }
         let is_promised = self.pause.is_promised();
         self.columns.empty(is_promised.then_some(refusal.cost), self.pause.until);
-        PacingReaction { until: self.pause.until, is_event: true }
+        PacingReaction { until: self.pause.until, is_event: true, is_chance: false }
     }
 
     /// Takes back a request that was refused for another reason than a rate, and used nothing of the limits. It is
@@ -238,12 +231,27 @@ impl Controller {
         self.exclude(&sent, cost);
     }
 
-    /// Measures the limit that an event shows.
-    fn measure(&mut self, sent: &SentRequest, refusal: &Refusal<'_>, pause: f64, now: Timestamp) {
+    /// Looks for the limits again, since the refusals that seemed to show them were chance.
+    fn restart(&mut self, now: Timestamp) {
+        self.chance.show(self.columns.requests(), now);
+        let speed = self.columns.restart(now);
+        self.slow_start = Some(SlowStart::again(speed, now));
+        self.in_flight.drop_cap();
+    }
+
+    /// Measures the limit that an event shows. Returns how often it must have fallen lately.
+    fn measure(
+        &mut self,
+        sent: &SentRequest,
+        refusal: &Refusal<'_>,
+        pause: f64,
+        now: Timestamp,
+    ) -> usize {
         let named = refusal.dimension.filter(|named| refusal.cost.amount(named) > 0);
         let is_slow_start = self.slow_start.take().is_some();
         let is_concurrency = named.map(|named| *named == Dimension::Concurrency);
         let has_retry_after = refusal.retry_after.is_some_and(|after| !after.is_zero());
+        let mut falls = 0;
         if self.in_flight.refused(sent.beside, is_concurrency, has_retry_after, now) {
             self.columns.suspend(refusal.cost);
         } else if self.columns.resume(now, self.pause.until) {
@@ -251,19 +259,13 @@ impl Controller {
         } else {
             let named = named.filter(|named| **named != Dimension::Concurrency);
             let cost = refusal.cost;
-            self.columns.measure(
-                &Measurement {
-                    sent,
-                    cost,
-                    named,
-                    pause,
-                    delay: self.refusal_latency,
-                    is_slow_start,
-                },
-                now,
-            );
+            let delay = self.refusal_latency;
+            falls = self
+                .columns
+                .measure(&Measurement { sent, cost, named, pause, delay, is_slow_start }, now);
         }
         self.last = LastEvent { number: Some(sent.number), refusals: 0, flight: 1, ..self.last };
+        falls
     }
 }
 
@@ -272,7 +274,9 @@ impl Controller {
     /// Returns `true` if the configured limits have proved to be sufficient: nothing here limits requests, and
     /// no limit is a starting point.
     pub(crate) fn is_confirmed(&self, now: Timestamp) -> bool {
-        self.is_unneeded(now) && self.columns.configured().all(|configured| configured.is_ceiling)
+        self.is_unneeded(now)
+            && self.chance.is_quiet(now)
+            && self.columns.configured().all(|configured| configured.is_ceiling)
     }
 
     /// Returns `true` if nothing here holds requests back: the start is over, and no rate or cap was learned.
@@ -323,10 +327,6 @@ impl Controller {
         &self.in_flight
     }
 
-    pub(super) fn in_flight_mut(&mut self) -> &mut InFlight {
-        &mut self.in_flight
-    }
-
     fn has_configured(&self) -> bool {
         self.columns.configured().next().is_some()
     }
@@ -358,6 +358,7 @@ impl Controller {
             before: sums,
             number: self.columns.requests(),
             beside: self.in_flight.now,
+            is_growing: self.slow_start.is_some() || self.columns.is_growing(),
         })
     }
 

@@ -84,7 +84,7 @@ impl InFlight {
         is_disproved
     }
 
-    fn drop_cap(&mut self) {
+    pub(super) fn drop_cap(&mut self) {
         self.cap = None;
         self.disproved = (self.disproved + 1).min(10);
     }

@@ -39,7 +39,7 @@ impl Controller {
     pub(crate) fn restore(&mut self, learned: &[LearnedLimit], now: Timestamp) {
         for limit in learned.iter().filter(|limit| limit.amount > 0.0) {
             if limit.dimension == Dimension::Concurrency {
-                self.in_flight_mut().set_cap(Cap::new((limit.amount as u32).max(1), now));
+                self.in_flight.set_cap(Cap::new((limit.amount as u32).max(1), now));
                 continue;
             }
             let mut pace = Pace::new(limit.amount, now);

@@ -11,23 +11,31 @@
 //! - `column`, `columns`: the sums of each dimension, from which its rate is measured.
 //! - `send_log`: requests by the time at which they were sent.
 //! - `pause`: pauses after refusals, and confidence in `Retry-After`.
+//! - `levels`: how often a limit must have fallen to explain refusals.
+//! - `chance`: refusals that don't depend on the rate, shown by a limit that would have fallen again and again.
+//! - `lately`: what was accepted in the last minute of sending, a quarter of which a learned rate never falls below.
 //! - `last_event`: the refusals that belong to one event.
 //! - `in_flight`: requests in flight, and a learned cap on them.
 
+mod chance;
 mod column;
 mod columns;
 mod controller;
 mod in_flight;
 mod last_event;
+mod lately;
 mod learned;
+mod levels;
 mod pace;
 mod pause;
+mod reaction;
 mod send_log;
 mod slow_start;
 mod units;
 
 pub(crate) use column::ConfiguredRate;
-pub(crate) use controller::{Controller, Refusal};
+pub(crate) use controller::Controller;
+pub(crate) use reaction::Refusal;
 
 #[cfg(test)]
 #[path = "../../../../tests/parts/pacing.rs"]

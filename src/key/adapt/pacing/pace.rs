@@ -55,6 +55,15 @@ impl Pace {
         self.idle
     }
 
+    pub(super) fn busy(&self) -> f64 {
+        self.busy
+    }
+
+    /// Returns whether the measured rate is exceeded, to find out whether the limit is higher.
+    pub(super) fn is_growing(&self) -> bool {
+        self.busy > self.cycle
+    }
+
     /// Returns the rate at which requests are sent now: 3 % below the measured one at first, flat around it,
     /// then ever faster, as the congestion window of CUBIC. Far above, it doubles once per cycle.
     pub(super) fn speed(&self) -> f64 {

@@ -18,6 +18,8 @@ pub(super) struct SentRequest {
     pub(super) number: u64,
     /// Requests in flight with it, itself included.
     pub(super) beside: u32,
+    /// `true` if it was sent above a measured rate, to find out whether the limit is higher.
+    pub(super) is_growing: bool,
 }
 
 /// The requests that may still be refused, in the order in which they were sent.
@@ -95,6 +97,7 @@ impl SendLog {
             before: next.iter().enumerate().map(between).collect(),
             number: first.number.saturating_add(u64::from(position)),
             beside: first.beside.saturating_add(position),
+            is_growing: first.is_growing,
         };
         self.prune();
         Some(sent)

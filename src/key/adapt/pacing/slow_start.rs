@@ -21,6 +21,12 @@ impl SlowStart {
         Self { rate, level: FIRST, at: now, doubled_at: now }
     }
 
+    /// Starts again, from a rate that was accepted.
+    pub(super) fn again(accepted: f64, now: Timestamp) -> Self {
+        let rate = if accepted > 0.0 { accepted } else { FIRST };
+        Self { rate, level: 0.0, at: now, doubled_at: now }
+    }
+
     /// Returns the time at which the next request can be sent.
     pub(super) fn ready_at(&self) -> Timestamp {
         seconds_later(self.at, ((1.0 - self.level) / self.rate).max(0.0))

@@ -1,6 +1,7 @@
 //! Responses that are retried, and responses that aren't.
 
 use http::{Response, StatusCode};
+use http_body_util::BodyExt;
 use tollgate::middleware::{Http, Journey, RateLimitLayer};
 use tollgate::provider::OPENAI;
 use tower::{Service, ServiceExt};
@@ -189,13 +190,38 @@ async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
 const STREAM: &[(&str, &str)] = &[("content-type", "text/event-stream")];
 
 #[tokio::test(start_paused = true)]
-async fn success_is_returned_unless_whole_response_is_judged() {
+async fn error_is_retried_as_first_event_of_a_stream_alone() {
+    const ERROR: &str =
+        "data: {\"error\": {\"code\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
+    const CHUNK: &str = "data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}\n\n";
+    let first = || answer(200, STREAM, Frames::from(": wait\n").data("\n").data(ERROR));
+    let cut = || answer(200, STREAM, Frames::from(": wait\n\n").error());
+    let later = || answer(200, STREAM, Frames::from(CHUNK).data(ERROR));
+    let silent = || answer(200, STREAM, Frames::from(": wait\n\n").hang());
+    for (answers, tries, text) in [
+        (vec![first(), cut(), later()], 3, format!("{CHUNK}{ERROR}")),
+        (vec![later(), ok()], 1, format!("{CHUNK}{ERROR}")),
+        (vec![first(), ok()], 2, super::super::USAGE.to_owned()),
+    ] {
+        let limiter = limiter_with_quota();
+        let script = Script::new(&limiter, answers);
+        let client = script.client(&RateLimitLayer::new(limiter).retry(5));
+        let response = client.oneshot(chat("gpt-4o")).await.unwrap();
+        assert_eq!(super::super::read(response).await.unwrap(), text);
+        assert_eq!(script.call_times().len(), tries);
+    }
+    // A stream that is silent is passed on after a while.
+    let limiter = limiter_with_quota();
+    let script = Script::new(&limiter, [silent()]);
+    let client = script.client(&RateLimitLayer::new(limiter).retry(5));
+    let mut body = client.oneshot(chat("gpt-4o")).await.unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), ": wait\n\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_is_judged_in_whole_mode() {
     let event = "data: {\"error\": {\"code\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
     let layer = |limiter| RateLimitLayer::new(limiter).retry(1);
-    let limiter = limiter_with_quota();
-    let script = Script::new(&limiter, [answer(200, STREAM, event.into())]);
-    let response = script.client(&layer(limiter)).oneshot(chat("gpt-4o")).await.unwrap();
-    assert_eq!(super::super::read(response).await.unwrap(), event);
 
     let limiter = limiter_with_quota();
     let broken = answer(200, &[], Frames::from("{").error());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tollgate::quota::Usd;
-use tollgate_simulate::{LimitChange, OtherUse, RetryAfter};
+use tollgate_simulate::{Fault, LimitChange, OtherUse, RetryAfter};
 
 use super::LimitArgs;
 use super::batch::above_zero;
@@ -95,6 +95,12 @@ pub struct SimulateArgs {
     /// 100s..130s; can be repeated
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Errors")]
     pub storm: Vec<Storm>,
+
+    /// Refuse a share of the requests at random, whatever their limits: 0.05 = one in twenty. KIND is what the refusal
+    /// speaks of: `rate`, `request` (too large, whenever it is sent), `account` (no money), `window` (a day) or
+    /// `capacity` (the provider is full); can be repeated
+    #[arg(long, value_name = "KIND,SHARE", value_parser = schedule::refuse, help_heading = "Errors")]
+    pub refuse: Vec<Fault>,
 
     /// What a request is charged: tokens by one of two rules (for OpenAI's API), or money
     #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRuleName::Openai)]
@@ -182,6 +188,9 @@ Example:
 
   A Gemini project that may spend $10 in any ten minutes:
     tollgate simulate --charge usd --usd 10
+
+  A shared pool that refuses one request in ten, whoever sends it:
+    tollgate simulate --refuse rate,0.1
 
   A limit of 1,200 RPM that is enforced per second, without headers, and falls to a quarter:
     tollgate simulate --rpm 1200 --burst 1s --headers none --change 150s=x0.25

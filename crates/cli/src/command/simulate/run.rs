@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use tollgate_simulate::{ChargeRule, Fault, FaultKind, Settings, SimulatedServer};
 
 use super::spend::spend_limit;
-use super::{ChargeRuleName, HeadersForm, RefusalForm, SimulateArgs};
+use super::{ChargeRuleName, HeadersForm, RefusalForm, SimulateArgs, Storm};
 use crate::command::signal::StopRequests;
 use crate::command::{Exit, LimitArgs};
 
@@ -70,9 +70,10 @@ impl SimulateArgs {
         settings.changes.clone_from(&self.change);
         settings.limit_headers = self.headers == HeadersForm::Auto;
         settings.named_refusals = self.refusals == RefusalForm::Named;
-        Ok((self.storm.iter()).fold(settings, |settings, storm| {
-            settings.with_fault(Fault::between(storm.from(), storm.until(), FaultKind::Overloaded))
-        }))
+        let storm =
+            |storm: &Storm| Fault::between(storm.from(), storm.until(), FaultKind::Overloaded);
+        let faults = self.storm.iter().map(storm).chain(self.refuse.iter().copied());
+        Ok(faults.fold(settings, Settings::with_fault))
     }
 }
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tollgate::config::parse_duration;
-use tollgate_simulate::{LimitChange, OtherUse};
+use tollgate_simulate::{Fault, FaultKind, LimitChange, OtherUse};
 
 use crate::command::batch::above_zero;
 
@@ -39,6 +39,24 @@ impl FromStr for Storm {
             true => Ok(Self { from, until }),
             false => Err("must end after its start, such as 100s..130s".to_owned()),
         }
+    }
+}
+
+/// Parses `KIND,SHARE`.
+pub(super) fn refuse(text: &str) -> Result<Fault, String> {
+    let expected = || "must be KIND,SHARE, such as rate,0.1".to_owned();
+    let (kind, share) = text.split_once(',').ok_or_else(expected)?;
+    let kind = match kind {
+        "rate" => FaultKind::RateLimited,
+        "request" => FaultKind::TooLarge,
+        "account" => FaultKind::InsufficientQuota,
+        "window" => FaultKind::DailyLimit,
+        "capacity" => FaultKind::Overloaded,
+        _ => return Err("the kind must be rate, request, account, window or capacity".to_owned()),
+    };
+    match share.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(Fault::share(share, kind)),
+        _ => Err("the share must be above 0 and at most 1, such as 0.1".to_owned()),
     }
 }
 

@@ -22,7 +22,7 @@ fn batch(rest: &str) -> BatchArgs {
 
 fn simulate(rest: &str) -> SimulateArgs {
     match parse(&format!("tollgate simulate {rest}")) {
-        Ok(Cli { command: Command::Simulate(args) }) => args,
+        Ok(Cli { command: Command::Simulate(args) }) => *args,
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::{Value, json};
 use tollgate_cli::command::{Cli, Command, HeadersForm, RefusalForm, SimulateArgs};
-use tollgate_simulate::{LimitChange, OtherUse, RetryAfter};
+use tollgate_simulate::{Fault, FaultKind, LimitChange, OtherUse, RetryAfter};
 use tollgate_testing::http::post_json;
 use tollgate_testing::process::InteractiveProcess;
 
@@ -14,7 +14,7 @@ use super::rig::TestHome;
 fn parse(arguments: &str) -> Result<SimulateArgs, clap::Error> {
     let words = ["tollgate", "simulate"].into_iter().chain(arguments.split_whitespace());
     match Cli::try_parse_from(words)?.command {
-        Command::Simulate(args) => Ok(args),
+        Command::Simulate(args) => Ok(*args),
         other => panic!("{other:?}"),
     }
 }
@@ -24,7 +24,8 @@ fn arguments_of_limits_over_time_are_parsed() {
     let args = parse(
         "--rpm 1200 --burst 200ms --concurrency 8 --others 0.75,20s,40s --change 150s=x0.25 \
          --change 5m=x2 --headers none --refusals unnamed --retry-after 60 \
-         --error-latency-ms 500 --storm 100s..2m10s --log replies.jsonl",
+         --error-latency-ms 500 --storm 100s..2m10s --log replies.jsonl --refuse capacity,0.25 \
+         --refuse request,1",
     );
     let args = args.expect("valid arguments");
     assert_eq!((args.burst, args.concurrency), (Some(Duration::from_millis(200)), 8));
@@ -37,6 +38,8 @@ fn arguments_of_limits_over_time_are_parsed() {
     assert_eq!(args.error_latency_ms.min(), Duration::from_millis(500));
     let [storm] = args.storm[..] else { panic!("one storm") };
     assert_eq!((storm.from(), storm.until()), (Duration::from_secs(100), Duration::from_secs(130)));
+    let refused = [(FaultKind::Overloaded, 0.25), (FaultKind::TooLarge, 1.0)];
+    assert_eq!(args.refuse, refused.map(|(kind, share)| Fault::share(share, kind)));
     let args = parse("--others 0.5 --retry-after ms").expect("valid arguments");
     assert_eq!(args.others, Some(OtherUse { share: 0.5, cycle: None }));
     assert_eq!(args.retry_after, RetryAfter::Milliseconds);
@@ -60,6 +63,10 @@ fn invalid_argument_error_states_the_form() {
         ("--retry-after 1.5", "must be auto, none, ms or whole seconds, such as 60"),
         ("--storm 100s", "must be FROM..UNTIL, such as 100s..130s"),
         ("--storm 2m..100s", "must end after its start"),
+        ("--refuse rate", "must be KIND,SHARE, such as rate,0.1"),
+        ("--refuse money,0.1", "the kind must be rate, request, account, window or capacity"),
+        ("--refuse rate,0", "the share must be above 0 and at most 1"),
+        ("--refuse rate,10%", "the share must be above 0 and at most 1"),
         ("--headers some", "auto, none"),
         ("--charge usd --usd 1.5,1,1", "invalid value '1.5,1,1' for '--usd <AMOUNT>'"),
         ("--error-latency-ms 1s", "write it as MIN..MAX"),

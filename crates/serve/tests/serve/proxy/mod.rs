@@ -2,6 +2,7 @@
 
 mod abuse;
 mod budgets;
+mod encoded_bodies;
 mod failures;
 mod forwarding;
 mod http_versions;

@@ -1,0 +1,36 @@
+use std::time::Duration;
+
+use crate::engine::Wait;
+use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
+
+/// A limit that was reached: the request isn't sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blocked<'a> {
+    /// The dimension whose learned rate is reached.
+    pub(crate) dimension: Option<&'a Dimension>,
+    /// The time at which the request can be sent, or [`Wait::Unknown`] if that depends on an answer.
+    pub(crate) wait: Wait,
+}
+
+/// A refusal for a rate or a number of requests in flight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal<'a> {
+    /// The time at which the request was sent, as passed to [`super::Controller::sent`].
+    pub(crate) sent_at: Timestamp,
+    pub(crate) cost: &'a Cost,
+    pub(crate) retry_after: Option<Duration>,
+    /// The dimension that the provider names.
+    pub(crate) dimension: Option<&'a Dimension>,
+}
+
+/// The reaction to a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PacingReaction {
+    /// The end of the pause.
+    pub(crate) until: Timestamp,
+    /// `false` if the refusal belongs to the same event as an earlier one.
+    pub(crate) is_event: bool,
+    /// `true` if the refusal is chance: only the refused request has to wait.
+    pub(crate) is_chance: bool,
+}
