@@ -67,25 +67,30 @@ async fn fixed_window_is_never_refused_and_keeps_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_known_only_at_the_end_is_never_refused() {
-    let algorithms = [
-        (None, LimitAlgorithm::TokenBucket),
-        (None, LimitAlgorithm::SlidingWindow),
-        (None, LimitAlgorithm::FixedWindow),
-        (Some(quota::Algorithm::TokenBucket), LimitAlgorithm::TokenBucket),
-        (Some(quota::Algorithm::FixedWindow), LimitAlgorithm::FixedWindow),
-    ];
-    for (name, trace) in traces() {
-        for (ours, theirs) in algorithms {
-            for charged in [Charged::AtArrival, Charged::AtEnd] {
-                let setup = charged_by_usage(ours, theirs, charged);
-                let outcome = replay_without_refusal(name, &trace, &setup).await;
-                // The amount held for 5 s at 1.5 times the usage cannot be used: about a tenth.
-                let utilization = outcome.utilization(TPM);
-                assert!(utilization >= 0.8, "{name}, {setup:?}: {utilization}");
-            }
-        }
-    }
+async fn usage_at_the_end_of_a_token_bucket_is_never_refused() {
+    usage_known_only_at_the_end_is_never_refused(None, LimitAlgorithm::TokenBucket).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_at_the_end_of_a_sliding_window_is_never_refused() {
+    usage_known_only_at_the_end_is_never_refused(None, LimitAlgorithm::SlidingWindow).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_at_the_end_of_a_fixed_window_is_never_refused() {
+    usage_known_only_at_the_end_is_never_refused(None, LimitAlgorithm::FixedWindow).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_at_the_end_of_a_known_token_bucket_is_never_refused() {
+    let ours = Some(quota::Algorithm::TokenBucket);
+    usage_known_only_at_the_end_is_never_refused(ours, LimitAlgorithm::TokenBucket).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_at_the_end_of_a_known_fixed_window_is_never_refused() {
+    let ours = Some(quota::Algorithm::FixedWindow);
+    usage_known_only_at_the_end_is_never_refused(ours, LimitAlgorithm::FixedWindow).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,6 +126,22 @@ async fn client_reserving_less_than_usage_is_refused() {
     for (name, trace) in traces() {
         let outcome = replay(&trace, &setup).await;
         assert!(!outcome.refusals.is_empty(), "{name}");
+    }
+}
+
+/// Replays the traces with charges by usage, counted by the provider at arrival and at the end.
+async fn usage_known_only_at_the_end_is_never_refused(
+    ours: Option<quota::Algorithm>,
+    theirs: LimitAlgorithm,
+) {
+    for (name, trace) in traces() {
+        for charged in [Charged::AtArrival, Charged::AtEnd] {
+            let setup = charged_by_usage(ours, theirs, charged);
+            let outcome = replay_without_refusal(name, &trace, &setup).await;
+            // The amount held for 5 s at 1.5 times the usage cannot be used: about a tenth.
+            let utilization = outcome.utilization(TPM);
+            assert!(utilization >= 0.8, "{name}, {setup:?}: {utilization}");
+        }
     }
 }
 
