@@ -70,35 +70,40 @@ impl Feedback<'_> {
     /// a key without any quota, the usage that the headers state is counted too, and a successful
     /// response without limits makes the key unlimited. Later changes of the amounts are followed.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
-        let core = &self.shared.core;
         let limit = |reading: &LimitReading| {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
         };
         let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
+        if self.adopt_limits(key, &limits) {
+            self.count_used(key, readings);
+        }
+    }
+
+    /// Learns these limits of a key. Returns `true` if it had no learned ones.
+    pub(super) fn adopt_limits(&self, key: &str, limits: &[Limit]) -> bool {
+        let core = &self.shared.core;
         // Nearly every response of a provider without limit headers.
         if limits.is_empty() && !core.quotas.read().learns_missing_limits() {
-            return;
+            return false;
         }
         // Keys come from requests: one that is also a pattern must not set limits for others.
-        if Pattern::is_one(key) || core.quotas.read().learned_quota(key, &limits).is_none() {
-            return;
+        if Pattern::is_one(key) || core.quotas.read().learned_quota(key, limits).is_none() {
+            return false;
         }
         // Limits that came with a request take precedence.
         let plan = |_: &_, state: &KeyState| (state.plan().given.is_some(), state.plan().profile);
-        let Some((false, read_by)) = self.shared.table.peek(key, plan) else { return };
+        let Some((false, read_by)) = self.shared.table.peek(key, plan) else { return false };
         let version = core.next_version();
         // Of several responses at the same time only the first is taken.
-        let learned = core.change_quotas(|quotas| quotas.learn(key, &limits, read_by, version));
-        let Some((quota, is_first)) = learned else { return };
+        let learned = core.change_quotas(|quotas| quotas.learn(key, limits, read_by, version));
+        let Some((quota, is_first)) = learned else { return false };
         self.shared.replan(key, &quota);
         if quota.is_unlimited() {
             tracing::warn!(key, "responses state no limits; the key is not limited");
         } else {
             tracing::info!(key, ?quota, "limits learned from response headers");
         }
-        if is_first {
-            self.count_used(key, readings);
-        }
+        is_first
     }
 
     /// Records the number of output tokens of a request of this key.

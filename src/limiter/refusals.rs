@@ -1,17 +1,18 @@
 #[cfg(feature = "tower")]
 use std::time::Duration;
 
+#[cfg(feature = "tower")]
+use smallvec::SmallVec;
+
 use super::feedback::Feedback;
 #[cfg(feature = "tower")]
 use super::key_state::KeyState;
 use crate::event::{Event, RateLimited};
 use crate::key::adapt::Adapt;
 use crate::key::limits::Limits;
-#[cfg(feature = "tower")]
-use crate::provider::LimitReading;
 use crate::quota::Cost;
 #[cfg(feature = "tower")]
-use crate::quota::{Dimension, Window};
+use crate::quota::{Limit, Window};
 #[cfg(feature = "tower")]
 use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
@@ -78,30 +79,20 @@ impl Feedback<'_> {
         };
         let window = refusal.window.and_then(|window| Window::new(window).ok());
         let (Some(amount), Some(window)) = (refusal.limit, window) else { return };
+        let Some(new) = Limit::new(dimension.clone(), amount, window) else { return };
         let limits = |_: &_, state: &KeyState| {
-            let limits = state.full_plan().rules.iter().map(|rule| rule.limit());
-            limits
-                .map(|limit| (limit.dimension().clone(), limit.window(), limit.amount()))
-                .collect()
+            state.full_plan().rules.iter().map(|rule| rule.limit().clone()).collect()
         };
-        let mut limits: Vec<_> = self.shared.table.peek(key, limits).unwrap_or_default();
+        let mut limits: SmallVec<[Limit; 4]> =
+            self.shared.table.peek(key, limits).unwrap_or_default();
         let is_same =
-            |(known, length, _): &(Dimension, Window, u64)| known == dimension && *length == window;
-        match limits.iter_mut().find(|limit| is_same(limit)) {
-            Some((_, _, known)) if *known <= amount => return,
-            Some((_, _, known)) => *known = amount,
-            None => limits.push((dimension.clone(), window, amount)),
+            |known: &&mut Limit| known.dimension() == dimension && known.window() == window;
+        match limits.iter_mut().find(is_same) {
+            Some(known) if known.amount() <= amount => return,
+            Some(known) => *known = new,
+            None => limits.push(new),
         }
-        let reading = |(dimension, window, amount)| LimitReading {
-            dimension,
-            window,
-            limit: Some(amount),
-            remaining: None,
-            reset: None,
-            granularity: 1,
-        };
-        let readings: Vec<_> = limits.into_iter().map(reading).collect();
-        self.learn(key, &readings);
+        self.adopt_limits(key, &limits);
     }
 }
 

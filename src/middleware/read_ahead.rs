@@ -31,25 +31,16 @@ impl<B: Body<Data = Bytes>> ReadAhead<B> {
         Self { frames: VecDeque::new(), held: 0, rest: Some(Box::pin(body)), end }
     }
 
-    /// Buffers frames until `max` bytes or [`MAX_FRAMES`] frames are held or the body has ended. `None`
-    /// buffers the entire body.
-    pub(super) fn poll_ahead(&mut self, max: Option<usize>, cx: &mut Context<'_>) -> Poll<()> {
-        while self.end.is_none() && max.is_none_or(|max| self.has_capacity(max)) {
-            if !ready!(self.poll_one(cx)) {
-                break;
-            }
-        }
-        Poll::Ready(())
-    }
-
-    /// Buffers frames as [`poll_ahead`](Self::poll_ahead) does, until enough is known.
-    pub(super) fn poll_ahead_until(
+    /// Buffers frames until enough is known, `max` bytes or [`MAX_FRAMES`] frames are held or the body has ended.
+    /// Without `max`, nothing bounds what is buffered.
+    pub(super) fn poll_ahead(
         &mut self,
-        max: usize,
+        max: Option<usize>,
         is_known: impl Fn(&mut Self) -> bool,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        while self.end.is_none() && self.has_capacity(max) && !is_known(self) {
+        let is_full = |ahead: &Self| max.is_some_and(|max| !ahead.has_capacity(max));
+        while self.end.is_none() && !is_full(self) && !is_known(self) {
             if !ready!(self.poll_one(cx)) {
                 break;
             }

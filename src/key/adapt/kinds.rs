@@ -25,26 +25,25 @@ impl Adapt {
         let sent_at = sent_at.unwrap_or(now);
         let refusals = self.refusals.get_or_insert_default();
         refusals.note(now);
+        let circuit = &mut refusals.circuit;
+        let mut reaction = Reaction::default();
         match refusal.kind {
             RefusalKind::Rate | RefusalKind::Window => {
                 return self.on_limit(limits, refused, cost, key_pace, now);
             }
-            RefusalKind::Request => self.set_aside(sent_at, cost),
             RefusalKind::Capacity => {
-                let until = refusals.circuit.failed(request, sent_at, refusal.delay, now);
-                self.set_aside(sent_at, cost);
-                return Reaction { until, ..Reaction::default() };
+                reaction.until = circuit.failed(request, sent_at, refusal.delay, now);
             }
             // A client may have sent a wrong key of its own.
-            RefusalKind::Account if refusal.status == Some(401) => self.set_aside(sent_at, cost),
+            RefusalKind::Account if refusal.status == Some(401) => {}
             RefusalKind::Account => {
-                let circuit = &mut refusals.circuit;
-                let is_account_refused = circuit.refused_account(request, sent_at, refusal, now);
-                self.set_aside(sent_at, cost);
-                return Reaction { is_account_refused, ..Reaction::default() };
+                reaction.is_account_refused =
+                    circuit.refused_account(request, sent_at, refusal, now);
             }
+            RefusalKind::Request => {}
         }
-        Reaction::default()
+        self.set_aside(sent_at, cost);
+        reaction
     }
 
     /// Reacts to a refusal for a rate or a used-up window.

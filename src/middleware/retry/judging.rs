@@ -72,13 +72,13 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (_, body) = self.response.as_mut().expect(ONCE);
         let polled = match self.ahead {
-            Ahead::All => body.poll_ahead(None, cx),
-            Ahead::Error => body.poll_ahead(Some(LONGEST_AHEAD), cx),
+            Ahead::All => body.poll_ahead(None, |_| false, cx),
+            Ahead::Error => body.poll_ahead(Some(LONGEST_AHEAD), |_| false, cx),
             Ahead::FirstEvent => {
                 let is_known = |body: &mut ReadAhead<ForwardingBody<B>>| {
                     body.body().is_none_or(|body| body.first_event().is_some())
                 };
-                body.poll_ahead_until(LONGEST_AHEAD, is_known, cx)
+                body.poll_ahead(Some(LONGEST_AHEAD), is_known, cx)
             }
         };
         match (polled, &mut self.timeout) {
