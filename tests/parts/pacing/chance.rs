@@ -72,7 +72,7 @@ fn assert_used(limits: &[Limit], shares: &[f64], period: f64, seconds: f64, seed
         for (limit, share) in
             limits.iter().flat_map(|limit| shares.iter().map(move |s| (*limit, *s)))
         {
-            let chance = Chance { share, seconds: period, retry_after };
+            let chance = Chance { share, seconds: period, retry_after, ..Chance::NONE };
             let used = used(limit, chance, seconds, seeds);
             if used < limit.least(share) {
                 missed.push(format!("{limit:?} {share} Retry-After {retry_after:?}: {used:.2}"));
@@ -101,6 +101,33 @@ fn limit_beside_bursts_of_chance_is_used() {
 fn limit_beside_hours_of_chance_is_used() {
     let limits = full_or(&LIMITS[..], &[Limit::Right]);
     assert_used(limits, full_or(&SHARES, &[0.02, 0.3]), 3_600.0, 7_200.0, 2);
+}
+
+/// Refusals that name the limit of requests are less likely to be chance, so that it takes longer to be shown.
+#[test]
+fn limit_beside_named_chance_is_used_in_part() {
+    for (retry_after, least) in [(None, 0.65), (Some(1), 0.5)] {
+        let shares = full_or(&SHARES[..], &[0.05, 0.3]);
+        for (limit, share) in
+            LIMITS[1..].iter().flat_map(|limit| shares.iter().map(move |s| (limit, *s)))
+        {
+            let chance = Chance { share, retry_after, is_named: true, ..Chance::NONE };
+            let used = used(*limit, chance, 300.0, full_or(12, 4));
+            assert!(used >= least, "{limit:?} {share} Retry-After {retry_after:?}: {used:.2}");
+        }
+    }
+}
+
+/// Four programs that share an account, whose refusals name no limit, may take each other's use for chance. The one
+/// with the largest share doesn't send ever more.
+#[test]
+fn programs_that_share_an_account_dont_outbid_each_other() {
+    for seed in 1..=full_or(40, 8) {
+        let limits = vec![(Dimension::Requests, bucket(20.0, 10.0, 0.0))];
+        let scenario = Scenario { limits, processes: 4, is_named: false, seed, ..Scenario::new() };
+        let outcome = run(&scenario);
+        assert!(outcome.refusals <= outcome.accepted, "seed {seed}: {outcome:?}");
+    }
 }
 
 /// The other account of two behind one key is used, though every other request meets the exhausted one.

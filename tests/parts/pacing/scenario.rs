@@ -62,10 +62,13 @@ pub(super) struct Chance {
     pub(super) seconds: f64,
     /// `Retry-After` of such refusals, in seconds.
     pub(super) retry_after: Option<u64>,
+    /// `true` if such refusals name a limit.
+    pub(super) is_named: bool,
 }
 
 impl Chance {
-    pub(super) const NONE: Self = Self { share: 0.0, seconds: f64::INFINITY, retry_after: None };
+    pub(super) const NONE: Self =
+        Self { share: 0.0, seconds: f64::INFINITY, retry_after: None, is_named: false };
 
     /// Returns the share at a time.
     pub(super) fn at(&self, time: f64) -> f64 {

@@ -210,8 +210,9 @@ impl<'a> Run<'a> {
             self.outcome.refusals += 1;
             let delay = scenario.refusal * self.random.between(0.8, 1.2);
             let retry_after = chance.retry_after.map(Duration::from_secs);
+            let named = chance.is_named.then(|| scenario.limits[0].0.clone());
             let read_at = scenario.read_at(at + delay);
-            return self.push(read_at, client, What::Refuse(request, retry_after, None));
+            return self.push(read_at, client, What::Refuse(request, retry_after, named));
         }
         let mut binding: (f64, Option<Dimension>) = (0.0, None);
         for ((dimension, limit), real) in self.limits.iter_mut().zip(&request.real) {

@@ -92,14 +92,15 @@ impl Chance {
     }
 
     /// Returns whether a limit that seems to have fallen this often shows chance: an exceeded limit refuses most of
-    /// those in flight with the first refused request, chance no more of them than of others.
-    pub(super) fn is_shown(&self, falls: usize) -> bool {
+    /// those in flight with the first refused request, chance no more of them than of others. A limit may
+    /// explain some of the falls.
+    pub(super) fn is_shown(&self, falls: usize, explained: usize) -> bool {
         let expected = self.flight.sent * self.paced.share();
         let is_alike = self.flight.refused <= expected + 2.0 * expected.sqrt() + 1.0;
-        falls > usize::from(self.is_doubtful) && is_alike && self.paced.share() < MOST
+        falls > explained + usize::from(self.is_doubtful) && is_alike && self.paced.share() < MOST
     }
 
-    /// Counts a refusal without a name, and returns whether the known share explains it.
+    /// Counts a refusal, and returns whether the known share explains it.
     pub(super) fn explains(&mut self, sent: &SentRequest, now: Timestamp) -> bool {
         let accepted = to_f64(sent.number.saturating_sub(self.last + 1));
         self.last = self.last.max(sent.number);
@@ -114,8 +115,8 @@ impl Chance {
         self.run = if accepted > 0.0 { 0.0 } else { self.run } - known.ln();
         if self.excess < THRESHOLD && self.run < RUN {
             if !sent.is_growing {
-                self.share =
-                    (self.share + 1.0 / self.requests).min(FOLLOWED * self.remembered(now));
+                let followed = (FOLLOWED * self.remembered(now)).min(MOST);
+                self.share = (self.share + 1.0 / self.requests).min(followed);
             }
             if !self.is_refuted && sent.number > self.shown_at + CONFIRMED {
                 self.is_doubtful = false;
@@ -174,9 +175,10 @@ fn to_f64(requests: u64) -> f64 {
 }
 
 /// The least share of chance: rarer refusals are as many as a limit causes that is tested now and then. The largest one:
-/// of two accounts behind one key that take turns, half of the requests meet an exhausted one.
+/// of two accounts behind one key that take turns, half of the requests meet an exhausted one. Of programs that share
+/// an account and take each other's use for chance, the one with the largest share would send ever more.
 const LEAST: f64 = 0.005;
-const MOST: f64 = 0.75;
+const MOST: f64 = 0.6;
 
 /// The part of other requests that a limit refuses, from which it is to be noticed: growth that exceeds a limit by this
 /// part is an event, as it is at the end of a cycle without chance.

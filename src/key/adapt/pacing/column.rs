@@ -5,6 +5,7 @@ use super::levels::{Levels, Stretch};
 use super::pace::Pace;
 use super::pause::Closure;
 use super::send_log::SentRequest;
+use super::slow_start::SlowStart;
 use super::units::{MIN_AMOUNT, seconds_between};
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
@@ -237,8 +238,8 @@ impl Column {
         falls
     }
 
-    /// Returns half of the configured rate, or of what was sent per second in a slow start: the first refusal says only
-    /// that the limit is lower.
+    /// Returns half of the configured rate, or of what was sent per second in a slow start, of its first burst if that
+    /// isn't used up: the first refusal says only that the limit is lower.
     fn first_rate(&self, before: f64, event: &Event<'_>) -> f64 {
         let configured = self.configured.as_ref().filter(|_| !event.is_slow_start);
         if let Some(configured) = configured {
@@ -246,7 +247,9 @@ impl Column {
         }
         let began = self.began.unwrap_or(Began { at: event.now, before: 0.0 });
         let elapsed = seconds_between(began.at, event.sent.at).max(1.0);
-        (before - began.before).max(0.0) / elapsed / 2.0
+        let mean = self.sent / event.requests.max(1.0);
+        let burst = if event.requests < SlowStart::FIRST { SlowStart::FIRST * mean } else { 0.0 };
+        ((before - began.before) / elapsed).max(burst) / 2.0
     }
 
     /// Forgets the learned rate. Returns what was accepted per second while it was learned.

@@ -140,7 +140,7 @@ impl Columns {
                 }
             }
         }
-        falls.filter(|_| named.is_none()).unwrap_or(0)
+        falls.filter(|_| refusal.named.is_some() || named.is_none()).unwrap_or(0)
     }
 
     /// Measures the rates of a provider that counts in windows, once it is open again.

@@ -28,7 +28,8 @@ pub(crate) struct Controller {
     pause: Pause,
     log: SendLog,
     last: LastEvent,
-    chance: Chance,
+    /// That of refusals without a name, and of those with one.
+    chances: [Chance; 2],
     /// Requests sent before are unknown.
     began: Timestamp,
     /// Requests accepted.
@@ -57,7 +58,7 @@ impl Controller {
             pause: Pause::new(),
             log: SendLog::default(),
             last: LastEvent::default(),
-            chance: Chance::new(),
+            chances: [Chance::new(), Chance::new()],
             began: now,
             accepted: 0,
             latency: 0.0,
@@ -107,7 +108,7 @@ impl Controller {
         self.columns.send(cost, now);
         let (number, beside) = (self.columns.requests(), self.in_flight.now);
         let is_growing = self.slow_start.is_some() || self.columns.is_growing();
-        self.chance.sent(is_growing);
+        self.chances.iter_mut().for_each(|chance| chance.sent(is_growing));
         self.log.push(SentRequest { at: now, before, number, beside, is_growing });
         self.pause.sent(now);
         if let Some(slow_start) = &mut self.slow_start {
@@ -152,7 +153,7 @@ impl Controller {
         self.pause.rebase(back);
         self.in_flight.rebase(back);
         self.columns.rebase(back);
-        self.chance.rebase(back);
+        self.chances.iter_mut().for_each(|chance| chance.rebase(back));
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.rebase(back);
         }
@@ -179,19 +180,21 @@ impl Controller {
         }
     }
 
-    /// Reacts to a refusal for a limit, or by chance if it names none.
+    /// Reacts to a refusal for a limit, or by chance.
     pub(crate) fn refused(&mut self, refusal: &Refusal<'_>, now: Timestamp) -> PacingReaction {
         let sent = self.answered(refusal.sent_at, true);
         add_to_mean(&mut self.refusal_latency, seconds_between(refusal.sent_at, now));
         let is_named = refusal.dimension.is_some();
         let is_new = self.is_new(refusal.sent_at);
-        if !is_named && is_new && self.chance.explains(&sent, now) {
+        let requests = self.columns.requests();
+        let chance = &mut self.chances[usize::from(is_named)];
+        if is_new && chance.explains(&sent, now) {
             self.exclude(&sent, refusal.cost);
             self.pause.unanswered(refusal.sent_at);
             self.columns.put_back(refusal.cost);
             return PacingReaction { until: self.pause.until, is_event: false, is_chance: true };
         }
-        self.chance.react(sent.number, self.columns.requests());
+        chance.react(sent.number, requests);
         if !is_new {
             self.exclude(&sent, refusal.cost);
             self.last.flight = self.last.flight.saturating_add(1);
@@ -209,10 +212,12 @@ impl Controller {
         } else {
             let pause = pause.min(LONGEST_MEASURED_PAUSE);
             let falls = self.measure(&sent, refusal, pause, now);
-            if !is_named && self.chance.is_shown(falls) {
+            let chance = &mut self.chances[usize::from(is_named)];
+            if chance.is_shown(falls, refusal.explained_falls()) {
+                chance.show(requests, now);
                 self.restart(now);
             } else if falls == 0 && sent.is_growing {
-                self.chance.begin();
+                chance.begin();
             }
         }
         let is_promised = self.pause.is_promised();
@@ -233,7 +238,6 @@ impl Controller {
 
     /// Looks for the limits again, since the refusals that seemed to show them were chance.
     fn restart(&mut self, now: Timestamp) {
-        self.chance.show(self.columns.requests(), now);
         let speed = self.columns.restart(now);
         self.slow_start = Some(SlowStart::again(speed, now));
         self.in_flight.drop_cap();
@@ -275,7 +279,7 @@ impl Controller {
     /// no limit is a starting point.
     pub(crate) fn is_confirmed(&self, now: Timestamp) -> bool {
         self.is_unneeded(now)
-            && self.chance.is_quiet(now)
+            && self.chances.iter().all(|chance| chance.is_quiet(now))
             && self.columns.configured().all(|configured| configured.is_ceiling)
     }
 

@@ -24,6 +24,18 @@ pub(crate) struct Refusal<'a> {
     pub(crate) dimension: Option<&'a Dimension>,
 }
 
+impl Refusal<'_> {
+    /// Returns how often a limit may seem to fall that refuses such requests. One that is named is more likely to be
+    /// the reason, and the rate of one that counts other amounts than requests is measured less exactly.
+    pub(super) fn explained_falls(&self) -> usize {
+        match self.dimension {
+            None => 0,
+            Some(Dimension::Requests) => 1,
+            Some(_) => 2,
+        }
+    }
+}
+
 /// The reaction to a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PacingReaction {

@@ -16,14 +16,17 @@ pub(super) struct SlowStart {
 }
 
 impl SlowStart {
+    /// The first burst, and the first rate per second: small enough that most providers allow it.
+    pub(super) const FIRST: f64 = 10.0;
+
     pub(super) fn new(configured: Option<f64>, now: Timestamp) -> Self {
-        let rate = configured.map_or(FIRST, |rate| FIRST.max(rate / 4.0));
-        Self { rate, level: FIRST, at: now, doubled_at: now }
+        let rate = configured.map_or(Self::FIRST, |rate| Self::FIRST.max(rate / 4.0));
+        Self { rate, level: Self::FIRST, at: now, doubled_at: now }
     }
 
     /// Starts again, from a rate that was accepted.
     pub(super) fn again(accepted: f64, now: Timestamp) -> Self {
-        let rate = if accepted > 0.0 { accepted } else { FIRST };
+        let rate = if accepted > 0.0 { accepted } else { Self::FIRST };
         Self { rate, level: 0.0, at: now, doubled_at: now }
     }
 
@@ -58,12 +61,9 @@ impl SlowStart {
     }
 
     fn burst(&self) -> f64 {
-        FIRST.max(self.rate * BURST)
+        Self::FIRST.max(self.rate * BURST)
     }
 }
-
-/// The first burst, and the first rate per second: small enough that most providers allow it.
-const FIRST: f64 = 10.0;
 
 /// Seconds of the rate that can be sent at once.
 const BURST: f64 = 0.05;
