@@ -27,6 +27,8 @@ mod provider;
 mod random;
 #[path = "pacing/scenario.rs"]
 mod scenario;
+#[path = "pacing/short_jobs.rs"]
+mod short_jobs;
 #[path = "pacing/simulation.rs"]
 mod simulation;
 #[path = "pacing/sweep.rs"]
