@@ -40,6 +40,8 @@ pub struct KeyStats {
     pub next_at: Option<Timestamp>,
     /// The end of the cool-down after a refusal by the provider.
     pub cooling_until: Option<Timestamp>,
+    /// The provider's words, while it refuses the account and all requests of the key are answered with them.
+    pub account_refused: Option<Box<str>>,
     /// The limits that were measured by the provider's answers, and hold beside those of the quota.
     pub learned: Vec<LearnedLimit>,
     /// The used parts of the account's windows, as the provider states them for subscriptions.

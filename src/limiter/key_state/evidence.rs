@@ -9,6 +9,7 @@ use crate::key::limits::Limits;
 use crate::provider::{LimitReading, UtilizationReading};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
+use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
 /// The result of a comparison with the headers of a response.
@@ -272,6 +273,11 @@ impl KeyState {
     /// Returns the time of the next recovery step, if the key is reduced.
     pub(in crate::limiter) fn recovers_at(&self) -> Option<Timestamp> {
         self.evidence()?.recovers_at()
+    }
+
+    /// Returns the provider's refusal of the account, if it refuses that.
+    pub(in crate::limiter) fn account_refusal(&self) -> Option<&Arc<Refusal>> {
+        self.evidence()?.account_refusal()
     }
 
     /// Returns the end of the last cool-down; the Unix epoch if there was none.

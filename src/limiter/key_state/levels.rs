@@ -48,6 +48,7 @@ impl KeyState {
             waiting: self.waiting(),
             next_at: self.next_at(),
             cooling_until: Some(self.cooling_until()).filter(|&until| until > self.now()),
+            account_refused: self.account_refusal().map(|refusal| refusal.text.clone()),
             learned: self.learned(),
             utilization: self.utilization(),
         }

@@ -2,7 +2,6 @@ use super::KeyState;
 use crate::answer::code::Code;
 use crate::answer::error::Refused;
 use crate::engine::{self, Shortfall, Wait};
-use crate::key::adapt::Adapt;
 use crate::key::denial::Denial;
 use crate::key::limits::{Granted, Limits};
 use crate::key::queue::Turn;
@@ -172,7 +171,7 @@ impl KeyState {
     pub(in crate::limiter) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
         let refused = denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now());
         if refused.code == Code::AccountRefused {
-            return refused.with_refusal(self.evidence().and_then(Adapt::account_refusal).cloned());
+            return refused.with_refusal(self.account_refusal().cloned());
         }
         let Some(dimension) =
             refused.dimension.as_ref().filter(|_| refused.code == Code::LearnedLimit)

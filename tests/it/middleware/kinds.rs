@@ -237,6 +237,7 @@ async fn refused_account_answers_waiting_requests_and_is_probed() {
         let error = provider.send_sized("f", 50).await.unwrap_err();
         assert_eq!(&*error.refused().unwrap().refusal().unwrap().text, OF_ACCOUNT);
         assert!(error.to_string().contains(OF_ACCOUNT), "{error}");
+        assert_eq!(provider.limiter.stats("gpt-4o").account_refused.as_deref(), Some(OF_ACCOUNT));
         assert_eq!(provider.sent.lock().len(), 3);
         // One request tests the account after a while; the others are still answered.
         tokio::time::sleep(Duration::from_secs(11)).await;
@@ -245,6 +246,7 @@ async fn refused_account_answers_waiting_requests_and_is_probed() {
         *paid.lock() = true;
         tokio::time::sleep(Duration::from_secs(21)).await;
         assert_eq!(provider.send("j").await, 200);
+        assert_eq!(provider.limiter.stats("gpt-4o").account_refused, None);
         assert_eq!(provider.send_all(&["k", "l", "m"]).await, [Ok(200); 3]);
     }
 }

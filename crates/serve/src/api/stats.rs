@@ -32,6 +32,9 @@ pub(super) struct KeyStatsResponse {
     /// The end of the cool-down after the provider rate limited a request; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<Time>,
+    /// The provider's words, while it refuses the account; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account_refused: Option<String>,
     /// The limits measured by the provider's answers, which requests are held to.
     learned: Vec<LearnedLimitResponse>,
     /// The used parts of the account's windows, as the provider states them for subscriptions; absent if it
@@ -150,6 +153,7 @@ impl KeyStatsResponse {
             age_ms: stats.as_of.map(|as_of| millis(now.saturating_duration_since(as_of))),
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
+            account_refused: stats.account_refused.as_deref().map(str::to_owned),
             learned: stats.learned.iter().map(LearnedLimitResponse::new).collect(),
             utilization: stats.utilization.iter().map(UtilizationResponse::new).collect(),
         }

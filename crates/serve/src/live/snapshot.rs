@@ -52,6 +52,9 @@ struct KeySnapshot {
     /// The end of the cool-down, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<u64>,
+    /// The provider's words, while it refuses the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account_refused: Option<Box<str>>,
     limits: Vec<Limit>,
     /// The limits measured by the provider's answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -128,12 +131,22 @@ impl From<Totals> for Counts {
 
 impl KeySnapshot {
     fn new(key: Key, stats: KeyStats, now: Timestamp) -> Self {
-        let KeyStats { limits, waiting, cooling_until, learned, utilization, .. } = stats;
+        let KeyStats {
+            limits, waiting, cooling_until, account_refused, learned, utilization, ..
+        } = stats;
         let limits = limits.into_iter().map(|limit| Limit::new(limit, now)).collect();
         let learned = learned.iter().map(|limit| Learned::new(limit, now)).collect();
         let cooling_until = cooling_until.map(millis_up);
         let utilization = utilization.iter().map(Utilization::to_string).collect();
-        Self { key: key.into(), waiting, cooling_until, limits, learned, utilization }
+        Self {
+            key: key.into(),
+            waiting,
+            cooling_until,
+            account_refused,
+            limits,
+            learned,
+            utilization,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use tollgate::limiter::{KeySnapshot, LearnedLimit};
+use tollgate::limiter::{KeySnapshot, LearnedLimit, RateLimited};
 use tollgate::provider::UtilizationReading;
 use tollgate::quota::Dimension;
 
@@ -55,9 +55,23 @@ async fn total_has_no_window_in_quota_and_stats() {
 }
 
 #[tokio::test]
+async fn stats_include_refusal_of_account() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    let mut refusal = tollgate::provider::Refusal::new(tollgate::provider::RefusalKind::Account);
+    refusal.text = "Your credit balance is too low".into();
+    for _ in 0..3 {
+        let permit = rig.limiter.try_acquire("a", &tollgate::Cost::new()).unwrap();
+        rig.limiter.feedback().rate_limited("a", &RateLimited::of(refusal.clone()));
+        permit.settle(&tollgate::Cost::new());
+    }
+    let response = rig.get("/v1/stats/a").await;
+    assert_eq!(response.assert_status(200).body["account_refused"], &*refusal.text);
+}
+
+#[tokio::test]
 async fn stats_include_cool_down_and_reduction() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
-    let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
+    let refusal = RateLimited::new(Some(std::time::Duration::from_secs(7)));
     rig.limiter.feedback().rate_limited("a", &refusal);
     let response = rig.get("/v1/stats/a").await;
     assert_eq!(response.assert_status(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
