@@ -16,7 +16,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let (server, limiter) = start(CONFIG, Tokens::from_environment()).await?;
+    let (server, limiter) = start(CONFIG, Tokens::from_environment()?).await?;
     println!("listening on http://{}", server.addr());
 
     // The program's own work queues together with HTTP requests.

@@ -20,6 +20,11 @@ pub enum ServeError {
         /// The address.
         addr: SocketAddr,
     },
+    /// An environment variable isn't UTF-8.
+    InvalidVariable {
+        /// Its name.
+        variable: &'static str,
+    },
     /// The configuration was loaded without the section `serve`. Use [`parse`](super::parse), or add
     /// [`sections`](super::sections) to the load options.
     MissingSection,
@@ -40,6 +45,9 @@ impl fmt::Display for ServeError {
                 "{addr} is reachable from other machines: set TOLLGATE_TOKEN to require a token from \
                  clients, or allow anonymous access with --allow-anonymous (serve.allow_anonymous)"
             ),
+            Self::InvalidVariable { variable } => {
+                write!(f, "{variable}: not valid UTF-8; set it to a text, or unset it")
+            }
             Self::MissingSection => f.write_str(
                 "the configuration was loaded without the section `serve`; use tollgate_serve::parse, or add \
                  tollgate_serve::sections() to the load options",
@@ -53,7 +61,7 @@ impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Listen { error, .. } => Some(error),
-            Self::Unprotected { .. } | Self::MissingSection => None,
+            Self::Unprotected { .. } | Self::InvalidVariable { .. } | Self::MissingSection => None,
             Self::Open(error) => Some(error),
         }
     }

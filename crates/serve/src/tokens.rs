@@ -1,4 +1,7 @@
+use std::env::{self, VarError};
 use std::fmt;
+
+use super::error::ServeError;
 
 /// The tokens that requests are checked against.
 #[derive(Clone, Default)]
@@ -13,9 +16,18 @@ pub struct Tokens {
 impl Tokens {
     /// Reads `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN` from the environment. An empty token counts as
     /// none.
-    pub fn from_environment() -> Self {
-        let token = |name| std::env::var(name).ok();
-        Self { client: token("TOLLGATE_TOKEN"), admin: token("TOLLGATE_ADMIN_TOKEN") }.normalized()
+    ///
+    /// # Errors
+    /// [`ServeError::InvalidVariable`] for a token that isn't UTF-8. It doesn't count as none, which would let in
+    /// everybody.
+    pub fn from_environment() -> Result<Self, ServeError> {
+        let token = |variable| match env::var(variable) {
+            Ok(token) => Ok(Some(token)),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(_)) => Err(ServeError::InvalidVariable { variable }),
+        };
+        let (client, admin) = (token("TOLLGATE_TOKEN")?, token("TOLLGATE_ADMIN_TOKEN")?);
+        Ok(Self { client, admin }.normalized())
     }
 
     /// Trims white space, which files often end with; an empty token counts as none.

@@ -35,7 +35,9 @@ impl ServeArgs {
     /// # Errors
     /// Returns all errors of the configuration, one per line, each with its option.
     pub(super) fn load(&self) -> Result<Loaded, String> {
-        self.load_from(self.config.options(), &|name| std::env::var(name).ok())
+        // A value that isn't Unicode is invalid, not missing.
+        let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        self.load_from(self.config.options(), &variable)
     }
 
     fn load_from(

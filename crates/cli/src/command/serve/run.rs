@@ -24,7 +24,7 @@ pub(in crate::command) async fn serve(
     open_files::raise_limit(settings);
     let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
     account_limits::follow(&loaded.config, &limiter)?;
-    let tokens = Tokens::from_environment();
+    let tokens = Tokens::from_environment().map_err(text)?;
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;
     server.follow(&loaded).map_err(text)?;
     out.line(&format_args!("listening on http://{}", server.addr()))?;

@@ -80,6 +80,20 @@ fn foreign_configuration_error_has_positions() {
     assert!(lines[1].starts_with("compose.yaml:3:1: unknown section; allowed"), "{output:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn variable_that_is_no_text_is_error() {
+    use std::os::unix::ffi::OsStrExt;
+    let text = std::ffi::OsStr::from_bytes(b"hunter\xff2");
+    for variable in ["TOLLGATE_TOKEN", "TOLLGATE_ADMIN_TOKEN", "TOLLGATE_SERVE__WAITING"] {
+        let home = TestHome::new();
+        let output = output_of(home.tollgate("serve --port 0").env(variable, text));
+        assert_eq!(output.code, Some(2), "{output:?}");
+        let error = &output.stderr;
+        assert!(error.contains(variable) && !error.contains("hunter"), "{variable}: {output:?}");
+    }
+}
+
 #[test]
 fn misspelt_section_in_environment_is_error() {
     let home = TestHome::new();
