@@ -4,7 +4,7 @@ use super::KeyState;
 use crate::answer::stats::{KeyStats, LimitLevels, LimitStats};
 use crate::backend::Backend;
 use crate::engine::Level;
-use crate::key::adapt::Step;
+use crate::key::adapt::{Adapt, Step};
 
 /// Statistics.
 impl KeyState {
@@ -50,6 +50,7 @@ impl KeyState {
             cooling_until: Some(self.cooling_until()).filter(|&until| until > self.now()),
             learned: self.learned(),
             utilization: self.utilization(),
+            outage: self.evidence().and_then(Adapt::outage),
         }
     }
 

@@ -17,7 +17,7 @@ use super::{available, held};
 
 /// Starts a server that reads a request from each connection, sends this part of a response and resets
 /// the connection. Returns its URL.
-async fn resets_after(answer: &'static str) -> String {
+pub(super) async fn resets_after(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -31,7 +31,7 @@ async fn resets_after(answer: &'static str) -> String {
 }
 
 /// A request type that both clients can build.
-trait Post {
+pub(super) trait Post {
     fn post(url: &str) -> Self;
 }
 
@@ -66,16 +66,17 @@ where
 /// both.
 macro_rules! assert_only_unsent_is_free {
     ($request:ty, $client:expr) => {{
-        let limiter = limiter();
-        let layer = RateLimitLayer::new(limiter.clone());
-        let inner = RateLimitLayer::new(Limiter::builder().build().unwrap());
         let (_socket, closed) = closed_port();
         let reset = resets_after("").await;
         let midway = resets_after("HTTP/1.1 200 OK\r\ncontent-le").await;
         let boxed = ServiceBuilder::new().map_err(BoxError::from).service($client);
-        let twice = ServiceBuilder::new().layer(inner.clone()).service($client);
-        let twice_boxed = ServiceBuilder::new().layer(inner).service(boxed.clone());
         for (url, is_sent) in [(closed, false), (reset, true), (midway, true)] {
+            // Five failures in a row would stop the key.
+            let limiter = limiter();
+            let layer = RateLimitLayer::new(limiter.clone());
+            let inner = RateLimitLayer::new(Limiter::builder().build().unwrap());
+            let twice = ServiceBuilder::new().layer(inner.clone()).service($client);
+            let twice_boxed = ServiceBuilder::new().layer(inner).service(boxed.clone());
             let plain = charged::<_, $request>(&limiter, layer.layer($client), &url).await;
             let boxed = charged::<_, $request>(&limiter, layer.layer(boxed.clone()), &url).await;
             let twice = charged::<_, $request>(&limiter, layer.layer(twice.clone()), &url).await;
