@@ -107,7 +107,7 @@ impl Code {
             }
             Self::LearnedLimit => "the rate learned from the provider's answers is used up",
             Self::CoolingDown => {
-                "cooling down after the provider refused a request, or stated that a window is used"
+                "cooling down after the provider refused or failed requests, or stated that a window is used"
             }
             Self::AccountRefused => {
                 "the provider refuses the account; it is tried again with one request at a time"

@@ -46,6 +46,20 @@ pub struct KeyStats {
     pub learned: Vec<LearnedLimit>,
     /// The used parts of the account's windows, as the provider states them for subscriptions.
     pub utilization: Vec<Utilization>,
+    /// The outage of the server, during which one request at a time tests whether it accepts requests again.
+    pub outage: Option<Outage>,
+}
+
+/// An outage of the server: the requests of a key fail one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Outage {
+    /// The time of the failure that started it.
+    pub since: Timestamp,
+    /// The HTTP status of the last failure; `None` without a response.
+    pub status: Option<u16>,
+    /// The provider's words in the last failure, which may hold parts of the prompt, or the error without a response.
+    pub text: Box<str>,
 }
 
 /// The statistics of one limit.

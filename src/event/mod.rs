@@ -16,6 +16,7 @@ pub use cool_down::CoolDown;
 pub use event::{Event, Metadata};
 pub use exchange::Exchange;
 pub use learned_update::LearnedUpdate;
+pub(crate) use rate_limited::Fault;
 pub use rate_limited::RateLimited;
 pub(crate) use totals::StripedTotals;
 pub use totals::Totals;

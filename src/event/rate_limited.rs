@@ -17,6 +17,24 @@ pub struct RateLimited {
     /// The number of the refused request, the same for all its attempts; 0 if it has one attempt. `None` if a program
     /// reports that the key is refused.
     pub(crate) request: Option<u64>,
+    /// `true` if the request had failed before.
+    pub(crate) is_retry: bool,
+    /// The possible cause, if the refusal is one for lack of capacity.
+    pub(crate) fault: Fault,
+}
+
+/// The possible cause of a failure that stops a key if no request is accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The server can't be reached: no request is the cause.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "reported by the layer"))]
+    Unreachable,
+    /// The provider is overloaded, as it says.
+    #[default]
+    Overloaded,
+    /// The server or the request: another 5xx, a broken connection, a timeout.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "reported by the layer"))]
+    Unclear,
 }
 
 impl RateLimited {
@@ -27,7 +45,7 @@ impl RateLimited {
 
     /// Creates a report of this refusal.
     pub fn of(refusal: Refusal) -> Self {
-        Self { refusal, sent_at: None, request: None }
+        Self { refusal, sent_at: None, request: None, is_retry: false, fault: Fault::default() }
     }
 
     /// Sets the time at which the refused request was sent.
@@ -36,10 +54,22 @@ impl RateLimited {
         Self { sent_at: Some(time), ..self }
     }
 
-    /// Sets the number of the refused request, and the time at which it was sent.
+    /// Creates a report of a failure that isn't a refusal.
     #[cfg(feature = "tower")]
-    pub(crate) fn of_request(self, number: u64, sent_at: Option<Timestamp>) -> Self {
-        Self { request: Some(number), sent_at, ..self }
+    pub(crate) fn of_failure(fault: Fault, status: Option<u16>, text: impl Into<Box<str>>) -> Self {
+        let capacity = Refusal::new(RefusalKind::Capacity);
+        Self { fault, ..Self::of(Refusal { status, text: text.into(), ..capacity }) }
+    }
+
+    /// Sets the number of the refused request, whether it had failed before, and the time at which it was sent.
+    #[cfg(feature = "tower")]
+    pub(crate) fn of_request(
+        self,
+        number: u64,
+        is_retry: bool,
+        sent_at: Option<Timestamp>,
+    ) -> Self {
+        Self { request: Some(number), is_retry, sent_at, ..self }
     }
 
     /// Sets the dimension that was short.

@@ -112,7 +112,7 @@ pub use crate::answer::error::{AcquireError, BuildError, Need, Refused};
 pub use crate::answer::learned::{LearnedFrom, LearnedLimit};
 #[cfg(feature = "axum")]
 pub(crate) use crate::answer::stats::LimitLevels;
-pub use crate::answer::stats::{KeyStats, LimitStats};
+pub use crate::answer::stats::{KeyStats, LimitStats, Outage};
 pub use crate::answer::utilization::Utilization;
 #[cfg(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml"))]
 pub(crate) use crate::backend::LatencyRecorder;
@@ -121,6 +121,8 @@ pub use crate::backend::{
     Refreshing, Reservation, ReserveError, Reserved, Reserving, Resetting,
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
+#[cfg(feature = "tower")]
+pub(crate) use crate::event::Fault;
 pub use crate::event::{
     CapacityUpdate, CoolDown, Event, Exchange, Ignored, LearnedUpdate, Metadata, RateLimited,
     Totals,

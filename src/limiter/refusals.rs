@@ -13,7 +13,6 @@ use crate::key::limits::Limits;
 use crate::quota::Cost;
 #[cfg(feature = "tower")]
 use crate::quota::{Limit, Window};
-#[cfg(feature = "tower")]
 use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
@@ -117,9 +116,20 @@ impl Feedback<'_> {
             (state.key().clone(), state.capacity(), reaction)
         });
         let Some((state_key, capacity, reaction)) = reacted else { return };
-        if reaction.is_account_refused {
-            let refusal = &refused.refusal;
-            tracing::warn!(key, reason = &*refusal.text, "the provider refuses the account");
+        if reaction.is_stopped {
+            let Refusal { kind, status, text, .. } = &refused.refusal;
+            let reason = &**text;
+            match kind {
+                RefusalKind::Account => {
+                    tracing::warn!(key, reason, "the provider refuses the account");
+                }
+                _ => tracing::warn!(
+                    key,
+                    status,
+                    reason,
+                    "requests fail one after the other; testing the server with one at a time"
+                ),
+            }
         }
         if let Some(until) = reaction.until {
             let event = || Event::CoolingDown { key: key.into(), until, agent: None };

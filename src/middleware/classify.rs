@@ -43,9 +43,13 @@ pub struct Classified {
     pub(super) guess: Option<OutputGuess>,
     /// The number of the request, the same for all its attempts; 0 if it has one attempt.
     pub(super) number: u64,
+    /// `true` if an attempt has failed before.
+    pub(super) is_retry: bool,
     pub(super) cached: CachedPrompt,
     /// `true` for a HEAD request, whose response has no body even if its headers describe one.
     pub(super) is_head: bool,
+    /// `true` if requests wait while the server fails all of them.
+    pub(super) waits_for_server: bool,
 }
 
 impl Classified {
@@ -68,8 +72,10 @@ impl Classified {
             price: None,
             guess: None,
             number: 0,
+            is_retry: false,
             cached: CachedPrompt::CHARGED,
             is_head: false,
+            waits_for_server: false,
         }
     }
 

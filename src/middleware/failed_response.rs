@@ -3,7 +3,8 @@ use http::{HeaderMap, StatusCode};
 use super::reading::is_plain;
 use super::refused_response::LONGEST_ERROR;
 use super::response_guard::ResponseGuard;
-use crate::provider::{FailureCharge, Profile};
+use super::server_failure::ServerFailure;
+use crate::provider::{Class, FailureCharge, Profile};
 
 /// A response that failed with a status other than 429, 503 and 529. Its body may show whether it is charged, and
 /// whether the provider has refused the request.
@@ -33,13 +34,20 @@ impl FailedResponse {
     }
 
     /// Reports to the limiter what the response says about other requests.
-    pub(super) fn report(&self, guard: &ResponseGuard) {
+    pub(super) fn report(&self, guard: &mut ResponseGuard) {
         let refusal = self.profile.refusal(self.status, &self.headers, &self.body, guard.now());
         match refusal {
             Some(refusal) => guard.report_refusal(refusal, None),
             None if self.status.is_client_error() => guard.on_accepted(),
+            None if self.class() == Class::Transient => {
+                guard.report_failure(ServerFailure::of_status(self.status));
+            }
             None => {}
         }
+    }
+
+    fn class(&self) -> Class {
+        self.profile.classify(self.status, &self.headers, &self.body)
     }
 
     pub(super) fn charge(&self) -> FailureCharge {

@@ -212,6 +212,10 @@ where
                         }
                         Err(error) => {
                             guard.on_inner_error(observe.is_unsent(&error));
+                            if let Some(failure) = observe.server_failure(&error) {
+                                guard.keep_limiter(&this.shared.limiter);
+                                guard.report_failure(failure);
+                            }
                             *this.guard = None;
                             Err(Failure::Inner(error))
                         }

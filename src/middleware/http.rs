@@ -12,6 +12,7 @@ use super::record::Call;
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
 use super::scope_key::ScopeKey;
+use super::server_failure::ServerFailure;
 use super::unsent::is_unsent;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
@@ -157,6 +158,10 @@ impl<B: Body<Data = Bytes>> Observe<http::Response<B>> for Http {
 
     fn is_unsent<E: 'static>(&self, error: &E) -> bool {
         is_unsent(error)
+    }
+
+    fn server_failure<E: 'static>(&self, error: &E) -> Option<ServerFailure> {
+        ServerFailure::of_error(error)
     }
 }
 

@@ -148,6 +148,17 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         self.with(|options| options.max_waiting = Some(requests))
     }
 
+    /// Lets requests of a key wait while its server can't be reached or fails all of them (5xx, broken connections,
+    /// timeouts), as they do while a provider says that it is overloaded: after five failures in a row, one request at
+    /// a time tests the server, after 1 s and then after twice the time, up to 30 s.
+    ///
+    /// For jobs whose work can wait. Without it such failures are returned as they come, and retried with
+    /// [`retry`](Self::retry).
+    #[must_use]
+    pub fn wait_for_server(self) -> Self {
+        self.with(|options| options.waits_for_server = true)
+    }
+
     /// Sets the [`Classify`](super::Classify) that determines the keys and the cost of a request.
     #[must_use]
     pub fn classify<C2>(self, classify: C2) -> RateLimitLayer<C2, O, R> {

@@ -1,4 +1,5 @@
 use super::response_guard::ResponseGuard;
+use super::server_failure::ServerFailure;
 
 /// Determines the actual cost of a request from its response.
 ///
@@ -30,6 +31,12 @@ pub trait Observe<Response> {
     fn is_unsent<E: 'static>(&self, error: &E) -> bool {
         let _ = error;
         false
+    }
+
+    /// Returns what the error shows about the server, beside its request: see [`ServerFailure`]. Default: nothing.
+    fn server_failure<E: 'static>(&self, error: &E) -> Option<ServerFailure> {
+        let _ = error;
+        None
     }
 }
 

@@ -42,7 +42,7 @@ enum BodyState {
 
 impl Reading {
     pub(super) fn new(
-        guard: ResponseGuard,
+        mut guard: ResponseGuard,
         profile: Profile,
         status: StatusCode,
         headers: &HeaderMap,
@@ -54,7 +54,7 @@ impl Reading {
                     true => BodyState::Refused(Box::new(refusal)),
                     // The body is compressed: only the head can be read.
                     false => {
-                        refusal.end(&guard);
+                        refusal.end(&mut guard);
                         BodyState::Unread
                     }
                 }
@@ -139,11 +139,11 @@ impl Reading {
         match std::mem::replace(&mut self.body, BodyState::Unread) {
             BodyState::Success(profile, scanner) => self.on_success(profile, scanner.finish()),
             BodyState::Refused(refusal) => {
-                refusal.end(&self.guard);
+                refusal.end(&mut self.guard);
                 None
             }
             BodyState::Failed(failed) => {
-                failed.report(&self.guard);
+                failed.report(&mut self.guard);
                 self.guard.set_failed(failed.profile(), failed.charge());
                 None
             }
@@ -182,7 +182,7 @@ impl Reading {
         }
     }
 
-    fn on_error_in_body(&self, profile: Profile, error: &ApiError) {
+    fn on_error_in_body(&mut self, profile: Profile, error: &ApiError) {
         let refusal = profile.refusal_in_band(error, &HeaderMap::new(), self.guard.now());
         if let Some(refusal) = refusal {
             self.guard.report_refusal(refusal, None);

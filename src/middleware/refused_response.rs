@@ -43,7 +43,7 @@ impl RefusedResponse {
 
     /// Reports the refusal to the limiter, in place of the hold. A request that isn't to be sent again for a limit or
     /// for lack of capacity says nothing about others.
-    pub(super) fn end(self, guard: &ResponseGuard) {
+    pub(super) fn end(self, guard: &mut ResponseGuard) {
         let Self { profile, status, headers, body, answered_at, hold } = self;
         let is_final = profile.classify(status, &headers, &body) == Class::Terminal;
         let is_said = |refusal: &Refusal| {

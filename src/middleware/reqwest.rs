@@ -10,6 +10,7 @@ use super::observe::Observe;
 use super::peek::{PeekBody, content_length};
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging, Verdict};
+use super::server_failure::ServerFailure;
 use super::unsent::is_unsent;
 use crate::timestamp::Timestamp;
 
@@ -82,6 +83,10 @@ impl Observe<Response> for Http {
 
     fn is_unsent<E: 'static>(&self, error: &E) -> bool {
         is_unsent(error)
+    }
+
+    fn server_failure<E: 'static>(&self, error: &E) -> Option<ServerFailure> {
+        ServerFailure::of_error(error)
     }
 }
 

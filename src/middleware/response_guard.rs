@@ -12,6 +12,7 @@ use super::journey::Journey;
 use super::reading::{Reading, is_refusal};
 use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
+use super::server_failure::ServerFailure;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::price::Price;
 use crate::provider::{FailureCharge, Profile, Refusal, Scanned, Terms};
@@ -35,6 +36,9 @@ pub struct ResponseGuard {
     most: MostTokens,
     /// The number of the request, the same for all its attempts; 0 if it has one attempt.
     number: u64,
+    /// `true` if an attempt has failed before.
+    is_retry: bool,
+    waits_for_server: bool,
     /// `true` if the usage of the response is used to predict that of later requests.
     learns_usage: bool,
     /// `true` if the response has no body because the request was a HEAD.
@@ -79,6 +83,8 @@ impl ResponseGuard {
             price: classified.price.take(),
             most: classified.most,
             number: classified.number,
+            is_retry: classified.is_retry,
+            waits_for_server: classified.waits_for_server,
             learns_usage: classified.guess.is_some() || classified.cached.may_be_free(),
             answers_head: classified.is_head,
             sent: false,
@@ -203,9 +209,22 @@ impl ResponseGuard {
     }
 
     /// Reports the provider's refusal to the limiter. Replaces `hold`, if any.
-    pub(super) fn report_refusal(&self, refusal: Refusal, hold: Option<Hold>) {
+    pub(super) fn report_refusal(&mut self, refusal: Refusal, hold: Option<Hold>) {
+        self.report(RateLimited::of(refusal), hold);
+    }
+
+    /// Reports a failure that isn't a refusal, if requests wait for the server.
+    pub(super) fn report_failure(&mut self, failure: ServerFailure) {
+        if self.waits_for_server {
+            self.report(failure.report(), None);
+        }
+    }
+
+    /// Reports a refusal or another failure to the limiter. Replaces `hold`, if any.
+    fn report(&mut self, refused: RateLimited, hold: Option<Hold>) {
+        self.is_judged = true;
         let _inside = self.span().map(Span::entered);
-        let refused = RateLimited::of(refusal).of_request(self.number, self.granted_at());
+        let refused = refused.of_request(self.number, self.is_retry, self.granted_at());
         let cost = self.permit.as_ref().map(Permit::cost);
         self.limiter().feedback().refused(hold, self.key(), &refused, cost);
     }

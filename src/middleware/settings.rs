@@ -26,6 +26,8 @@ pub(super) struct Options {
     pub(super) max_wait: Option<Duration>,
     /// The number of requests that wait after their call before `poll_ready` is pending.
     pub(super) max_waiting: Option<usize>,
+    /// `true` if requests wait while the server fails all of them.
+    pub(super) waits_for_server: bool,
     /// The priority and the flow of requests that set none.
     pub(super) standing: OwnStanding,
     /// `true` in server mode, where refusals carry the levels of their keys for the response headers.

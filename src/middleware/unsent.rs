@@ -52,10 +52,10 @@ pub fn find_refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a AcquireE
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-type Cause<'a> = &'a (dyn Error + 'static);
+pub(super) type Cause<'a> = &'a (dyn Error + 'static);
 
 /// Returns the error itself, if its type is known.
-fn outermost(error: &dyn Any) -> Option<Cause<'_>> {
+pub(super) fn outermost(error: &dyn Any) -> Option<Cause<'_>> {
     boxed_error(error).or_else(|| client_error(error))
 }
 
@@ -84,15 +84,19 @@ fn downcast<E: Error + 'static>(error: &dyn Any) -> Option<Cause<'_>> {
     error.downcast_ref::<E>().map(|error| error as _)
 }
 
-fn is_unsent_cause(cause: Cause<'_>) -> bool {
+pub(super) fn is_unsent_cause(cause: Cause<'_>) -> bool {
     if cause.is::<Unsent>() {
         return true;
     }
-    cause.is::<AcquireError>() || is_connect_error(cause) || is_builder_error(cause)
+    #[cfg(feature = "reqwest")]
+    if is_builder_error(cause) {
+        return true;
+    }
+    cause.is::<AcquireError>() || is_connect_error(cause)
 }
 
 /// Returns `true` for a connect error of hyper-util's client, or of a client that is built on it.
-fn is_connect_error(cause: Cause<'_>) -> bool {
+pub(super) fn is_connect_error(cause: Cause<'_>) -> bool {
     #[cfg(feature = "hyper-util")]
     if let Some(error) = cause.downcast_ref::<hyper_util::client::legacy::Error>() {
         return error.is_connect();
@@ -102,15 +106,26 @@ fn is_connect_error(cause: Cause<'_>) -> bool {
 }
 
 /// Returns `true` if reqwest could not build the request.
+#[cfg(feature = "reqwest")]
 fn is_builder_error(cause: Cause<'_>) -> bool {
-    #[cfg(feature = "reqwest-middleware")]
-    if let Some(reqwest_middleware::Error::Reqwest(error)) = cause.downcast_ref() {
-        return error.is_builder();
-    }
+    reqwest_error(cause).is_some_and(reqwest::Error::is_builder)
+}
+
+/// Returns `true` if reqwest has received a response that it doesn't pass on.
+pub(super) fn is_answered(cause: Cause<'_>) -> bool {
     #[cfg(feature = "reqwest")]
-    if let Some(error) = cause.downcast_ref::<reqwest::Error>() {
-        return error.is_builder();
+    if let Some(error) = reqwest_error(cause) {
+        return error.is_redirect() || error.is_status() || error.is_decode();
     }
     let _ = cause;
     false
+}
+
+#[cfg(feature = "reqwest")]
+fn reqwest_error(cause: Cause<'_>) -> Option<&reqwest::Error> {
+    #[cfg(feature = "reqwest-middleware")]
+    if let Some(reqwest_middleware::Error::Reqwest(error)) = cause.downcast_ref() {
+        return Some(error);
+    }
+    cause.downcast_ref()
 }

@@ -1,26 +1,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
+use crate::answer::stats::Outage;
 use crate::engine::Wait;
+use crate::event::{Fault, RateLimited};
 use crate::key::denial::Denial;
 use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
 /// Stops a key whose requests fail one after the other, and tests with one request at a time whether they are accepted
-/// again. A single request never opens it.
+/// again. A single request never opens it, unless the server can't be reached.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
-    /// The failures of different requests since one was accepted.
-    failures: u32,
-    /// The request that failed last.
-    last: u64,
+    failed: Failed,
     /// The time at which the request was sent that was accepted last, and the failures before: its body may refuse it.
-    accepted: (Timestamp, u32),
+    accepted: (Timestamp, Failed),
     open: Option<Open>,
+    /// The end of the last outage. Failures of requests that were sent before show nothing.
+    closed_at: Timestamp,
     /// The end of the time in which the provider has refused the account and accepted other requests, as where several
     /// accounts share a key.
     mixed_until: Timestamp,
 }
+
+/// The numbers of the requests that have failed since one was accepted, one for each failure that counts.
+type Failed = SmallVec<[u64; IN_A_ROW]>;
 
 /// A circuit that stops requests.
 #[derive(Debug)]
@@ -36,8 +42,8 @@ struct Open {
 
 #[derive(Debug)]
 enum Cause {
-    /// Nothing is accepted.
-    Capacity,
+    /// Nothing is accepted. The last failure.
+    Down(Arc<Refusal>),
     /// One request was refused for its account; the next one shows whether others are.
     Suspected,
     /// The account is refused.
@@ -65,8 +71,21 @@ impl Circuit {
         }
     }
 
+    /// Returns the outage of the server, if there is one.
+    pub(super) fn outage(&self) -> Option<Outage> {
+        let open = self.open.as_ref()?;
+        let Cause::Down(last) = &open.cause else { return None };
+        Some(Outage { since: open.since, status: last.status, text: last.text.clone() })
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.open.is_none()
+    }
+
+    /// Returns whether no request is stopped, or none has tested the server for a while.
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        let is_unused = |open: &Open| open.probe.is_none() && now - open.until > UNUSED_FOR;
+        self.open.as_ref().is_none_or(is_unused)
     }
 
     /// Counts a request that is sent.
@@ -78,45 +97,55 @@ impl Circuit {
 
     /// Counts the end of a request. A test that ended otherwise than by a refusal shows that requests are served; one
     /// that was never sent is repeated.
-    pub(super) fn ended(&mut self, sent_at: Timestamp, was_sent: bool) {
+    pub(super) fn ended(&mut self, sent_at: Timestamp, was_sent: bool, now: Timestamp) {
         let is_probe = |open: &&mut Open| open.probe == Some(sent_at);
         if let Some(open) = self.open.as_mut().filter(is_probe) {
             open.probe = None;
-            if was_sent {
-                self.open = None;
+            if was_sent && matches!(self.open.take(), Some(Open { cause: Cause::Down(_), .. })) {
+                self.failed.clear();
+                self.closed_at = now;
             }
         }
     }
 
     /// Counts an accepted request.
     pub(super) fn accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
-        self.accepted = (sent_at, std::mem::take(&mut self.failures));
+        self.accepted = (sent_at, std::mem::take(&mut self.failed));
         let is_suspected = |open: &Open| matches!(open.cause, Cause::Suspected);
         let Some(open) = self.open.take_if(|open| sent_at >= open.since || is_suspected(open))
         else {
             return;
         };
-        if !matches!(open.cause, Cause::Capacity) {
-            self.mixed_until = now + MIXED_FOR;
+        match open.cause {
+            Cause::Down(_) => self.closed_at = now,
+            Cause::Suspected | Cause::Account(_) => self.mixed_until = now + MIXED_FOR,
         }
     }
 
     /// Counts a failure for lack of capacity. Returns the end of the pause if it starts or prolongs one.
     pub(super) fn failed(
         &mut self,
-        request: Option<u64>,
+        failure: &RateLimited,
         sent_at: Timestamp,
-        stated: Option<Duration>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        self.count(request, sent_at);
-        let stated = stated.unwrap_or_default().min(LONGEST_STATED);
+        if sent_at < self.closed_at {
+            return None;
+        }
+        self.count(failure, sent_at);
+        let stated = failure.refusal.delay.unwrap_or_default().min(LONGEST_STATED);
+        let down = || Cause::Down(Arc::new(failure.refusal.clone()));
         match &mut self.open {
-            Some(open) if open.is_probe(sent_at) => Some(open.again(stated, LONGEST, now)),
+            Some(open) if open.is_probe(sent_at) => {
+                if matches!(open.cause, Cause::Down(_)) {
+                    open.cause = down();
+                }
+                Some(open.again(stated, LONGEST, now))
+            }
             Some(_) => None,
-            None if self.failures < IN_A_ROW => None,
+            None if self.failed.len() < IN_A_ROW => None,
             None => {
-                self.open(Cause::Capacity, FIRST, now);
+                self.open(down(), FIRST, now);
                 self.open.as_mut().map(|open| {
                     open.until = open.until.max(now + stated);
                     open.until
@@ -128,16 +157,15 @@ impl Circuit {
     /// Counts a refusal of the account. Returns whether the account counts as refused from now on.
     pub(super) fn refused_account(
         &mut self,
-        request: Option<u64>,
+        refused: &RateLimited,
         sent_at: Timestamp,
-        refusal: &Refusal,
         now: Timestamp,
     ) -> bool {
-        self.count(request, sent_at);
+        self.count(refused, sent_at);
         let is_probe = self.open.as_ref().is_some_and(|open| open.is_probe(sent_at));
         let is_shown = match now < self.mixed_until {
-            true => self.failures >= MIXED_IN_A_ROW,
-            false => self.failures >= ACCOUNT_IN_A_ROW && is_probe,
+            true => self.failed.len() >= MIXED_IN_A_ROW,
+            false => self.failed.len() >= ACCOUNT_IN_A_ROW && is_probe,
         };
         match &mut self.open {
             Some(open @ Open { cause: Cause::Account(_), .. }) => {
@@ -147,7 +175,8 @@ impl Circuit {
                 return false;
             }
             _ if is_shown => {
-                self.open(Cause::Account(Arc::new(refusal.clone())), FIRST_OF_ACCOUNT, now);
+                let refusal = Arc::new(refused.refusal.clone());
+                self.open(Cause::Account(refusal), FIRST_OF_ACCOUNT, now);
                 return true;
             }
             Some(open) if is_probe => open.probe = None,
@@ -159,7 +188,9 @@ impl Circuit {
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
-        self.mixed_until = self.mixed_until.saturating_sub(back);
+        for time in [&mut self.mixed_until, &mut self.closed_at, &mut self.accepted.0] {
+            *time = time.saturating_sub(back);
+        }
         if let Some(open) = &mut self.open {
             open.since = open.since.saturating_sub(back);
             open.until = open.until.saturating_sub(back);
@@ -167,15 +198,23 @@ impl Circuit {
         }
     }
 
-    fn count(&mut self, request: Option<u64>, sent_at: Timestamp) {
+    /// Counts a failure unless the request may be its cause: one that fails again counts only if the provider says that
+    /// it is overloaded, and other requests have failed too. One that had failed before others were accepted doesn't
+    /// count at all.
+    fn count(&mut self, failure: &RateLimited, sent_at: Timestamp) {
         if self.accepted.0 == sent_at {
-            self.failures = std::mem::take(&mut self.accepted).1;
+            self.failed = std::mem::take(&mut self.accepted.1);
         }
-        let is_same = request.is_some_and(|request| request != 0 && request == self.last);
-        if !is_same || self.failures == 0 {
-            self.failures = self.failures.saturating_add(1);
+        let number = failure.request.unwrap_or_default();
+        let is_own = match failure.fault {
+            Fault::Unreachable => false,
+            _ if number == 0 || !self.failed.contains(&number) => failure.is_retry,
+            Fault::Overloaded => self.failed.iter().all(|other| *other == number),
+            Fault::Unclear => true,
+        };
+        if !is_own && self.failed.len() < MIXED_IN_A_ROW {
+            self.failed.push(number);
         }
-        self.last = request.unwrap_or_default();
     }
 
     fn open(&mut self, cause: Cause, delay: Duration, now: Timestamp) {
@@ -199,20 +238,23 @@ impl Open {
     }
 }
 
-/// The failures of different requests that stop a key.
-const IN_A_ROW: u32 = 5;
+/// The failures that stop a key.
+const IN_A_ROW: usize = 5;
 
 /// The refusals of different requests that show that the account is refused. The last one tested that.
-const ACCOUNT_IN_A_ROW: u32 = 3;
+const ACCOUNT_IN_A_ROW: usize = 3;
 
 /// The same for refusals of an account while others behind the key are accepted.
-const MIXED_IN_A_ROW: u32 = 16;
+const MIXED_IN_A_ROW: usize = 16;
 
 const MIXED_FOR: Duration = Duration::from_secs(600);
 
 /// The time until the first test, and the longest time between two.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
+
+/// The time after which the state of a key that nothing tests any more can be dropped.
+const UNUSED_FOR: Duration = Duration::from_secs(600);
 
 /// The longest delay of an overloaded provider that is kept to, as in the official SDKs.
 const LONGEST_STATED: Duration = Duration::from_secs(60);

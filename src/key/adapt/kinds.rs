@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use super::refusals::{Concerns, Refusals};
 use super::{Adapt, KeyPace, Reaction};
-use crate::event::RateLimited;
+use crate::answer::stats::Outage;
+use crate::event::{Fault, RateLimited};
 use crate::key::denial::Denial;
 use crate::key::limits::Limits;
 use crate::quota::Cost;
@@ -21,7 +22,7 @@ impl Adapt {
         key_pace: KeyPace,
         now: Timestamp,
     ) -> Reaction {
-        let RateLimited { ref refusal, sent_at, request } = *refused;
+        let RateLimited { ref refusal, sent_at, fault, .. } = *refused;
         let sent_at = sent_at.unwrap_or(now);
         let refusals = self.refusals.get_or_insert_default();
         refusals.note(now);
@@ -32,13 +33,16 @@ impl Adapt {
                 return self.on_limit(limits, refused, cost, key_pace, now);
             }
             RefusalKind::Capacity => {
-                reaction.until = circuit.failed(request, sent_at, refusal.delay, now);
+                let until = circuit.failed(refused, sent_at, now);
+                let outage = until.and(circuit.outage());
+                reaction.is_stopped = outage.is_some_and(|outage| outage.since == now);
+                // Other programs are told what the provider says.
+                reaction.until = until.filter(|_| fault == Fault::Overloaded);
             }
             // A client may have sent a wrong key of its own.
             RefusalKind::Account if refusal.status == Some(401) => {}
             RefusalKind::Account => {
-                reaction.is_account_refused =
-                    circuit.refused_account(request, sent_at, refusal, now);
+                reaction.is_stopped = circuit.refused_account(refused, sent_at, now);
             }
             RefusalKind::Request => {}
         }
@@ -90,6 +94,11 @@ impl Adapt {
     /// Returns why no request is sent at this time, whatever its cost.
     pub(crate) fn check_refusals(&self, at: Timestamp) -> Result<(), Denial> {
         self.refusals.as_ref().map_or(Ok(()), |refusals| refusals.check(at))
+    }
+
+    /// Returns the outage of the server, if there is one.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        self.refusals.as_ref()?.circuit.outage()
     }
 
     /// Returns the provider's refusal of the account, with which waiting requests are answered.

@@ -89,9 +89,15 @@ impl Adapt {
     }
 
     /// Counts the end of a request; `was_sent` is `false` if it never left.
-    pub(crate) fn on_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
+    pub(crate) fn on_end(
+        &mut self,
+        cost: &Cost,
+        sent_at: Timestamp,
+        was_sent: bool,
+        now: Timestamp,
+    ) {
         if let Some(refusals) = &mut self.refusals {
-            refusals.circuit.ended(sent_at, was_sent);
+            refusals.circuit.ended(sent_at, was_sent, now);
         }
         if let Some(controller) = &mut self.controller {
             match was_sent {

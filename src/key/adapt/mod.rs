@@ -84,8 +84,8 @@ pub(crate) struct Adapt {
 pub(crate) struct Reaction {
     /// The end of the pause of the key; `None` if the refusal concerns no other request.
     pub(crate) until: Option<Timestamp>,
-    /// `true` if the account counts as refused from now on.
-    pub(crate) is_account_refused: bool,
+    /// `true` if the account counts as refused from now on, or the server as down.
+    pub(crate) is_stopped: bool,
     /// `true` if the refusal reduced the limits.
     pub(crate) is_reduced: bool,
     /// The limits that the refusal has measured.
@@ -104,8 +104,9 @@ impl Adapt {
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let is_whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
         let is_unused = self.controller.is_none() || now - self.sent_at > LEARNED_FOR;
-        let is_closed = |refusals: &Refusals| refusals.circuit.is_closed();
-        let is_open = self.cooling_until <= now && self.refusals.as_deref().is_none_or(is_closed);
+        let is_unused_circuit = |refusals: &Refusals| refusals.circuit.is_idle(now);
+        let is_open =
+            self.cooling_until <= now && self.refusals.as_deref().is_none_or(is_unused_circuit);
         is_open && is_whole && is_unused && self.utilization.is_idle(now)
     }
 

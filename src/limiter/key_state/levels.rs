@@ -4,7 +4,7 @@ use super::KeyState;
 use crate::answer::stats::{KeyStats, LimitLevels, LimitStats};
 use crate::backend::Backend;
 use crate::engine::Level;
-use crate::key::adapt::Step;
+use crate::key::adapt::{Adapt, Step};
 
 /// Statistics.
 impl KeyState {
@@ -51,6 +51,7 @@ impl KeyState {
             account_refused: self.account_refusal().map(|refusal| refusal.text.clone()),
             learned: self.learned(),
             utilization: self.utilization(),
+            outage: self.evidence().and_then(Adapt::outage),
         }
     }
 

@@ -146,9 +146,10 @@ impl KeyState {
 
     /// Ends a reservation. `charged` is `None` for a request that was never sent.
     pub(in crate::limiter) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
-        self.limits.end(granted, charged, self.now());
+        let now = self.now();
+        self.limits.end(granted, charged, now);
         if let Some(extra) = self.extra.as_mut().filter(|_| !granted.cost.is_money()) {
-            extra.adapt.on_end(granted.cost, granted.at, charged.is_some());
+            extra.adapt.on_end(granted.cost, granted.at, charged.is_some(), now);
         }
         self.record(|journal, limits, now| journal.ended(limits, granted, charged, now));
         self.notify_change();

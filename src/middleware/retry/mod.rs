@@ -17,7 +17,9 @@
 //! | a client error before the request was sent, such as a failed connection | retried after a back-off; not charged |
 //! | any other client error | returned to the caller, since the provider may have served the request |
 //!
-//! Each attempt after the first one uses up a retry, whatever the failure.
+//! Each attempt after the first one uses up a retry, whatever the failure. While a provider is overloaded, attempts
+//! wait in the queue, and one at a time tests it; with [`wait_for_server`](super::RateLimitLayer::wait_for_server) also while
+//! a server can't be reached.
 //!
 //! No wait exceeds the request's deadline or [`max_wait`](super::RateLimitLayer::max_wait), which count
 //! from the first attempt. A longer delay ends the retries, and reading ahead stops at the deadline. Without

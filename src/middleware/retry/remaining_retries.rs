@@ -187,7 +187,7 @@ where
         let request = self.request.take()?;
         let _entered = self.caller_span.enter();
         let mut classified = self.service.classify(&request).0;
-        classified.number = self.number;
+        (classified.number, classified.is_retry) = (self.number, true);
         let arrived = self.service.queue_attempt(&classified, self.deadline, is_requeued).ok()?;
         (self.left, self.retries) = (self.left - 1, self.retries + 1);
         if self.left > 0 {

@@ -6,6 +6,7 @@ mod budgets;
 mod budgets_most;
 mod buffer_body;
 mod call;
+mod circuit;
 mod compose;
 mod custom_service;
 mod cut_streams;

@@ -17,7 +17,7 @@ use super::{available, held};
 
 /// Starts a server that reads a request from each connection, sends this part of a response and resets
 /// the connection. Returns its URL.
-async fn resets_after(answer: &'static str) -> String {
+pub(super) async fn resets_after(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -31,7 +31,7 @@ async fn resets_after(answer: &'static str) -> String {
 }
 
 /// A request type that both clients can build.
-trait Post {
+pub(super) trait Post {
     fn post(url: &str) -> Self;
 }
 

@@ -10,14 +10,14 @@ use tower_service::Service;
 use super::client::{Client, InFlight};
 use super::input::InputLine;
 use super::job_context::JobContext;
-use super::outage::Cause;
 use super::outcome::{Failure, Outcome};
 use super::received_response::{ReceivedResponse, account_rejected};
 use super::response_policy::ResponsePolicy;
+use super::stop::Stop;
 use super::target::Base;
 use tollgate::ErrorChain;
 use tollgate::limiter::{AcquireError, Refused};
-use tollgate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryService};
+use tollgate::middleware::{Facts, Http, Journey, RateLimitError, RetryFuture, RetryService};
 
 /// The client with rate limits and retries.
 pub(super) type Limited = RetryService<Client, Http, ResponsePolicy>;
@@ -35,7 +35,7 @@ pub(super) struct Attempt {
 impl Attempt {
     /// Queues the request. The layer has no key of its own, so it is always ready.
     pub(super) fn start(service: &mut Limited, base: &Base, line: &InputLine) -> Self {
-        let (journey, in_flight) = (Journey::new(), InFlight::of_line(line.number));
+        let (journey, in_flight) = (Journey::new(), InFlight::default());
         let mut request = http::Request::new(line.body.clone());
         *request.method_mut() = http::Method::POST;
         // The whole URL, since the path of the base may name an Azure deployment.
@@ -49,58 +49,52 @@ impl Attempt {
     /// or retried.
     ///
     /// If the quota is removed while it waits, the request is queued again under the current
-    /// quotas. During an outage it waits for the end of the outage, or for its turn to probe the
-    /// server, and starts over with all its retries; a line whose probes fail too often counts as
-    /// failed itself.
+    /// quotas. A failure during an outage of the server doesn't count: the request is queued again with
+    /// all its retries. A line that may be the cause of its failures counts as failed itself after
+    /// some more.
     pub(super) async fn finish(self, line: &InputLine, shared: &JobContext) -> Option<Outcome> {
-        let (mut attempt, mut probe, mut failed_probes) = (self, None, 0);
+        let (mut attempt, mut tries) = (self, 0);
         loop {
-            let (journey, in_flight) = (attempt.journey.clone(), attempt.in_flight.clone());
-            match attempt.end(line, shared, probe.is_some()).await {
+            let journey = attempt.journey.clone();
+            match attempt.end(line, shared).await {
                 End::Outcome(outcome) => {
-                    let excused = in_flight.failures().lock().excused();
-                    let has_probed = probe.is_some() && excused == Some(Cause::Unclear);
-                    failed_probes += u32::from(has_probed);
-                    if excused.is_none() || failed_probes == MAX_FAILED_PROBES {
-                        shared.stats.lock().finished(&journey.facts());
+                    let facts = journey.facts();
+                    tries += facts.tries();
+                    let is_excused = outcome.failure().is_some_and(Failure::is_retryable)
+                        && shared.limiter.stats(&facts.key).outage.is_some()
+                        && (is_fault_of_server(&facts)
+                            || tries <= shared.retries as usize + MAX_FAILED_PROBES);
+                    if !is_excused {
+                        shared.stats.lock().finished(&facts);
                         return Some(outcome);
                     }
                 }
                 End::Stopped => return None,
                 End::Requeue => {}
             }
-            drop(probe);
-            probe = tokio::select! {
-                biased;
-                () = shared.stop.halted() => return None,
-                probe = shared.gate.wait_turn() => probe,
-            };
-            let service = if probe.is_some() { &shared.once } else { &shared.service };
-            attempt = Self::start(&mut service.clone(), &shared.base, line);
+            attempt = Self::start(&mut shared.service.clone(), &shared.base, line);
         }
     }
 
-    async fn end(self, line: &InputLine, shared: &JobContext, is_probe: bool) -> End {
+    async fn end(self, line: &InputLine, shared: &JobContext) -> End {
         let Self { journey, in_flight, mut call } = self;
-        let end = match run_unless_cancelled(cancelled(shared, is_probe), call.as_mut(), &in_flight)
-            .await
-        {
-            Ok(Ok(response)) => {
+        let end = match run_unless_stopped(&shared.stop, call.as_mut(), &in_flight).await {
+            None => End::Stopped,
+            Some(Ok(response)) => {
                 End::Outcome(match ReceivedResponse::receive(response, &journey, shared).await {
                     Ok(response) => response.judge(line, shared),
                     Err(error) => connection_failed(line, error),
                 })
             }
             // The configuration has changed.
-            Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Requeue,
-            Ok(Err(error)) => match error.refused().and_then(Refused::refusal) {
+            Some(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Requeue,
+            Some(Err(error)) => match error.refused().and_then(Refused::refusal) {
                 Some(refusal) => {
                     shared.stop.halt(account_rejected(refusal.status, &refusal.text));
                     End::Stopped
                 }
                 None => End::Outcome(failed_without_response(line, error)),
             },
-            Err(end) => end,
         };
         shared.stats.lock().sent(&journey.facts());
         end
@@ -112,52 +106,39 @@ enum End {
     Outcome(Outcome),
     /// The run was stopped.
     Stopped,
-    /// It must be queued again: its quota was removed, or the server has an outage.
+    /// It must be queued again: its quota was removed.
     Requeue,
 }
 
-/// Waits until no more requests may be sent: the run is stopped, or an outage begins.
-async fn cancelled(shared: &JobContext, is_probe: bool) -> End {
-    let outage = async {
-        match is_probe {
-            true => shared.gate.probe_overdue().await,
-            false => shared.gate.paused().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        () = shared.stop.halted() => End::Stopped,
-        () = outage => End::Requeue,
-    }
-}
-
-/// Runs a call until it completes. If `cancelled` completes while the request is not in flight, the
-/// call is abandoned.
-async fn run_unless_cancelled<F: Future>(
-    cancelled: impl Future<Output = End>,
+/// Runs a call until it completes. If the run is stopped while the request is not in flight, the call is
+/// abandoned, and the result is `None`.
+async fn run_unless_stopped<F: Future>(
+    stop: &Stop,
     mut call: Pin<&mut F>,
     in_flight: &InFlight,
-) -> Result<F::Output, End> {
-    let (mut cancelled, mut end) = (pin!(cancelled), None);
+) -> Option<F::Output> {
+    let (mut halted, mut is_halted) = (pin!(stop.halted()), false);
     poll_fn(|cx| {
-        if end.is_none()
-            && let Poll::Ready(ended) = cancelled.as_mut().poll(cx)
-        {
-            end = Some(ended);
-        }
-        if let Some(end) = end.take_if(|_| !in_flight.is_set()) {
-            return Poll::Ready(Err(end));
+        is_halted = is_halted || halted.as_mut().poll(cx).is_ready();
+        if is_halted && !in_flight.is_set() {
+            return Poll::Ready(None);
         }
         match call.as_mut().poll(cx) {
             // The attempt has failed, and would be retried.
-            Poll::Pending => match end.take_if(|_| !in_flight.is_set()) {
-                Some(end) => Poll::Ready(Err(end)),
-                None => Poll::Pending,
-            },
-            polled => polled.map(Ok),
+            Poll::Pending if is_halted && !in_flight.is_set() => Poll::Ready(None),
+            polled => polled.map(Some),
         }
     })
     .await
+}
+
+/// Returns whether the last attempt failed because of the server: it is overloaded, as it says, or the request was never
+/// sent.
+fn is_fault_of_server(facts: &Facts) -> bool {
+    match facts.status {
+        Some(status) => matches!(status.as_u16(), 503 | 529),
+        None => facts.charged.is_none(),
+    }
 }
 
 /// Returns the outcome of a request without a response.
@@ -180,5 +161,5 @@ fn connection_failed(line: &InputLine, error: reqwest::Error) -> Outcome {
     Outcome::failed(&line.custom_id, None, failure)
 }
 
-/// The number of failed probes after which a line fails.
-const MAX_FAILED_PROBES: u32 = 6;
+/// The number of attempts, beside its own, after which a line fails that may be the cause.
+const MAX_FAILED_PROBES: usize = 6;

@@ -10,47 +10,28 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
-use super::gate::Gate;
-use super::outage::LineFailures;
 use super::stop::Stop;
 use super::target::Base;
 use tollgate::Timestamp;
+use tollgate::limiter::Limiter;
 
 /// The in-flight state of a request, shared with the client through the request's extensions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InFlight(Arc<InFlightState>);
-
-#[derive(Debug, Default)]
-struct InFlightState {
-    is_in_flight: AtomicBool,
-    failures: Mutex<LineFailures>,
-}
+pub(super) struct InFlight(Arc<AtomicBool>);
 
 impl InFlight {
-    /// Returns the state for the request of a line.
-    pub(super) fn of_line(line: u64) -> Self {
-        let failures = Mutex::new(LineFailures::of_line(line));
-        Self(Arc::new(InFlightState { failures, ..InFlightState::default() }))
-    }
-
-    /// Returns the failures of its attempts.
-    pub(super) fn failures(&self) -> &Mutex<LineFailures> {
-        &self.0.failures
-    }
-
     /// Returns true while the request is in flight: from the time that it is passed to a connection
     /// (or connecting starts) until it has failed or its response has been judged.
     pub(super) fn is_set(&self) -> bool {
-        self.0.is_in_flight.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed)
     }
 
     fn set(&self, is_in_flight: bool) {
-        self.0.is_in_flight.store(is_in_flight, Ordering::Relaxed);
+        self.0.store(is_in_flight, Ordering::Relaxed);
     }
 }
 
@@ -86,7 +67,8 @@ pub(super) struct Client {
     headers: HeaderMap,
     slots: Arc<Semaphore>,
     stop: Stop,
-    gate: Gate,
+    /// Used as a clock.
+    limiter: Limiter,
 }
 
 impl Client {
@@ -96,12 +78,12 @@ impl Client {
         max_in_flight: usize,
         timeout: Duration,
         stop: Stop,
-        gate: Gate,
+        limiter: Limiter,
     ) -> Result<Self, reqwest::Error> {
         let connect = timeout.min(CONNECT_TIMEOUT);
         let http = http_client(base).connect_timeout(connect).timeout(timeout).build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { http, headers, slots, stop, gate })
+        Ok(Self { http, headers, slots, stop, limiter })
     }
 
     fn request(&self, url: &http::Uri, body: Bytes) -> reqwest::RequestBuilder {
@@ -122,7 +104,7 @@ impl Service<http::Request<Bytes>> for Client {
 
     fn call(&mut self, request: http::Request<Bytes>) -> Self::Future {
         let (slots, stop) = (Arc::clone(&self.slots), self.stop.clone());
-        let gate = self.gate.clone();
+        let limiter = self.limiter.clone();
         let in_flight = request.extensions().get::<InFlight>().cloned().unwrap_or_default();
         let request = self.request(&request.uri().clone(), request.into_body());
         Box::pin(async move {
@@ -131,16 +113,8 @@ impl Service<http::Request<Bytes>> for Client {
                 // The caller drops this future.
                 return std::future::pending().await;
             }
-            let slot = InFlightPermit::new(in_flight.clone(), permit);
-            gate.sent(in_flight.failures());
-            let received = send_and_receive(request, &gate).await;
-            let result = match &received {
-                Ok((_, Some(cut))) => Err(&cut.error),
-                Ok((response, None)) => Ok(response),
-                Err(error) => Err(error),
-            };
-            gate.received(in_flight.failures(), result);
-            let (mut response, cut) = received?;
+            let slot = InFlightPermit::new(in_flight, permit);
+            let (mut response, cut) = send_and_receive(request, &limiter).await?;
             response.extensions_mut().insert(slot);
             if let Some(Cut { last_read, .. }) = cut {
                 response.extensions_mut().insert(last_read);
@@ -174,15 +148,15 @@ pub(super) struct LastRead(pub(super) Timestamp);
 /// charged; of other responses, the cut is an error.
 async fn send_and_receive(
     request: reqwest::RequestBuilder,
-    gate: &Gate,
+    limiter: &Limiter,
 ) -> Result<(http::Response<Bytes>, Option<Cut>), reqwest::Error> {
     let (parts, mut body) = http::Response::from(request.send().await?).into_parts();
-    let (mut received, mut last_read, mut cut) = (BytesMut::new(), LastRead(gate.now()), None);
+    let (mut received, mut last_read, mut cut) = (BytesMut::new(), LastRead(limiter.now()), None);
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => {
                 received.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-                last_read = LastRead(gate.now());
+                last_read = LastRead(limiter.now());
             }
             Err(error) if parts.status.is_success() && !received.is_empty() => {
                 cut = Some(Cut { error, last_read });

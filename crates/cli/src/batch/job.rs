@@ -17,12 +17,12 @@ use super::attempt::Attempt;
 use super::changes::{Changes, Resume};
 use super::client::Client;
 use super::forecast::Forecast;
-use super::gate::Gate;
 use super::ids::Ids;
 use super::input::{self, InputLine, ParsedLine, Reader};
 use super::input_queue::{InputQueue, MemoryPermit};
 use super::job_context::JobContext;
 use super::long_waits::LongWaits;
+use super::outages::Outages;
 use super::output::{FinishedRequests, LineStatus, OutputError};
 use super::plan::Plan;
 use super::progress::Progress;
@@ -204,29 +204,28 @@ impl Job {
     pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<RunResult, JobError> {
         let total = self.count()?;
         let file = self.open()?;
-        let gate = Gate::new(limiter.clone(), self.base.clone());
         let client = Client::new(
             &self.base,
             self.headers.clone(),
             self.max_in_flight,
             self.timeout,
             stop.clone(),
-            gate.clone(),
+            limiter.clone(),
         );
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
         let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
-        let layer = layer.provider(self.profile);
+        let layer = layer.provider(self.profile).wait_for_server();
         let layer = match self.priority {
             Some(priority) => layer.priority(priority),
             None => layer,
         };
         let layer = layer.observe(ResponsePolicy::new(self.profile)).retry(self.retries);
         let shared = Arc::new(JobContext {
-            service: layer.layer(client.clone()),
-            once: layer.retry(0).layer(client),
-            gate,
+            service: layer.layer(client),
+            retries: self.retries,
+            limiter: limiter.clone(),
             base: self.base.clone(),
             profile: self.profile,
             secrets: Secrets::of(&self.headers),
@@ -291,7 +290,7 @@ impl Job {
         let mut forecast = self.forecast(total, done);
         let mut update = tokio::time::interval(UPDATE_INTERVAL);
         let mut wait_check = tokio::time::interval(WAIT_CHECK_INTERVAL);
-        let limiter = shared.stats.lock().limiter().clone();
+        let mut outages = Outages::new(self.base.clone(), self.give_up_after);
         let mut waits = LongWaits::new(self.is_shared(), self.max_wait);
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
@@ -303,14 +302,13 @@ impl Job {
                         shared.stats.lock().set_forecast(forecast);
                     }
                     progress.update(&shared.stats.lock().snapshot());
-                    shared.gate.take_notices().iter().for_each(|text| progress.notify(text));
-                    shared.gate.give_up(self.give_up_after, &shared.stop);
                 }
                 _ = wait_check.tick() => {
-                    let found = waits.check(&limiter);
-                    found.notices.iter().for_each(|text| progress.notify(text));
-                    if let Some(why) = found.too_long {
-                        shared.stop.halt(Halt::Failed(why));
+                    for found in [outages.check(&shared.limiter), waits.check(&shared.limiter)] {
+                        found.notices.iter().for_each(|text| progress.notify(text));
+                        if let Some(why) = found.too_long {
+                            shared.stop.halt(Halt::Failed(why));
+                        }
                     }
                 }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
@@ -320,7 +318,7 @@ impl Job {
                 },
             }
         }
-        shared.gate.take_notices().iter().for_each(|text| progress.notify(text));
+        outages.check(&shared.limiter).notices.iter().for_each(|text| progress.notify(text));
         progress.finish();
         if shared.stop.reason().is_some() {
             return Ids::default();

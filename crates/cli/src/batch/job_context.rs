@@ -3,22 +3,22 @@
 use parking_lot::Mutex;
 
 use super::attempt::Limited;
-use super::gate::Gate;
 use super::outcome::Outcome;
 use super::output::Output;
 use super::run_stats::RunStats;
 use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::target::Base;
+use tollgate::limiter::Limiter;
 use tollgate::provider::Profile;
 
 /// The client, the output and the statistics of a run.
 #[derive(Debug)]
 pub(super) struct JobContext {
     pub(super) service: Limited,
-    /// The service without retries.
-    pub(super) once: Limited,
-    pub(super) gate: Gate,
+    /// The number of retries of each line.
+    pub(super) retries: u32,
+    pub(super) limiter: Limiter,
     pub(super) base: Base,
     pub(super) profile: Profile,
     pub(super) secrets: Secrets,

@@ -81,7 +81,9 @@ fn next_admission(stats: &KeyStats) -> Option<Timestamp> {
 
 /// Returns the reason to end a job whose requests would all wait for more than `longest`.
 fn too_long(keys: &[(Key, KeyStats)], longest: Duration, now: Timestamp) -> Option<String> {
-    let waits = keys.iter().map(|(key, stats)| (next_admission(stats).unwrap_or(now), key));
+    // `Outages` bounds those for the server.
+    let limited = keys.iter().filter(|(_, stats)| stats.outage.is_none());
+    let waits = limited.map(|(key, stats)| (next_admission(stats).unwrap_or(now), key));
     let (until, key) = waits.min()?;
     let wait = HumanDuration::between(now, until)?;
     if until - now <= longest {
@@ -198,6 +200,20 @@ mod tests {
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         assert_eq!(found(89), None, "`n` is admitted earlier");
+    }
+
+    #[tokio::test]
+    async fn wait_for_the_server_does_not_end_job() {
+        let clock = ManualClock::new();
+        let limiter = limiter(&clock);
+        let mut waits = LongWaits::new(false, Some(Duration::ZERO));
+        for _ in 0..5 {
+            limiter.feedback().rate_limited("m", &RateLimited::default().overloaded());
+        }
+        let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
+        assert!(futures_util::poll!(waiter.as_mut()).is_pending());
+        assert!(limiter.stats("m").next_at.is_some());
+        assert_eq!(waits.check(&limiter), WaitCheck::default());
     }
 
     #[tokio::test]

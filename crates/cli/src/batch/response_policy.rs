@@ -2,7 +2,9 @@
 
 use super::client::{InFlightPermit, LastRead, ReceivedBody};
 use tollgate::Timestamp;
-use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
+use tollgate::middleware::{
+    Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard, ServerFailure,
+};
 use tollgate::provider::Profile;
 
 type Response = http::Response<ReceivedBody>;
@@ -37,6 +39,10 @@ impl Observe<Response> for ResponsePolicy {
 
     fn is_unsent<E: 'static>(&self, error: &E) -> bool {
         Observe::<Response>::is_unsent(&self.http, error)
+    }
+
+    fn server_failure<E: 'static>(&self, error: &E) -> Option<ServerFailure> {
+        Observe::<Response>::server_failure(&self.http, error)
     }
 }
 

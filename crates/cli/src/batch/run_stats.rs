@@ -56,11 +56,6 @@ impl RunStats {
         }
     }
 
-    /// Returns the limiter.
-    pub(super) fn limiter(&self) -> &Limiter {
-        &self.limiter
-    }
-
     /// Counts a line finished by an earlier run.
     pub(super) fn skipped(&mut self, failed: bool) {
         self.report.skipped += 1;

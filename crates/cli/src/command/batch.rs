@@ -105,10 +105,10 @@ pub struct BatchArgs {
 
     /// Longest outage of the server before the run ends
     ///
-    /// After 5 consecutive failures (no connection, 5xx, broken connections) the job pauses and
-    /// probes the server with a single request after 1 s, 2 s, 4 s and so on, up to every 30 s,
-    /// until it responds. No line fails during an outage. If the outage lasts longer than this, the
-    /// run ends with exit code 2; run the same command again to continue.
+    /// After 5 consecutive failures (no connection, 5xx, broken connections) the requests of a model
+    /// pause, and a single one tests the server after 1 s, 2 s, 4 s and so on, up to every 30 s, until
+    /// it responds. No line fails during an outage. If the outage of all models with requests lasts
+    /// longer than this, the run ends with exit code 2; run the same command again to continue.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
     pub give_up_after: Duration,
 

@@ -5,8 +5,7 @@ use super::levels::{Levels, Stretch};
 use super::pace::Pace;
 use super::pause::Closure;
 use super::send_log::SentRequest;
-use super::slow_start::SlowStart;
-use super::units::{MIN_AMOUNT, seconds_between};
+use super::units::{FIRST_BURST, MIN_AMOUNT, seconds_between};
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
@@ -248,7 +247,7 @@ impl Column {
         let began = self.began.unwrap_or(Began { at: event.now, before: 0.0 });
         let elapsed = seconds_between(began.at, event.sent.at).max(1.0);
         let mean = self.sent / event.requests.max(1.0);
-        let burst = if event.requests < SlowStart::FIRST { SlowStart::FIRST * mean } else { 0.0 };
+        let burst = if event.requests < FIRST_BURST { FIRST_BURST * mean } else { 0.0 };
         ((before - began.before) / elapsed).max(burst) / 2.0
     }
 

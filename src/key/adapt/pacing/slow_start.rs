@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::column::ConfiguredRate;
-use super::units::{seconds_between, seconds_later};
+use super::units::{FIRST_BURST, seconds_between, seconds_later};
 use crate::timestamp::Timestamp;
 
 /// The rate of requests at the start, which doubles by time, not by round trip: with answers of ten seconds, a
@@ -16,17 +16,14 @@ pub(super) struct SlowStart {
 }
 
 impl SlowStart {
-    /// The first burst, and the first rate per second: small enough that most providers allow it.
-    pub(super) const FIRST: f64 = 10.0;
-
     pub(super) fn new(configured: Option<f64>, now: Timestamp) -> Self {
-        let rate = configured.map_or(Self::FIRST, |rate| Self::FIRST.max(rate / 4.0));
-        Self { rate, level: Self::FIRST, at: now, doubled_at: now }
+        let rate = configured.map_or(FIRST_BURST, |rate| FIRST_BURST.max(rate / 4.0));
+        Self { rate, level: FIRST_BURST, at: now, doubled_at: now }
     }
 
     /// Starts again, from a rate that was accepted.
     pub(super) fn again(accepted: f64, now: Timestamp) -> Self {
-        let rate = if accepted > 0.0 { accepted } else { Self::FIRST };
+        let rate = if accepted > 0.0 { accepted } else { FIRST_BURST };
         Self { rate, level: 0.0, at: now, doubled_at: now }
     }
 
@@ -61,7 +58,7 @@ impl SlowStart {
     }
 
     fn burst(&self) -> f64 {
-        Self::FIRST.max(self.rate * BURST)
+        FIRST_BURST.max(self.rate * BURST)
     }
 }
 

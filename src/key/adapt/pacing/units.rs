@@ -24,3 +24,6 @@ const LATEST_WEIGHT: f64 = 0.1;
 
 /// Smaller than any cost.
 pub(super) const MIN_AMOUNT: f64 = 1e-9;
+
+/// The first burst of a slow start, and its first rate per second: small enough that most providers allow it.
+pub(super) const FIRST_BURST: f64 = 10.0;

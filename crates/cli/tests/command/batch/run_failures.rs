@@ -295,7 +295,7 @@ async fn refused_lines_cost_no_tokens() {
     }
 }
 
-/// The client passes such a 503 to the layer as a 500, after which a request may have been processed.
+/// After a 500, the request may have been processed.
 #[tokio::test]
 async fn money_of_a_503_without_delay_is_returned() {
     let folder = Folder::with(&[line("a", chat("gpt-4o", 1_000))]);

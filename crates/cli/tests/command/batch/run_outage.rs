@@ -53,8 +53,8 @@ async fn unreachable_server_is_awaited() {
     let mut batch =
         RunningBatch::start(&folder, &format!("--base-url http://{address} --rpm 100000"));
     batch.until_printed("paused:").await;
-    let cause = format!("http://{address}: cannot connect: Connection refused");
-    assert!(batch.read.contains(&cause), "{}", batch.read);
+    let text = format!("for gpt-4o to http://{address} failed (cannot connect: Connection refused");
+    assert!(batch.read.contains(&text), "{}", batch.read);
     assert_eq!(folder.written(), 0, "no line has failed");
 
     let server = Scripted::start_at(&address, |_| Reply::ok()).await;

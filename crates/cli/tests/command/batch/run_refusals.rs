@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::Value;
-use tollgate::provider::{ANTHROPIC, OPENAI, Profile};
+use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
 use tollgate::quota::Quota;
 use tollgate_cli::batch::Job;
 
 use super::rig::{Folder, lines, output_of, reason, run};
-use super::scripted::{Reply, Scripted};
+use super::scripted::{Call, Reply, Scripted};
 
 /// Returns the reported answers of one kind: name and answer.
 fn reported(kind: &str) -> Vec<(String, Value)> {
@@ -37,6 +39,15 @@ fn named(kind: &str, name: &str) -> Value {
     rows.into_iter().find(|(other, _)| other == name).expect("a row of this name").1
 }
 
+fn profile_of(name: &str) -> Profile {
+    match name {
+        name if name.starts_with("mmx") => Profile::find("https://api.minimax.io/v1"),
+        name if name.starts_with("ant") => ANTHROPIC,
+        name if name.starts_with("gem") => GEMINI,
+        _ => OPENAI,
+    }
+}
+
 #[tokio::test]
 async fn line_that_never_fits_fails_alone_and_pauses_nothing() {
     let folder = Folder::with(&lines(12));
@@ -62,11 +73,7 @@ async fn each_refusal_of_an_account_stops_the_run_at_once() {
         let folder = Folder::with(&lines(40));
         let paid = Arc::new(AtomicBool::new(false));
         let is_paid = Arc::clone(&paid);
-        let profile = match &name {
-            name if name.starts_with("mmx") => Profile::find("https://api.minimax.io/v1"),
-            name if name.starts_with("ant") => ANTHROPIC,
-            _ => OPENAI,
-        };
+        let profile = profile_of(&name);
         let server = Scripted::start(move |_| match is_paid.load(Ordering::Relaxed) {
             true => Reply::ok(),
             false => reply(&row),
@@ -121,4 +128,52 @@ async fn daily_quota_with_short_delay_waits_for_the_reset() {
     );
     assert!(output.stderr.contains("longer than --max-wait (1s)"), "{output:?}");
     assert_eq!((server.received(), folder.lines().len()), (2, 1), "{output:?}");
+}
+
+/// Returns the lines without an answer after a run against a provider that refuses some requests, and a second run
+/// against one that accepts all.
+async fn lines_lost_by(
+    profile: Profile,
+    refuse: impl Fn(&Call) -> Option<Reply> + Send + Sync + 'static,
+) -> Vec<String> {
+    let folder = Folder::with(&lines(12));
+    let fixed = Arc::new(AtomicBool::new(false));
+    let is_fixed = Arc::clone(&fixed);
+    let server = Scripted::start(move |call| {
+        let refused = || refuse(call).filter(|_| !is_fixed.load(Ordering::Relaxed));
+        refused().unwrap_or_else(Reply::ok)
+    })
+    .await;
+    let job = Job {
+        profile,
+        retries: 1,
+        max_in_flight: 4,
+        max_wait: Some(Duration::from_secs(2)),
+        give_up_after: Duration::from_secs(1),
+        ..folder.job(server.base())
+    };
+    let ended = run(&job).await;
+    assert!(ended.report.succeeded < 12, "some lines are refused: {ended:?}");
+    fixed.store(true, Ordering::Relaxed);
+    run(&job).await;
+    let results = folder.results();
+    let is_lost = |id: &String| results.get(id).is_none_or(|line| !line["error"].is_null());
+    (0..12).map(|number| format!("r{number}")).filter(is_lost).collect()
+}
+
+#[tokio::test]
+async fn next_run_answers_all_lines_after_any_refusal() {
+    let kinds = ["rate", "request", "account", "window", "capacity"];
+    let rows = kinds.iter().flat_map(|kind| reported(kind));
+    // All requests, or those of some lines.
+    let runs = rows.flat_map(|(name, row)| [(name.clone(), row.clone(), 1), (name, row, 3)]);
+    let runs = runs.map(|(name, row, every)| async move {
+        let is_refused = move |call: &Call| {
+            call.id[1..].parse::<usize>().is_ok_and(|number| number.is_multiple_of(every))
+        };
+        let refuse = move |call: &Call| is_refused(call).then(|| reply(&row));
+        let lost = lines_lost_by(profile_of(&name), refuse).await;
+        assert!(lost.is_empty(), "{name}, one line of {every}: {lost:?}");
+    });
+    futures_util::stream::iter(runs).buffer_unordered(32).collect::<()>().await;
 }

@@ -1,0 +1,47 @@
+use super::unsent::{is_answered, is_connect_error, is_unsent_cause, outermost};
+use crate::error_chain::causes;
+use crate::limiter::{Fault, RateLimited};
+
+/// A failure of the server to answer a request.
+///
+/// See [`RateLimitLayer::wait_for_server`](super::RateLimitLayer::wait_for_server).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerFailure {
+    /// `true` if the server can't be reached. Otherwise the request may be the cause, so that its failures count once.
+    pub is_unreachable: bool,
+    /// The error in words, without a URL.
+    pub text: Box<str>,
+    status: Option<u16>,
+}
+
+impl ServerFailure {
+    /// Creates a failure.
+    pub fn new(is_unreachable: bool, text: impl Into<Box<str>>) -> Self {
+        Self { is_unreachable, text: text.into(), status: None }
+    }
+
+    /// Returns the failure that a 5xx shows.
+    pub(super) fn of_status(status: http::StatusCode) -> Self {
+        Self { status: Some(status.as_u16()), ..Self::new(false, "") }
+    }
+
+    /// Returns what the error of a known client shows about the server: `None` if the request itself is at fault, or was
+    /// not sent although the server can be reached.
+    pub(super) fn of_error<E: 'static>(error: &E) -> Option<Self> {
+        let error = outermost(error)?;
+        // The root has no URL, whose query may hold an API key.
+        let root = causes(error).skip(1).last();
+        let root = root.map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
+        if causes(error).any(is_connect_error) {
+            return Some(Self::new(true, format!("cannot connect: {root}")));
+        }
+        let is_own = causes(error).any(|cause| is_unsent_cause(cause) || is_answered(cause));
+        (!is_own).then(|| Self::new(false, root))
+    }
+
+    pub(super) fn report(self) -> RateLimited {
+        let fault = if self.is_unreachable { Fault::Unreachable } else { Fault::Unclear };
+        RateLimited::of_failure(fault, self.status, self.text)
+    }
+}

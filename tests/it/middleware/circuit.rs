@@ -1,0 +1,249 @@
+//! A server that fails all requests of a key, which stops it but for one test at a time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use reqwest_middleware::ClientBuilder;
+use tollgate::Timestamp;
+use tollgate::engine::Wait;
+use tollgate::limiter::{Limiter, ManualClock, Outage, RateLimited, Reduction, TokioClock};
+use tollgate::middleware::RateLimitLayer;
+use tollgate::quota::{Cost, Quota};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+
+use super::kinds::{Answer, LIMITED, OK, OVERLOADED, Provider};
+use super::reqwest::{client, closed_port, limiter};
+use super::unsent::{Post, resets_after};
+
+const FAILED: Answer = (500, "", "Internal error");
+
+#[tokio::test(start_paused = true)]
+async fn circuit_opens_when_nothing_is_accepted_and_probes_alone() {
+    for reduction in [Reduction::ADAPTIVE, Reduction::new(), Reduction::OFF] {
+        let provider = Provider::with(reduction, 0, |name, _| match name {
+            "good" => OK,
+            _ => OVERLOADED,
+        });
+        assert_eq!(provider.send_all(&["bad"; 5]).await, [Ok(503); 5]);
+        // Of those that follow, one goes after a second, and each next one after twice the time.
+        let begin = provider.limiter.now();
+        assert_eq!(provider.send_all(&["bad"; 3]).await, [Ok(503); 3]);
+        assert_eq!(provider.seconds(begin), 7, "after 1, 3 and 7 s");
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        let begin = provider.limiter.now();
+        assert_eq!(provider.send_all(&["good"; 3]).await, [Ok(200); 3]);
+        assert_eq!(provider.seconds(begin), 0, "the first one opens the key");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_between_accepted_requests_open_no_circuit() {
+    let provider = Provider::with(Reduction::ADAPTIVE, 0, |name, _| match name {
+        "good" => OK,
+        _ => OVERLOADED,
+    });
+    let begin = provider.limiter.now();
+    for _ in 0..20 {
+        provider.send_all(&["bad"; 4]).await;
+        assert_eq!(provider.send("good").await, 200);
+    }
+    assert!(provider.seconds(begin) <= 2, "{}", provider.seconds(begin));
+}
+
+fn outage(provider: &Provider) -> Option<Outage> {
+    provider.limiter.stats("gpt-4o").outage
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_errors_of_different_requests_open_circuit() {
+    let provider = Provider::with(Reduction::ADAPTIVE, 0, |name, _| match name {
+        "good" => OK,
+        _ => FAILED,
+    });
+    provider.send_all(&["bad"; 4]).await;
+    assert_eq!(outage(&provider), None);
+    let begin = provider.limiter.now();
+    assert_eq!(provider.send_all(&["bad"; 4]).await, [Ok(500); 4]);
+    let down = outage(&provider).expect("the server is down");
+    assert_eq!((down.status, (down.since - begin).as_secs()), (Some(500), 0));
+    assert_eq!(provider.send("bad").await, 500);
+    assert_eq!(provider.seconds(begin), 1, "the first test");
+    assert_eq!(provider.send("good").await, 200);
+    assert_eq!((provider.seconds(begin), outage(&provider)), (3, None));
+}
+
+/// Of all but a server that can't be reached, the request itself may be the cause.
+#[tokio::test(start_paused = true)]
+async fn single_failing_request_opens_no_circuit() {
+    for answer in [FAILED, OVERLOADED] {
+        let provider = Provider::with(Reduction::ADAPTIVE, 8, move |_, _| answer);
+        provider.send("bad").await;
+        assert_eq!((provider.tries("bad"), outage(&provider)), (9, None), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_failed_before_others_succeeded_open_no_circuit() {
+    for answer in [FAILED, OVERLOADED] {
+        let provider = Provider::with(Reduction::ADAPTIVE, 3, move |name, _| match name {
+            "good" => OK,
+            _ => answer,
+        });
+        let bad = ["a", "b", "c", "good", "d", "e", "f", "good"];
+        provider.send_all(&bad).await;
+        assert_eq!(outage(&provider), None, "{answer:?}");
+        assert!("abcdef".chars().all(|name| provider.tries(&name.to_string()) == 4));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_requests_of_overloaded_server_open_circuit() {
+    let provider = Provider::with(Reduction::ADAPTIVE, 8, |_, _| OVERLOADED);
+    provider.send_all(&["a", "b"]).await;
+    assert_eq!(outage(&provider).and_then(|outage| outage.status), Some(503));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_of_a_test_for_its_rate_closes_circuit() {
+    let provider = Provider::with(Reduction::ADAPTIVE, 0, |name, _| match name {
+        "limited" => (429, "", LIMITED),
+        "good" => OK,
+        _ => FAILED,
+    });
+    provider.send_all(&["bad"; 5]).await;
+    assert!(outage(&provider).is_some());
+    assert_eq!(provider.send("limited").await, 429);
+    assert_eq!(outage(&provider), None);
+    provider.send("bad").await;
+    assert_eq!(outage(&provider), None, "the failures are counted from the start");
+}
+
+fn manual(clock: &ManualClock) -> Limiter {
+    let quota = Quota::new().rpm(6_000);
+    Limiter::builder().clock(clock.clone()).quota("k", quota).build().unwrap()
+}
+
+fn fail(limiter: &Limiter, sent_at: Timestamp, times: u32) {
+    for _ in 0..times {
+        let failure = RateLimited::default().overloaded().sent_at(sent_at);
+        limiter.feedback().rate_limited("k", &failure);
+    }
+}
+
+#[test]
+fn tests_of_the_server_wait_for_up_to_30_seconds() {
+    let clock = ManualClock::new();
+    let limiter = manual(&clock);
+    fail(&limiter, limiter.now(), 5);
+    let mut delays = Vec::new();
+    for _ in 0..7 {
+        let Some(Wait::At(next)) = limiter.decide("k", &Cost::new()).wait else { panic!("a time") };
+        delays.push((next - limiter.now()).as_secs());
+        clock.advance(next - limiter.now());
+        let test = limiter.try_acquire("k", &Cost::new()).expect("a test");
+        assert!(limiter.try_acquire("k", &Cost::new()).is_err(), "one at a time");
+        fail(&limiter, test.granted_at(), 1);
+        test.settle(&Cost::new());
+    }
+    assert_eq!(delays, [1, 2, 4, 8, 16, 30, 30]);
+}
+
+/// Clients may name any key.
+#[test]
+fn outage_of_a_key_that_is_not_used_any_more_is_dropped() {
+    let clock = ManualClock::new();
+    let limiter = manual(&clock);
+    fail(&limiter, limiter.now(), 5);
+    clock.advance(Duration::from_secs(500));
+    limiter.state().prune();
+    assert!(limiter.stats("k").outage.is_some());
+    clock.advance(Duration::from_secs(500));
+    limiter.state().prune();
+    assert_eq!(limiter.stats("k").outage, None);
+}
+
+#[test]
+fn failures_of_requests_sent_in_an_outage_start_no_other() {
+    let clock = ManualClock::new();
+    let limiter = manual(&clock);
+    let early = limiter.now();
+    fail(&limiter, early, 5);
+    assert!(limiter.stats("k").outage.is_some());
+    clock.advance(Duration::from_secs(1));
+    limiter.try_acquire("k", &Cost::new()).expect("a test").settle(&Cost::new());
+    assert_eq!(limiter.stats("k").outage, None);
+    fail(&limiter, early, 10);
+    assert_eq!(limiter.stats("k").outage, None);
+    fail(&limiter, limiter.now(), 5);
+    assert!(limiter.stats("k").outage.is_some());
+}
+
+/// Fails five requests, and returns the outage that they show.
+async fn fails_five<S, R>(limiter: &Limiter, service: S, url: &str) -> Outage
+where
+    S: Service<R> + Clone,
+    R: Post,
+{
+    for _ in 0..5 {
+        assert_eq!(limiter.stats("gpt-4o").outage, None, "{url}");
+        assert!(service.clone().oneshot(R::post(url)).await.is_err());
+    }
+    limiter.stats("gpt-4o").outage.expect("the server is down")
+}
+
+#[tokio::test]
+async fn unreachable_or_broken_server_opens_circuit_of_each_client() {
+    let hyper = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let (_socket, closed) = closed_port();
+    let reset = resets_after("").await;
+    for (url, text) in [(closed, "cannot connect: Connection refused"), (reset, "")] {
+        let outage = async |number| {
+            let limiter = limiter();
+            let layer = RateLimitLayer::new(limiter.clone()).wait_for_server();
+            let boxed = ServiceBuilder::new().map_err(BoxError::from).service(client());
+            match number {
+                0 => {
+                    let service = layer.layer(hyper.clone());
+                    fails_five::<_, http::Request<Full<Bytes>>>(&limiter, service, &url).await
+                }
+                1 => fails_five::<_, reqwest::Request>(&limiter, layer.layer(boxed), &url).await,
+                2 => fails_five::<_, reqwest::Request>(&limiter, layer.layer(client()), &url).await,
+                _ => {
+                    let chain = ClientBuilder::new(client()).with(layer).build();
+                    fails_five::<_, reqwest::Request>(&limiter, chain, &url).await
+                }
+            }
+        };
+        for number in 0..4 {
+            let outage = outage(number).await;
+            assert!(outage.text.starts_with(text) && !outage.text.is_empty(), "{outage:?}");
+            assert!(outage.status.is_none() && !outage.text.contains("127.0.0.1"), "{outage:?}");
+        }
+    }
+}
+
+/// A closed port can't be the fault of a request, even of one that is sent again and again.
+#[tokio::test(start_paused = true)]
+async fn single_request_opens_circuit_of_unreachable_server() {
+    let (_socket, url) = closed_port();
+    let limiter = Limiter::builder().clock(TokioClock::new()).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).wait_for_server().retry(4);
+    let client = layer.layer(client());
+    client.oneshot(reqwest::Request::post(&url)).await.unwrap_err();
+    assert!(limiter.stats("gpt-4o").outage.is_some());
+}
+
+/// Who hasn't asked for it gets failures as they come.
+#[tokio::test]
+async fn layer_that_doesnt_wait_for_server_passes_failures_on() {
+    let (_socket, url) = closed_port();
+    let limiter = limiter();
+    let client = RateLimitLayer::new(limiter.clone()).layer(client());
+    for _ in 0..20 {
+        client.clone().oneshot(reqwest::Request::post(&url)).await.unwrap_err();
+    }
+    assert_eq!(limiter.stats("gpt-4o").outage, None);
+}
