@@ -302,7 +302,7 @@ async fn spellings_of_a_model_of_ollama_share_its_quota() {
         let quotas = [(pattern, rpd())];
         assert_eq!(keys_after(OLLAMA, &quotas, &ALL).await, key(name, 4), "{pattern}");
     }
-    let shared = [("Llama*", rpd().shared(true))];
+    let shared = [("Llama*", rpd().shared())];
     assert_eq!(keys_after(OLLAMA, &shared, &ALL).await, key("Llama*", 4));
     // Other tags are other models, and other providers have other rules.
     let quotas = [("llama3.2:latest", rpd()), ("*", rpd())];
