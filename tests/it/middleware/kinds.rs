@@ -355,3 +355,41 @@ async fn attempts_are_bounded_for_each_kind() {
         assert_eq!(provider.tries("a"), tries, "{answer:?}");
     }
 }
+
+/// Nothing shows whether other requests are accepted.
+#[tokio::test(start_paused = true)]
+async fn only_request_that_is_refused_again_pauses_a_second() {
+    let provider = Provider::with(Reduction::OFF, 1, |_, _| (429, "", LIMITED));
+    assert_eq!((provider.send("a").await, provider.tries("a")), (429, 2));
+    let pause = cooling(&provider.limiter, "gpt-4o");
+    assert!(pause > S - Duration::from_millis(50) && pause <= S, "{pause:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn used_up_window_measures_no_rate() {
+    let used_up = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 20m."}}"#;
+    let provider = Provider::new(move |_, _| (429, "", used_up));
+    let waiting = tokio::time::timeout(S, provider.send("a")).await;
+    assert!(waiting.is_err(), "it waits for the window");
+    let stats = provider.limiter.stats("gpt-4o");
+    assert!(stats.learned.is_empty(), "{:?}", stats.learned);
+    assert!(cooling(&provider.limiter, "gpt-4o") > 1_190 * S);
+}
+
+/// Those in flight were sent before the first refusal.
+#[tokio::test(start_paused = true)]
+async fn account_counts_as_refused_after_a_test_alone() {
+    let provider = Provider::new(|_, _| (429, "", NO_MONEY));
+    assert_eq!(provider.send_all(&["a", "b", "c", "d"]).await, [Ok(429); 4]);
+    assert_eq!(provider.send_all(&["e"]).await, [Ok(429)], "it tests the account");
+    assert_eq!(provider.send_all(&["f"]).await, [Err(Code::AccountRefused)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn overloads_of_one_request_open_no_circuit() {
+    let answer = |name: &str, _| if name == "bad" { OVERLOADED } else { OK };
+    let provider = Provider::with(Reduction::ADAPTIVE, 8, answer);
+    assert_eq!((provider.send("bad").await, provider.tries("bad")), (503, 9));
+    let begin = provider.limiter.now();
+    assert_eq!((provider.send("good").await, provider.seconds(begin)), (200, 0));
+}
