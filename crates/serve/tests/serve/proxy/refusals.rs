@@ -107,12 +107,15 @@ async fn used_up_subscription_pauses_until_its_window_starts() {
     let plain = r#"{"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached"}}"#;
     let header = "x-codex-primary-reset-after-seconds: 7200\r\n";
     let used = format!("{header}x-codex-primary-used-percent: 100\r\n");
-    // `resets_in_seconds` before `resets_at`.
+    let half = format!("{header}x-codex-primary-used-percent: 50\r\n");
+    let hour = r#"{"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 3600}}"#;
+    // The recording's `resets_at` is `resets_in_seconds` later.
     let date = "date: Sat, 28 Mar 2026 16:20:26 GMT\r\n";
     for (fields, body, seconds) in [
         (date, &*body, 602_705),
         (header, plain, 7_200),
         (&*used, plain, 7_200),
+        (&*half, hour, 3_600),
         (&*format!("{used}{date}"), &*body, 602_705),
     ] {
         let mut up = TestUpstream::start().await;
