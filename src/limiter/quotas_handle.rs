@@ -245,6 +245,16 @@ impl Quotas<'_> {
         self.0.core.quotas.read().profile(key)
     }
 
+    /// Returns the key under which requests for a model of a provider count: the model, or the name of it in the quota that
+    /// covers it, if the provider has several names for one model.
+    #[doc(hidden)]
+    pub fn key_of_model(&self, profile: Profile, model: Key) -> Key {
+        match profile.unifies_models() {
+            true => self.0.core.quotas.read().spelling_of(&model).unwrap_or(model),
+            false => model,
+        }
+    }
+
     fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) -> Result<(), BuildError> {
         let core = &self.0.core;
         self.check(name, quota)?;

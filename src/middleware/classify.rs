@@ -92,6 +92,26 @@ impl Classified {
         Self { call: Some(call), ..self }
     }
 
+    /// Counts the request under the name of its model in the quota that covers it, if the provider has several names for
+    /// one model.
+    #[inline]
+    pub(super) fn use_name_in_quota(&mut self, limiter: &Limiter) {
+        if let Some(call) = self.call.as_mut().filter(|call| call.profile.unifies_models())
+            && let Some(key) = self.keys.first_mut().filter(|key| key.is_model())
+        {
+            let model = key.rename(|model| limiter.quotas().key_of_model(call.profile, model));
+            call.model.get_or_insert(model);
+        }
+    }
+
+    /// Applies [`use_name_in_quota`](Self::use_name_in_quota) before the layer does, for callers that use the keys.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_names_in_quotas(mut self, limiter: &Limiter) -> Self {
+        self.use_name_in_quota(limiter);
+        self
+    }
+
     /// Replaces guessed output with the expected output of the key, if earlier responses gave one, and marks a prompt as a
     /// guess that may be read from a cache as those were.
     #[inline]

@@ -21,6 +21,8 @@ pin_project! {
         reading: Option<Reading>,
         // The error in the body of a successful response.
         error: Option<Box<ApiError>>,
+        // `true` if that was its first event.
+        begins_with_error: bool,
     }
 }
 
@@ -38,13 +40,14 @@ impl<B: Body> ForwardingBody<B> {
         let Parts { status, headers, extensions, .. } = parts;
         if *status == StatusCode::SWITCHING_PROTOCOLS {
             guard.read_head(profile, *status, headers);
+            guard.on_accepted();
             ActualCost::in_extensions(extensions).hold(guard);
-            return Self { inner, reading: None, error: None };
+            return Self { inner, reading: None, error: None, begins_with_error: false };
         }
         // The caller may never poll an empty body, so that its reservation is settled here.
         let is_empty = guard.answers_head() || is_empty(&inner);
         // Read in place, since it is large.
-        let mut body = Self { inner, reading: None, error: None };
+        let mut body = Self { inner, reading: None, error: None, begins_with_error: false };
         body.reading = Some(guard.head(profile, *status, headers));
         if is_empty {
             body.reading = None;
@@ -56,6 +59,7 @@ impl<B: Body> ForwardingBody<B> {
     pub(super) fn end(self: Pin<&mut Self>) {
         let this = self.project();
         if let Some(reading) = this.reading.take() {
+            *this.begins_with_error = matches!(reading.first_event(), Some(Err(_)));
             *this.error = reading.end();
         }
     }
@@ -64,8 +68,8 @@ impl<B: Body> ForwardingBody<B> {
     pub(super) fn first_event(&self) -> Option<Result<(), &ApiError>> {
         match (&self.reading, &self.error) {
             (Some(reading), _) => reading.first_event(),
-            (None, Some(error)) => Some(Err(error)),
-            (None, None) => Some(Ok(())),
+            (None, Some(error)) if self.begins_with_error => Some(Err(error)),
+            (None, _) => Some(Ok(())),
         }
     }
 

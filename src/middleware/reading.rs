@@ -7,7 +7,7 @@ use super::cut_stream::{CutStream, Received};
 use super::failed_response::FailedResponse;
 use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
-use crate::provider::{ApiError, Profile, Scanned, Scanner};
+use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 use crate::quota::Usage;
 use crate::timestamp::Timestamp;
 
@@ -21,6 +21,8 @@ pub struct Reading {
     guard: ResponseGuard,
     /// `true` until the first usage in the body has settled the dimensions that settle early.
     settles_early: bool,
+    /// `true` until the request counts as accepted: a body may begin with an error, or be one.
+    may_be_refused: bool,
     /// `true` if the body was read completely.
     whole: bool,
     /// The last time at which all that had arrived of a measured stream was read.
@@ -75,8 +77,12 @@ impl Reading {
                 BodyState::Unread
             }
         };
+        let may_be_refused = matches!(body, BodyState::Success(..));
+        if !may_be_refused && status.as_u16() < 400 {
+            guard.on_accepted();
+        }
         let settles_early = profile.settled_early().next().is_some();
-        Self { body, guard, settles_early, whole: false, caught_up_at: None }
+        Self { body, guard, settles_early, may_be_refused, whole: false, caught_up_at: None }
     }
 
     /// Reads the next bytes of the body.
@@ -89,6 +95,9 @@ impl Reading {
                 {
                     self.guard.settle_early(*profile, &usage);
                     self.settles_early = false;
+                }
+                if self.may_be_refused && matches!(scanner.first_event(), Some(Ok(()))) {
+                    self.on_accepted();
                 }
             }
             BodyState::Refused(refusal) => {
@@ -162,8 +171,9 @@ impl Reading {
             usage => self.on_cut(profile, *usage, &scanned),
         }
         let error = scanned.error.clone().map(Box::new);
-        if let Some(error) = &error {
-            self.on_error_in_body(profile, error);
+        match &error {
+            Some(error) => self.on_error_in_body(profile, error),
+            None => self.on_accepted(),
         }
         self.guard.on_body(scanned);
         error
@@ -184,8 +194,16 @@ impl Reading {
 
     fn on_error_in_body(&mut self, profile: Profile, error: &ApiError) {
         let refusal = profile.refusal_in_band(error, &HeaderMap::new(), self.guard.now());
-        if let Some(refusal) = refusal {
-            self.guard.report_refusal(refusal, None);
+        match refusal {
+            Some(refusal) => self.guard.report_refusal(refusal, None),
+            None if profile.classify_in_band(error) == Class::Terminal => self.on_accepted(),
+            None => {}
+        }
+    }
+
+    fn on_accepted(&mut self) {
+        if std::mem::take(&mut self.may_be_refused) {
+            self.guard.on_accepted();
         }
     }
 }

@@ -196,11 +196,8 @@ impl ResponseGuard {
             let charge = profile.failure_charge(status, headers, b"");
             self.set_failed(profile, charge);
         }
+        // The body may say that the request was refused.
         self.is_judged = true;
-        // The body of an error may say that the request was refused.
-        if status.as_u16() < 400 {
-            self.on_accepted();
-        }
     }
 
     /// Reports that the provider has accepted the request.

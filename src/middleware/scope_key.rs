@@ -86,6 +86,12 @@ impl ScopeKey {
         self.is_model
     }
 
+    /// Replaces the text. Returns the former one.
+    pub(super) fn rename(&mut self, rename: impl FnOnce(Key) -> Key) -> Key {
+        let text = rename(self.text.clone());
+        std::mem::replace(&mut self.text, text)
+    }
+
     /// Returns `true` for the key of a client or tenant, which is derived from a request, and `false` for
     /// that of a model.
     #[cfg(feature = "axum")]

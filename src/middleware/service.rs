@@ -161,6 +161,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     fn complete(&self, classified: &mut Classified) -> Option<Timestamp> {
         let Settings { limiter, options, typical_cost, .. } = &*self.shared;
         let ask_deadline = classified.apply_ask();
+        classified.use_name_in_quota(limiter);
         classified.use_expected_usage(limiter);
         classified.set_price(limiter);
         classified.waits_for_server = options.waits_for_server;

@@ -20,6 +20,7 @@ mod quota_index;
 mod quota_registry;
 mod regex_name;
 mod registered_quota;
+mod spelling;
 mod spending;
 mod unknown_key;
 

@@ -1,5 +1,6 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use crate::provider::model_name::unified;
 use crate::quota::Key;
 use wildmatch::WildMatch;
 
@@ -11,13 +12,16 @@ use super::pattern::Pattern;
 #[derive(Debug)]
 pub(crate) struct QuotaIndex<T> {
     exact: HashMap<Key, T>,
+    /// The exact names that are a model of Ollama's in another spelling than the unified one, after that.
+    spelled: BTreeSet<(Key, Key)>,
     globs: Vec<(WildMatch, T)>,
     regexes: Vec<(KeyRegex, T)>,
 }
 
 impl<T> Default for QuotaIndex<T> {
     fn default() -> Self {
-        Self { exact: HashMap::new(), globs: Vec::new(), regexes: Vec::new() }
+        let (exact, spelled) = (HashMap::new(), BTreeSet::new());
+        Self { exact, spelled, globs: Vec::new(), regexes: Vec::new() }
     }
 }
 
@@ -25,6 +29,7 @@ impl<T> QuotaIndex<T> {
     pub(crate) fn insert(&mut self, name: &str, entry: T) {
         match Pattern::of(name) {
             Pattern::Exact(name) => {
+                self.spelled.extend(unified(&name).map(|model| (model, name.clone())));
                 self.exact.insert(name, entry);
             }
             Pattern::Glob(glob) => {
@@ -43,13 +48,20 @@ impl<T> QuotaIndex<T> {
 
     /// Removes and returns the entries with an exact name that fulfil a condition.
     pub(crate) fn take_exact(&mut self, is_taken: impl Fn(&T) -> bool) -> HashMap<Key, T> {
-        self.exact.extract_if(|_, entry| is_taken(entry)).collect()
+        let taken: HashMap<_, _> = self.exact.extract_if(|_, entry| is_taken(entry)).collect();
+        self.spelled.retain(|(_, name)| !taken.contains_key(name));
+        taken
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.globs.len() + self.regexes.len();
         match Pattern::of(name) {
-            Pattern::Exact(name) => return self.exact.remove(&name).is_some(),
+            Pattern::Exact(name) => {
+                if let Some(model) = unified(&name) {
+                    self.spelled.remove(&(model, name.clone()));
+                }
+                return self.exact.remove(&name).is_some();
+            }
             Pattern::Glob(removed) => self.globs.retain(|(glob, _)| *glob != removed),
             Pattern::Regex(removed) => {
                 self.regexes.retain(|(other, _)| other.name() != removed.name());
@@ -82,6 +94,27 @@ impl<T> QuotaIndex<T> {
         self.named(key).or_else(glob).or_else(regex)
     }
 
+    /// Returns the first exact name that is a model of Ollama's in another spelling.
+    pub(super) fn spelled(&self, model: &str) -> Option<&Key> {
+        let from = (Key::from(model), Key::default());
+        self.spelled.range(from..).next().filter(|(other, _)| other == model).map(|(_, name)| name)
+    }
+
+    /// Returns a name as a pattern covers it that covers it but for its case.
+    pub(super) fn spelled_by_pattern(&self, name: &str) -> Option<String> {
+        let by_glob = self.globs.iter().find_map(|(glob, _)| {
+            let glob = glob.to_string();
+            let (start, end) = (glob.find(WILDCARDS)?, glob.rfind(WILDCARDS)? + 1);
+            let (start, end) = (&glob[..start], &glob[end..]);
+            let middle = name.get(start.len()..name.len().checked_sub(end.len())?)?;
+            let spelled = format!("{start}{middle}{end}");
+            let is_same = spelled.eq_ignore_ascii_case(name);
+            (is_same && WildMatch::new(&glob).matches(&spelled)).then_some(spelled)
+        });
+        let by_regex = || self.regexes.iter().any(|(regex, _)| regex.matches(name));
+        by_glob.or_else(|| by_regex().then(|| name.to_owned()))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.exact.len() + self.globs.len() + self.regexes.len()
     }
@@ -106,5 +139,7 @@ impl<T> QuotaIndex<T> {
 
 /// Returns the number of literal characters of a glob: the more, the more specific.
 fn specificity(glob: &WildMatch) -> usize {
-    glob.to_string().chars().filter(|c| !matches!(c, '*' | '?')).count()
+    glob.to_string().chars().filter(|c| !WILDCARDS.contains(c)).count()
 }
+
+const WILDCARDS: [char; 2] = ['*', '?'];

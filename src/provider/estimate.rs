@@ -6,7 +6,8 @@ use crate::quota::{Cost, Key};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// The model that the request names.
+    /// The model that the request names. Ollama's have several names, of which this is the one that all have in common: in
+    /// lower case, without the tag `:latest` and the namespace `library/`.
     pub model: Option<Key>,
     /// The operation.
     pub operation: Operation,

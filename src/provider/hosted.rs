@@ -346,6 +346,7 @@ pub const NVIDIA: Profile = Profile::new(
 /// - **Quotas**: none; no numbers are published (docs.ollama.com/cloud).
 pub const OLLAMA_CLOUD: Profile = Profile::new(
     &hosted("ollama-cloud")
+        .unifying_models()
         .urls(&["ollama.com"])
         .api(Api::bearer(&["OLLAMA_API_KEY"]).origin("https://ollama.com")),
 );

@@ -10,9 +10,12 @@ use super::rules::Rules;
 ///
 /// - **Charge**: requests in flight: set [`concurrency`](crate::quota::Quota::concurrency) to the
 ///   number that it runs in parallel (`OLLAMA_NUM_PARALLEL`). `Tokens` are the usage.
+/// - **Models**: `Llama3.2`, `llama3.2:latest` and `library/llama3.2` are one (types/model/name.go in
+///   github.com/ollama/ollama, read in November 2026).
 /// - **Limits**: no headers. **Quotas**: none.
 pub const OLLAMA: Profile = Profile::new(
     &local("ollama")
+        .unifying_models()
         .urls(&["*:11434", "*/api/chat", "*/api/generate", "*/api/embed", "*/api/embeddings"])
         .api(Api::without_key().origin("http://127.0.0.1:11434")),
 );

@@ -82,6 +82,7 @@ mod media;
 mod mistral;
 #[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` reads them"))]
 mod mode;
+pub(crate) mod model_name;
 mod openai;
 mod operation;
 mod profile;

@@ -58,6 +58,8 @@ pub struct Rules {
     pub(super) usage_headers: &'static [(&'static str, TokenCount)],
     pub(super) charge_header: Option<&'static str>,
     pub(super) usage_on_request: bool,
+    /// True if the provider has several names for one model, as Ollama has.
+    pub(super) unifies_models: bool,
     pub(super) cut_streams: CutStreams,
     pub(super) errors: ErrorRules,
     pub(super) count_tokens: Option<CountTokensFormat>,
@@ -167,6 +169,13 @@ impl Rules {
         Self { usage_on_request: true, ..self }
     }
 
+    /// States that the provider reads names of models as Ollama does: see
+    /// [`Estimate::model`](super::Estimate::model). Default: it doesn't.
+    #[must_use]
+    pub const fn unifying_models(self) -> Self {
+        Self { unifies_models: true, ..self }
+    }
+
     /// Sets what is charged for a stream that is cut off. Default: the reservation.
     #[must_use]
     pub const fn cut_streams(self, cut_streams: CutStreams) -> Self {
@@ -216,6 +225,7 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     usage_headers: &[],
     charge_header: None,
     usage_on_request: false,
+    unifies_models: false,
     cut_streams: CutStreams::kept(),
     errors: ErrorRules::new(),
     count_tokens: None,

@@ -7,6 +7,7 @@ use crate::provider::Estimate;
 #[cfg(feature = "requests")]
 use crate::provider::Unit;
 use crate::provider::free_path;
+use crate::provider::model_name;
 use crate::provider::request::Request;
 #[cfg(feature = "requests")]
 use crate::provider::request::UnreadableRequest;
@@ -23,13 +24,13 @@ impl Profile {
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
             Ok(request) => self.estimate(request, path, body),
-            Err(_) => self.with_form_units(Request::estimate_unread(path, body), path, body),
+            Err(_) => self.of_form(Request::estimate_unread(path, body), path, body),
         }
     }
 
     /// Estimates a request whose body isn't in memory, by its size in bytes and the model in its path.
     pub fn read_head(&self, path: &str, size: u64) -> Estimate {
-        Request::estimate_of_size(path, size, None)
+        self.with_unified_model(Request::estimate_of_size(path, size, None))
     }
 
     /// Returns true if the provider is known not to bill a request: its path and method are on the list of
@@ -93,7 +94,7 @@ impl Profile {
             }
             Err(json) => {
                 let (estimate, unreadable) = Request::estimate_form(path, headers, body, json);
-                (self.with_form_units(estimate, path, body), unreadable)
+                (self.of_form(estimate, path, body), unreadable)
             }
         }
     }
@@ -122,13 +123,28 @@ impl Profile {
             cached,
             ..request.into_estimate(reserved, &self.rules.weights)
         };
-        if counts_tokens { estimate.of_token_count() } else { estimate }
+        let estimate = if counts_tokens { estimate.of_token_count() } else { estimate };
+        self.with_unified_model(estimate)
     }
 
-    /// Adds the amounts of the provider's units in a form.
+    /// Returns the estimate of a request that may be a form, with the amounts of the provider's units in it.
     #[cfg(feature = "requests")]
-    fn with_form_units(&self, mut estimate: Estimate, path: &str, body: &[u8]) -> Estimate {
+    fn of_form(&self, mut estimate: Estimate, path: &str, body: &[u8]) -> Estimate {
         self.add_units(&mut estimate.cost, |unit| Request::amount_in_form(unit, path, body));
+        self.with_unified_model(estimate)
+    }
+
+    /// Returns true if the provider has several names for one model.
+    pub(crate) fn unifies_models(&self) -> bool {
+        self.rules.unifies_models
+    }
+
+    fn with_unified_model(&self, mut estimate: Estimate) -> Estimate {
+        if self.rules.unifies_models
+            && let Some(model) = estimate.model.as_deref().and_then(model_name::unified)
+        {
+            estimate.model = Some(model);
+        }
         estimate
     }
 

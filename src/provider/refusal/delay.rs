@@ -89,6 +89,17 @@ pub(super) fn of_used_up_windows(headers: &HeaderMap, now: Timestamp) -> Option<
     windows.filter(|window| window.used >= 1.0).map(|window| window.reset).max()
 }
 
+/// Returns the reset of Codex's windows whose used part the headers don't state.
+pub(super) fn of_unmeasured_windows(headers: &HeaderMap) -> Option<Duration> {
+    let resets = headers.iter().filter_map(|(name, value)| {
+        let window =
+            name.as_str().strip_prefix("x-codex-")?.strip_suffix("-reset-after-seconds")?;
+        let is_measured = headers.contains_key(format!("x-codex-{window}-used-percent"));
+        duration::seconds(value.to_str().ok()?.trim()).filter(|_| !is_measured)
+    });
+    resets.max()
+}
+
 /// Returns the delays that members of a body state by their names: `retryDelay`, `resets_in_seconds`, `retry_after_ms`,
 /// and one of `fields`. The last counts that is latest.
 pub(super) fn in_members(members: &[(String, String)], fields: &[&str]) -> Vec<Stated> {

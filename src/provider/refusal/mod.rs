@@ -179,7 +179,8 @@ impl Evidence {
             // The first takes precedence.
             RefusalKind::Rate | RefusalKind::Capacity => stated.truncate(1),
             RefusalKind::Window | RefusalKind::Account => {
-                let reset = used_up.flatten().map(|reset| Stated::At(now + reset));
+                let reset = used_up.flatten().or_else(|| delay::of_unmeasured_windows(headers));
+                let reset = reset.map(|reset| Stated::At(now + reset));
                 let of_day = || self.end_of_day(rules, now).filter(|_| kind == RefusalKind::Window);
                 stated.extend(reset.or_else(of_day));
                 // A used-up window hasn't started again.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Request;
 use tollgate::middleware::{Ask, Classified, PeekBody, RateLimitLayer};
-use tollgate::provider::{AZURE, COMPATIBLE_USAGE, OPENAI};
+use tollgate::provider::{AZURE, COMPATIBLE_USAGE, OLLAMA, OLLAMA_CLOUD, OPENAI, Profile};
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 use tower::{Layer, ServiceExt};
 
@@ -249,4 +249,85 @@ async fn refusing_scope_prevents_all_charges() {
     let error = tower::Service::call(service, chat("gpt-4o")).await.unwrap_err();
     assert_eq!(error.key(), Some("team"));
     assert_eq!((available(&limiter, "gpt-4o"), available(&limiter, "team")), (vec![4], vec![0]));
+}
+
+/// Returns the keys of a limiter with these quotas after these requests, and the used requests of the first.
+async fn keys_after(
+    profile: Profile,
+    quotas: &[(&str, Quota)],
+    models: &[&str],
+) -> (Vec<String>, u64) {
+    let quotas = quotas.iter().cloned();
+    let limiter = quotas.fold(builder(), |builder, (name, quota)| builder.quota(name, quota));
+    let limiter = limiter.build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).provider(profile);
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
+    for model in models {
+        super::read(send(&mut client, chat(model)).await).await.unwrap();
+    }
+    let used = |key: &String| limiter.stats(key).limits.first().map_or(0, |limit| limit.used);
+    let keys: Vec<_> = limiter.state().keys().iter().map(ToString::to_string).collect();
+    let keys: Vec<_> = keys.into_iter().filter(|key| used(key) > 0).collect();
+    let first = keys.first().map_or(0, used);
+    (keys, first)
+}
+
+/// Ollama's models have several names, in requests as in quotas.
+#[tokio::test(start_paused = true)]
+async fn spellings_of_a_model_of_ollama_share_its_quota() {
+    const ALL: [&str; 4] = [
+        "llama3.2",
+        "Llama3.2:latest",
+        "library/llama3.2",
+        "registry.ollama.ai/library/LLAMA3.2:latest",
+    ];
+    let rpd = || Quota::new().rpd(10);
+    let key = |name: &str, used| (vec![name.to_owned()], used);
+    for profile in [OLLAMA, OLLAMA_CLOUD, OLLAMA.like("gpu-7", None).unwrap()] {
+        for name in ALL.iter().chain(&["Library/Llama3.2"]) {
+            let quotas = [(*name, rpd()), ("*", rpd()), ("llama3.2:1b", rpd())];
+            assert_eq!(keys_after(profile, &quotas, &ALL).await, key(name, 4), "{name}");
+        }
+    }
+    // A pattern may cover one of the names only.
+    for (pattern, name) in [
+        ("llama*", "llama3.2"),
+        ("Llama3*", "Llama3.2"),
+        ("llama3.2:*", "llama3.2:latest"),
+        ("*:LATEST", "llama3.2:LATEST"),
+        ("library/*", "library/llama3.2"),
+        ("Library/L*:latest", "Library/Llama3.2:latest"),
+        ("regex:library/.*", "library/llama3.2"),
+    ] {
+        let quotas = [(pattern, rpd())];
+        assert_eq!(keys_after(OLLAMA, &quotas, &ALL).await, key(name, 4), "{pattern}");
+    }
+    let shared = [("Llama*", rpd().shared())];
+    assert_eq!(keys_after(OLLAMA, &shared, &ALL).await, key("Llama*", 4));
+    // Other tags are other models, and other providers have other rules.
+    let quotas = [("llama3.2:latest", rpd()), ("*", rpd())];
+    let (keys, _) = keys_after(OLLAMA, &quotas, &["llama3.2", "llama3.2:1b", "me/llama3.2"]).await;
+    assert_eq!(keys, ["llama3.2:1b", "llama3.2:latest", "me/llama3.2"]);
+    let (keys, _) = keys_after(OPENAI, &quotas, &["llama3.2", "llama3.2:latest"]).await;
+    assert_eq!(keys, ["llama3.2", "llama3.2:latest"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota_of_another_spelling_applies_while_it_exists() {
+    let limiter = builder().quota("*", Quota::new().rpd(10)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).provider(OLLAMA);
+    let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
+    let mut key = async || {
+        super::read(send(&mut client, chat("M")).await).await.unwrap();
+        ["m", "M", "library/m"].map(|key| limiter.stats(key).limits[0].used)
+    };
+    assert_eq!(key().await, [1, 0, 0]);
+    limiter.quotas().set("library/m", &Quota::new().rpd(5)).unwrap();
+    assert_eq!(key().await, [1, 0, 1]);
+    limiter.quotas().set("M", &Quota::new().rpd(5)).unwrap();
+    assert_eq!(key().await, [1, 1, 1], "the first of several");
+    limiter.quotas().set("m", &Quota::new().rpd(5)).unwrap();
+    assert_eq!(key().await, [2, 1, 1]);
+    ["m", "M", "library/m"].iter().for_each(|name| assert!(limiter.quotas().remove(name)));
+    assert_eq!(key().await, [3, 1, 1]);
 }

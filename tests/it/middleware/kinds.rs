@@ -151,6 +151,12 @@ async fn too_large_request_teaches_the_stated_limit_unless_set() {
     let (before, limits) = (tokens(&learning), requests(&learning));
     learning.send("big").await;
     assert_eq!((tokens(&learning), requests(&learning)), (Some(30_000), limits), "{before:?}");
+    const LARGER: &str = r#"{"error": {"message": "Request too large on tokens per min (TPM): Limit 60000, Requested 61210."}}"#;
+    let answer = |name: &str, _| (429, "", if name == "big" { TOO_LARGE } else { LARGER });
+    let learning = Provider::of(limiter(None), 3, answer);
+    learning.send("big").await;
+    learning.send("bigger").await;
+    assert_eq!(tokens(&learning), Some(30_000), "no larger one than before");
     let told =
         Provider::of(limiter(Some(Quota::new().tpm(90_000))), 3, |_, _| (429, "", TOO_LARGE));
     told.send("big").await;
@@ -174,6 +180,7 @@ async fn stray_delay_of_a_day_stops_only_its_request() {
         assert_eq!((b, c, d), (429, 200, 200));
         assert!(seconds <= 5, "{seconds}");
         assert_eq!(provider.tries("b"), 1 + retries as usize);
+        assert!(provider.seconds(begin) <= 30, "it waited for back-offs");
     }
 }
 
@@ -328,4 +335,40 @@ async fn attempts_are_bounded_for_each_kind() {
         assert_eq!(provider.send("a").await, answer.0);
         assert_eq!(provider.tries("a"), tries, "{answer:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_request_that_is_refused_again_pauses_a_second() {
+    let provider = Provider::with(Reduction::OFF, 1, |_, _| (429, "", LIMITED));
+    assert_eq!((provider.send("a").await, provider.tries("a")), (429, 2));
+    let pause = cooling(&provider.limiter, "gpt-4o");
+    assert!(pause > S - Duration::from_millis(50) && pause <= S, "{pause:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn used_up_window_measures_no_rate() {
+    let used_up = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 20m."}}"#;
+    let provider = Provider::new(move |_, _| (429, "", used_up));
+    let waiting = tokio::time::timeout(S, provider.send("a")).await;
+    assert!(waiting.is_err(), "it waits for the window");
+    assert!(provider.limiter.stats("gpt-4o").learned.is_empty());
+    assert!(cooling(&provider.limiter, "gpt-4o") > 1_190 * S);
+}
+
+/// Those in flight were sent before the first refusal.
+#[tokio::test(start_paused = true)]
+async fn account_counts_as_refused_after_a_test_alone() {
+    let provider = Provider::new(|_, _| (429, "", NO_MONEY));
+    assert_eq!(provider.send_all(&["a", "b", "c", "d"]).await, [Ok(429); 4]);
+    assert_eq!(provider.send_all(&["e"]).await, [Ok(429)], "it tests the account");
+    assert_eq!(provider.send_all(&["f"]).await, [Err(Code::AccountRefused)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn overloads_of_one_request_open_no_circuit() {
+    let answer = |name: &str, _| if name == "bad" { OVERLOADED } else { OK };
+    let provider = Provider::with(Reduction::ADAPTIVE, 8, answer);
+    assert_eq!((provider.send("bad").await, provider.tries("bad")), (503, 9));
+    let begin = provider.limiter.now();
+    assert_eq!((provider.send("good").await, provider.seconds(begin)), (200, 0));
 }

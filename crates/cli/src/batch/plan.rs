@@ -52,7 +52,8 @@ impl Plan {
                 continue;
             }
             let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
-            let (model, cost) = (estimate.key().unwrap_or_default(), estimate.cost);
+            let model = estimate.key().unwrap_or_default();
+            let (model, cost) = (limiter.quotas().key_of_model(profile, model), estimate.cost);
             let code = limiter.decide(&model, &cost).code;
             if matches!(code, Code::ExceedsCapacity | Code::TotalExceeded) {
                 plan.never_fit += 1;

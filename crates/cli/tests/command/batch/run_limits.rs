@@ -1,7 +1,8 @@
 //! Runs delayed by limits, without 429s.
 
 use serde_json::Value;
-use tollgate::provider::{AZURE, OPENAI};
+use tollgate::config::Config;
+use tollgate::provider::{AZURE, OLLAMA, OPENAI};
 use tollgate::quota::{Algorithm, Quota};
 use tollgate_cli::batch::report::Report;
 use tollgate_cli::batch::{Job, Stop};
@@ -262,4 +263,25 @@ async fn limit_on_spending_is_kept_without_429() {
     let report: Report = serde_json::from_str(&report).expect("the report is JSON");
     assert_eq!(report.cost_usd, Some(total as f64 / 1e6));
     assert_eq!(report.rate_limited, 0);
+}
+
+/// The estimate of a run counts as the run does.
+#[tokio::test]
+async fn names_of_a_model_of_ollama_share_its_quota() {
+    let names = ["llama3.2", "Llama3.2:latest", "library/llama3.2", "llama3.2"];
+    let names = names.iter().enumerate();
+    let lines: Vec<_> = names.map(|(n, name)| line(&format!("r{n}"), chat(name, 100))).collect();
+    let folder = Folder::with(&lines);
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let config = Config::parse("quotas: {'Library/Llama3.2': {rpd: 3}}").expect("a configuration");
+    let (config, max_wait) = (Some(config), Some(std::time::Duration::ZERO));
+    let base = folder.job(server.base());
+    let job = Job { profile: OLLAMA, config, max_wait, quota: Quota::new(), ..base };
+    let plan = job.plan().expect("an estimate");
+    let models: Vec<_> =
+        plan.models.iter().map(|(name, (requests, _))| (&**name, *requests)).collect();
+    assert_eq!((models, plan.unlimited), (vec![("Library/Llama3.2", 4)], 0));
+    assert!(plan.duration.as_secs() > 80_000, "{plan}");
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, server.received()), (3, 3), "{}", ended.report);
 }

@@ -348,3 +348,20 @@ async fn waiting_request_at_shutdown_gets_retry_after() {
         }
     }
 }
+
+#[tokio::test]
+async fn names_of_a_model_of_ollama_share_its_quota() {
+    let mut up = TestUpstream::start().await;
+    let quotas = "quotas: {'Library/Llama3.2': {rpd: 3}, '*': {rpd: 9}}";
+    let proxy = Proxy::with(&[("up", up.addr, "ollama")], "mode: reject", quotas).await;
+    for model in ["llama3.2", "LLAMA3.2:latest", "library/llama3.2"] {
+        let sent = tokio::spawn(proxy.post("/up/api/chat", chat(model)).send());
+        let request = up.request().await;
+        assert_eq!(request.body, chat(model).as_bytes());
+        request.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    }
+    let refused = proxy.post("/up/api/chat", chat("Llama3.2")).send().await.unwrap();
+    assert_eq!(refused.headers()["ratelimit-policy"], "\"Library/Llama3.2-rpd\";q=3;w=86400");
+    assert_eq!(json(refused).await["key"], "Library/Llama3.2");
+}

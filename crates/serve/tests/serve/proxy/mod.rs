@@ -8,6 +8,7 @@ mod forwarding;
 mod http_versions;
 mod key_bounds;
 mod limits;
+mod prompts;
 mod refusals;
 mod request_formats;
 mod requests;

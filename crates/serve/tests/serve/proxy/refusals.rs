@@ -99,3 +99,127 @@ async fn attempts_of_a_request_are_bounded() {
     assert_eq!(send(&proxy, "hi").await.status(), 429);
     assert_eq!(received.load(Ordering::Relaxed), 2);
 }
+
+/// A subscription's window, without a quota that names a utilization.
+#[tokio::test]
+async fn used_up_subscription_pauses_until_its_window_starts() {
+    let body = reported("codex-usage").2;
+    let plain = r#"{"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached"}}"#;
+    let header = "x-codex-primary-reset-after-seconds: 7200\r\n";
+    let used = format!("{header}x-codex-primary-used-percent: 100\r\n");
+    let half = format!("{header}x-codex-primary-used-percent: 50\r\n");
+    let hour = r#"{"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 3600}}"#;
+    // The recording's `resets_at` is `resets_in_seconds` later.
+    let date = "date: Sat, 28 Mar 2026 16:20:26 GMT\r\n";
+    for (fields, body, seconds) in [
+        (date, &*body, 602_705),
+        (header, plain, 7_200),
+        (&*used, plain, 7_200),
+        (&*half, hour, 3_600),
+        (&*format!("{used}{date}"), &*body, 602_705),
+    ] {
+        let mut up = TestUpstream::start().await;
+        let quotas = "quotas: {gpt-5.3-codex: {rpm: 600}}\nretry: {attempts: 3}";
+        let (proxy, clock) = Proxy::timed(up.addr, "openai", "mode: reject", quotas).await;
+        let send = || {
+            let body = r#"{"model": "gpt-5.3-codex", "input": "Hello", "stream": true}"#;
+            tokio::spawn(proxy.post("/up/backend-api/codex/responses", body).send())
+        };
+        let sent = send();
+        up.request().await.answer("429 Too Many Requests", fields, body).await;
+        assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), body);
+        let refused = send().await.unwrap().unwrap();
+        assert_eq!(refused.status(), 429, "{fields}{body}");
+        let stated: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!((seconds..=seconds + 1).contains(&stated), "{stated}: {fields}{body}");
+        assert!(up.is_idle());
+        clock.advance(Duration::from_secs(stated));
+        let sent = send();
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    }
+}
+
+/// Sends a request and answers it with a 200, if the proxy sends it.
+async fn exchange(
+    request: reqwest::RequestBuilder,
+    up: &mut TestUpstream,
+    fields: &str,
+    body: &str,
+) -> reqwest::Response {
+    let mut sent = tokio::spawn(request.send());
+    tokio::select! {
+        request = up.request() => request.answer("200 OK", fields, body).await,
+        refused = &mut sent => return refused.unwrap().unwrap(),
+    }
+    sent.await.unwrap().unwrap()
+}
+
+const STREAM: &str = "content-type: text/event-stream\r\n";
+
+#[tokio::test]
+async fn error_of_minimax_in_a_200_acts_as_its_status() {
+    let ok = r#"{"choices": [{"delta": {"content": "Hi"}}], "base_resp": {"status_code": 0, "status_msg": ""}, "usage": {"prompt_tokens": 30, "completion_tokens": 7, "total_tokens": 37}}"#;
+    for is_stream in [false, true] {
+        let mut up = TestUpstream::start().await;
+        let quotas = "quotas: {m: {tpd: 1000, rpd: 100}}";
+        let (proxy, clock) = Proxy::timed(up.addr, "minimax", "mode: reject", quotas).await;
+        let mut answered = async |body: &str| {
+            // The pace after a refusal is that of a limit per day.
+            clock.advance(Duration::from_secs(3_600));
+            let (fields, body) = match is_stream {
+                true => (STREAM, format!("data: {body}\n\n")),
+                false => ("content-type: application/json\r\n", body.to_owned()),
+            };
+            let response = exchange(proxy.chat("m"), &mut up, fields, &body).await;
+            assert_eq!(response.text().await.unwrap(), body);
+            proxy.all_used("m")
+        };
+        assert_eq!(answered(ok).await, [1, 37]);
+        // A rate: the key pauses, and what was reserved is charged.
+        assert_eq!(answered(&reported("mmx-1002").2).await, [2, 42]);
+        let refused = json(proxy.chat("m").send().await.unwrap()).await;
+        assert_eq!(refused["code"], "cooling_down", "{refused}");
+        // No money: no token is charged, and after three the proxy answers.
+        for requests in 3..6 {
+            assert_eq!(answered(&reported("mmx-1008").2).await, [requests, 42]);
+        }
+        let refused = json(proxy.chat("m").send().await.unwrap()).await;
+        assert_eq!(refused["code"], "account_refused", "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().starts_with("insufficient balance"));
+    }
+}
+
+#[tokio::test]
+async fn stream_that_begins_with_an_error_is_retried_unseen() {
+    let error = |kind: &str| {
+        let error = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Sorry"}}}}"#);
+        format!("event: error\ndata: {error}\n\n")
+    };
+    let start = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
+    for (kind, tries) in
+        [("overloaded_error", 2), ("rate_limit_error", 2), ("invalid_request_error", 1)]
+    {
+        let mut up = TestUpstream::start().await;
+        let proxy = Proxy::with(&[("up", up.addr, "anthropic")], "", "retry: {attempts: 3}").await;
+        let body = r#"{"model": "m", "max_tokens": 50, "stream": true, "messages": []}"#;
+        let sent = tokio::spawn(proxy.post("/up/v1/messages", body).send());
+        up.request().await.answer("200 OK", STREAM, &error(kind)).await;
+        let expected = if tries == 1 { error(kind) } else { start.to_owned() };
+        if tries > 1 {
+            up.request().await.answer("200 OK", STREAM, start).await;
+        }
+        let response = sent.await.unwrap().unwrap();
+        assert_eq!((response.status().as_u16(), response.text().await.unwrap()), (200, expected));
+        assert!(up.is_idle());
+    }
+    // After an event has been passed on, nothing is sent again.
+    let mut up = TestUpstream::start().await;
+    let proxy = Proxy::with(&[("up", up.addr, "anthropic")], "", "retry: {attempts: 3}").await;
+    let body = r#"{"model": "m", "max_tokens": 50, "stream": true, "messages": []}"#;
+    let sent = tokio::spawn(proxy.post("/up/v1/messages", body).send());
+    let stream = start.to_owned() + &error("overloaded_error");
+    up.request().await.answer("200 OK", STREAM, &stream).await;
+    assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), stream);
+    assert!(up.is_idle());
+}

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use tollgate::Limiter;
 use tollgate::config::Config;
-use tollgate_serve::{Server, Tokens};
+use tollgate::limiter::ManualClock;
+use tollgate_serve::{Serve, Server, Tokens};
 
 pub(super) use tollgate_testing::upstream::{
     TestUpstream, UpstreamExchange, chat, field, http, json, listen, raw,
@@ -35,6 +36,27 @@ impl Proxy {
         serve: &str,
         more: &str,
     ) -> Self {
+        let config = Self::config(upstreams, serve, more);
+        let limiter = tollgate_serve::limiter(&config).expect("a limiter");
+        Self::start(config, limiter).await
+    }
+
+    /// Starts a proxy in front of the upstream `up` of this provider, on a manual clock.
+    pub(super) async fn timed(
+        upstream: SocketAddr,
+        provider: &str,
+        serve: &str,
+        more: &str,
+    ) -> (Self, ManualClock) {
+        let config = Self::config(&[("up", upstream, provider)], serve, more);
+        let clock = ManualClock::new();
+        let profile = Serve::of(&config).expect("the section").upstreams[0].profile;
+        let builder = config.builder().provider(profile).clock(clock.clone());
+        let limiter = builder.build().expect("a limiter");
+        (Self::start(config, limiter).await, clock)
+    }
+
+    fn config(upstreams: &[(&str, SocketAddr, &str)], serve: &str, more: &str) -> Config {
         // These tests send requests with any host.
         let section = "serve:\n  listen: '127.0.0.1:0'\n  allow_anonymous: true\n";
         let mut text = format!("{more}\n{section}");
@@ -45,9 +67,7 @@ impl Proxy {
         for (name, addr, provider) in upstreams {
             text += &format!("    {name}: {{base_url: 'http://{addr}', provider: {provider}}}\n");
         }
-        let config = tollgate_serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let limiter = tollgate_serve::limiter(&config).expect("a limiter");
-        Self::start(config, limiter).await
+        tollgate_serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
     }
 
     async fn start(config: Config, limiter: Limiter) -> Self {
@@ -74,9 +94,18 @@ impl Proxy {
 
     /// Sends a chat to this model through `up`.
     pub(super) fn chat(&self, model: &str) -> reqwest::RequestBuilder {
-        let json = [("content-type", "application/json")];
-        let post = http().post(self.url("/up/v1/chat/completions")).body(chat(model));
-        json.into_iter().fold(post, |post, (name, value)| post.header(name, value))
+        self.post("/up/v1/chat/completions", chat(model))
+    }
+
+    /// Posts a JSON body.
+    pub(super) fn post(&self, path: &str, body: impl Into<String>) -> reqwest::RequestBuilder {
+        let post = http().post(self.url(path)).body(body.into());
+        post.header("content-type", "application/json")
+    }
+
+    /// Returns the used and held amounts of all limits of a key.
+    pub(super) fn all_used(&self, key: &str) -> Vec<u64> {
+        self.limiter.stats(key).limits.iter().map(|limit| limit.used).collect()
     }
 
     /// Returns the used and held amount of a key's first limit.
