@@ -130,15 +130,24 @@ impl QueuePlace {
         if locked.is_quota_removed(self.turn.arrival()) && request.default_plan().is_none() {
             return Verdict::Fail(AcquireError::Removed { key: locked.key().clone() });
         }
-        let verdict = request.judge(scopes, self.turn, Some(self.scope));
-        if let Verdict::Wait(Blocker { queue, .. }) = verdict {
-            if queue != self.scope && self.is_head(scopes) && self.denial(request, scopes).is_none()
-            {
+        loop {
+            let verdict = request.judge(scopes, self.turn, Some(self.scope));
+            let Verdict::Wait(Blocker { queue, .. }) = verdict else { return verdict };
+            if queue != self.scope && self.is_turn(request, scopes) {
                 self.move_to(queue, request, scopes, waker);
+                // Those before it there may have left, since nobody polls them.
+                if self.is_turn(request, scopes) {
+                    continue;
+                }
             }
             self.hold_claims(request, scopes);
+            return verdict;
         }
-        verdict
+    }
+
+    /// Returns whether the key in whose queue it waits admits the request now.
+    fn is_turn(&self, request: &Request, scopes: &Scopes<'_>) -> bool {
+        self.is_head(scopes) && self.denial(request, scopes).is_none()
     }
 
     fn is_head(&self, scopes: &Scopes<'_>) -> bool {

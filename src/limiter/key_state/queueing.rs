@@ -234,15 +234,17 @@ impl KeyState {
         }
     }
 
-    /// Returns the time at which the gate at the head opens or a claim lapses, if it is known.
+    /// Returns the time at which the gate at the head opens or a claim lapses, if it is known: now, if those before the
+    /// gate have just left.
     pub(in crate::limiter) fn gates_due(&self) -> Option<Timestamp> {
         if let Some(until) = self.extra.as_ref()?.claims.until() {
             return Some(until);
         }
         let (turn, terms) = self.next_gate()?;
-        match self.check_gate(turn, terms)? {
-            Wait::At(time) => Some(time),
-            _ => self.recovers_at(),
+        match self.check_gate(turn, terms) {
+            None => Some(self.now()),
+            Some(Wait::At(time)) => Some(time),
+            Some(_) => self.recovers_at(),
         }
     }
 

@@ -397,3 +397,18 @@ async fn deadline_behind_requests_that_are_not_polled_is_judged_soon() {
     let in_time = limiter.acquire("k", &Cost::new()).max_wait(3_600 * S).await;
     assert!(in_time.is_ok());
 }
+
+/// Those that come to a queue are served although the one before them is found to be forgotten just then.
+#[test]
+fn waiter_that_comes_behind_forgotten_one_is_served_in_time() {
+    let waiter = |kind, keys, arrives, end| Waiter { kind, keys, arrives, end };
+    let request = |keys, arrives, end| waiter(Kind::Request, keys, arrives, end);
+    let others = [request(0, 0, End::Served); 4];
+    let of_b = [request(1, 767, End::Dropped(0)), request(1, 0, End::Forgotten(0))];
+    for kind in [Kind::Request, Kind::Service, Kind::Capacity] {
+        for keys in 1..4 {
+            let last = [waiter(kind, keys, 4_620, End::Served)];
+            check(&[&last, &of_b[..], &others].concat(), Limit::Rate);
+        }
+    }
+}
