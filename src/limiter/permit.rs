@@ -185,6 +185,14 @@ impl Permit {
         }
     }
 
+    /// Reports that the request was sent and its call dropped before an answer, which shows nothing.
+    #[cfg(feature = "tower")]
+    pub(crate) fn unanswered(&self) {
+        if self.is_tested {
+            self.first.entry.lock().on_unanswered(self.granted_at);
+        }
+    }
+
     #[cfg(feature = "tower")]
     fn test_limits(&self) {
         let entry = &self.first.entry;

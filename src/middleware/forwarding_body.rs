@@ -109,6 +109,9 @@ impl<B: Body<Data = Bytes>> Body for ForwardingBody<B> {
         if let (true, Some(reading)) = (whole, &mut *this.reading) {
             reading.ended();
         }
+        if let (true, Some(reading)) = (broken, &mut *this.reading) {
+            reading.broken();
+        }
         if whole || broken {
             self.end();
         }

@@ -7,6 +7,7 @@ use super::cut_stream::{CutStream, Received};
 use super::failed_response::FailedResponse;
 use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
+use super::server_failure::ServerFailure;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 use crate::quota::Usage;
 use crate::timestamp::Timestamp;
@@ -23,8 +24,9 @@ pub struct Reading {
     settles_early: bool,
     /// `true` until the request counts as accepted: a body may begin with an error, or be one.
     may_be_refused: bool,
-    /// `true` if the body was read completely.
+    /// `true` if the body was read completely, and if reading it failed.
     whole: bool,
+    is_broken: bool,
     /// The last time at which all that had arrived of a measured stream was read.
     caught_up_at: Option<Timestamp>,
 }
@@ -82,7 +84,15 @@ impl Reading {
             guard.on_accepted();
         }
         let settles_early = profile.settled_early().next().is_some();
-        Self { body, guard, settles_early, may_be_refused, whole: false, caught_up_at: None }
+        Self {
+            body,
+            guard,
+            settles_early,
+            may_be_refused,
+            whole: false,
+            is_broken: false,
+            caught_up_at: None,
+        }
     }
 
     /// Reads the next bytes of the body.
@@ -137,6 +147,11 @@ impl Reading {
         self.whole = true;
     }
 
+    /// Marks the body as cut off by a failure of the connection.
+    pub(super) fn broken(&mut self) {
+        self.is_broken = true;
+    }
+
     /// Ends the reservation and returns the error in the body of a successful response.
     pub(super) fn end(mut self) -> Option<Box<ApiError>> {
         self.finish()
@@ -173,6 +188,12 @@ impl Reading {
         let error = scanned.error.clone().map(Box::new);
         match &error {
             Some(error) => self.on_error_in_body(profile, error),
+            None if self.is_broken => {
+                if self.may_be_refused {
+                    self.guard
+                        .report_failure(ServerFailure::new(false, "the response was cut off"));
+                }
+            }
             None => self.on_accepted(),
         }
         self.guard.on_body(scanned);

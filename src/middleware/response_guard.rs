@@ -46,6 +46,8 @@ pub struct ResponseGuard {
     sent: bool,
     /// `true` once an answer has shown whether the provider accepted the request.
     is_judged: bool,
+    /// `true` if a response arrived.
+    is_answered: bool,
     charged: Option<Cost>,
     /// The number of tokens that the response headers state as charged.
     charged_tokens: Option<u64>,
@@ -88,6 +90,7 @@ impl ResponseGuard {
             learns_usage: classified.guess.is_some() || classified.cached.may_be_free(),
             answers_head: classified.is_head,
             sent: false,
+            is_answered: false,
             is_judged: false,
             charged: None,
             charged_tokens: None,
@@ -139,6 +142,7 @@ impl ResponseGuard {
 
     /// Records that a response arrived.
     pub(super) fn on_response(&mut self) {
+        self.is_answered = true;
         if let Some(record) = &mut self.record {
             record.on_response();
         }
@@ -346,8 +350,10 @@ impl ResponseGuard {
         if !self.sent {
             return permit.release();
         }
-        if !self.is_judged {
-            permit.accepted();
+        match (self.is_judged, self.is_answered) {
+            (true, _) => {}
+            (false, true) => permit.accepted(),
+            (false, false) => permit.unanswered(),
         }
         let later = || self.charged_later.as_ref().and_then(ActualCost::cost);
         let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));

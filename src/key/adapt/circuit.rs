@@ -108,6 +108,14 @@ impl Circuit {
         }
     }
 
+    /// Lets another request test, since this one has no answer.
+    #[cfg(feature = "tower")]
+    pub(super) fn unanswered(&mut self, sent_at: Timestamp) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.probe == Some(sent_at)) {
+            open.probe = None;
+        }
+    }
+
     /// Counts an accepted request.
     pub(super) fn accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
         self.accepted = (sent_at, std::mem::take(&mut self.failed));
@@ -135,12 +143,20 @@ impl Circuit {
         self.count(failure, sent_at);
         let stated = failure.refusal.delay.unwrap_or_default().min(LONGEST_STATED);
         let down = || Cause::Down(Arc::new(failure.refusal.clone()));
+        // The test whether others are refused, too, shows that nothing is known of the account.
+        let is_suspected =
+            |open: &mut Open| matches!(open.cause, Cause::Suspected) && open.is_probe(sent_at);
+        self.open.take_if(is_suspected);
         match &mut self.open {
             Some(open) if open.is_probe(sent_at) => {
+                let longest = match open.cause {
+                    Cause::Account(_) => LONGEST_OF_ACCOUNT,
+                    Cause::Down(_) | Cause::Suspected => LONGEST,
+                };
                 if matches!(open.cause, Cause::Down(_)) {
                     open.cause = down();
                 }
-                Some(open.again(stated, LONGEST, now))
+                Some(open.again(stated, longest, now))
             }
             Some(_) => None,
             None if self.failed.len() < IN_A_ROW => None,
@@ -194,7 +210,8 @@ impl Circuit {
         if let Some(open) = &mut self.open {
             open.since = open.since.saturating_sub(back);
             open.until = open.until.saturating_sub(back);
-            open.probe = open.probe.map(|probe| probe.saturating_sub(back));
+            // Its end couldn't be told from that of another request.
+            open.probe = None;
         }
     }
 

@@ -46,7 +46,10 @@ impl Adapt {
             }
             RefusalKind::Request => {}
         }
-        self.set_aside(sent_at, cost);
+        // A request that was never sent is taken back at its end.
+        if fault != Fault::Unreachable {
+            self.set_aside(sent_at, cost);
+        }
         reaction
     }
 

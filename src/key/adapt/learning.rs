@@ -107,6 +107,14 @@ impl Adapt {
         }
     }
 
+    /// Notes that a request has no answer, so that its end shows nothing.
+    #[cfg(feature = "tower")]
+    pub(crate) fn on_unanswered(&mut self, sent_at: Timestamp) {
+        if let Some(refusals) = &mut self.refusals {
+            refusals.circuit.unanswered(sent_at);
+        }
+    }
+
     /// Learns from a request that the provider accepted.
     pub(crate) fn on_accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
         if let Some(controller) = &mut self.controller {

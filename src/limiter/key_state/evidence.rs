@@ -124,6 +124,14 @@ impl KeyState {
         self.evidence().map(|adapt| adapt.learned(self.now())).unwrap_or_default()
     }
 
+    /// Notes that a request has no answer, so that its end shows nothing.
+    #[cfg(feature = "tower")]
+    pub(in crate::limiter) fn on_unanswered(&mut self, sent_at: Timestamp) {
+        if let Some(extra) = &mut self.extra {
+            extra.adapt.on_unanswered(sent_at);
+        }
+    }
+
     /// Learns from a request that the provider accepted. Returns the dimensions of reported limits that have
     /// ended.
     #[cfg(feature = "tower")]

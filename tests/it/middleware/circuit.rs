@@ -2,21 +2,12 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
-use reqwest_middleware::ClientBuilder;
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
-use tollgate::limiter::{Limiter, ManualClock, Outage, RateLimited, Reduction, TokioClock};
-use tollgate::middleware::RateLimitLayer;
+use tollgate::limiter::{Limiter, ManualClock, Outage, RateLimited, Reduction};
 use tollgate::quota::{Cost, Quota};
-use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::kinds::{Answer, LIMITED, OK, OVERLOADED, Provider};
-use super::reqwest::{client, closed_port, limiter};
-use super::unsent::{Post, resets_after};
 
 const FAILED: Answer = (500, "", "Internal error");
 
@@ -181,69 +172,17 @@ fn failures_of_requests_sent_in_an_outage_start_no_other() {
     assert!(limiter.stats("k").outage.is_some());
 }
 
-/// Fails five requests, and returns the outage that they show.
-async fn fails_five<S, R>(limiter: &Limiter, service: S, url: &str) -> Outage
-where
-    S: Service<R> + Clone,
-    R: Post,
-{
-    for _ in 0..5 {
-        assert_eq!(limiter.stats("gpt-4o").outage, None, "{url}");
-        assert!(service.clone().oneshot(R::post(url)).await.is_err());
-    }
-    limiter.stats("gpt-4o").outage.expect("the server is down")
-}
-
-#[tokio::test]
-async fn unreachable_or_broken_server_opens_circuit_of_each_client() {
-    let hyper = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    let (_socket, closed) = closed_port();
-    let reset = resets_after("").await;
-    for (url, text) in [(closed, "cannot connect: Connection refused"), (reset, "")] {
-        let outage = async |number| {
-            let limiter = limiter();
-            let layer = RateLimitLayer::new(limiter.clone()).wait_for_server();
-            let boxed = ServiceBuilder::new().map_err(BoxError::from).service(client());
-            match number {
-                0 => {
-                    let service = layer.layer(hyper.clone());
-                    fails_five::<_, http::Request<Full<Bytes>>>(&limiter, service, &url).await
-                }
-                1 => fails_five::<_, reqwest::Request>(&limiter, layer.layer(boxed), &url).await,
-                2 => fails_five::<_, reqwest::Request>(&limiter, layer.layer(client()), &url).await,
-                _ => {
-                    let chain = ClientBuilder::new(client()).with(layer).build();
-                    fails_five::<_, reqwest::Request>(&limiter, chain, &url).await
-                }
-            }
-        };
-        for number in 0..4 {
-            let outage = outage(number).await;
-            assert!(outage.text.starts_with(text) && !outage.text.is_empty(), "{outage:?}");
-            assert!(outage.status.is_none() && !outage.text.contains("127.0.0.1"), "{outage:?}");
-        }
-    }
-}
-
-/// A closed port can't be the fault of a request, even of one that is sent again and again.
+/// A client that hangs up shows nothing about the server.
 #[tokio::test(start_paused = true)]
-async fn single_request_opens_circuit_of_unreachable_server() {
-    let (_socket, url) = closed_port();
-    let limiter = Limiter::builder().clock(TokioClock::new()).build().unwrap();
-    let layer = RateLimitLayer::new(limiter.clone()).wait_for_server().retry(4);
-    let client = layer.layer(client());
-    client.oneshot(reqwest::Request::post(&url)).await.unwrap_err();
-    assert!(limiter.stats("gpt-4o").outage.is_some());
-}
-
-/// Who hasn't asked for it gets failures as they come.
-#[tokio::test]
-async fn layer_that_doesnt_wait_for_server_passes_failures_on() {
-    let (_socket, url) = closed_port();
-    let limiter = limiter();
-    let client = RateLimitLayer::new(limiter.clone()).layer(client());
-    for _ in 0..20 {
-        client.clone().oneshot(reqwest::Request::post(&url)).await.unwrap_err();
-    }
-    assert_eq!(limiter.stats("gpt-4o").outage, None);
+async fn test_that_is_dropped_leaves_circuit_open() {
+    let provider = Provider::with(Reduction::ADAPTIVE, 0, |_, _| OVERLOADED);
+    provider.send_all(&["bad"; 5]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let begin = provider.limiter.now();
+    let test = tokio::time::timeout(Duration::from_millis(1), provider.send("dropped")).await;
+    assert!(test.is_err() && provider.tries("dropped") == 1);
+    assert!(outage(&provider).is_some());
+    // Another one tests at once, and the next ones wait.
+    assert_eq!(provider.send_all(&["bad"; 2]).await, [Ok(503); 2]);
+    assert_eq!(provider.seconds(begin), 2);
 }

@@ -7,6 +7,8 @@ mod budgets_most;
 mod buffer_body;
 mod call;
 mod circuit;
+#[cfg(feature = "reqwest-middleware")]
+mod circuit_clients;
 mod compose;
 mod custom_service;
 mod cut_streams;

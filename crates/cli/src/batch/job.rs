@@ -304,7 +304,9 @@ impl Job {
                     progress.update(&shared.stats.lock().snapshot());
                 }
                 _ = wait_check.tick() => {
-                    for found in [outages.check(&shared.limiter), waits.check(&shared.limiter)] {
+                    let answered_at = shared.stats.lock().answered_at();
+                    let outages = outages.check(&shared.limiter, answered_at);
+                    for found in [outages, waits.check(&shared.limiter)] {
                         found.notices.iter().for_each(|text| progress.notify(text));
                         if let Some(why) = found.too_long {
                             shared.stop.halt(Halt::Failed(why));
@@ -318,7 +320,8 @@ impl Job {
                 },
             }
         }
-        outages.check(&shared.limiter).notices.iter().for_each(|text| progress.notify(text));
+        let ended = outages.check(&shared.limiter, shared.stats.lock().answered_at());
+        ended.notices.iter().for_each(|text| progress.notify(text));
         progress.finish();
         if shared.stop.reason().is_some() {
             return Ids::default();

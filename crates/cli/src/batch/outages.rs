@@ -25,12 +25,12 @@ impl Outages {
         Self { base, give_up_after, reported: HashMap::new() }
     }
 
-    /// Checks all keys.
-    pub(super) fn check(&mut self, limiter: &Limiter) -> WaitCheck {
+    /// Checks all keys. The last line was answered at `answered_at`.
+    pub(super) fn check(&mut self, limiter: &Limiter, answered_at: Timestamp) -> WaitCheck {
         let (keys, now) = (limiter.state().stats(), limiter.now());
         let notices = keys.iter().filter_map(|(key, stats)| self.notice(key, stats, now));
         let notices = notices.collect();
-        WaitCheck { notices, too_long: self.give_up(&keys, now) }
+        WaitCheck { notices, too_long: self.give_up(&keys, answered_at, now) }
     }
 
     fn notice(&mut self, key: &Key, stats: &KeyStats, now: Timestamp) -> Option<String> {
@@ -53,15 +53,21 @@ impl Outages {
         }
     }
 
-    /// Returns the reason to end the job if each model with unfinished requests has an outage, and none a shorter one
-    /// than the longest that is waited for.
-    fn give_up(&self, keys: &[(Key, KeyStats)], now: Timestamp) -> Option<String> {
+    /// Returns the reason to end the job if each model with waiting requests has an outage, and no line was answered
+    /// during the longest one that is waited for.
+    fn give_up(
+        &self,
+        keys: &[(Key, KeyStats)],
+        answered_at: Timestamp,
+        now: Timestamp,
+    ) -> Option<String> {
         let is_open = |stats: &KeyStats| stats.waiting > 0 || stats.outage.is_some();
         let open = keys.iter().filter(|(_, stats)| is_open(stats));
         let outages = open.map(|(_, stats)| stats.outage.as_ref()).collect::<Option<Vec<_>>>()?;
         let latest = outages.into_iter().max_by_key(|outage| outage.since)?;
-        (now - latest.since >= self.give_up_after).then(|| {
-            let (span, cause) = (HumanDuration::of(now - latest.since), cause(latest));
+        let since = latest.since.max(answered_at);
+        (now - since >= self.give_up_after).then(|| {
+            let (span, cause) = (HumanDuration::of(now - since), cause(latest));
             format!(
                 "gave up: the server has not responded for {span} ({cause}); results so far are saved: run \
                  the same command again to continue, or raise --give-up-after"
@@ -105,16 +111,20 @@ mod tests {
         let clock = ManualClock::new();
         let (limiter, mut outages) = (limiter(&clock), outages());
         fail(&limiter, "m", 4);
-        assert_eq!(outages.check(&limiter), WaitCheck::default());
+        assert_eq!(outages.check(&limiter, Timestamp::UNIX_EPOCH), WaitCheck::default());
         fail(&limiter, "m", 1);
-        let started = outages.check(&limiter).notices;
+        let started = outages.check(&limiter, Timestamp::UNIX_EPOCH).notices;
         let begin = "paused: 5 consecutive requests for m to http://127.0.0.1:1 failed";
         assert!(started.len() == 1 && started[0].starts_with(begin), "{started:?}");
-        assert_eq!(outages.check(&limiter), WaitCheck::default(), "reported already");
+        assert_eq!(
+            outages.check(&limiter, Timestamp::UNIX_EPOCH),
+            WaitCheck::default(),
+            "reported already"
+        );
         clock.advance(Duration::from_secs(31));
         // The test of the server.
         limiter.try_acquire("m", &Cost::new()).expect("the request fits").settle(&Cost::new());
-        let ended = outages.check(&limiter).notices;
+        let ended = outages.check(&limiter, Timestamp::UNIX_EPOCH).notices;
         assert_eq!(ended, ["resumed: the server responds again after 31s to requests for m"]);
     }
 
@@ -124,14 +134,23 @@ mod tests {
         let (limiter, mut outages) = (limiter(&clock), outages());
         fail(&limiter, "m", 5);
         clock.advance(Duration::from_secs(59));
-        assert_eq!(outages.check(&limiter).too_long, None);
+        assert_eq!(outages.check(&limiter, Timestamp::UNIX_EPOCH).too_long, None);
         clock.advance(Duration::from_secs(1));
-        let why = outages.check(&limiter).too_long.expect("the outage is too long");
+        // Lines of other models are answered, which don't wait.
+        assert_eq!(outages.check(&limiter, limiter.now()).too_long, None);
+        let why = outages
+            .check(&limiter, Timestamp::UNIX_EPOCH)
+            .too_long
+            .expect("the outage is too long");
         assert!(why.starts_with("gave up: the server has not responded for 1m"), "{why}");
         assert!(why.contains("--give-up-after"), "{why}");
         drop(limiter.try_acquire("n", &Cost::new().requests(100)).expect("the request fits"));
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());
-        assert_eq!(outages.check(&limiter).too_long, None, "requests for n are sent");
+        assert_eq!(
+            outages.check(&limiter, Timestamp::UNIX_EPOCH).too_long,
+            None,
+            "requests for n are sent"
+        );
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct RunStats {
     limiter: Limiter,
     started: Timestamp,
     last_send: Option<Timestamp>,
+    answered_at: Timestamp,
     report: Report,
     failures: Failures,
     reserved: u64,
@@ -44,6 +45,7 @@ impl RunStats {
             started: limiter.now(),
             limiter,
             last_send: None,
+            answered_at: Timestamp::UNIX_EPOCH,
             report: Report::default(),
             failures: Failures::default(),
             reserved: 0,
@@ -78,12 +80,20 @@ impl RunStats {
     pub(super) fn done(&mut self, outcome: &Outcome, body: &[u8]) {
         self.report.requests += 1;
         match outcome.failure() {
-            None => self.report.succeeded += 1,
+            None => {
+                self.report.succeeded += 1;
+                self.answered_at = self.limiter.now();
+            }
             Some(failure) => {
                 self.report.failed += 1;
                 self.failures.add(outcome.custom_id(), failure, body);
             }
         }
+    }
+
+    /// Returns the time at which the last line was answered; the Unix epoch before that.
+    pub(super) fn answered_at(&self) -> Timestamp {
+        self.answered_at
     }
 
     /// Counts all attempts of a line.
