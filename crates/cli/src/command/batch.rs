@@ -258,7 +258,7 @@ first changed line stops the run.
 
 Failures: transient failures (429, 5xx, broken connections) are retried. A 200 whose body is \
 empty, HTML, truncated, `null`, `{}` or an error is retried like a 5xx; if it fails for good, its \
-result line says why. During an outage of the server the run pauses and no request fails.
+result line says why. During an outage of the server the requests of its models wait.
 
 Provider and API key: the provider is that of --provider, else that of --base-url (`compatible` \
 for an unknown host: an OpenAI-compatible server that charges the actual usage or OpenAI's \

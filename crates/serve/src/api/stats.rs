@@ -32,6 +32,9 @@ pub(super) struct KeyStatsResponse {
     /// The end of the cool-down after the provider rate limited a request; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<Time>,
+    /// The start of an outage, in which one request at a time tests the server; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outage_since: Option<Time>,
     /// The provider's words, while it refuses the account; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     account_refused: Option<String>,
@@ -153,6 +156,7 @@ impl KeyStatsResponse {
             age_ms: stats.as_of.map(|as_of| millis(now.saturating_duration_since(as_of))),
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
+            outage_since: stats.outage.as_ref().map(|outage| Time(outage.since)),
             account_refused: stats.account_refused.as_deref().map(str::to_owned),
             learned: stats.learned.iter().map(LearnedLimitResponse::new).collect(),
             utilization: stats.utilization.iter().map(UtilizationResponse::new).collect(),

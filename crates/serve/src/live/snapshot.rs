@@ -52,6 +52,9 @@ struct KeySnapshot {
     /// The end of the cool-down, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<u64>,
+    /// The start of an outage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outage_since: Option<u64>,
     /// The provider's words, while it refuses the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     account_refused: Option<Box<str>>,
@@ -132,7 +135,14 @@ impl From<Totals> for Counts {
 impl KeySnapshot {
     fn new(key: Key, stats: KeyStats, now: Timestamp) -> Self {
         let KeyStats {
-            limits, waiting, cooling_until, account_refused, learned, utilization, ..
+            limits,
+            waiting,
+            cooling_until,
+            account_refused,
+            outage,
+            learned,
+            utilization,
+            ..
         } = stats;
         let limits = limits.into_iter().map(|limit| Limit::new(limit, now)).collect();
         let learned = learned.iter().map(|limit| Learned::new(limit, now)).collect();
@@ -142,6 +152,7 @@ impl KeySnapshot {
             key: key.into(),
             waiting,
             cooling_until,
+            outage_since: outage.map(|outage| millis_up(outage.since)),
             account_refused,
             limits,
             learned,

@@ -69,6 +69,17 @@ async fn stats_include_refusal_of_account() {
 }
 
 #[tokio::test]
+async fn stats_include_outage() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    for _ in 0..5 {
+        rig.limiter.feedback().rate_limited("a", &RateLimited::new(None).overloaded());
+    }
+    let response = rig.get("/v1/stats/a").await;
+    let since = &response.assert_status(200).body["outage_since"];
+    assert_eq!(*since, "2026-01-01T00:00:00.000000000Z");
+}
+
+#[tokio::test]
 async fn stats_include_cool_down_and_reduction() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
     let refusal = RateLimited::new(Some(std::time::Duration::from_secs(7)));
