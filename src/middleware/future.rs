@@ -212,7 +212,9 @@ where
                         }
                         Err(error) => {
                             guard.on_inner_error(observe.is_unsent(&error));
-                            if let Some(failure) = observe.server_failure(&error) {
+                            if guard.waits_for_server()
+                                && let Some(failure) = observe.server_failure(&error)
+                            {
                                 guard.keep_limiter(&this.shared.limiter);
                                 guard.report_failure(failure);
                             }

@@ -214,6 +214,11 @@ impl ResponseGuard {
         self.report(RateLimited::of(refusal), hold);
     }
 
+    /// Returns whether requests wait while the server fails all of them.
+    pub(super) fn waits_for_server(&self) -> bool {
+        self.waits_for_server
+    }
+
     /// Reports a failure that isn't a refusal, if requests wait for the server.
     pub(super) fn report_failure(&mut self, failure: ServerFailure) {
         if self.waits_for_server {
