@@ -157,3 +157,40 @@ fn limit_that_falls_is_no_chance() {
         assert!(outcome.refusals as f64 <= allowed, "x{factor} seed {seed}: {outcome:?}");
     }
 }
+
+/// Returns the mean seconds in which a job of 300 requests is done that was told the right limit, 6 without refusals.
+fn job(share: f64, retry_after: Option<u64>, is_named: bool) -> f64 {
+    let chance = Chance { share, retry_after, is_named, ..Chance::NONE };
+    let job = Scenario {
+        is_named,
+        workers: 50,
+        arrivals: vec![(0.0, 300)],
+        ..Limit::Right.scenario(chance, 1_000.0)
+    };
+    let end = |seed| run(&Scenario { seed, ..job.clone() }).end;
+    (1..=16).map(end).sum::<f64>() / 16.0
+}
+
+#[test]
+fn short_job_beside_chance_is_done_soon() {
+    for (share, named_after) in [(0.02, 40.0), (0.05, 50.0), (0.1, 65.0)] {
+        let ends = [(None, false), (None, true), (Some(1), false), (Some(1), true)]
+            .map(|(retry_after, is_named)| job(share, retry_after, is_named));
+        let most = [25.0, 30.0, 40.0, named_after];
+        let is_soon = ends.iter().zip(most).all(|(end, most)| *end <= most);
+        assert!(is_soon, "{share}: {ends:.1?}, at most {most:?}");
+    }
+}
+
+/// A trial of a limit costs two refusals, and becomes rare.
+#[test]
+fn trials_of_limit_cost_few_refusals() {
+    for (rate, is_named) in
+        [2.0, 20.0, 100.0].into_iter().flat_map(|r| [true, false].map(|n| (r, n)))
+    {
+        let limits = vec![(Dimension::Requests, bucket(rate, 1.0, 0.0))];
+        let outcome = run(&Scenario { limits, is_named, ..Scenario::new() });
+        let trials = outcome.refusals.saturating_sub(2 * outcome.events) / 2;
+        assert!(outcome.used >= 0.95 && trials <= 6, "{rate} {is_named}: {outcome:?}");
+    }
+}

@@ -63,6 +63,24 @@ impl Columns {
         self.requests
     }
 
+    /// Returns the most requests of a mean cost per second that a learned rate allows.
+    pub(super) fn requests_per_second(&self) -> f64 {
+        let requests = to_f64(self.requests.max(1));
+        let per_second = |column: &Column| {
+            let pace = column.pace.as_ref()?;
+            Some(pace.rate() * requests / column.sent.max(MIN_AMOUNT))
+        };
+        self.all.iter().filter_map(per_second).fold(0.0, f64::max)
+    }
+
+    /// Doubles the learned rates, and takes what was sent above them as allowed.
+    pub(super) fn double(&mut self, now: Timestamp) {
+        for pace in self.all.iter_mut().filter_map(|column| column.pace.as_mut()) {
+            pace.set_rate(pace.rate() * 2.0);
+            pace.empty(0.0, now);
+        }
+    }
+
     /// Returns all charges sent.
     pub(super) fn sums(&self) -> Sums {
         self.all.iter().map(|column| column.sent).collect()

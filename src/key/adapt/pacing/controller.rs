@@ -2,13 +2,14 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::column::ConfiguredRate;
-use super::columns::{Columns, Measurement};
+use super::columns::Columns;
 use super::in_flight::InFlight;
 use super::last_event::LastEvent;
 use super::pause::{Pause, Probe};
-use super::reaction::{Blocked, PacingReaction, Refusal};
+use super::reaction::Blocked;
 use super::send_log::{SendLog, SentRequest};
 use super::slow_start::SlowStart;
+use super::trial::Trials;
 use super::units::{add_to_mean, seconds_between};
 use crate::engine::Wait;
 use crate::quota::{Cost, Dimension};
@@ -21,15 +22,16 @@ use crate::timestamp::Timestamp;
 /// [`set_aside`](Self::set_aside), then [`ended`](Self::ended); or [`returned`](Self::returned) alone.
 #[derive(Debug)]
 pub(crate) struct Controller {
-    columns: Columns,
+    pub(super) columns: Columns,
     /// `None` after the first event, or after the end of the start.
-    slow_start: Option<SlowStart>,
+    pub(super) slow_start: Option<SlowStart>,
     pub(super) in_flight: InFlight,
-    pause: Pause,
+    pub(super) pause: Pause,
     log: SendLog,
-    last: LastEvent,
+    pub(super) last: LastEvent,
     /// That of refusals without a name, and of those with one.
-    chances: [Chance; 2],
+    pub(super) chances: [Chance; 2],
+    pub(super) trials: Trials,
     /// Requests sent before are unknown.
     began: Timestamp,
     /// Requests accepted.
@@ -37,8 +39,8 @@ pub(crate) struct Controller {
     /// The mean latency of recent answers in seconds.
     latency: f64,
     /// The mean latency of recent refusals in seconds.
-    refusal_latency: f64,
-    events: u64,
+    pub(super) refusal_latency: f64,
+    pub(super) events: u64,
 }
 
 /// Creation.
@@ -59,6 +61,7 @@ impl Controller {
             log: SendLog::default(),
             last: LastEvent::default(),
             chances: [Chance::new(), Chance::new()],
+            trials: Trials::default(),
             began: now,
             accepted: 0,
             latency: 0.0,
@@ -92,7 +95,13 @@ impl Controller {
         }
         let started = self.slow_start.as_ref().map_or(at, SlowStart::ready_at);
         let open = self.pause.until.max(started);
-        let paced = if self.pause.is_test_due() { None } else { self.columns.ready_at(cost) };
+        let tried = self.trials.ready_at(open.max(at));
+        let open = tried.unwrap_or(open);
+        let paced = if self.pause.is_test_due() || tried.is_some() {
+            None
+        } else {
+            self.columns.ready_at(cost)
+        };
         let (time, dimension) = match paced {
             Some((paced, dimension)) if paced > open => (paced, Some(dimension)),
             _ => (open, None),
@@ -111,6 +120,7 @@ impl Controller {
         self.chances.iter_mut().for_each(|chance| chance.sent(is_growing));
         self.log.push(SentRequest { at: now, before, number, beside, is_growing });
         self.pause.sent(now);
+        self.trials.sent(now);
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.take(self.latency, now);
         }
@@ -153,6 +163,7 @@ impl Controller {
         self.pause.rebase(back);
         self.in_flight.rebase(back);
         self.columns.rebase(back);
+        self.trials.rebase(back);
         self.chances.iter_mut().for_each(|chance| chance.rebase(back));
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.rebase(back);
@@ -178,51 +189,9 @@ impl Controller {
         if is_new && let Some(closure) = self.pause.accepted(sent_at) {
             self.columns.open_again(&closure, now);
         }
-    }
-
-    /// Reacts to a refusal for a limit, or by chance.
-    pub(crate) fn refused(&mut self, refusal: &Refusal<'_>, now: Timestamp) -> PacingReaction {
-        let sent = self.answered(refusal.sent_at, true);
-        add_to_mean(&mut self.refusal_latency, seconds_between(refusal.sent_at, now));
-        let is_named = refusal.dimension.is_some();
-        let is_new = self.is_new(refusal.sent_at);
-        let requests = self.columns.requests();
-        let chance = &mut self.chances[usize::from(is_named)];
-        if is_new && chance.explains(&sent, now) {
-            self.exclude(&sent, refusal.cost);
-            self.pause.unanswered(refusal.sent_at);
-            self.columns.put_back(refusal.cost);
-            return PacingReaction { until: self.pause.until, is_event: false, is_chance: true };
+        if is_new && let Some((seeming, passed)) = self.trials.accepted(sent_at) {
+            self.pass_trial(&seeming, passed, now);
         }
-        chance.react(sent.number, requests);
-        if !is_new {
-            self.exclude(&sent, refusal.cost);
-            self.last.flight = self.last.flight.saturating_add(1);
-            if self.in_flight.refused_again(self.last.flight) {
-                self.columns.resume(now, self.pause.until);
-            }
-            return PacingReaction { until: self.pause.until, is_event: false, is_chance: false };
-        }
-        self.last.reacted = Some(now);
-        self.events = self.events.saturating_add(1);
-        let is_closed = self.last.accepted_nothing_before(&sent);
-        let pause = self.pause.refused(refusal.retry_after, is_closed, now);
-        if is_closed {
-            self.exclude(&sent, refusal.cost);
-        } else {
-            let pause = pause.min(LONGEST_MEASURED_PAUSE);
-            let falls = self.measure(&sent, refusal, pause, now);
-            let chance = &mut self.chances[usize::from(is_named)];
-            if chance.is_shown(falls, refusal.explained_falls()) {
-                chance.show(requests, now);
-                self.restart(now);
-            } else if falls == 0 && sent.is_growing {
-                chance.begin();
-            }
-        }
-        let is_promised = self.pause.is_promised();
-        self.columns.empty(is_promised.then_some(refusal.cost), self.pause.until);
-        PacingReaction { until: self.pause.until, is_event: true, is_chance: false }
     }
 
     /// Takes back a request that was refused for another reason than a rate, and used nothing of the limits. It is
@@ -234,42 +203,6 @@ impl Controller {
         let sent = self.answered(sent_at, true);
         self.pause.unanswered(sent_at);
         self.exclude(&sent, cost);
-    }
-
-    /// Looks for the limits again, since the refusals that seemed to show them were chance.
-    fn restart(&mut self, now: Timestamp) {
-        let speed = self.columns.restart(now);
-        self.slow_start = Some(SlowStart::again(speed, now));
-        self.in_flight.drop_cap();
-    }
-
-    /// Measures the limit that an event shows. Returns how often it must have fallen lately.
-    fn measure(
-        &mut self,
-        sent: &SentRequest,
-        refusal: &Refusal<'_>,
-        pause: f64,
-        now: Timestamp,
-    ) -> usize {
-        let named = refusal.dimension.filter(|named| refusal.cost.amount(named) > 0);
-        let is_slow_start = self.slow_start.take().is_some();
-        let is_concurrency = named.map(|named| *named == Dimension::Concurrency);
-        let has_retry_after = refusal.retry_after.is_some_and(|after| !after.is_zero());
-        let mut falls = 0;
-        if self.in_flight.refused(sent.beside, is_concurrency, has_retry_after, now) {
-            self.columns.suspend(refusal.cost);
-        } else if self.columns.resume(now, self.pause.until) {
-            self.columns.exclude(refusal.cost, sent.number);
-        } else {
-            let named = named.filter(|named| **named != Dimension::Concurrency);
-            let cost = refusal.cost;
-            let delay = self.refusal_latency;
-            falls = self
-                .columns
-                .measure(&Measurement { sent, cost, named, pause, delay, is_slow_start }, now);
-        }
-        self.last = LastEvent { number: Some(sent.number), refusals: 0, flight: 1, ..self.last };
-        falls
     }
 }
 
@@ -350,12 +283,12 @@ impl Controller {
         self.has_configured() && self.columns.configured().all(has_passed)
     }
 
-    fn is_new(&self, sent_at: Timestamp) -> bool {
+    pub(super) fn is_new(&self, sent_at: Timestamp) -> bool {
         self.last.reacted.is_none_or(|reacted| sent_at > reacted)
     }
 
     /// Marks a request as answered. One that the log doesn't know is assumed to be the latest.
-    fn answered(&mut self, sent_at: Timestamp, is_refused: bool) -> SentRequest {
+    pub(super) fn answered(&mut self, sent_at: Timestamp, is_refused: bool) -> SentRequest {
         let sums = self.columns.sums();
         self.log.answer(sent_at, is_refused, &sums).unwrap_or(SentRequest {
             at: sent_at,
@@ -367,7 +300,7 @@ impl Controller {
     }
 
     /// Takes a request that used nothing of the limits off the sums.
-    fn exclude(&mut self, sent: &SentRequest, cost: &Cost) {
+    pub(super) fn exclude(&mut self, sent: &SentRequest, cost: &Cost) {
         self.columns.exclude(cost, sent.number);
         if self.last.number.is_none_or(|last| sent.number > last) {
             self.last.refusals = self.last.refusals.saturating_add(1);
@@ -377,6 +310,3 @@ impl Controller {
 
 /// Requests in flight that a slow start without configured limits allows before any is accepted.
 const UNCONFIRMED: u64 = 32;
-
-/// Seconds of a pause that lengthen cycles: a `Retry-After` of a minute says nothing about the rate.
-const LONGEST_MEASURED_PAUSE: f64 = 2.0;

@@ -6,6 +6,7 @@
 //! seconds, rates amounts per second, all as `f64` where they are measured.
 //!
 //! - [`Controller`]: the decision about one request, and the reaction to answers.
+//! - `refusals`: the reaction of the controller to a refusal.
 //! - `slow_start`: the first seconds, in which nothing is known.
 //! - `pace`: a learned rate of one dimension and its growth.
 //! - `column`, `columns`: the sums of each dimension, from which its rate is measured.
@@ -13,6 +14,7 @@
 //! - `pause`: pauses after refusals, and confidence in `Retry-After`.
 //! - `levels`: how often a limit must have fallen to explain refusals.
 //! - `chance`: refusals that don't depend on the rate, shown by a limit that would have fallen again and again.
+//! - `trial`: requests that are sent quickly after a refusal, to find out whether it was chance.
 //! - `lately`: what was accepted in the last minute of sending, a quarter of which a learned rate never falls below.
 //! - `last_event`: the refusals that belong to one event.
 //! - `in_flight`: requests in flight, and a learned cap on them.
@@ -29,8 +31,10 @@ mod levels;
 mod pace;
 mod pause;
 mod reaction;
+mod refusals;
 mod send_log;
 mod slow_start;
+mod trial;
 mod units;
 
 pub(crate) use column::ConfiguredRate;

@@ -25,6 +25,10 @@ pub(crate) struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
+    pub(super) fn has_retry_after(&self) -> bool {
+        self.retry_after.is_some_and(|after| !after.is_zero())
+    }
+
     /// Returns how often a limit may seem to fall that refuses such requests. One that is named is more likely to be
     /// the reason, and the rate of one that counts other amounts than requests is measured less exactly.
     pub(super) fn explained_falls(&self) -> usize {
