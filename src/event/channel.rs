@@ -48,11 +48,18 @@ impl Events {
         self.watched.load(Ordering::Acquire) || log::is_on()
     }
 
-    #[inline]
+    /// Sends an event. Every request passes here, so the event is created out of line.
+    #[inline(always)]
     pub(crate) fn send(&self, event: impl FnOnce() -> Event) {
         if self.are_watched() {
-            self.deliver(event());
+            self.deliver_new(event);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn deliver_new(&self, event: impl FnOnce() -> Event) {
+        self.deliver(event());
     }
 
     /// Sends a rare event, which is logged at `INFO`.

@@ -194,6 +194,7 @@ impl Permit {
     }
 
     #[cfg(feature = "tower")]
+    #[inline(never)]
     fn test_limits(&self) {
         let entry = &self.first.entry;
         let ended = entry.lock().on_accepted(self.granted_at);

@@ -221,8 +221,10 @@ impl<'a> Scopes<'a> {
             let (scope, denial) = self.iter().enumerate().find_map(denied)?;
             return Some(Blocker::at(scope, denial));
         };
-        // A key that admits the request now may no longer do so when the others do.
-        while let Wait::At(then) = blocker.denial.wait()
+        // A key that admits the request now may no longer do so when the others do, or its learned rate does.
+        let is_exact = matches!(&self.locked[..], [key] if key.evidence().is_none());
+        while !is_exact
+            && let Wait::At(then) = blocker.denial.wait()
             && let Some(next) = self.short_key(cost, then, is_local)
             && next.denial.wait() > blocker.denial.wait()
         {

@@ -96,7 +96,14 @@ impl Classified {
     /// one model.
     #[inline]
     pub(super) fn use_name_in_quota(&mut self, limiter: &Limiter) {
-        if let Some(call) = self.call.as_mut().filter(|call| call.profile.unifies_models())
+        if self.call.as_ref().is_some_and(|call| call.profile.unifies_models()) {
+            self.look_up_name(limiter);
+        }
+    }
+
+    #[cold]
+    fn look_up_name(&mut self, limiter: &Limiter) {
+        if let Some(call) = &mut self.call
             && let Some(key) = self.keys.first_mut().filter(|key| key.is_model())
         {
             let model = key.rename(|model| limiter.quotas().key_of_model(call.profile, model));

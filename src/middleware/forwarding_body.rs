@@ -46,21 +46,21 @@ impl<B: Body> ForwardingBody<B> {
         }
         // The caller may never poll an empty body, so that its reservation is settled here.
         let is_empty = guard.answers_head() || is_empty(&inner);
-        // Read in place, since it is large.
-        let mut body = Self { inner, reading: None, error: None, begins_with_error: false };
-        body.reading = Some(guard.head(profile, *status, headers));
         if is_empty {
-            body.reading = None;
+            drop(guard.head(profile, *status, headers));
+            return Self { inner, reading: None, error: None, begins_with_error: false };
         }
-        body
+        // Created in place, since it is large.
+        let reading = Some(guard.head(profile, *status, headers));
+        Self { inner, reading, error: None, begins_with_error: false }
     }
 
     /// Ends the reservation, even if the body hasn't ended.
     pub(super) fn end(self: Pin<&mut Self>) {
         let this = self.project();
-        if let Some(reading) = this.reading.take() {
+        if let Some(reading) = this.reading {
             *this.begins_with_error = matches!(reading.first_event(), Some(Err(_)));
-            *this.error = reading.end();
+            *this.error = Reading::end(this.reading);
         }
     }
 

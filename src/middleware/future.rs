@@ -90,11 +90,12 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         shared: Arc<Settings<C, O>>,
     ) -> Self {
         let guard = ResponseGuard::new(permit, classified, record, None);
-        let inside = guard.span().map(Span::entered);
         // A panic here releases the reservation, since the request was not sent.
-        let state = State::Sent { future: inner.call(request) };
-        drop(inside);
-        Self { guard: Some(guard), state, shared }
+        let future = match guard.span() {
+            Some(span) => span.in_scope(|| inner.call(request)),
+            None => inner.call(request),
+        };
+        Self { guard: Some(guard), state: State::Sent { future }, shared }
     }
 
     /// Continues a request after its arrival; `inner` is not ready yet.
@@ -141,7 +142,7 @@ where
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let inside = record.as_ref().map(|record| record.span().entered());
-        let arrival = acquire.arrive();
+        let arrival = acquire.arrive_after_try();
         drop(inside);
         let state = match arrival {
             Some(Ok(permit)) => {

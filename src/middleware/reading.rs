@@ -67,9 +67,10 @@ impl Reading {
                 BodyState::Failed(Box::new(FailedResponse::new(profile, status, headers)))
             }
             () if is_plain(headers) => {
-                let scanner = Scanner::of(profile, headers);
-                let measures = guard.measures_output(profile);
-                let scanner = if measures { scanner.measuring_output() } else { scanner };
+                let mut scanner = Scanner::of(profile, headers);
+                if guard.measures_output(profile) {
+                    scanner.measure_output();
+                }
                 BodyState::Success(profile, scanner)
             }
             () => {
@@ -153,15 +154,26 @@ impl Reading {
     }
 
     /// Ends the reservation and returns the error in the body of a successful response.
-    pub(super) fn end(mut self) -> Option<Box<ApiError>> {
-        self.finish()
+    pub(super) fn end(reading: &mut Option<Self>) -> Option<Box<ApiError>> {
+        // Ended in place, since it is large.
+        let error = reading.as_mut().and_then(Self::finish);
+        *reading = None;
+        error
     }
 
     /// Finishes reading. A refusal holds the key before the reservation ends, since the end of the
     /// reservation may admit the next request.
     fn finish(&mut self) -> Option<Box<ApiError>> {
-        match std::mem::replace(&mut self.body, BodyState::Unread) {
-            BodyState::Success(profile, scanner) => self.on_success(profile, scanner.finish()),
+        let body = match &mut self.body {
+            BodyState::Success(profile, scanner) => {
+                let (profile, scanned) = (*profile, scanner.end());
+                self.body = BodyState::Unread;
+                return self.on_success(profile, scanned);
+            }
+            BodyState::Unread => return None,
+            body => std::mem::replace(body, BodyState::Unread),
+        };
+        match body {
             BodyState::Refused(refusal) => {
                 refusal.end(&mut self.guard);
                 None
@@ -171,7 +183,7 @@ impl Reading {
                 self.guard.set_failed(failed.profile(), failed.charge());
                 None
             }
-            BodyState::Unread => None,
+            BodyState::Success(..) | BodyState::Unread => None,
         }
     }
 

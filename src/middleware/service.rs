@@ -191,7 +191,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let keys = keys.map(|key| (key.as_str(), read_by.filter(|_| key.is_model())));
         let acquire = limiter.acquire_scopes(keys, &classified.cost);
         let standing = options.standing_of(classified.standing.as_deref());
-        let acquire = acquire.with_standing(standing).with_levels(options.is_server_mode);
+        let acquire = acquire.of_layer(standing, options.is_server_mode);
         match deadline {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,

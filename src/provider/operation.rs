@@ -30,9 +30,10 @@ impl Operation {
         }
     }
 
+    /// Returns the operation of an endpoint with this normalized path.
     pub(super) fn of(endpoint: Endpoint, path: &str) -> Self {
         match endpoint {
-            Endpoint::Chat if path.contains("enerateContent") => Self::GenerateContent,
+            Endpoint::Chat if path.ends_with("enerateContent") => Self::GenerateContent,
             Endpoint::Chat | Endpoint::Responses => Self::Chat,
             Endpoint::Completions => Self::TextCompletion,
             Endpoint::Embeddings => Self::Embeddings,

@@ -149,13 +149,6 @@ impl Acquire {
         self
     }
 
-    /// Adds the levels of the keys' limits to a refusal, which saves looking them up again.
-    #[cfg(feature = "tower")]
-    pub(crate) fn with_levels(mut self, with_levels: bool) -> Self {
-        self.request.with_levels = with_levels;
-        self
-    }
-
     /// Marks a request that a provider answers: its answers test the limits of the first key.
     #[cfg(feature = "tower")]
     pub(crate) fn answered_by_provider(mut self, is_answered: bool) -> Self {
@@ -192,10 +185,10 @@ impl Acquire {
         self
     }
 
-    /// Sets the priority and the flow that a layer or an HTTP request has.
+    /// Sets the priority and the flow that a layer or an HTTP request has, and whether refusals carry the keys' levels.
     #[cfg(feature = "tower")]
-    pub(crate) fn with_standing(mut self, own: Option<OwnStanding>) -> Self {
-        self.request.own_standing = own.map(Box::new);
+    pub(crate) fn of_layer(mut self, own: Option<OwnStanding>, with_levels: bool) -> Self {
+        (self.request.own_standing, self.request.with_levels) = (own.map(Box::new), with_levels);
         self
     }
 
@@ -246,12 +239,20 @@ impl Acquire {
         .inspect(|result| self.request.report_failed(result))
     }
 
+    /// The same as [`arrive`](Self::arrive), for a new request that the fast path has just not admitted.
+    #[cfg(feature = "tower")]
+    pub(crate) fn arrive_after_try(&mut self) -> Option<Result<Permit, AcquireError>> {
+        self.stage = Stage::Done;
+        self.start_slowly(Waker::noop()).inspect(|result| self.request.report_failed(result))
+    }
+
     #[inline]
     fn start(&mut self, waker: &Waker) -> Option<Result<Permit, AcquireError>> {
         self.stage = Stage::Done;
-        if let Some(permit) = self.try_fast() {
-            return Some(Ok(permit));
-        }
+        self.try_fast().map(Ok).or_else(|| self.start_slowly(waker))
+    }
+
+    fn start_slowly(&mut self, waker: &Waker) -> Option<Result<Permit, AcquireError>> {
         match QueuedRequest::arrive(&mut self.request, waker) {
             Arrival::Ended(result) => Some(result),
             Arrival::Queued(queued) => {

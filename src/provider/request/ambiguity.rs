@@ -91,7 +91,7 @@ fn model_of_form(
         Kind::Pairs if form::is_pairs(body) => form::pairs(body),
         Kind::Pairs | Kind::Json => return Err(json),
     };
-    let of_path = endpoint::model_of(path);
+    let of_path = endpoint::model_of(&endpoint::normalized(path));
     if of_path.is_none() {
         named.check()?;
     }

@@ -44,13 +44,11 @@ impl Request {
 
 /// Returns true for `images/generations`, `images/edits` and `images/variations`.
 fn makes_images(path: &str) -> bool {
-    let path = endpoint::normalized(path);
-    endpoint::without_query(&path).contains("/images/")
+    endpoint::normalized(path).contains("/images/")
 }
 
 fn reads_audio(path: &str) -> bool {
     let path = endpoint::normalized(path);
-    let path = endpoint::without_query(&path);
     ["/audio/transcriptions", "/audio/translations"].iter().any(|end| path.ends_with(end))
 }
 

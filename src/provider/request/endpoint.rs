@@ -18,11 +18,10 @@ pub(in crate::provider) enum Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the endpoint by the end of a path, without query and trailing slash; `None` if unknown.
+    /// Returns the endpoint by the end of a [`normalized`] path; `None` if unknown.
     pub(in crate::provider) fn of(path: &str) -> Option<Self> {
-        let path = without_query(path);
-        let last = path.rsplit('/').next().unwrap_or("");
-        let verb = last.rsplit_once(':').map_or(last, |(_, verb)| verb);
+        let last = after_last(path, b'/');
+        let verb = after_last(last, b':');
         Some(match verb {
             "completions" if path.ends_with("chat/completions") => Self::Chat,
             "completions" | "complete" | "generate" => Self::Completions,
@@ -48,32 +47,29 @@ impl Endpoint {
     }
 }
 
-/// Returns true if a path counts the tokens of a request, which costs none of the limits of its model.
+/// Returns true if a normalized path counts the tokens of a request, which costs none of the limits of its model.
 pub(in crate::provider) fn counts_tokens(path: &str) -> bool {
-    let last = without_query(path).rsplit('/').next().unwrap_or_default();
-    let verb = last.rsplit_once(':').map_or(last, |(_, verb)| verb);
-    COUNTS_TOKENS.contains(&verb) || last == "count-tokens:rawPredict"
+    let last = after_last(path, b'/');
+    COUNTS_TOKENS.contains(&after_last(last, b':')) || last == "count-tokens:rawPredict"
 }
 
 /// The last segments of such paths, or the verbs in them.
 const COUNTS_TOKENS: &[&str] = &["count_tokens", "countTokens", "computeTokens", "input_tokens"];
 
-/// Returns true if a path embeds each of a list of contents, which Gemini counts as so many requests.
+/// Returns true if a normalized path embeds each of a list of contents, which Gemini counts as so many requests.
 pub(in crate::provider) fn embeds_list(path: &str) -> bool {
-    without_query(path).ends_with(":batchEmbedContents")
+    path.ends_with(":batchEmbedContents")
 }
 
-/// Returns true if a path runs a model whose kind only the body shows: Bedrock's `invoke`, Databricks'
+/// Returns true if a normalized path runs a model whose kind only the body shows: Bedrock's `invoke`, Databricks'
 /// `invocations`.
 pub(super) fn invokes(path: &str) -> bool {
-    let last = without_query(path).rsplit('/').next();
-    matches!(last, Some("invoke" | "invoke-with-response-stream" | "invocations"))
+    matches!(after_last(path, b'/'), "invoke" | "invoke-with-response-stream" | "invocations")
 }
 
-/// Returns the model that a path names, which takes precedence over the body's.
+/// Returns the model that a normalized path names, which takes precedence over the body's.
 pub(super) fn model_of(path: &str) -> Option<CompactString> {
-    let path = &normalized(path);
-    if !path.split('/').any(precedes_model) {
+    if !path.as_bytes().split(|byte| *byte == b'/').any(precedes_model) {
         return None;
     }
     model_of_verb(path).or_else(|| model_of_segment(path))
@@ -81,8 +77,7 @@ pub(super) fn model_of(path: &str) -> Option<CompactString> {
 
 /// Returns true if a model may follow a segment of this name. Most paths have no such segment and are
 /// not searched.
-fn precedes_model(segment: &str) -> bool {
-    let name = segment.as_bytes();
+fn precedes_model(name: &[u8]) -> bool {
     name.last_chunk::<5>().is_some_and(|end| end.eq_ignore_ascii_case(b"odels"))
         || BEFORE_MODEL.iter().any(|before| name.eq_ignore_ascii_case(before.as_bytes()))
 }
@@ -107,7 +102,6 @@ pub(super) fn check(path: &str) -> Result<(), UnreadableRequest> {
 /// `/deployments/NAME/...` (Azure), `/engines/NAME/...` (OpenAI's first),
 /// `/models/OWNER/NAME/predictions` (Replicate), `/serving-endpoints/NAME/invocations` (Databricks).
 fn model_of_segment(path: &str) -> Option<CompactString> {
-    let path = without_query(path);
     let between = |before: &str, end: fn(&str) -> Option<usize>| {
         let (_, rest) = split(path, before)?;
         rest.get(..end(rest)?)
@@ -122,7 +116,7 @@ fn model_of_segment(path: &str) -> Option<CompactString> {
 
 /// Returns the model in a path that ends in a verb, `/models/NAME:generateContent` (Google).
 fn model_of_verb(path: &str) -> Option<CompactString> {
-    let (_, rest) = split(without_query(path), "odels/")?;
+    let (_, rest) = split(path, "odels/")?;
     let (name, verb) = rest.rsplit_once(':')?;
     let is_verb = VERBS.iter().any(|known| known.eq_ignore_ascii_case(verb));
     is_verb.then(|| decoded(name)).flatten()
@@ -135,32 +129,32 @@ fn split<'p>(path: &'p str, part: &str) -> Option<(&'p str, &'p str)> {
     Some((path.get(..at)?, path.get(at + part.len()..)?))
 }
 
-/// Returns a path as servers read it: without empty segments, and with decoded escapes (`%3A` is a
-/// colon). Escapes of `%`, `?` and `#`, of spaces and control characters, and of bytes beyond ASCII stay;
+/// Returns a path as servers read it: without query, empty segments and trailing slashes, and with decoded escapes
+/// (`%3A` is a colon). Escapes of `%`, `?` and `#`, of spaces and control characters, and of bytes beyond ASCII stay;
 /// [`decoded`] reads them in a name.
 pub(super) fn normalized(path: &str) -> Cow<'_, str> {
-    match unescaped(path) {
-        path if !path.contains("//") => path,
-        path => {
-            let mut plain = path.into_owned();
-            while plain.contains("//") {
-                plain = plain.replace("//", "/");
-            }
-            Cow::Owned(plain)
-        }
+    let path = without_query(path);
+    let bytes = path.as_bytes();
+    let is_plain = !bytes.contains(&b'%') && !bytes.windows(2).any(|pair| pair == b"//");
+    if is_plain { Cow::Borrowed(path) } else { Cow::Owned(rewritten(path)) }
+}
+
+fn rewritten(path: &str) -> String {
+    let mut plain = unescaped(path);
+    while plain.contains("//") {
+        plain = plain.replace("//", "/");
     }
+    plain.truncate(plain.trim_end_matches('/').len());
+    plain
 }
 
 /// Returns a path as servers read it, without its query; `None` if servers may read it differently.
 pub(in crate::provider) fn plain(path: &str) -> Option<String> {
     let path = without_query(path);
-    check(path).ok().map(|()| without_query(&normalized(path)).to_owned())
+    check(path).ok().map(|()| normalized(path).into_owned())
 }
 
-fn unescaped(path: &str) -> Cow<'_, str> {
-    if !path.contains('%') {
-        return Cow::Borrowed(path);
-    }
+fn unescaped(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     let mut rest = path;
     while let Some(at) = rest.find('%') {
@@ -175,7 +169,7 @@ fn unescaped(path: &str) -> Cow<'_, str> {
         rest = &rest[end..];
     }
     plain.push_str(rest);
-    Cow::Owned(plain)
+    plain
 }
 
 fn decoded(name: &str) -> Option<CompactString> {
@@ -184,8 +178,15 @@ fn decoded(name: &str) -> Option<CompactString> {
 }
 
 /// Returns a path without its query and trailing slashes.
-pub(super) fn without_query(path: &str) -> &str {
-    path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/')
+fn without_query(path: &str) -> &str {
+    let end = path.bytes().position(|byte| matches!(byte, b'?' | b'#'));
+    path[..end.unwrap_or(path.len())].trim_end_matches('/')
+}
+
+/// Returns the part after the last of these bytes, which are ASCII; the whole text if it has none.
+fn after_last(text: &str, separator: u8) -> &str {
+    let at = text.bytes().rposition(|byte| byte == separator);
+    &text[at.map_or(0, |at| at + 1)..]
 }
 
 const ODD_PATH: &str = "ambiguous: it has `;`, `\\`, a space, a nested escape or invalid UTF-8; leave these \
@@ -220,7 +221,10 @@ mod tests {
             ("/v1/chat/completions", "/v1/chat/completions"),
             ("/mod%65ls/a%3AgenerateContent", "/models/a:generateContent"),
             ("/a%2Fb%3fc%23%2541", "/a/b%3fc%23%2541"),
-            ("//v1%2F/chat///completions/", "/v1/chat/completions/"),
+            ("//v1%2F/chat///completions/", "/v1/chat/completions"),
+            ("/v1/chat/completions/?a=%2F//#b", "/v1/chat/completions"),
+            ("/v1/chat%2F%2Fcompletions%2F?a", "/v1/chat/completions"),
+            ("//?", ""),
             ("/%zz%4%+1%C3%A9%", "/%zz%4%+1%C3%A9%"),
         ] {
             assert_eq!(normalized(path), expected);

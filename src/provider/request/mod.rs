@@ -123,29 +123,27 @@ impl Request {
     /// # Errors
     /// [`UnreadableRequest`] if the body is not a JSON object.
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, UnreadableRequest> {
-        let mut request = Self::on_path(path);
+        let path = &*endpoint::normalized(path);
+        let endpoint = Endpoint::of(path);
+        let mut request = Self::at(endpoint);
         if let Err(error) = body::read(body, &mut request) {
             // JSON allows unpaired surrogates, for example where a text was cut within an emoji.
             let Some(body) = surrogates::replace_unpaired(body) else { return Err(error) };
-            request = Self::on_path(path);
+            request = Self::at(endpoint);
             body::read(&body, &mut request)?;
         }
         let of_path = endpoint::model_of(path);
         request.is_named_by_path = of_path.is_some();
         request.model = of_path.or(request.named.model.take());
-        let path = &endpoint::normalized(path);
-        let endpoint = Endpoint::of(path);
         request.has_known_path = endpoint.is_some() || endpoint::invokes(path);
         request.endpoint = endpoint.unwrap_or_else(|| request.likely_endpoint());
         request.operation = Operation::of(request.endpoint, path);
         Ok(request)
     }
 
-    /// Returns a request of which only the path is known.
-    fn on_path(path: &str) -> Self {
-        // Most paths don't contain the word, which is found faster than their endpoint.
-        let is_counted =
-            path.contains("responses") && Endpoint::of(path) == Some(Endpoint::Responses);
+    /// Returns a request of which only the endpoint is known.
+    fn at(endpoint: Option<Endpoint>) -> Self {
+        let is_counted = endpoint == Some(Endpoint::Responses);
         Self { words: is_counted.then(|| Counter::new(&Words)), ..Self::default() }
     }
 

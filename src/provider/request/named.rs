@@ -75,9 +75,17 @@ impl Walk<'_> for &mut Mention {
 /// Returns true if some server may read a field of this name as the model: in any case
 /// (Go's `encoding/json`), with an index after it, or up to a NUL byte.
 pub(super) fn is_model(name: &[u8]) -> bool {
-    let name = name.split(|byte| b"[\0".contains(byte)).next().unwrap_or(name).trim_ascii();
-    [&b"model"[..], b"model_id"].iter().any(|model| name.eq_ignore_ascii_case(model))
+    let Some((start, rest)) = name.trim_ascii_start().split_at_checked(MODEL.len()) else {
+        return false;
+    };
+    if !start.eq_ignore_ascii_case(MODEL) {
+        return false;
+    }
+    let rest = rest.split(|byte| b"[\0".contains(byte)).next().unwrap_or(rest).trim_ascii_end();
+    rest.is_empty() || rest.eq_ignore_ascii_case(b"_id")
 }
+
+const MODEL: &[u8] = b"model";
 
 /// The reason for a model that is not a string.
 pub(super) const NOT_A_STRING: &str = "not a string; give the name of a model";

@@ -1,9 +1,9 @@
-use super::endpoint::{Endpoint, check, model_of, normalized, without_query};
+use super::endpoint::{Endpoint, check, model_of, normalized};
 
 /// Returns true if requests to a path have no model, so that their bodies need not be read.
 pub(super) fn has_no_model(path: &str) -> bool {
     let path = &normalized(path);
-    let segments = || without_query(path).rsplit('/');
+    let segments = || path.rsplit('/');
     let is = |pattern: &&str| {
         let mut names = pattern.rsplit('/').zip(segments());
         names.all(|(name, segment)| name == "*" || name == segment)

@@ -3,8 +3,12 @@ use super::response_field::{ERRORS, FieldValue, MAX_DEPTH, MAX_KEY, ResponseFiel
 /// The fields that a lexer looks for: counts, then parts of errors.
 pub(super) struct Fields {
     counts: &'static [ResponseField],
-    /// The keys of a root object, which are looked up in every frame, and their fields.
-    roots: [(&'static str, Set); MAX_ROOTS],
+    /// The keys that are looked for, in chains of those with the same hash.
+    members: [Member; MAX_MEMBERS],
+    /// The number of members.
+    len: usize,
+    /// The first member of each chain.
+    chains: [u8; CHAINS],
     /// The fields that are objects, those that state the end of a stream, and those that are looked for in lists.
     objects: Set,
     ends: Set,
@@ -13,18 +17,28 @@ pub(super) struct Fields {
     at_depth: [Set; MAX_DEPTH],
     /// The fields with a path longer than each length.
     below: [Set; MAX_DEPTH],
-    /// A bit for each key that is looked for, by which most other keys are excluded quickly.
-    sieve: [u64; 4],
+}
+
+/// A key in objects at one depth (1 is the root), with the fields in whose paths it is.
+#[derive(Clone, Copy)]
+struct Member {
+    key: &'static str,
+    depth: usize,
+    fields: Set,
+    /// The next member of the chain.
+    next: u8,
 }
 
 impl Fields {
     pub(super) const fn new(counts: &'static [ResponseField]) -> Self {
         assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
-        let roots = [("", Set::EMPTY); MAX_ROOTS];
+        let members = [Member { key: "", depth: 0, fields: Set::EMPTY, next: NONE }; MAX_MEMBERS];
+        let chains = [NONE; CHAINS];
         let (objects, ends, listed) = (Set::EMPTY, Set::EMPTY, Set::EMPTY);
         let (at_depth, below) = ([Set::EMPTY; MAX_DEPTH], [Set::EMPTY; MAX_DEPTH]);
+        let len = 0;
         let mut fields =
-            Self { counts, roots, objects, ends, listed, at_depth, below, sieve: [0; 4] };
+            Self { counts, members, len, chains, objects, ends, listed, at_depth, below };
         let mut index = 0;
         while index < counts.len() + ERRORS.len() {
             fields.add(index, fields.at(index as u32));
@@ -51,17 +65,27 @@ impl Fields {
             self.below[depth].0 |= 1 << index;
             let key = path[depth].as_bytes();
             assert!(!key.is_empty() && key.len() <= MAX_KEY, "an empty or too long key");
-            let (word, bit) = sieve_bit(key);
-            self.sieve[word] |= bit;
             depth += 1;
+            self.add_member(path[depth - 1], depth, index);
         }
-        let mut root = 0;
-        // Fails to compile if there are more roots than `MAX_ROOTS`.
-        while !self.roots[root].0.is_empty() && !is_same(self.roots[root].0, path[0]) {
-            root += 1;
+    }
+
+    const fn add_member(&mut self, key: &'static str, depth: usize, index: usize) {
+        let chain = chain(key.as_bytes(), depth);
+        let mut at = self.chains[chain];
+        while at != NONE {
+            let member = &mut self.members[at as usize];
+            if member.depth == depth && is_same(member.key, key) {
+                member.fields.0 |= 1 << index;
+                return;
+            }
+            at = member.next;
         }
-        self.roots[root].0 = path[0];
-        self.roots[root].1.0 |= 1 << index;
+        // Fails to compile if there are more members than `MAX_MEMBERS`.
+        let (fields, next) = (Set(1 << index), self.chains[chain]);
+        self.members[self.len] = Member { key, depth, fields, next };
+        self.chains[chain] = self.len as u8;
+        self.len += 1;
     }
 
     /// Returns the fields of counts.
@@ -75,15 +99,14 @@ impl Fields {
 
     /// Returns the fields among these that have this key in an object at this depth (1 is the root).
     pub(super) fn with_key(&self, fields: Set, depth: usize, key: &[u8]) -> Set {
-        let (word, bit) = sieve_bit(key);
-        if self.sieve[word] & bit == 0 {
-            return Set::EMPTY;
+        let mut at = self.chains[chain(key, depth)];
+        while let Some(member) = self.members.get(at as usize) {
+            if member.depth == depth && member.key.as_bytes() == key {
+                return fields.and(member.fields);
+            }
+            at = member.next;
         }
-        if depth == 1 {
-            let root = self.roots.iter().find(|(root, _)| root.as_bytes() == key);
-            return root.map_or(Set::EMPTY, |(_, fields)| *fields);
-        }
-        self.only(fields, |f| f.path.get(depth - 1).is_some_and(|k| k.as_bytes() == key))
+        Set::EMPTY
     }
 
     /// Returns the fields among these that are within a value in an object at this depth.
@@ -120,10 +143,6 @@ impl Fields {
         listed == fields && !self.deeper(listed, depth).is_empty()
     }
 
-    fn only(&self, fields: Set, keep: impl Fn(&ResponseField) -> bool) -> Set {
-        Set(fields.filter(|at| keep(self.at(*at))).fold(0, |kept, at| kept | 1 << at))
-    }
-
     const fn at(&self, index: u32) -> &'static ResponseField {
         let index = index as usize;
         match index.checked_sub(self.counts.len()) {
@@ -133,16 +152,15 @@ impl Fields {
     }
 }
 
-/// Returns one of 256 bits, as a word and a bit in it, for the length, first and last byte of a key. Few of the
-/// other keys that responses have share a bit with one that is looked for.
-const fn sieve_bit(key: &[u8]) -> (usize, u64) {
+/// Returns the chain of a key at a depth, by its length, first and last byte. Few of the other keys that responses have
+/// share a chain with one that is looked for.
+const fn chain(key: &[u8], depth: usize) -> usize {
     let (first, last) = match key {
         [] => (0, 0),
         [only] => (*only, *only),
         [first, .., last] => (*first, *last),
     };
-    let bit = key.len() + 5 * last as usize + 18 * first as usize;
-    (bit / 64 % 4, 1 << (bit % 64))
+    (key.len() + 5 * last as usize + 18 * first as usize + 59 * depth) % CHAINS
 }
 
 /// `==` for strings in constants.
@@ -181,5 +199,32 @@ impl Iterator for Set {
     }
 }
 
-/// The maximum number of different keys at the root, including those of errors.
-const MAX_ROOTS: usize = 32;
+/// The maximum number of different keys, counted at each depth, including those of errors.
+const MAX_MEMBERS: usize = 128;
+
+const CHAINS: usize = 256;
+
+/// The index of no member.
+const NONE: u8 = u8::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::super::known_fields::KNOWN;
+    use super::*;
+
+    #[test]
+    fn key_leads_to_the_fields_that_have_it_at_its_depth() {
+        static FIELDS: Fields = Fields::new(KNOWN);
+        let all = || KNOWN.iter().chain(ERRORS);
+        let known = all().flat_map(|field| field.path.iter().copied());
+        for key in known.chain(["", "u", "usagE", "xsage", "totals"]) {
+            for depth in 1..=MAX_DEPTH {
+                let has_key = |field: &ResponseField| field.path.get(depth - 1) == Some(&key);
+                let expected = (0..).zip(all()).filter(|(_, field)| has_key(field));
+                let expected: Vec<u32> = expected.map(|(index, _)| index).collect();
+                let found = FIELDS.with_key(FIELDS.all(), depth, key.as_bytes());
+                assert_eq!(found.collect::<Vec<_>>(), expected, "{key} at {depth}");
+            }
+        }
+    }
+}

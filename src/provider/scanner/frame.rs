@@ -31,6 +31,11 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Returns a frame for the body of a response whose headers state these counts.
+    pub(super) fn with_counts(counts: TokenCounts) -> Self {
+        Self { counts, ..Self::default() }
+    }
+
     /// Returns a frame for the body of a failed request.
     pub(super) fn failed() -> Self {
         Self { has_failed: true, ..Self::default() }
@@ -63,11 +68,6 @@ impl Frame {
     #[cfg(feature = "tower")]
     pub(super) fn error(&self) -> Option<&ApiError> {
         self.error.as_ref()
-    }
-
-    /// Sets the counts that the headers state. Counts in the body replace them.
-    pub(super) fn set_counts_of_headers(&mut self, counts: TokenCounts) {
-        self.counts = counts;
     }
 
     /// Discards an object that has not ended.

@@ -79,28 +79,37 @@ pub struct Scanner {
 impl Scanner {
     /// Returns a scanner for one response of a provider with this `content-type`.
     pub fn new(profile: Profile, content_type: Option<&str>) -> Self {
-        Self {
-            profile,
-            format: Format::Unknown(Sniff::new(content_type)),
-            lexer: Lexer::new(table_of(profile).fields()),
-            frame: Frame::default(),
-            output: None,
-        }
+        Self::with_counts(profile, content_type, TokenCounts::default())
     }
 
     /// Returns a scanner for the body of a response with these headers, which may state usage too.
     pub fn of(profile: Profile, headers: &HeaderMap) -> Self {
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let mut scanner = Self::new(profile, kind);
-        scanner.frame.set_counts_of_headers(profile.counts_in_head(headers));
-        scanner
+        Self::with_counts(profile, kind, profile.counts_in_head(headers))
+    }
+
+    /// Returns a scanner for a response whose headers state these counts, which those in the body replace.
+    fn with_counts(profile: Profile, content_type: Option<&str>, counts: TokenCounts) -> Self {
+        Self {
+            profile,
+            format: Format::Unknown(Sniff::new(content_type)),
+            lexer: Lexer::new(table_of(profile).fields()),
+            frame: Frame::with_counts(counts),
+            output: None,
+        }
     }
 
     /// Measures the generated text too: see [`Scanned::output_bytes`]. Call it before the first
     /// [`feed`](Self::feed).
     #[must_use]
-    pub fn measuring_output(self) -> Self {
-        Self { output: Some(Box::default()), ..self }
+    pub fn measuring_output(mut self) -> Self {
+        self.measure_output();
+        self
+    }
+
+    /// Measures the generated text too.
+    pub(crate) fn measure_output(&mut self) {
+        self.output = Some(Box::default());
     }
 
     /// Returns true if the generated text is measured.
@@ -142,6 +151,11 @@ impl Scanner {
     /// Returns the result for the whole body. A number at which the body was cut off is ignored.
     #[must_use]
     pub fn finish(mut self) -> Scanned {
+        self.end()
+    }
+
+    /// Returns the result for the whole body, after which the scanner reads no more.
+    pub(crate) fn end(&mut self) -> Scanned {
         let is_final = self.frame.counts().is_final();
         let (is_whole, output_bytes) = (self.is_whole(), self.output_bytes());
         let (usage, error) = (self.usage(), self.frame.take_error());
@@ -175,7 +189,11 @@ impl Scanner {
     /// Returns the bytes held, including the scanner itself.
     pub fn held_bytes(&self) -> usize {
         let output = self.output.as_ref().map_or(0, |_| size_of::<OutputSize>());
-        size_of::<Self>() + output + self.frame.held_bytes()
+        let format = match &self.format {
+            Format::EventStream(stream) => size_of_val(&**stream),
+            _ => 0,
+        };
+        size_of::<Self>() + output + format + self.frame.held_bytes()
     }
 
     /// Determines the format and returns the bytes of the body.

@@ -140,6 +140,6 @@ pub(super) const MAX_DEPTH: usize = 6;
 /// The maximum length of a key in a path, in bytes.
 pub(super) const MAX_KEY: usize = 32;
 
-/// The maximum number of fields of a custom profile, with which the number of roots stays below
-/// `MAX_ROOTS`.
+/// The maximum number of fields of a custom profile, with which the number of keys stays below
+/// `MAX_MEMBERS`.
 const MAX_FIELDS: usize = 20;

@@ -3,14 +3,14 @@ use super::field_table::FieldTable;
 use super::sse::Sse;
 
 /// The framing of a body.
-#[expect(clippy::large_enum_variant, reason = "stored inline, without an allocation")]
 pub(super) enum Format {
     /// Not known yet.
     Unknown(Sniff),
     /// JSON objects, consecutive or in an array; usually one.
     Json,
     Sse(Sse),
-    EventStream(EventStream),
+    /// Boxed, since it is large and few bodies have it.
+    EventStream(Box<EventStream>),
     /// A body that states no usage: audio, images, plain text.
     Opaque,
 }
@@ -54,7 +54,7 @@ impl Sniff {
             b'd' | b'e' | b'i' | b'r' | b':' => sse(),
             _ if self.declared_stream => sse(),
             // The length of a message, which is below 16 MiB; its CRC is checked.
-            0 => Format::EventStream(EventStream::new()),
+            0 => Format::EventStream(Box::new(EventStream::new())),
             _ => Format::Opaque,
         }
     }

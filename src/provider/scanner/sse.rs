@@ -1,4 +1,7 @@
-use memchr::{memchr2, memmem, memrchr};
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use memchr::{memchr2, memchr2_iter, memrchr};
 
 use super::field_table::Needles;
 use super::frame::Frame;
@@ -72,13 +75,12 @@ impl Sse {
         }
         let length = whole_events(&bytes[..self.needles.bytes_before(bytes)]);
         let (skipped, rest) = bytes.split_at(length);
-        if !frame.has_data() && memmem::find(&skipped[..skipped.len().min(FIRST)], STATUS).is_some()
+        if !frame.has_data()
+            && let Some(first) = first_data(skipped)
         {
-            return bytes;
-        }
-        let mut lines = skipped.split(|byte| b"\r\n".contains(byte));
-        // Found in the first lines, except in comments.
-        if skipped.starts_with(NAME) || lines.any(|line| line.starts_with(NAME)) {
+            if STATUS.find(first).is_some() {
+                return bytes;
+            }
             frame.add_data();
         }
         rest
@@ -139,6 +141,21 @@ impl Sse {
     }
 }
 
+/// Returns the bytes up to the end of the first event with data.
+fn first_data(events: &[u8]) -> Option<&[u8]> {
+    let (mut start, mut has_data) = (0, false);
+    for end in memchr2_iter(b'\n', b'\r', events) {
+        let line = &events[start..end];
+        start = end + 1;
+        // Between CR and LF there is no line.
+        if has_data && line.is_empty() && !events[..start].ends_with(b"\r\n") {
+            return Some(&events[..end]);
+        }
+        has_data |= line.starts_with(NAME);
+    }
+    None
+}
+
 /// Returns the length of the whole events among these bytes.
 fn whole_events(bytes: &[u8]) -> usize {
     let mut end = bytes.len();
@@ -154,10 +171,7 @@ fn whole_events(bytes: &[u8]) -> usize {
 }
 
 /// The object with MiniMax's status, which is an error only in the first event: no needle, since it would slow all down.
-const STATUS: &[u8] = b"base_resp\"";
-
-/// The number of bytes in which it is looked for.
-const FIRST: usize = 1_024;
+static STATUS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"base_resp\""));
 
 /// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";

@@ -53,10 +53,16 @@ const OUTPUTS: [TokenCount; 4] = [
     TokenCount::PartialOutput,
 ];
 
+/// The number of different counts.
+const COUNTS: usize = TokenCount::PartialOutput as usize + 1;
+
 /// The counts that a response has stated.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::provider) struct TokenCounts {
-    counts: [Option<u64>; TokenCount::PartialOutput as usize + 1],
+    /// Zeros where none is stated.
+    counts: [u64; COUNTS],
+    /// A bit for each that is stated.
+    stated: u16,
     /// True if the counts are a whole usage, even if none is stated.
     is_whole: bool,
     /// True if two different outputs were stated.
@@ -65,7 +71,8 @@ pub(in crate::provider) struct TokenCounts {
 
 impl TokenCounts {
     pub(in crate::provider) fn set(&mut self, count: TokenCount, tokens: u64) {
-        self.counts[count as usize] = Some(tokens);
+        self.counts[count as usize] = tokens;
+        self.stated |= 1 << count as usize;
     }
 
     /// Marks the counts as a whole usage, even if none is stated.
@@ -86,9 +93,10 @@ impl TokenCounts {
             return;
         }
         self.grew = grew;
-        for (old, new) in self.counts.iter_mut().zip(newer.counts) {
-            *old = new.or(*old);
+        for (at, (old, new)) in self.counts.iter_mut().zip(newer.counts).enumerate() {
+            *old = if newer.stated >> at & 1 == 1 { new } else { *old };
         }
+        self.stated |= newer.stated;
     }
 
     /// Returns true if two different outputs were stated, so that a later one may follow.
@@ -137,6 +145,6 @@ impl TokenCounts {
     }
 
     fn of(&self, count: TokenCount) -> Option<u64> {
-        self.counts[count as usize]
+        (self.stated >> count as usize & 1 == 1).then(|| self.counts[count as usize])
     }
 }

@@ -72,6 +72,25 @@ fn error_of_minimax_in_a_success_is_read() {
 }
 
 #[test]
+fn error_of_minimax_is_read_in_first_event_with_data() {
+    let error = r#"data: {"choices":null,"base_resp":{"status_code":1002,"status_msg":"x"}}"#;
+    let word = r#"data: {"choices":[{"delta":{"content":"a"}}]}"#;
+    let long = error.replace("null", &format!("\"{}\"", "a".repeat(2_000)));
+    let (start, end) = error.split_once(",").unwrap();
+    for stream in [
+        format!("{error}\n\n{word}\n\n"),
+        format!(": waiting\n\n{error}\n\n{word}\n\n"),
+        format!(": waiting\r\n\r\nevent: error\r\n{error}\r\n\r\n{word}\r\n\r\n"),
+        format!(": waiting\r{error}\n\n{word}\n\n"),
+        format!("{start},\r\ndata: {end}\r\n\r\n{word}\r\n\r\n"),
+        format!("{long}\n\n{word}\n\n"),
+    ] {
+        let error = scan_whole(stream.as_bytes()).error;
+        assert_eq!(error.unwrap().code(), Some("1002"), "{stream}");
+    }
+}
+
+#[test]
 fn only_elements_of_outermost_array_are_read() {
     for body in [
         r#"[[{"usage":{"prompt_tokens":9}}]]"#,
