@@ -63,9 +63,9 @@ impl GrantedKey {
         locked.settle_early(granted, dimension, charged);
     }
 
-    /// Wakes the next waiter after the reservation has ended at a backend.
-    pub(super) fn notify_remote_end(&self) {
-        self.entry.lock().notify_change();
+    /// Notes the end of a reservation that a backend keeps, which may admit the next waiter.
+    pub(super) fn end_remote(&self, granted_at: Timestamp, reserved: &Cost, was_sent: bool) {
+        self.entry.lock().note_end(reserved, granted_at, was_sent);
     }
 
     pub(super) fn plan(&self) -> Arc<Plan> {

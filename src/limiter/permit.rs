@@ -268,7 +268,10 @@ impl Permit {
                 let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
                 backend.end(reservation, ending);
             }
-            self.keys().for_each(|(key, _)| key.notify_remote_end());
+            let end = |(key, reserved): (&GrantedKey, &Cost)| {
+                key.end_remote(self.granted_at, reserved, charged.is_some());
+            };
+            self.keys().for_each(end);
             return false;
         }
         let end = |((key, own), is_open): ((&GrantedKey, &Cost), bool)| {

@@ -98,8 +98,7 @@ impl Circuit {
     /// Counts the end of a request. A test that ended otherwise than by a refusal shows that requests are served; one
     /// that was never sent is repeated.
     pub(super) fn ended(&mut self, sent_at: Timestamp, was_sent: bool, now: Timestamp) {
-        let is_probe = |open: &&mut Open| open.probe == Some(sent_at);
-        if let Some(open) = self.open.as_mut().filter(is_probe) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_probe(sent_at)) {
             open.probe = None;
             if was_sent && matches!(self.open.take(), Some(Open { cause: Cause::Down(_), .. })) {
                 self.failed.clear();
@@ -111,7 +110,7 @@ impl Circuit {
     /// Lets another request test, since this one has no answer.
     #[cfg(feature = "tower")]
     pub(super) fn unanswered(&mut self, sent_at: Timestamp) {
-        if let Some(open) = self.open.as_mut().filter(|open| open.probe == Some(sent_at)) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_probe(sent_at)) {
             open.probe = None;
         }
     }
@@ -240,10 +239,9 @@ impl Circuit {
 }
 
 impl Open {
-    /// Returns whether a request tested whether others are accepted: the one that was noted, or any one where a backend
-    /// admits requests, which notes none.
+    /// Returns whether this request tests whether others are accepted.
     fn is_probe(&self, sent_at: Timestamp) -> bool {
-        self.probe.map_or(self.until <= sent_at, |probe| probe == sent_at)
+        self.probe == Some(sent_at)
     }
 
     /// Waits for longer after a test that was refused too. Returns the time of the next one.
