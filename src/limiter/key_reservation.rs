@@ -14,8 +14,6 @@ pub(super) struct KeyReservations {
     pub(super) others: SmallVec<[KeyReservation; 2]>,
     /// `true` if the limiter has something to do when the permit ends.
     pub(super) is_open: bool,
-    /// `true` if a provider's answer tests the limits of the first key.
-    pub(super) is_tested: bool,
 }
 
 /// A reservation under one key.

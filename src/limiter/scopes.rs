@@ -305,7 +305,6 @@ impl<'a> Scopes<'a> {
 
     /// Grants a request under every key. Reserves its cost if `is_local`; otherwise a backend reserves it.
     pub(super) fn commit(&mut self, cost: &Cost, is_local: bool) -> KeyReservations {
-        let is_tested = self.locked[0].has_tests();
         let mut is_open = !is_local;
         let mut commit = |scope: &mut Locked<'_>| {
             let reserved = match scope.is_spending_key {
@@ -325,7 +324,7 @@ impl<'a> Scopes<'a> {
         };
         let first = commit(&mut self.locked[0]);
         let others = self.locked[1..].iter_mut().map(commit).collect();
-        KeyReservations { first, others, is_open, is_tested }
+        KeyReservations { first, others, is_open }
     }
 
     /// Notes that all keys have served a request without a long wait.
