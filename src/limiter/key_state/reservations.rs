@@ -136,6 +136,7 @@ impl KeyState {
     }
 
     /// Notes a request that is sent. Its cost is reserved here or by a backend.
+    #[inline]
     pub(in crate::limiter) fn note_sent(&mut self, cost: &Cost) {
         let now = self.now();
         if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {
@@ -159,6 +160,7 @@ impl KeyState {
 
     /// Notes the end of a request, whose reservation has ended here or at a backend; `was_sent` is `false` if it never
     /// left.
+    #[inline]
     pub(in crate::limiter) fn note_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
         let now = self.now();
         if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {

@@ -171,7 +171,7 @@ async fn outage_with_shared_limits_is_tested_by_one_line() {
     std::fs::write(folder.path("tollgate.yaml"), config).expect("the file is written");
     let server = Scripted::start(|call| match call.number {
         // All lines are in flight before the first one fails.
-        0..12 => Reply::error(500, "down", "down").after(Duration::from_millis(500)),
+        0..12 => Reply::error(500, "down", "down").after(Duration::from_secs(2)),
         12 | 13 => Reply::error(500, "down", "down").after(Duration::from_millis(50)),
         _ => Reply::ok(),
     })
