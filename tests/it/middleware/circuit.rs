@@ -275,13 +275,16 @@ fn refuse_account(limiter: &Limiter, times: u32) {
     }
 }
 
+/// A name, and a function that brings a key into a state.
+type State<'a> = (&'a str, &'a dyn Fn(&Limiter, &ManualClock));
+
 #[tokio::test]
 async fn reset_ends_each_state_that_a_refusal_leaves() {
     let minute = Duration::from_secs(60);
     let report = |limiter: &Limiter, refused: RateLimited| {
         limiter.feedback().rate_limited("k", &refused.sent_at(limiter.now()));
     };
-    let states: [(&str, &dyn Fn(&Limiter, &ManualClock)); 7] = [
+    let states: [State<'_>; 7] = [
         ("rate", &|limiter, _| report(limiter, RateLimited::new(Some(minute)))),
         ("window", &|limiter, _| report(limiter, RateLimited::new(None).until_reset())),
         ("outage", &|limiter, _| fail(limiter, limiter.now(), 5)),
