@@ -17,21 +17,18 @@ pub struct RateLimited {
     /// The number of the refused request, the same for all its attempts; 0 if it has one attempt. `None` if a program
     /// reports that the key is refused.
     pub(crate) request: Option<u64>,
-    /// `true` if the request had failed before.
-    pub(crate) is_retry: bool,
-    /// The possible cause, if the refusal is one for lack of capacity.
-    pub(crate) fault: Fault,
+    /// `true` if an earlier attempt of the request has failed, other than by a refusal for a limit.
+    pub(crate) has_failed: bool,
+    /// The possible cause of a failure that isn't a refusal.
+    pub(crate) fault: Option<Fault>,
 }
 
-/// The possible cause of a failure that stops a key if no request is accepted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The possible cause of a failure that isn't a refusal, and stops a key if no request is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The server can't be reached: no request is the cause.
     #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "reported by the layer"))]
     Unreachable,
-    /// The provider is overloaded, as it says.
-    #[default]
-    Overloaded,
     /// The server or the request: another 5xx, a broken connection, a timeout.
     #[cfg_attr(not(feature = "tower"), allow(dead_code, reason = "reported by the layer"))]
     Unclear,
@@ -45,7 +42,7 @@ impl RateLimited {
 
     /// Creates a report of this refusal.
     pub fn of(refusal: Refusal) -> Self {
-        Self { refusal, sent_at: None, request: None, is_retry: false, fault: Fault::default() }
+        Self { refusal, sent_at: None, request: None, has_failed: false, fault: None }
     }
 
     /// Sets the time at which the refused request was sent.
@@ -58,18 +55,18 @@ impl RateLimited {
     #[cfg(feature = "tower")]
     pub(crate) fn of_failure(fault: Fault, status: Option<u16>, text: impl Into<Box<str>>) -> Self {
         let capacity = Refusal::new(RefusalKind::Capacity);
-        Self { fault, ..Self::of(Refusal { status, text: text.into(), ..capacity }) }
+        Self { fault: Some(fault), ..Self::of(Refusal { status, text: text.into(), ..capacity }) }
     }
 
-    /// Sets the number of the refused request, whether it had failed before, and the time at which it was sent.
+    /// Sets the number of the refused request, whether an earlier attempt has failed, and the time at which it was sent.
     #[cfg(feature = "tower")]
     pub(crate) fn of_request(
         self,
         number: u64,
-        is_retry: bool,
+        has_failed: bool,
         sent_at: Option<Timestamp>,
     ) -> Self {
-        Self { request: Some(number), is_retry, sent_at, ..self }
+        Self { request: Some(number), has_failed, sent_at, ..self }
     }
 
     /// Sets the dimension that was short.

@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::key::changes::KeyChanges;
 use crate::key::queue::Wakers;
 use crate::plan::Plan;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timestamp::Timestamp;
 
@@ -27,6 +28,8 @@ pub(super) struct Entry {
     pub(super) id: u32,
     /// The number of the budget that counts the key, or 0 if none does.
     pub(super) budget: u32,
+    /// `true` if answers of the provider are reported to the key.
+    has_tests: AtomicBool,
     state: Mutex<KeyState>,
 }
 
@@ -47,7 +50,8 @@ impl Entry {
             state.track(Timestamp::UNIX_EPOCH);
         }
         let (core, id) = (Arc::clone(core), core.next_entry_id());
-        Self { core, key, id, budget, state: Mutex::new(state) }
+        let has_tests = AtomicBool::new(false);
+        Self { core, key, id, budget, has_tests, state: Mutex::new(state) }
     }
 
     /// Locks the key for the fast path, which takes no recovery steps and wakes no waiters.
@@ -73,6 +77,12 @@ impl Entry {
         locked.recover();
         locked.open_gates();
         locked
+    }
+
+    /// Returns whether answers of the provider are reported to the key.
+    #[inline]
+    pub(super) fn has_tests(&self) -> bool {
+        self.has_tests.load(Ordering::Relaxed)
     }
 
     /// Returns the state of an entry that has no other user.
@@ -114,7 +124,9 @@ impl<'a> Locked<'a> {
     #[inline]
     pub(super) fn release(&mut self) -> Option<Wakers> {
         let mut state = self.state.take()?;
-        let (wakers, is_dirty) = state.unlock()?;
+        let unlocked = state.unlock();
+        self.entry.has_tests.store(state.has_tests(), Ordering::Relaxed);
+        let (wakers, is_dirty) = unlocked?;
         if is_dirty {
             self.entry.push_dirty();
         }

@@ -58,8 +58,9 @@ impl Feedback<'_> {
     /// A used-up [window](RateLimited::until_reset) only starts a cool-down. Refusals for
     /// [lack of capacity](RateLimited::overloaded) stop the key after five in a row, and one request at a time then
     /// tests whether the provider accepts requests again. Three refusals of the account let the key answer all its
-    /// requests with [`Code::AccountRefused`](super::Code::AccountRefused), between tests by single requests. A refusal
-    /// of a [request](crate::provider::RefusalKind::Request) concerns no other one.
+    /// requests with [`Code::AccountRefused`](super::Code::AccountRefused), between tests by single requests. A
+    /// [`reset`](super::Limiter::reset) ends all of these. A refusal of a
+    /// [request](crate::provider::RefusalKind::Request) concerns no other one.
     pub fn rate_limited(&self, key: &str, refusal: &RateLimited) {
         self.refuse(key, None, refusal, None);
     }

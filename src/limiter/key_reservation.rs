@@ -14,8 +14,6 @@ pub(super) struct KeyReservations {
     pub(super) others: SmallVec<[KeyReservation; 2]>,
     /// `true` if the limiter has something to do when the permit ends.
     pub(super) is_open: bool,
-    /// `true` if a provider's answer tests the limits of the first key.
-    pub(super) is_tested: bool,
 }
 
 /// A reservation under one key.
@@ -63,9 +61,9 @@ impl GrantedKey {
         locked.settle_early(granted, dimension, charged);
     }
 
-    /// Wakes the next waiter after the reservation has ended at a backend.
-    pub(super) fn notify_remote_end(&self) {
-        self.entry.lock().notify_change();
+    /// Notes the end of a reservation that a backend keeps, which may admit the next waiter.
+    pub(super) fn end_remote(&self, granted_at: Timestamp, reserved: &Cost, was_sent: bool) {
+        self.entry.lock().note_end(reserved, granted_at, was_sent);
     }
 
     pub(super) fn plan(&self) -> Arc<Plan> {

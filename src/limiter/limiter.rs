@@ -250,14 +250,15 @@ impl Limiter {
         })
     }
 
-    /// Resets the usage of a key and ends its cool-down. Requests in flight keep their reservations.
-    /// Doesn't wait for a backend; [`LimiterState::reset`](super::LimiterState::reset) does.
+    /// Resets the usage of a key, and ends its cool-down, an outage of its server and the refusal of its account.
+    /// Requests in flight keep their reservations. Doesn't wait for a backend;
+    /// [`LimiterState::reset`](super::LimiterState::reset) does.
     pub fn reset(&self, key: &str) {
         self.state().reset_by(Some(key), |backend, key| backend.reset(key));
     }
 
-    /// Resets the usage of all keys and ends their cool-downs. Of the keys that a
-    /// [`Backend`](super::Backend) keeps, only those that have an entry here are reset.
+    /// Resets all keys as [`reset`](Self::reset) does. Of the keys that a [`Backend`](super::Backend) keeps, only those that
+    /// have an entry here are reset.
     pub fn reset_all(&self) {
         self.state().reset_by(None, |backend, key| backend.reset(key));
     }

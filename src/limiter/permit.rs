@@ -27,15 +27,12 @@ pub struct Permit {
     /// `true` if the limiter has something to do when the permit ends.
     is_open: bool,
     is_ended: bool,
-    /// `true` if the provider's answer is used to test the limits of the first key.
-    #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "read by the layer"))]
-    is_tested: bool,
 }
 
 impl Permit {
     #[inline]
     pub(super) fn new(first: GrantedKey, cost: Cost, granted_at: Timestamp, is_open: bool) -> Self {
-        Self { first, details: None, cost, granted_at, is_open, is_ended: false, is_tested: false }
+        Self { first, details: None, cost, granted_at, is_open, is_ended: false }
     }
 
     pub(super) fn of_reservations(
@@ -44,7 +41,7 @@ impl Permit {
         cost: Cost,
         granted_at: Timestamp,
     ) -> Self {
-        let KeyReservations { first, others, is_open, is_tested } = reservations;
+        let KeyReservations { first, others, is_open } = reservations;
         let KeyReservation { key: first, reserved, is_open: is_first_open } = first;
         let is_single = others.is_empty() && remote.is_none();
         let (cost, reserved) = match (&remote, reserved) {
@@ -56,7 +53,7 @@ impl Permit {
             let early = SmallVec::new();
             Box::new(PermitDetails { reserved, is_first_open, others, remote, early })
         });
-        Self { first, details, cost, granted_at, is_open, is_ended: false, is_tested }
+        Self { first, details, cost, granted_at, is_open, is_ended: false }
     }
 
     /// Returns the reserved cost, with estimates clipped to the amounts that the limits can hold. For
@@ -176,11 +173,12 @@ impl Permit {
         }
     }
 
-    /// Reports that the provider has accepted the request, which tests the limits of the first key.
+    /// Reports that the provider has accepted the request, which tests the limits of the first key. It counts even if the
+    /// test began after the grant.
     #[cfg(feature = "tower")]
     #[inline]
     pub(crate) fn accepted(&self) {
-        if self.is_tested {
+        if self.first.entry.has_tests() {
             self.test_limits();
         }
     }
@@ -188,7 +186,7 @@ impl Permit {
     /// Reports that the request was sent and its call dropped before an answer, which shows nothing.
     #[cfg(feature = "tower")]
     pub(crate) fn unanswered(&self) {
-        if self.is_tested {
+        if self.first.entry.has_tests() {
             self.first.entry.lock().on_unanswered(self.granted_at);
         }
     }
@@ -269,7 +267,10 @@ impl Permit {
                 let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
                 backend.end(reservation, ending);
             }
-            self.keys().for_each(|(key, _)| key.notify_remote_end());
+            let end = |(key, reserved): (&GrantedKey, &Cost)| {
+                key.end_remote(self.granted_at, reserved, charged.is_some());
+            };
+            self.keys().for_each(end);
             return false;
         }
         let end = |((key, own), is_open): ((&GrantedKey, &Cost), bool)| {

@@ -64,7 +64,7 @@ impl QueuedRequest {
             let turn = request.turn(request.arrival.unwrap_or(NEW));
             let scope = match request.judge(&scopes, turn, None) {
                 Verdict::Admit => {
-                    let reservations = scopes.commit(&request.cost);
+                    let reservations = scopes.commit(&request.cost, true);
                     scopes.end_long_waits();
                     scopes.iter_mut().for_each(|scope| request.charge_turn(turn, scope));
                     drop(scopes);
@@ -75,15 +75,16 @@ impl QueuedRequest {
                 Verdict::Wait(blocker) => blocker.queue,
                 Verdict::Ask => {
                     let reservation = request.reservation(&scopes, None);
-                    let remote = scopes.remote_reservations();
+                    let reservations = scopes.commit(&reservation.cost, false);
                     drop(scopes);
                     if let Some(Ok(())) = request.core().reserve_here(&reservation) {
                         let permit =
-                            request.grant(remote, Some(reservation), arrived_at, arrived_at);
+                            request.grant(reservations, Some(reservation), arrived_at, arrived_at);
                         return Arrival::Ended(Ok(permit));
                     }
-                    asked = Some(reservation);
                     scopes = Scopes::lock(&entries);
+                    scopes.take_back(&reservation.cost, arrived_at);
+                    asked = Some(reservation);
                     0
                 }
             };
@@ -109,7 +110,7 @@ impl QueuedRequest {
         place.return_to_queue(request, &mut scopes, waker);
         let mut progress = match place.judge(request, &mut scopes, waker) {
             Verdict::Admit => {
-                reservations = Some(scopes.commit(&request.cost));
+                reservations = Some(scopes.commit(&request.cost, true));
                 None
             }
             Verdict::Fail(error) => Some(Progress::Ended(Err(error))),
@@ -184,12 +185,6 @@ impl QueuedRequest {
             Err(error) => error,
             Ok(()) => match self.place.standing(&mut scopes, waker) {
                 Standing::Early if scopes.now() < until => return None,
-                Standing::Passing => {
-                    self.place.on_refused(request, &mut scopes);
-                    drop(scopes);
-                    self.asked.release(request);
-                    return Some(CHECK_AGAIN);
-                }
                 Standing::Absent => {
                     drop(scopes);
                     // It may have been admitted after it was given back.
@@ -198,14 +193,20 @@ impl QueuedRequest {
                     return Some(CHECK_AGAIN);
                 }
                 // Under the same lock, so that nobody gives the grant back.
-                Standing::Next | Standing::Early => {
-                    let (reservations, now) = (scopes.remote_reservations(), scopes.now());
+                Standing::Next | Standing::Early if scopes.are_open() => {
+                    let (reservation, now) = (self.asked.reservation.take(), scopes.now());
+                    let cost = reservation.as_ref().map_or(&request.cost, |asked| &asked.cost);
+                    let reservations = scopes.commit(cost, false);
                     self.place.leave_granted(request, &mut scopes);
                     drop(scopes);
-                    let (reservation, arrived_at) =
-                        (self.asked.reservation.take(), self.arrived_at);
-                    let permit = request.grant(reservations, reservation, arrived_at, now);
+                    let permit = request.grant(reservations, reservation, self.arrived_at, now);
                     return Some(Progress::Ended(Ok(permit)));
+                }
+                Standing::Next | Standing::Early | Standing::Passing => {
+                    self.place.on_refused(request, &mut scopes);
+                    drop(scopes);
+                    self.asked.release(request);
+                    return Some(CHECK_AGAIN);
                 }
             },
         };

@@ -305,16 +305,18 @@ impl<'a> Scopes<'a> {
         scope.refused(scope.key(), blocker.denial, &scope.part(cost))
     }
 
-    /// Reserves the cost under every key.
-    pub(super) fn commit(&mut self, cost: &Cost) -> KeyReservations {
-        let is_tested = self.locked[0].has_tests();
-        let mut is_open = false;
+    /// Grants a request under every key. Reserves its cost if `is_local`; otherwise a backend reserves it.
+    pub(super) fn commit(&mut self, cost: &Cost, is_local: bool) -> KeyReservations {
+        let mut is_open = !is_local;
         let mut commit = |scope: &mut Locked<'_>| {
             let reserved = match scope.is_spending_key {
                 true => Cow::Owned(cost.money()),
                 false => scope.plan().clip_guesses(cost),
             };
-            scope.commit(&reserved);
+            match is_local {
+                true => scope.commit(&reserved),
+                false => scope.note_sent(&reserved),
+            }
             let reserved = match reserved {
                 Cow::Owned(reserved) => Some(Box::new(reserved)),
                 Cow::Borrowed(_) => None,
@@ -324,7 +326,7 @@ impl<'a> Scopes<'a> {
         };
         let first = commit(&mut self.locked[0]);
         let others = self.locked[1..].iter_mut().map(commit).collect();
-        KeyReservations { first, others, is_open, is_tested }
+        KeyReservations { first, others, is_open }
     }
 
     /// Notes that all keys have served a request without a long wait.
@@ -332,17 +334,16 @@ impl<'a> Scopes<'a> {
         self.locked.iter_mut().for_each(|scope| scope.end_long_wait());
     }
 
-    /// Returns the reservations of a permit whose buckets a backend keeps.
-    pub(super) fn remote_reservations(&self) -> KeyReservations {
-        let reservation = |scope: &Locked<'_>| KeyReservation {
-            key: GrantedKey::of(scope),
-            reserved: None,
-            is_open: true,
-        };
-        let first = reservation(&self.locked[0]);
-        let others = self.locked[1..].iter().map(reservation).collect();
-        let is_tested = self.locked[0].has_tests();
-        KeyReservations { first, others, is_open: true, is_tested }
+    /// Takes back a grant of this time, since the backend hasn't admitted the request. Another one may test a server then.
+    pub(super) fn take_back(&mut self, cost: &Cost, granted_at: Timestamp) {
+        let tested = self.own_mut().filter(|scope| scope.has_tests());
+        tested.for_each(|scope| scope.note_end(cost, granted_at, false));
+    }
+
+    /// Returns whether a request that a backend has admitted can be sent now: no refusal has paused one of its keys since
+    /// it asked.
+    pub(super) fn are_open(&self) -> bool {
+        self.own().all(|scope| scope.check_open(self.now()).is_ok())
     }
 
     /// Returns the cost with its estimates clipped to the amounts that all keys can hold.

@@ -43,8 +43,8 @@ pub struct Classified {
     pub(super) guess: Option<OutputGuess>,
     /// The number of the request, the same for all its attempts; 0 if it has one attempt.
     pub(super) number: u64,
-    /// `true` if an attempt has failed before.
-    pub(super) is_retry: bool,
+    /// `true` if an earlier attempt has failed, other than by a refusal for a limit.
+    pub(super) has_failed: bool,
     pub(super) cached: CachedPrompt,
     /// `true` for a HEAD request, whose response has no body even if its headers describe one.
     pub(super) is_head: bool,
@@ -72,7 +72,7 @@ impl Classified {
             price: None,
             guess: None,
             number: 0,
-            is_retry: false,
+            has_failed: false,
             cached: CachedPrompt::CHARGED,
             is_head: false,
             waits_for_server: false,
@@ -111,7 +111,7 @@ impl Classified {
         }
     }
 
-    /// Applies [`use_name_in_quota`](Self::use_name_in_quota) before the layer does, for callers that use the keys.
+    /// Applies [`use_name_in_quota`](Self::use_name_in_quota) to a copy, as the layer did, for callers that use the keys.
     #[doc(hidden)]
     #[must_use]
     pub fn with_names_in_quotas(mut self, limiter: &Limiter) -> Self {

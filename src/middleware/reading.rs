@@ -202,8 +202,7 @@ impl Reading {
             Some(error) => self.on_error_in_body(profile, error),
             None if self.is_broken => {
                 if self.may_be_refused {
-                    self.guard
-                        .report_failure(ServerFailure::new(false, "the response was cut off"));
+                    self.guard.report_failure(ServerFailure::unclear("the response was cut off"));
                 }
             }
             None => self.on_accepted(),

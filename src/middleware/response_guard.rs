@@ -36,8 +36,8 @@ pub struct ResponseGuard {
     most: MostTokens,
     /// The number of the request, the same for all its attempts; 0 if it has one attempt.
     number: u64,
-    /// `true` if an attempt has failed before.
-    is_retry: bool,
+    /// `true` if an earlier attempt has failed, other than by a refusal for a limit.
+    has_failed: bool,
     waits_for_server: bool,
     /// `true` if the usage of the response is used to predict that of later requests.
     learns_usage: bool,
@@ -85,7 +85,7 @@ impl ResponseGuard {
             price: classified.price.take(),
             most: classified.most,
             number: classified.number,
-            is_retry: classified.is_retry,
+            has_failed: classified.has_failed,
             waits_for_server: classified.waits_for_server,
             learns_usage: classified.guess.is_some() || classified.cached.may_be_free(),
             answers_head: classified.is_head,
@@ -230,7 +230,7 @@ impl ResponseGuard {
     fn report(&mut self, refused: RateLimited, hold: Option<Hold>) {
         self.is_judged = true;
         let _inside = self.span().map(Span::entered);
-        let refused = refused.of_request(self.number, self.is_retry, self.granted_at());
+        let refused = refused.of_request(self.number, self.has_failed, self.granted_at());
         let cost = self.permit.as_ref().map(Permit::cost);
         self.limiter().feedback().refused(hold, self.key(), &refused, cost);
     }

@@ -1,4 +1,4 @@
-use super::unsent::{is_answered, is_connect_error, is_unsent_cause, outermost};
+use super::unsent::{has_url, is_answered, is_connect_error, is_unsent_cause, outermost};
 use crate::error_chain::causes;
 use crate::limiter::{Fault, RateLimited};
 
@@ -16,28 +16,33 @@ pub struct ServerFailure {
 }
 
 impl ServerFailure {
-    /// Creates a failure.
-    pub fn new(is_unreachable: bool, text: impl Into<Box<str>>) -> Self {
-        Self { is_unreachable, text: text.into(), status: None }
+    /// Creates the failure of a server that can't be reached.
+    pub fn unreachable(text: impl Into<Box<str>>) -> Self {
+        Self { is_unreachable: true, ..Self::unclear(text) }
+    }
+
+    /// Creates a failure of which the server or the request may be the cause.
+    pub fn unclear(text: impl Into<Box<str>>) -> Self {
+        Self { is_unreachable: false, text: text.into(), status: None }
     }
 
     /// Returns the failure that a 5xx shows.
     pub(super) fn of_status(status: http::StatusCode) -> Self {
-        Self { status: Some(status.as_u16()), ..Self::new(false, "") }
+        Self { status: Some(status.as_u16()), ..Self::unclear("") }
     }
 
     /// Returns what the error of a known client shows about the server: `None` if the request itself is at fault, or was
     /// not sent although the server can be reached.
     pub(super) fn of_error<E: 'static>(error: &E) -> Option<Self> {
         let error = outermost(error)?;
-        // The root has no URL, whose query may hold an API key.
-        let root = causes(error).skip(1).last();
+        // A URL's query may hold an API key, and the errors around the root repeat it.
+        let root = causes(error).last().filter(|root| !has_url(*root));
         let root = root.map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
         if causes(error).any(is_connect_error) {
-            return Some(Self::new(true, format!("cannot connect: {root}")));
+            return Some(Self::unreachable(format!("cannot connect: {root}")));
         }
         let is_own = causes(error).any(|cause| is_unsent_cause(cause) || is_answered(cause));
-        (!is_own).then(|| Self::new(false, root))
+        (!is_own).then(|| Self::unclear(root))
     }
 
     pub(super) fn report(self) -> RateLimited {

@@ -121,6 +121,16 @@ pub(super) fn is_answered(cause: Cause<'_>) -> bool {
     false
 }
 
+/// Returns `true` if the text of an error contains the URL of its request.
+pub(super) fn has_url(cause: Cause<'_>) -> bool {
+    #[cfg(feature = "reqwest")]
+    if let Some(error) = reqwest_error(cause) {
+        return error.url().is_some();
+    }
+    let _ = cause;
+    false
+}
+
 #[cfg(feature = "reqwest")]
 fn reqwest_error(cause: Cause<'_>) -> Option<&reqwest::Error> {
     #[cfg(feature = "reqwest-middleware")]

@@ -14,9 +14,8 @@ use crate::timestamp::Timestamp;
 /// again. A single request never opens it, unless the server can't be reached.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
-    failed: Failed,
-    /// The time at which the request was sent that was accepted last, and the failures before: its body may refuse it.
-    accepted: (Timestamp, Failed),
+    /// The numbers of the requests that have failed since one was accepted, one for each failure that counts.
+    failed: SmallVec<[u64; IN_A_ROW]>,
     open: Option<Open>,
     /// The end of the last outage. Failures of requests that were sent before show nothing.
     closed_at: Timestamp,
@@ -25,13 +24,19 @@ pub(super) struct Circuit {
     mixed_until: Timestamp,
 }
 
-/// The numbers of the requests that have failed since one was accepted, one for each failure that counts.
-type Failed = SmallVec<[u64; IN_A_ROW]>;
+/// The pause of a key after a failure.
+#[derive(Debug)]
+pub(super) struct Pause {
+    pub(super) until: Timestamp,
+    /// `true` if the failure has opened the circuit.
+    pub(super) is_new: bool,
+}
 
 /// A circuit that stops requests.
 #[derive(Debug)]
 struct Open {
     cause: Cause,
+    /// An accepted request that was sent at this time or later closes it.
     since: Timestamp,
     /// The next request is sent at this time, alone.
     until: Timestamp,
@@ -98,8 +103,7 @@ impl Circuit {
     /// Counts the end of a request. A test that ended otherwise than by a refusal shows that requests are served; one
     /// that was never sent is repeated.
     pub(super) fn ended(&mut self, sent_at: Timestamp, was_sent: bool, now: Timestamp) {
-        let is_probe = |open: &&mut Open| open.probe == Some(sent_at);
-        if let Some(open) = self.open.as_mut().filter(is_probe) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_probe(sent_at)) {
             open.probe = None;
             if was_sent && matches!(self.open.take(), Some(Open { cause: Cause::Down(_), .. })) {
                 self.failed.clear();
@@ -111,36 +115,32 @@ impl Circuit {
     /// Lets another request test, since this one has no answer.
     #[cfg(feature = "tower")]
     pub(super) fn unanswered(&mut self, sent_at: Timestamp) {
-        if let Some(open) = self.open.as_mut().filter(|open| open.probe == Some(sent_at)) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_probe(sent_at)) {
             open.probe = None;
         }
     }
 
-    /// Counts an accepted request.
+    /// Counts an accepted request, whenever it was sent.
     pub(super) fn accepted(&mut self, sent_at: Timestamp, now: Timestamp) {
-        self.accepted = (sent_at, std::mem::take(&mut self.failed));
-        let is_suspected = |open: &Open| matches!(open.cause, Cause::Suspected);
-        let Some(open) = self.open.take_if(|open| sent_at >= open.since || is_suspected(open))
-        else {
-            return;
-        };
-        match open.cause {
-            Cause::Down(_) => self.closed_at = now,
-            Cause::Suspected | Cause::Account(_) => self.mixed_until = now + MIXED_FOR,
+        self.failed.clear();
+        match self.open.take_if(|open| sent_at >= open.since).map(|open| open.cause) {
+            Some(Cause::Down(_)) => self.closed_at = now,
+            Some(Cause::Suspected | Cause::Account(_)) => self.mixed_until = now + MIXED_FOR,
+            None => {}
         }
     }
 
-    /// Counts a failure for lack of capacity. Returns the end of the pause if it starts or prolongs one.
+    /// Counts a failure for lack of capacity. Returns the pause that it starts or prolongs.
     pub(super) fn failed(
         &mut self,
         failure: &RateLimited,
         sent_at: Timestamp,
         now: Timestamp,
-    ) -> Option<Timestamp> {
+    ) -> Option<Pause> {
         if sent_at < self.closed_at {
             return None;
         }
-        self.count(failure, sent_at);
+        self.count(failure);
         let stated = failure.refusal.delay.unwrap_or_default().min(LONGEST_STATED);
         let down = || Cause::Down(Arc::new(failure.refusal.clone()));
         // The test whether others are refused, too, shows that nothing is known of the account.
@@ -156,16 +156,15 @@ impl Circuit {
                 if matches!(open.cause, Cause::Down(_)) {
                     open.cause = down();
                 }
-                Some(open.again(stated, longest, now))
+                open.again(stated, longest, now);
+                Some(Pause { until: open.until, is_new: false })
             }
             Some(_) => None,
             None if self.failed.len() < IN_A_ROW => None,
             None => {
-                self.open(down(), FIRST, now);
-                self.open.as_mut().map(|open| {
-                    open.until = open.until.max(now + stated);
-                    open.until
-                })
+                let until = now + FIRST.max(stated);
+                self.open = Some(Open { until, ..Open::new(down(), now, FIRST) });
+                Some(Pause { until, is_new: true })
             }
         }
     }
@@ -177,7 +176,7 @@ impl Circuit {
         sent_at: Timestamp,
         now: Timestamp,
     ) -> bool {
-        self.count(refused, sent_at);
+        self.count(refused);
         let is_probe = self.open.as_ref().is_some_and(|open| open.is_probe(sent_at));
         let is_shown = match now < self.mixed_until {
             true => self.failed.len() >= MIXED_IN_A_ROW,
@@ -191,20 +190,24 @@ impl Circuit {
                 return false;
             }
             _ if is_shown => {
-                let refusal = Arc::new(refused.refusal.clone());
-                self.open(Cause::Account(refusal), FIRST_OF_ACCOUNT, now);
+                let cause = Cause::Account(Arc::new(refused.refusal.clone()));
+                self.open = Some(Open::new(cause, now, FIRST_OF_ACCOUNT));
                 return true;
             }
             Some(open) if is_probe => open.probe = None,
             Some(_) => {}
-            None if now >= self.mixed_until => self.open(Cause::Suspected, Duration::ZERO, now),
+            None if now >= self.mixed_until => {
+                let open = Open::new(Cause::Suspected, now, Duration::ZERO);
+                // One that was sent before shows nothing: the money may have lasted for it.
+                self.open = Some(Open { since: sent_at, ..open });
+            }
             None => {}
         }
         false
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
-        for time in [&mut self.mixed_until, &mut self.closed_at, &mut self.accepted.0] {
+        for time in [&mut self.mixed_until, &mut self.closed_at] {
             *time = time.saturating_sub(back);
         }
         if let Some(open) = &mut self.open {
@@ -218,40 +221,35 @@ impl Circuit {
     /// Counts a failure unless the request may be its cause: one that fails again counts only if the provider says that
     /// it is overloaded, and other requests have failed too. One that had failed before others were accepted doesn't
     /// count at all.
-    fn count(&mut self, failure: &RateLimited, sent_at: Timestamp) {
-        if self.accepted.0 == sent_at {
-            self.failed = std::mem::take(&mut self.accepted.1);
-        }
+    fn count(&mut self, failure: &RateLimited) {
         let number = failure.request.unwrap_or_default();
         let is_own = match failure.fault {
-            Fault::Unreachable => false,
-            _ if number == 0 || !self.failed.contains(&number) => failure.is_retry,
-            Fault::Overloaded => self.failed.iter().all(|other| *other == number),
-            Fault::Unclear => true,
+            Some(Fault::Unreachable) => false,
+            _ if number == 0 || !self.failed.contains(&number) => failure.has_failed,
+            None => self.failed.iter().all(|other| *other == number),
+            Some(Fault::Unclear) => true,
         };
         if !is_own && self.failed.len() < MIXED_IN_A_ROW {
             self.failed.push(number);
         }
     }
-
-    fn open(&mut self, cause: Cause, delay: Duration, now: Timestamp) {
-        self.open = Some(Open { cause, since: now, until: now + delay, delay, probe: None });
-    }
 }
 
 impl Open {
-    /// Returns whether a request tested whether others are accepted: the one that was noted, or any one where a backend
-    /// admits requests, which notes none.
-    fn is_probe(&self, sent_at: Timestamp) -> bool {
-        self.probe.map_or(self.until <= sent_at, |probe| probe == sent_at)
+    fn new(cause: Cause, now: Timestamp, delay: Duration) -> Self {
+        Self { cause, since: now, until: now + delay, delay, probe: None }
     }
 
-    /// Waits for longer after a test that was refused too. Returns the time of the next one.
-    fn again(&mut self, stated: Duration, longest: Duration, now: Timestamp) -> Timestamp {
+    /// Returns whether this request tests whether others are accepted.
+    fn is_probe(&self, sent_at: Timestamp) -> bool {
+        self.probe == Some(sent_at)
+    }
+
+    /// Waits for longer after a test that was refused too.
+    fn again(&mut self, stated: Duration, longest: Duration, now: Timestamp) {
         self.delay = (self.delay * 2).min(longest);
         self.until = now + self.delay.max(stated);
         self.probe = None;
-        self.until
     }
 }
 

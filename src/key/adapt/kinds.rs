@@ -33,11 +33,10 @@ impl Adapt {
                 return self.on_limit(limits, refused, cost, key_pace, now);
             }
             RefusalKind::Capacity => {
-                let until = circuit.failed(refused, sent_at, now);
-                let outage = until.and(circuit.outage());
-                reaction.is_stopped = outage.is_some_and(|outage| outage.since == now);
+                let pause = circuit.failed(refused, sent_at, now);
+                reaction.is_stopped = pause.as_ref().is_some_and(|pause| pause.is_new);
                 // Other programs are told what the provider says.
-                reaction.until = until.filter(|_| fault == Fault::Overloaded);
+                reaction.until = pause.filter(|_| fault.is_none()).map(|pause| pause.until);
             }
             // A client may have sent a wrong key of its own.
             RefusalKind::Account if refusal.status == Some(401) => {}
@@ -47,7 +46,7 @@ impl Adapt {
             RefusalKind::Request => {}
         }
         // A request that was never sent is taken back at its end.
-        if fault != Fault::Unreachable {
+        if fault != Some(Fault::Unreachable) {
             self.set_aside(sent_at, cost);
         }
         reaction

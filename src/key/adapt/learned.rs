@@ -53,8 +53,11 @@ impl Adapt {
         !taken.is_empty()
     }
 
-    /// Forgets what was learned, and the used parts of the account's windows.
-    pub(crate) fn forget_learned(&mut self) {
+    /// Forgets what the provider's answers have shown, but for reductions: refusals and what they stop, learned limits,
+    /// and the used parts of the account's windows.
+    pub(crate) fn forget(&mut self) {
+        self.cooling_until = Timestamp::UNIX_EPOCH;
+        self.refusals = None;
         self.controller = None;
         self.initial.clear();
         self.utilization = Windows::default();

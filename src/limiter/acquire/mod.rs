@@ -284,7 +284,7 @@ impl Acquire {
             let now = scopes.now();
             match request.judge(&scopes, request.turn(u64::MAX), None) {
                 Verdict::Admit => {
-                    let reservations = scopes.commit(&request.cost);
+                    let reservations = scopes.commit(&request.cost, true);
                     scopes.end_long_waits();
                     drop(scopes);
                     return Ok(request.grant(reservations, None, now, now));
@@ -302,7 +302,7 @@ impl Acquire {
                 Verdict::Ask => {}
             }
             let reservation = request.reservation(&scopes, None);
-            let reservations = scopes.remote_reservations();
+            let reservations = scopes.commit(&reservation.cost, false);
             drop(scopes);
             let core = request.core();
             let backend = core.backend.as_ref().expect(HAS_BACKEND);
@@ -312,7 +312,8 @@ impl Acquire {
             {
                 Ok(()) => Ok(request.grant(reservations, Some(reservation), now, now)),
                 Err(error) => {
-                    let scopes = Scopes::lock(&entries);
+                    let mut scopes = Scopes::lock(&entries);
+                    scopes.take_back(&reservation.cost, now);
                     Err(scopes.refused(Blocker::at_backend(0, error), &request.cost))
                 }
             };

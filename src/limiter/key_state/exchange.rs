@@ -50,7 +50,7 @@ impl KeyState {
         let (limits, extra) = (&mut self.limits, self.extra.get_or_insert_default());
         if reset_at.is_some() {
             self.is_confirmed = false;
-            extra.adapt.forget_learned();
+            extra.adapt.forget();
         }
         if let Some(journal) = &mut extra.journal {
             if let Some(reset_at) = *reset_at {

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use super::{ExtraState, KeyState};
 use crate::key::limits::Limits;
 use crate::plan::Plan;
-use crate::timestamp::Timestamp;
 
 /// Changes of the plan, resets and retirement.
 impl KeyState {
@@ -112,15 +111,14 @@ impl KeyState {
         self.extra.as_deref().is_none_or(is_idle) && self.limits.is_fresh(now)
     }
 
-    /// Resets the usage and ends a cool-down. Reservations in flight stay held, and return nothing of
+    /// Resets the usage and ends what refusals have stopped. Reservations in flight stay held, and return nothing of
     /// their usage when they end. `successor` makes the plan that the key then has.
     pub(in crate::limiter) fn reset(&mut self, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
         self.clear(successor);
         self.is_confirmed = false;
         let now = self.now();
         if let Some(extra) = &mut self.extra {
-            extra.adapt.cooling_until = Timestamp::UNIX_EPOCH;
-            extra.adapt.forget_learned();
+            extra.adapt.forget();
             extra.journal.iter_mut().for_each(|journal| journal.reset(now));
         }
         self.notify_change();

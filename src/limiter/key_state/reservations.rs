@@ -130,11 +130,18 @@ impl KeyState {
     pub(in crate::limiter) fn commit(&mut self, cost: &Cost) {
         let now = self.now();
         self.limits.commit(cost, now);
+        self.note_sent(cost);
+        self.record_reserved(cost, now);
+        self.wake_if_short();
+    }
+
+    /// Notes a request that is sent. Its cost is reserved here or by a backend.
+    #[inline]
+    pub(in crate::limiter) fn note_sent(&mut self, cost: &Cost) {
+        let now = self.now();
         if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {
             extra.adapt.on_sent(&mut self.limits, cost, now);
         }
-        self.record_reserved(cost, now);
-        self.wake_if_short();
     }
 
     /// Charges a cost without a reservation, even if it doesn't fit.
@@ -146,12 +153,19 @@ impl KeyState {
 
     /// Ends a reservation. `charged` is `None` for a request that was never sent.
     pub(in crate::limiter) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
-        let now = self.now();
-        self.limits.end(granted, charged, now);
-        if let Some(extra) = self.extra.as_mut().filter(|_| !granted.cost.is_money()) {
-            extra.adapt.on_end(granted.cost, granted.at, charged.is_some(), now);
-        }
+        self.limits.end(granted, charged, self.now());
         self.record(|journal, limits, now| journal.ended(limits, granted, charged, now));
+        self.note_end(granted.cost, granted.at, charged.is_some());
+    }
+
+    /// Notes the end of a request, whose reservation has ended here or at a backend; `was_sent` is `false` if it never
+    /// left.
+    #[inline]
+    pub(in crate::limiter) fn note_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
+        let now = self.now();
+        if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {
+            extra.adapt.on_end(cost, sent_at, was_sent, now);
+        }
         self.notify_change();
     }
 

@@ -26,6 +26,8 @@ where
     left: u32,
     /// The number of retries sent so far.
     retries: u32,
+    /// `true` if an attempt has failed, other than by a refusal for a limit.
+    has_failed: bool,
     /// The time at which the provider said that the request fits, and the delay in which it said so.
     promised: Option<(Timestamp, Duration)>,
     /// The deadline of all attempts.
@@ -67,6 +69,7 @@ where
             number,
             left: retries,
             retries: 0,
+            has_failed: false,
             promised: None,
             deadline,
             journey,
@@ -119,6 +122,7 @@ where
         result: Result<O::Observed, S::Error>,
         verdict: Verdict,
     ) -> NextStep<S, Request, C, O> {
+        self.has_failed |= matches!(verdict, Verdict::Retry(_));
         let stage = match verdict {
             Verdict::Final => None,
             Verdict::Retry(delay) => self.pause(delay),
@@ -187,7 +191,7 @@ where
         let request = self.request.take()?;
         let _entered = self.caller_span.enter();
         let mut classified = self.service.classify(&request).0;
-        (classified.number, classified.is_retry) = (self.number, true);
+        (classified.number, classified.has_failed) = (self.number, self.has_failed);
         let arrived = self.service.queue_attempt(&classified, self.deadline, is_requeued).ok()?;
         (self.left, self.retries) = (self.left - 1, self.retries + 1);
         if self.left > 0 {

@@ -127,6 +127,20 @@ fn reset_is_reported_and_clears_earlier_remote_usage() {
 }
 
 #[test]
+fn remote_reset_closes_outage() {
+    let (limiter, _) = tracked(Quota::new().rpm(10));
+    let (other, _other_clock) = tracked(Quota::new().rpm(10));
+    for _ in 0..5 {
+        other.feedback().rate_limited("k", &RateLimited::default().overloaded());
+    }
+    assert!(other.stats("k").outage.is_some());
+    limiter.reset("k");
+    other.state().apply_changes(&limiter.state().collect_changes());
+    assert_eq!(other.stats("k").outage, None);
+    assert!(other.try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[test]
 fn reset_of_unused_key_is_reported() {
     let (limiter, _) = tracked(Quota::new().rpm(10));
     limiter.reset("k");

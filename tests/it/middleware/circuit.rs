@@ -1,13 +1,19 @@
 //! A server that fails all requests of a key, which stops it but for one test at a time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
-use tollgate::limiter::{Limiter, ManualClock, Outage, RateLimited, Reduction};
+use tollgate::limiter::{Code, Limiter, ManualClock, Outage, RateLimited, Reduction};
+use tollgate::provider::{Refusal, RefusalKind};
 use tollgate::quota::{Cost, Quota};
+use tower::{Layer, Service};
 
 use super::kinds::{Answer, LIMITED, OK, OVERLOADED, Provider};
+use super::{echo, is_ready, tokens};
 
 const FAILED: Answer = (500, "", "Internal error");
 
@@ -42,6 +48,23 @@ async fn failures_between_accepted_requests_open_no_circuit() {
         assert_eq!(provider.send("good").await, 200);
     }
     assert!(provider.seconds(begin) <= 2, "{}", provider.seconds(begin));
+}
+
+/// Most of the requests were sent before the first failure.
+#[tokio::test(start_paused = true)]
+async fn successes_of_requests_in_flight_open_no_circuit() {
+    for reduction in [Reduction::ADAPTIVE, Reduction::OFF] {
+        for answer in [FAILED, OVERLOADED] {
+            let provider = Provider::with(reduction, 0, move |name, _| match name {
+                "good" => OK,
+                _ => answer,
+            });
+            let names: Vec<_> =
+                (0..105).map(|at| if at % 21 == 0 { "bad" } else { "good" }).collect();
+            provider.send_all(&names).await;
+            assert_eq!(outage(&provider), None, "{reduction:?} {answer:?}");
+        }
+    }
 }
 
 fn outage(provider: &Provider) -> Option<Outage> {
@@ -88,6 +111,17 @@ async fn requests_that_failed_before_others_succeeded_open_no_circuit() {
         assert_eq!(outage(&provider), None, "{answer:?}");
         assert!("abcdef".chars().all(|name| provider.tries(&name.to_string()) == 4));
     }
+}
+
+/// The refusal for a limit says nothing about whether the request can be served.
+#[tokio::test(start_paused = true)]
+async fn request_limited_before_it_failed_counts_as_failure() {
+    let provider = Provider::with(Reduction::OFF, 1, |_, number| match number {
+        1 => (429, "1", LIMITED),
+        _ => FAILED,
+    });
+    assert_eq!(provider.send_all(&["a", "b", "c", "d", "e"]).await, [Ok(500); 5]);
+    assert!(outage(&provider).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,6 +204,129 @@ fn failures_of_requests_sent_in_an_outage_start_no_other() {
     assert_eq!(limiter.stats("k").outage, None);
     fail(&limiter, limiter.now(), 5);
     assert!(limiter.stats("k").outage.is_some());
+}
+
+#[test]
+fn test_that_was_never_sent_is_repeated() {
+    let clock = ManualClock::new();
+    let (limiter, cost) = (manual(&clock), Cost::new());
+    fail(&limiter, limiter.now(), 5);
+    clock.advance(Duration::from_secs(1));
+    for _ in 0..3 {
+        let test = limiter.try_acquire("k", &cost).expect("a test");
+        assert!(limiter.try_acquire("k", &cost).is_err(), "one at a time");
+        test.release();
+        assert!(limiter.stats("k").outage.is_some(), "it shows nothing");
+    }
+    limiter.try_acquire("k", &cost).expect("a test").settle(&cost);
+    assert_eq!(limiter.stats("k").outage, None);
+}
+
+#[test]
+fn test_of_an_account_that_was_never_sent_is_repeated() {
+    let clock = ManualClock::new();
+    let (limiter, cost) = (manual(&clock), Cost::new());
+    refuse_account(&limiter, 3);
+    let refused = limiter.try_acquire("k", &cost).unwrap_err();
+    assert_eq!(refused.code, Code::AccountRefused);
+    clock.advance(Duration::from_secs(10));
+    for _ in 0..3 {
+        let test = limiter.try_acquire("k", &cost).expect("a test");
+        assert!(limiter.try_acquire("k", &cost).is_err(), "one at a time");
+        test.release();
+        assert!(limiter.stats("k").account_refused.is_some());
+    }
+}
+
+/// The client isn't ready when the turn of the test comes.
+#[tokio::test]
+async fn test_dropped_before_its_call_is_repeated() {
+    let clock = ManualClock::new();
+    let limiter = manual(&clock);
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let busy = Arc::clone(&is_busy);
+    let inner = echo().with_readiness(move || match busy.load(Ordering::Relaxed) {
+        true => Poll::Pending,
+        false => Poll::Ready(Ok(())),
+    });
+    let calls = Arc::clone(&inner.calls);
+    let mut service = tokens(&limiter).layer(inner);
+    fail(&limiter, limiter.now(), 5);
+    assert!(is_ready(&mut service).await);
+    let mut call = Box::pin(service.call(0));
+    assert!(futures_util::poll!(call.as_mut()).is_pending());
+    is_busy.store(true, Ordering::Relaxed);
+    clock.advance(Duration::from_secs(1));
+    assert!(futures_util::poll!(call.as_mut()).is_pending());
+    assert!(limiter.try_acquire("k", &Cost::new()).is_err(), "it has the turn");
+    drop(call);
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    assert!(limiter.stats("k").outage.is_some());
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+}
+
+/// Sends requests that are refused for their account.
+fn refuse_account(limiter: &Limiter, times: u32) {
+    for _ in 0..times {
+        let permit = limiter.try_acquire("k", &Cost::new()).expect("a test");
+        let refused = RateLimited::of(Refusal::new(RefusalKind::Account));
+        limiter.feedback().rate_limited("k", &refused.sent_at(permit.granted_at()));
+        permit.settle(&Cost::new());
+    }
+}
+
+/// A name, and a function that brings a key into a state.
+type State<'a> = (&'a str, &'a dyn Fn(&Limiter, &ManualClock));
+
+#[tokio::test]
+async fn reset_ends_each_state_that_a_refusal_leaves() {
+    let minute = Duration::from_secs(60);
+    let report = |limiter: &Limiter, refused: RateLimited| {
+        limiter.feedback().rate_limited("k", &refused.sent_at(limiter.now()));
+    };
+    let states: [State<'_>; 7] = [
+        ("rate", &|limiter, _| report(limiter, RateLimited::new(Some(minute)))),
+        ("window", &|limiter, _| report(limiter, RateLimited::new(None).until_reset())),
+        ("outage", &|limiter, _| fail(limiter, limiter.now(), 5)),
+        ("test in flight", &|limiter, clock| {
+            fail(limiter, limiter.now(), 5);
+            clock.advance(Duration::from_secs(1));
+            std::mem::forget(limiter.try_acquire("k", &Cost::new()).expect("a test"));
+        }),
+        ("suspected account", &|limiter, _| {
+            refuse_account(limiter, 1);
+            std::mem::forget(limiter.try_acquire("k", &Cost::new()).expect("a test"));
+        }),
+        ("refused account", &|limiter, _| refuse_account(limiter, 3)),
+        ("mixed account", &|limiter, clock| {
+            refuse_account(limiter, 3);
+            clock.advance(Duration::from_secs(10));
+            std::mem::forget(limiter.try_acquire("k", &Cost::new()).expect("a test"));
+        }),
+    ];
+    for (name, refuse) in states {
+        let clock = ManualClock::new();
+        let (limiter, cost) = (manual(&clock), Cost::new());
+        refuse(&limiter, &clock);
+        assert!(limiter.try_acquire("k", &cost).is_err(), "{name}");
+        let waiting = limiter.acquire("k", &cost).into_future();
+        let mut waiting = std::pin::pin!(waiting);
+        let refuses = limiter.stats("k").account_refused.is_some();
+        assert_eq!(futures_util::poll!(waiting.as_mut()).is_pending(), !refuses, "{name}");
+        limiter.reset("k");
+        if !refuses {
+            assert!(futures_util::poll!(waiting.as_mut()).is_ready(), "{name}");
+        }
+        let stats = limiter.stats("k");
+        assert_eq!((stats.outage, stats.account_refused, stats.cooling_until), (None, None, None));
+        assert!((0..3).all(|_| limiter.try_acquire("k", &cost).is_ok()), "{name}");
+        // The failures are counted from the start.
+        fail(&limiter, limiter.now(), 4);
+        assert!(limiter.try_acquire("k", &cost).is_ok(), "{name}");
+        limiter.reset("k");
+        refuse_account(&limiter, 2);
+        assert!(limiter.try_acquire("k", &cost).is_ok(), "{name}");
+    }
 }
 
 /// A client that hangs up shows nothing about the server.

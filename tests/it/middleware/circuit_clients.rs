@@ -67,6 +67,17 @@ async fn single_request_opens_circuit_of_unreachable_server() {
     assert!(limiter.stats("gpt-4o").outage.is_some());
 }
 
+#[tokio::test]
+async fn text_of_an_error_without_a_source_is_kept() {
+    let limiter = limiter();
+    let layer = RateLimitLayer::new(limiter.clone()).wait_for_server();
+    let service = layer.layer(tower::service_fn(async |_: http::Request<Full<Bytes>>| {
+        Err::<http::Response<Full<Bytes>>, _>(BoxError::from("the tunnel is closed"))
+    }));
+    let outage = fails_five(&limiter, service, "http://up/v1/chat/completions").await;
+    assert_eq!(&*outage.text, "the tunnel is closed");
+}
+
 /// Who hasn't asked for it gets failures as they come.
 #[tokio::test]
 async fn layer_that_doesnt_wait_for_server_passes_failures_on() {

@@ -7,6 +7,7 @@ mod budgets_most;
 mod buffer_body;
 mod call;
 mod circuit;
+mod circuit_backend;
 #[cfg(feature = "reqwest-middleware")]
 mod circuit_clients;
 mod compose;

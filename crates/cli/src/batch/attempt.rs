@@ -161,5 +161,6 @@ fn connection_failed(line: &InputLine, error: reqwest::Error) -> Outcome {
     Outcome::failed(&line.custom_id, None, failure)
 }
 
-/// The number of attempts, beside its own, after which a line fails that may be the cause.
+/// The number of attempts, beside its own, after which a line fails that may be the cause: five lines that the server
+/// never accepts look like an outage, and would end each run by `--give-up-after`. The next run sends such lines again.
 const MAX_FAILED_PROBES: usize = 6;

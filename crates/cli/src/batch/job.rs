@@ -304,13 +304,11 @@ impl Job {
                     progress.update(&shared.stats.lock().snapshot());
                 }
                 _ = wait_check.tick() => {
-                    let answered_at = shared.stats.lock().answered_at();
-                    let outages = outages.check(&shared.limiter, answered_at);
-                    for found in [outages, waits.check(&shared.limiter)] {
+                    let (keys, now) = (shared.limiter.state().stats(), shared.limiter.now());
+                    let outages = outages.check(&keys, shared.stats.lock().answered_at(), now);
+                    for found in [outages, waits.check(&keys, now)] {
                         found.notices.iter().for_each(|text| progress.notify(text));
-                        if let Some(why) = found.too_long {
-                            shared.stop.halt(Halt::Failed(why));
-                        }
+                        found.too_long.into_iter().for_each(|why| shared.stop.halt(Halt::Failed(why)));
                     }
                 }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
@@ -320,8 +318,8 @@ impl Job {
                 },
             }
         }
-        let ended = outages.check(&shared.limiter, shared.stats.lock().answered_at());
-        ended.notices.iter().for_each(|text| progress.notify(text));
+        let (keys, now) = (shared.limiter.state().stats(), shared.limiter.now());
+        outages.notices(&keys, now).iter().for_each(|text| progress.notify(text));
         progress.finish();
         if shared.stop.reason().is_some() {
             return Ids::default();

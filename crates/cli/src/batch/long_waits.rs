@@ -5,7 +5,7 @@ use tollgate::Key;
 
 use crate::terminal::{HumanDuration, amount, rfc3339};
 use tollgate::Timestamp;
-use tollgate::limiter::{KeyStats, LimitStats, Limiter};
+use tollgate::limiter::{KeyStats, LimitStats};
 use tollgate::quota::{Dimension, Window};
 
 /// Detects long waits for limits, to report them or to end the job.
@@ -34,12 +34,10 @@ impl LongWaits {
     }
 
     /// Checks the keys with queued requests.
-    pub(super) fn check(&mut self, limiter: &Limiter) -> WaitCheck {
-        let now = limiter.now();
-        let mut keys = limiter.state().stats();
-        keys.retain(|(_, stats)| stats.waiting > 0);
-        let too_long = self.longest.and_then(|longest| too_long(&keys, longest, now));
-        let notices = keys.iter().filter_map(|(key, stats)| {
+    pub(super) fn check(&mut self, keys: &[(Key, KeyStats)], now: Timestamp) -> WaitCheck {
+        let waiting = || keys.iter().filter(|(_, stats)| stats.waiting > 0);
+        let too_long = self.longest.and_then(|longest| too_long(waiting(), longest, now));
+        let notices = waiting().filter_map(|(key, stats)| {
             let is_reported = self.reported.get(key).is_some_and(|until| *until > now);
             if is_reported { None } else { self.notice(key, stats, now) }
         });
@@ -80,9 +78,13 @@ fn next_admission(stats: &KeyStats) -> Option<Timestamp> {
 }
 
 /// Returns the reason to end a job whose requests would all wait for more than `longest`.
-fn too_long(keys: &[(Key, KeyStats)], longest: Duration, now: Timestamp) -> Option<String> {
+fn too_long<'a>(
+    keys: impl Iterator<Item = &'a (Key, KeyStats)>,
+    longest: Duration,
+    now: Timestamp,
+) -> Option<String> {
     // `Outages` bounds those for the server.
-    let limited = keys.iter().filter(|(_, stats)| stats.outage.is_none());
+    let limited = keys.filter(|(_, stats)| stats.outage.is_none());
     let waits = limited.map(|(key, stats)| (next_admission(stats).unwrap_or(now), key));
     let (until, key) = waits.min()?;
     let wait = HumanDuration::between(now, until)?;
@@ -126,12 +128,16 @@ const AGAIN: Duration = Duration::from_secs(3_600);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::limiter::{ManualClock, RateLimited};
+    use tollgate::limiter::{Limiter, ManualClock, RateLimited};
     use tollgate::quota::{Algorithm, Cost, Quota, Usd};
 
     fn limiter(clock: &ManualClock) -> Limiter {
         let quota = Quota::new().rpm(100).rpd(3).with_algorithm(Algorithm::FixedWindow);
         Limiter::builder().quota("m", quota).clock(clock.clone()).build().expect("a limiter")
+    }
+
+    fn check(waits: &mut LongWaits, limiter: &Limiter) -> WaitCheck {
+        waits.check(&limiter.state().stats(), limiter.now())
     }
 
     #[tokio::test]
@@ -141,17 +147,17 @@ mod tests {
         for _ in 0..3 {
             drop(limiter.try_acquire("m", &Cost::new()).expect("the request fits"));
         }
-        assert_eq!(waits.check(&limiter), WaitCheck::default(), "no request is queued");
+        assert_eq!(check(&mut waits, &limiter), WaitCheck::default(), "no request is queued");
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let reported = waits.check(&limiter).notices;
+        let reported = check(&mut waits, &limiter).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
         let begin = "m: 3 of 3 requests in 24 h used; resuming in 1d";
         assert!(
             reported[0].starts_with(begin) && reported[0].contains(", at 2026-01-02T00:00:"),
             "{reported:?}"
         );
-        assert_eq!(waits.check(&limiter), WaitCheck::default(), "reported already");
+        assert_eq!(check(&mut waits, &limiter), WaitCheck::default(), "reported already");
     }
 
     #[tokio::test]
@@ -161,7 +167,7 @@ mod tests {
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        assert_eq!(waits.check(&limiter), WaitCheck::default());
+        assert_eq!(check(&mut waits, &limiter), WaitCheck::default());
     }
 
     #[tokio::test]
@@ -171,12 +177,12 @@ mod tests {
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let reported = waits.check(&limiter).notices;
+        let reported = check(&mut waits, &limiter).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
         let begin = "m: the provider asks to wait; resuming in 1m 3";
         assert!(reported[0].starts_with(begin), "{reported:?}");
         clock.advance(Duration::from_secs(30));
-        assert_eq!(waits.check(&limiter), WaitCheck::default(), "reported already");
+        assert_eq!(check(&mut waits, &limiter), WaitCheck::default(), "reported already");
     }
 
     #[tokio::test]
@@ -184,7 +190,8 @@ mod tests {
         let clock = ManualClock::new();
         let limiter = limiter(&clock);
         let found = |longest| {
-            LongWaits::new(false, Some(Duration::from_secs(longest))).check(&limiter).too_long
+            let mut waits = LongWaits::new(false, Some(Duration::from_secs(longest)));
+            check(&mut waits, &limiter).too_long
         };
         assert_eq!(found(0), None, "no request is queued");
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
@@ -213,7 +220,7 @@ mod tests {
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         assert!(limiter.stats("m").next_at.is_some());
-        assert_eq!(waits.check(&limiter), WaitCheck::default());
+        assert_eq!(check(&mut waits, &limiter), WaitCheck::default());
     }
 
     #[tokio::test]
@@ -229,11 +236,15 @@ mod tests {
         let mut waiter = std::pin::pin!(limiter.acquire("m", &usd(200)).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         let mut waits = LongWaits::new(false, Some(Duration::from_secs(60)));
-        assert_eq!(waits.check(&limiter).too_long, None, "the request in flight may cost less");
+        assert_eq!(
+            check(&mut waits, &limiter).too_long,
+            None,
+            "the request in flight may cost less"
+        );
         in_flight.settle(&usd(900));
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         // 100 micro-dollars are left, less than the request needs.
-        let WaitCheck { notices, too_long } = waits.check(&limiter);
+        let WaitCheck { notices, too_long } = check(&mut waits, &limiter);
         let why = too_long.expect("the wait is too long");
         assert!(why.starts_with("m: the next request would wait 1d"), "{why}");
         assert!(notices[0].starts_with("m: $0.0009 of $0.001 usd in 24 h used"), "{notices:?}");

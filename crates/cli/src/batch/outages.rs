@@ -8,7 +8,7 @@ use http::StatusCode;
 use super::long_waits::WaitCheck;
 use super::target::Base;
 use crate::terminal::HumanDuration;
-use tollgate::limiter::{KeyStats, Limiter, Outage};
+use tollgate::limiter::{KeyStats, Outage};
 use tollgate::{Key, Timestamp};
 
 /// Reports the outages of models, and ends a job whose requests have all waited too long for the server.
@@ -26,11 +26,19 @@ impl Outages {
     }
 
     /// Checks all keys. The last line was answered at `answered_at`.
-    pub(super) fn check(&mut self, limiter: &Limiter, answered_at: Timestamp) -> WaitCheck {
-        let (keys, now) = (limiter.state().stats(), limiter.now());
-        let notices = keys.iter().filter_map(|(key, stats)| self.notice(key, stats, now));
-        let notices = notices.collect();
-        WaitCheck { notices, too_long: self.give_up(&keys, answered_at, now) }
+    pub(super) fn check(
+        &mut self,
+        keys: &[(Key, KeyStats)],
+        answered_at: Timestamp,
+        now: Timestamp,
+    ) -> WaitCheck {
+        let notices = self.notices(keys, now);
+        WaitCheck { notices, too_long: self.give_up(keys, answered_at, now) }
+    }
+
+    /// Returns a notice for each outage that has started or ended since the last call.
+    pub(super) fn notices(&mut self, keys: &[(Key, KeyStats)], now: Timestamp) -> Vec<String> {
+        keys.iter().filter_map(|(key, stats)| self.notice(key, stats, now)).collect()
     }
 
     fn notice(&mut self, key: &Key, stats: &KeyStats, now: Timestamp) -> Option<String> {
@@ -87,12 +95,16 @@ fn cause(outage: &Outage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::limiter::{ManualClock, RateLimited};
+    use tollgate::limiter::{Limiter, ManualClock, RateLimited};
     use tollgate::quota::{Cost, Quota};
 
     fn outages() -> Outages {
         let base = "http://127.0.0.1:1".parse().expect("a base URL");
         Outages::new(base, Duration::from_secs(60))
+    }
+
+    fn check(outages: &mut Outages, limiter: &Limiter, answered_at: Timestamp) -> WaitCheck {
+        outages.check(&limiter.state().stats(), answered_at, limiter.now())
     }
 
     fn fail(limiter: &Limiter, key: &str, times: u32) {
@@ -111,20 +123,20 @@ mod tests {
         let clock = ManualClock::new();
         let (limiter, mut outages) = (limiter(&clock), outages());
         fail(&limiter, "m", 4);
-        assert_eq!(outages.check(&limiter, Timestamp::UNIX_EPOCH), WaitCheck::default());
+        assert_eq!(check(&mut outages, &limiter, Timestamp::UNIX_EPOCH), WaitCheck::default());
         fail(&limiter, "m", 1);
-        let started = outages.check(&limiter, Timestamp::UNIX_EPOCH).notices;
+        let started = check(&mut outages, &limiter, Timestamp::UNIX_EPOCH).notices;
         let begin = "paused: 5 consecutive requests for m to http://127.0.0.1:1 failed";
         assert!(started.len() == 1 && started[0].starts_with(begin), "{started:?}");
         assert_eq!(
-            outages.check(&limiter, Timestamp::UNIX_EPOCH),
+            check(&mut outages, &limiter, Timestamp::UNIX_EPOCH),
             WaitCheck::default(),
             "reported already"
         );
         clock.advance(Duration::from_secs(31));
         // The test of the server.
         limiter.try_acquire("m", &Cost::new()).expect("the request fits").settle(&Cost::new());
-        let ended = outages.check(&limiter, Timestamp::UNIX_EPOCH).notices;
+        let ended = check(&mut outages, &limiter, Timestamp::UNIX_EPOCH).notices;
         assert_eq!(ended, ["resumed: the server responds again after 31s to requests for m"]);
     }
 
@@ -134,12 +146,11 @@ mod tests {
         let (limiter, mut outages) = (limiter(&clock), outages());
         fail(&limiter, "m", 5);
         clock.advance(Duration::from_secs(59));
-        assert_eq!(outages.check(&limiter, Timestamp::UNIX_EPOCH).too_long, None);
+        assert_eq!(check(&mut outages, &limiter, Timestamp::UNIX_EPOCH).too_long, None);
         clock.advance(Duration::from_secs(1));
         // Lines of other models are answered, which don't wait.
-        assert_eq!(outages.check(&limiter, limiter.now()).too_long, None);
-        let why = outages
-            .check(&limiter, Timestamp::UNIX_EPOCH)
+        assert_eq!(check(&mut outages, &limiter, limiter.now()).too_long, None);
+        let why = check(&mut outages, &limiter, Timestamp::UNIX_EPOCH)
             .too_long
             .expect("the outage is too long");
         assert!(why.starts_with("gave up: the server has not responded for 1m"), "{why}");
@@ -148,7 +159,7 @@ mod tests {
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         assert_eq!(
-            outages.check(&limiter, Timestamp::UNIX_EPOCH).too_long,
+            check(&mut outages, &limiter, Timestamp::UNIX_EPOCH).too_long,
             None,
             "requests for n are sent"
         );

@@ -143,7 +143,8 @@ pub(super) const ABOUT: &str = "\
 Reset usage counters.
 
 Resets the counters of KEY, or of all keys with --all; without either, asks on the terminal \
-before it resets all keys. Limits are kept, and so are reservations of requests in flight. \
+before it resets all keys. Pauses end too: after a refusal, while a server fails all requests, or \
+while an account is refused. Limits are kept, and so are reservations of requests in flight. \
 Running programs that share a SQLite store follow within their flush interval; a YAML store can't \
 be reset while a program has it open. The usage of limits that are shared between machines \
 (`cluster`) is reset in their store; --all resets the keys of the configuration and the state, so \

@@ -21,7 +21,7 @@ pub(super) enum ResetRequest {
     All(#[schemars(extend("const" = true))] bool),
 }
 
-/// Handles `POST /v1/reset`: resets usage and cool-downs. Quota held by requests in flight stays held.
+/// Handles `POST /v1/reset`: resets usage, and ends what refusals have stopped. Quota held by requests in flight stays held.
 pub(super) async fn reset(
     State(api): State<Arc<Api>>,
     JsonBody(fields): JsonBody<ResetRequest>,

@@ -80,10 +80,7 @@ impl Upstream {
         let has_body = request.body().size() != Some(0);
         let is_charged =
             is_charged(request.method(), has_body) || self.needs_price(request, has_body);
-        is_charged.then(|| {
-            let (classified, unreadable) = self.key_sources.classify(request);
-            (classified.with_names_in_quotas(&self.limiter), unreadable)
-        })
+        is_charged.then(|| self.key_sources.classify(request))
     }
 
     /// Returns true if spending is limited and the provider isn't known not to bill the request.

@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStderr};
+use tollgate::limiter::{Backend, Ending, ManualClock, Reservation, ReserveError, Reserving};
 use tollgate::quota::Quota;
 use tollgate_cli::batch::{Job, Stop};
 
 use super::rig::{CommandOutput, Folder, ended, lines, output_of, run, signal, until};
 use super::scripted::{Reply, Scripted};
+use tollgate_testing::servers::Redis;
 
 /// A command whose stderr is read while it runs.
 struct RunningBatch {
@@ -97,6 +99,91 @@ async fn outage_uses_no_retries() {
         assert_eq!(folder.results().len(), 300);
         assert!(folder.results().values().all(|line| line["error"].is_null()));
     }
+}
+
+/// A store that admits every request.
+#[derive(Debug)]
+struct Roomy;
+
+impl Backend for Roomy {
+    fn reserve(&self, _: &Arc<Reservation>) -> Reserving {
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+    }
+
+    fn max_ahead(&self, _: &Reservation) -> usize {
+        8
+    }
+
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
+        Ok(())
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {}
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
+}
+
+#[tokio::test]
+async fn outage_of_many_rounds_with_store_fails_no_line() {
+    let folder = Folder::with(&lines(20));
+    let back = Arc::default();
+    let server = failing(500, 0, &back).await;
+    let clock = ManualClock::new();
+    let job = Job { retries: 1, ..folder.job(server.base()) };
+    let builder = job.builder().clock(clock.clone()).backend(Arc::new(Roomy));
+    let limiter = builder.build().expect("limits");
+    let outage = async {
+        until("the server is down", || limiter.stats("gpt-4o").outage.is_some()).await;
+        until("all have failed", || server.received() == 20).await;
+        let mut tests = 0;
+        until("it was tested", || {
+            clock.advance(Duration::from_secs(1));
+            tests = server.received() - 20;
+            limiter.stats("gpt-4o").outage.is_none() || tests >= 25
+        })
+        .await;
+        assert!(tests < 40, "one at a time: {tests}");
+        back.store(true, Ordering::Relaxed);
+        until("the run has ended", || {
+            clock.advance(Duration::from_secs(1));
+            false
+        })
+        .await;
+    };
+    let stop = Stop::new();
+    let ended = tokio::select! {
+        ended = job.run_with(limiter.clone(), &stop) => ended.expect("the run starts"),
+        () = outage => unreachable!("it waits for the run"),
+    };
+    assert_eq!((ended.report.succeeded, ended.report.failed, ended.halt), (20, 0, None));
+}
+
+#[tokio::test]
+async fn outage_with_shared_limits_is_tested_by_one_line() {
+    let redis = Redis::start();
+    let folder = Folder::with(&lines(12));
+    let config = format!("cluster: {{redis: '{}', account: a, timeout: 1s}}\n", redis.url());
+    std::fs::write(folder.path("tollgate.yaml"), config).expect("the file is written");
+    let server = Scripted::start(|call| match call.number {
+        // All lines are in flight before the first one fails.
+        0..12 => Reply::error(500, "down", "down").after(Duration::from_secs(2)),
+        12 | 13 => Reply::error(500, "down", "down").after(Duration::from_millis(50)),
+        _ => Reply::ok(),
+    })
+    .await;
+    let arguments =
+        format!("--config tollgate.yaml --base-url {} --rpm 100000 --retries 1", server.base());
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(folder.results().values().all(|line| line["error"].is_null()));
+    assert_eq!((folder.results().len(), server.received()), (12, 12 + 2 + 12));
+    let alone = |number: usize| server.calls()[number].answers_before == number;
+    assert!((12..15).all(alone), "{:?}", server.calls());
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::rig::{TestHome, run_with_input};
 use super::stores::{closed, open, take, two_keys};
+use tollgate::limiter::RateLimited;
 use tollgate::quota::Quota;
 
 fn used(home: &TestHome, store: &str, key: &str) -> u64 {
@@ -83,10 +84,17 @@ fn running_program_resets_too() {
     let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
     take(&limiter, "gpt-4o", 12_345);
+    for _ in 0..5 {
+        limiter.feedback().rate_limited("gpt-4o", &RateLimited::default().overloaded());
+    }
     // Waits until the usage is written.
     while used(&home, "s.db", "gpt-4o") == 0 {}
     assert_eq!(home.run("reset gpt-4o --store s.db").code, Some(0));
-    let is_reset = || limiter.stats("gpt-4o").limits.iter().all(|limit| limit.used == 0);
+    let is_reset = || {
+        let stats = limiter.stats("gpt-4o");
+        stats.outage.is_none() && stats.limits.iter().all(|limit| limit.used == 0)
+    };
+    assert!(!is_reset());
     // The program syncs every 20 ms; each command takes longer than a millisecond.
     assert!((0..5_000).any(|_| is_reset() || home.run("config path").code.is_none()));
 }

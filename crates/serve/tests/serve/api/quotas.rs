@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tollgate::limiter::RateLimited;
 
 use super::{ADMIN, Rig, send};
 
@@ -100,6 +101,20 @@ async fn raised_quota_admits_waiting_requests() {
             rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 2})).await.assert_status(200);
         });
     granted.assert_status(201);
+}
+
+#[tokio::test]
+async fn reset_ends_outage() {
+    let rig = Rig::start("quotas: {a: {rpm: 5}}").await;
+    for body in [json!({"key": "a"}), json!({"all": true})] {
+        for _ in 0..5 {
+            rig.limiter.feedback().rate_limited("a", &RateLimited::new(None).overloaded());
+        }
+        rig.reserve(json!({"keys": ["a"]})).await.assert_problem(429, "cooling_down");
+        rig.post("/v1/reset", body).await.assert_status(204);
+        assert!(rig.get("/v1/stats/a").await.body["outage_since"].is_null());
+        rig.open_reservation("a").await;
+    }
 }
 
 #[tokio::test]
