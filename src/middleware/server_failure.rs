@@ -36,8 +36,9 @@ impl ServerFailure {
     pub(super) fn of_error<E: 'static>(error: &E) -> Option<Self> {
         let error = outermost(error)?;
         // A URL's query may hold an API key, and the errors around the root repeat it.
-        let root = causes(error).last().filter(|root| !has_url(*root));
-        let root = root.map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
+        let root = causes(error).last().filter(|root| !has_url(*root)).map(ToString::to_string);
+        let root = root.filter(|root| !root.contains("://"));
+        let root = root.unwrap_or_else(|| "the connection failed".to_owned());
         if causes(error).any(is_connect_error) {
             return Some(Self::unreachable(format!("cannot connect: {root}")));
         }

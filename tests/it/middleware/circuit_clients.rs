@@ -69,13 +69,19 @@ async fn single_request_opens_circuit_of_unreachable_server() {
 
 #[tokio::test]
 async fn text_of_an_error_without_a_source_is_kept() {
-    let limiter = limiter();
-    let layer = RateLimitLayer::new(limiter.clone()).wait_for_server();
-    let service = layer.layer(tower::service_fn(async |_: http::Request<Full<Bytes>>| {
-        Err::<http::Response<Full<Bytes>>, _>(BoxError::from("the tunnel is closed"))
-    }));
-    let outage = fails_five(&limiter, service, "http://up/v1/chat/completions").await;
-    assert_eq!(&*outage.text, "the tunnel is closed");
+    // A text with a URL may hold an API key.
+    let with_url = "error sending request for url (http://up/v1?key=secret)";
+    for (text, kept) in
+        [("the tunnel is closed", "the tunnel is closed"), (with_url, "the connection failed")]
+    {
+        let limiter = limiter();
+        let layer = RateLimitLayer::new(limiter.clone()).wait_for_server();
+        let service = layer.layer(tower::service_fn(async |_: http::Request<Full<Bytes>>| {
+            Err::<http::Response<Full<Bytes>>, _>(BoxError::from(text))
+        }));
+        let outage = fails_five(&limiter, service, "http://up/v1/chat/completions").await;
+        assert_eq!(&*outage.text, kept);
+    }
 }
 
 /// Who hasn't asked for it gets failures as they come.
