@@ -80,6 +80,7 @@ impl Entry {
     }
 
     /// Returns whether answers of the provider are reported to the key.
+    #[cfg(feature = "tower")]
     #[inline]
     pub(super) fn has_tests(&self) -> bool {
         self.has_tests.load(Ordering::Relaxed)

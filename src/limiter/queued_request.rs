@@ -206,6 +206,7 @@ impl QueuedRequest {
                     self.place.on_refused(request, &mut scopes);
                     drop(scopes);
                     self.asked.release(request);
+                    self.forget_reservation();
                     return Some(CHECK_AGAIN);
                 }
             },
