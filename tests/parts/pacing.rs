@@ -33,6 +33,8 @@ mod short_jobs;
 mod simulation;
 #[path = "pacing/sweep.rs"]
 mod sweep;
+#[path = "pacing/trial.rs"]
+mod trial;
 
 const START: Timestamp = Timestamp::from_unix_secs(1_000_000);
 const MS: Duration = Duration::from_millis(1);

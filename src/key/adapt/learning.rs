@@ -142,10 +142,12 @@ impl Adapt {
         let retry_after = refused.refusal.delay;
         let dimension = refused.refusal.dimension.as_ref();
         let reaction = controller.refused(&Refusal { sent_at, cost, retry_after, dimension }, now);
-        if reaction.is_chance {
-            return Reaction::default();
-        }
         let stated = retry_after.filter(|_| !probes_retry_after);
+        if reaction.is_chance {
+            let until = stated.map(|stated| self.cooling_until.max(now + stated));
+            self.cooling_until = until.unwrap_or(self.cooling_until);
+            return Reaction { until, ..Reaction::default() };
+        }
         let until = stated.map_or(reaction.until, |stated| reaction.until.max(now + stated));
         self.cooling_until = self.cooling_until.max(until);
         let learned = if reaction.is_event { self.take_measured(now) } else { Vec::new() };

@@ -34,6 +34,39 @@ pub(super) struct Chance {
     reacted: (u64, u64),
 }
 
+/// That of refusals that name a limit, and of those that don't.
+#[derive(Debug)]
+pub(super) struct Chances {
+    named: Chance,
+    unnamed: Chance,
+}
+
+impl Chances {
+    pub(super) fn new() -> Self {
+        Self { named: Chance::new(), unnamed: Chance::new() }
+    }
+
+    pub(super) fn of(&mut self, is_named: bool) -> &mut Chance {
+        if is_named { &mut self.named } else { &mut self.unnamed }
+    }
+
+    /// Counts a request that is sent.
+    pub(super) fn sent(&mut self, is_growing: bool) {
+        self.named.sent(is_growing);
+        self.unnamed.sent(is_growing);
+    }
+
+    /// Returns whether no chance is known.
+    pub(super) fn is_quiet(&self, now: Timestamp) -> bool {
+        self.named.is_quiet(now) && self.unnamed.is_quiet(now)
+    }
+
+    pub(super) fn rebase(&mut self, back: Duration) {
+        self.named.rebase(back);
+        self.unnamed.rebase(back);
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     sent: f64,
@@ -41,7 +74,7 @@ struct Counts {
 }
 
 impl Chance {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             share: LEAST,
             requests: 1.0,
@@ -58,8 +91,7 @@ impl Chance {
         }
     }
 
-    /// Counts a request that is sent.
-    pub(super) fn sent(&mut self, is_growing: bool) {
+    fn sent(&mut self, is_growing: bool) {
         if !is_growing && self.shown.is_some() {
             self.requests = (self.requests + 1.0).min(LONGEST);
             self.share -= self.share / self.requests;
@@ -140,11 +172,11 @@ impl Chance {
     }
 
     /// Returns whether no chance is known: none was shown, or it is forgotten.
-    pub(super) fn is_quiet(&self, now: Timestamp) -> bool {
+    fn is_quiet(&self, now: Timestamp) -> bool {
         self.shown.is_none() || self.share(now) <= LEAST
     }
 
-    pub(super) fn rebase(&mut self, back: Duration) {
+    fn rebase(&mut self, back: Duration) {
         if let Some((_, at)) = &mut self.shown {
             *at = at.saturating_sub(back);
         }

@@ -50,7 +50,7 @@ pub(super) struct Column {
     lately: Lately,
     pub(super) levels: Levels,
     /// The provider counts in windows. What it accepts varies, so that one fall shows nothing.
-    is_window: bool,
+    pub(super) is_window: bool,
 }
 
 #[derive(Debug, Clone)]

@@ -73,6 +73,16 @@ impl Columns {
         self.all.iter().filter_map(per_second).fold(0.0, f64::max)
     }
 
+    /// Returns the learned rates, 0 for a column without one.
+    pub(super) fn rates(&self) -> Sums {
+        self.all.iter().map(|column| column.pace.as_ref().map_or(0.0, Pace::rate)).collect()
+    }
+
+    /// Returns whether the provider is known to count in windows.
+    pub(super) fn has_window(&self) -> bool {
+        self.all.iter().any(|column| column.is_window)
+    }
+
     /// Doubles the learned rates, and takes what was sent above them as allowed.
     pub(super) fn double(&mut self, now: Timestamp) {
         for pace in self.all.iter_mut().filter_map(|column| column.pace.as_mut()) {

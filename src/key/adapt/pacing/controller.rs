@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::chance::Chance;
+use super::chance::Chances;
 use super::column::ConfiguredRate;
 use super::columns::Columns;
 use super::in_flight::InFlight;
@@ -29,8 +29,7 @@ pub(crate) struct Controller {
     pub(super) pause: Pause,
     log: SendLog,
     pub(super) last: LastEvent,
-    /// That of refusals without a name, and of those with one.
-    pub(super) chances: [Chance; 2],
+    pub(super) chances: Chances,
     pub(super) trials: Trials,
     /// Requests sent before are unknown.
     began: Timestamp,
@@ -60,7 +59,7 @@ impl Controller {
             pause: Pause::new(),
             log: SendLog::default(),
             last: LastEvent::default(),
-            chances: [Chance::new(), Chance::new()],
+            chances: Chances::new(),
             trials: Trials::default(),
             began: now,
             accepted: 0,
@@ -115,12 +114,12 @@ impl Controller {
         self.in_flight.now = self.in_flight.now.saturating_add(1);
         let before = self.columns.sums();
         self.columns.send(cost, now);
+        self.trials.sent(&before, &self.columns.sums(), now);
         let (number, beside) = (self.columns.requests(), self.in_flight.now);
         let is_growing = self.slow_start.is_some() || self.columns.is_growing();
-        self.chances.iter_mut().for_each(|chance| chance.sent(is_growing));
+        self.chances.sent(is_growing);
         self.log.push(SentRequest { at: now, before, number, beside, is_growing });
         self.pause.sent(now);
-        self.trials.sent(now);
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.take(self.latency, now);
         }
@@ -148,6 +147,7 @@ impl Controller {
         let sent = self.answered(sent_at, true);
         self.in_flight.now = self.in_flight.now.saturating_sub(1);
         self.pause.unanswered(sent_at);
+        self.trials.returned(sent_at);
         self.exclude(&sent, cost);
         self.columns.put_back(cost);
         if let Some(slow_start) = &mut self.slow_start {
@@ -164,7 +164,7 @@ impl Controller {
         self.in_flight.rebase(back);
         self.columns.rebase(back);
         self.trials.rebase(back);
-        self.chances.iter_mut().for_each(|chance| chance.rebase(back));
+        self.chances.rebase(back);
         if let Some(slow_start) = &mut self.slow_start {
             slow_start.rebase(back);
         }
@@ -189,8 +189,8 @@ impl Controller {
         if is_new && let Some(closure) = self.pause.accepted(sent_at) {
             self.columns.open_again(&closure, now);
         }
-        if is_new && let Some((seeming, passed)) = self.trials.accepted(sent_at) {
-            self.pass_trial(&seeming, passed, now);
+        if is_new && let Some((is_named, passed)) = self.trials.accepted(sent_at) {
+            self.pass_trial(is_named, passed, now);
         }
     }
 
@@ -202,6 +202,7 @@ impl Controller {
         }
         let sent = self.answered(sent_at, true);
         self.pause.unanswered(sent_at);
+        self.trials.set_aside(sent_at);
         self.exclude(&sent, cost);
     }
 }
@@ -212,7 +213,7 @@ impl Controller {
     /// no limit is a starting point.
     pub(crate) fn is_confirmed(&self, now: Timestamp) -> bool {
         self.is_unneeded(now)
-            && self.chances.iter().all(|chance| chance.is_quiet(now))
+            && self.chances.is_quiet(now)
             && self.columns.configured().all(|configured| configured.is_ceiling)
     }
 

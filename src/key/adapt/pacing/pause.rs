@@ -66,6 +66,11 @@ impl Pause {
         self.is_promised
     }
 
+    /// Returns whether delays that the provider states are obeyed.
+    pub(super) fn is_trusted(&self) -> bool {
+        !self.is_distrusted
+    }
+
     /// Returns whether the next request tests a long `Retry-After`, so that no learned rate delays it.
     pub(super) fn is_test_due(&self) -> bool {
         self.probe == Some(Probe::Due) && self.until < self.promised

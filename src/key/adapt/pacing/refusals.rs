@@ -1,10 +1,12 @@
+use std::time::Duration;
+
 use super::columns::Measurement;
 use super::controller::Controller;
 use super::last_event::LastEvent;
 use super::reaction::{PacingReaction, Refusal};
 use super::send_log::SentRequest;
 use super::slow_start::SlowStart;
-use super::trial::{Refused, Seeming};
+use super::trial::{Refused, Shown};
 use super::units::{add_to_mean, seconds_between};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -18,16 +20,17 @@ impl Controller {
         let is_named = refusal.dimension.is_some();
         let is_new = self.is_new(refusal.sent_at);
         let requests = self.columns.requests();
-        let chance = &mut self.chances[usize::from(is_named)];
+        let chance = self.chances.of(is_named);
         if is_new && chance.explains(&sent, now) {
             return self.set_apart(&sent, refusal);
         }
-        let tried = if is_new { self.trials.refused(refusal.sent_at) } else { None };
-        if tried == Some(Refused::Open) {
+        let shown = if is_new { self.trials.refused(refusal.sent_at) } else { Shown::NoTrial };
+        let is_long = refusal.retry_after.is_some_and(|after| after > LONGEST_TRIED_PAUSE);
+        if shown == Shown::Nothing && !(is_long && self.pause.is_trusted()) {
             return self.set_apart(&sent, refusal);
         }
         chance.react(sent.number, requests);
-        if tried == Some(Refused::Limit) {
+        if shown == Shown::Limit {
             return self.fail_trial(&sent, refusal, now);
         }
         if !is_new {
@@ -47,12 +50,12 @@ impl Controller {
         } else {
             let pause = pause.min(LONGEST_MEASURED_PAUSE);
             let falls = self.measure(&sent, refusal, pause, now);
-            let chance = &mut self.chances[usize::from(is_named)];
+            let chance = self.chances.of(is_named);
             if chance.is_shown(falls, refusal.explained_falls()) {
                 chance.show(requests, now);
                 self.restart(now);
             } else if !sent.is_growing {
-                self.begin_trial(&sent, refusal, falls);
+                self.begin_trial(&sent, refusal, now);
             } else if falls == 0 {
                 chance.begin();
             }
@@ -61,32 +64,34 @@ impl Controller {
         PacingReaction { until: self.pause.until, is_event: true, is_chance: false }
     }
 
-    /// Finds out whether a refusal below the measured rate was chance, unless requests in flight are limited or the
-    /// next request is a probe.
-    fn begin_trial(&mut self, sent: &SentRequest, refusal: &Refusal<'_>, falls: usize) {
+    /// Finds out whether a refusal below the measured rate was chance. Where requests in flight are limited, where windows
+    /// begin anew, and where the next request is a probe, what is accepted afterwards says nothing.
+    fn begin_trial(&mut self, sent: &SentRequest, refusal: &Refusal<'_>, now: Timestamp) {
         let is_concurrency = refusal.dimension == Some(&Dimension::Concurrency);
-        if is_concurrency || self.in_flight.cap().is_some() || self.pause.probe.is_some() {
+        let is_limited = is_concurrency || self.in_flight.cap().is_some();
+        let is_long = self.pause.until > now + LONGEST_TRIED_PAUSE;
+        if is_limited || is_long || self.pause.probe.is_some() || self.columns.has_window() {
             return;
         }
         let is_named = refusal.dimension.is_some();
         let may_be_in_flight = !is_named && !refusal.has_retry_after();
-        let seeming = Seeming {
-            refused_at: sent.at,
-            rate: self.columns.requests_per_second(),
+        let refused = Refused {
+            at: sent.at,
+            requests_per_second: self.columns.requests_per_second(),
+            rates: self.columns.rates(),
             latency: self.refusal_latency,
             beside: if may_be_in_flight { sent.beside } else { 0 },
-            falls: falls.saturating_sub(refusal.explained_falls()),
             is_named,
         };
-        self.trials.begin(seeming, self.pause.until);
+        self.trials.begin(refused, self.pause.until);
     }
 
     /// Raises the rate that a trial has disproved. Two trials show chance.
-    pub(super) fn pass_trial(&mut self, seeming: &Seeming, passed: usize, now: Timestamp) {
+    pub(super) fn pass_trial(&mut self, is_named: bool, passed: usize, now: Timestamp) {
         self.columns.double(now);
         let requests = self.columns.requests();
-        let chance = &mut self.chances[usize::from(seeming.is_named)];
-        if chance.is_shown(seeming.falls + passed, 1) {
+        let chance = self.chances.of(is_named);
+        if chance.is_shown(passed, 1) {
             chance.show(requests, now);
             self.restart(now);
         }
@@ -159,3 +164,6 @@ impl Controller {
 
 /// Seconds of a pause that lengthen cycles: a `Retry-After` of a minute says nothing about the rate.
 const LONGEST_MEASURED_PAUSE: f64 = 2.0;
+
+/// The longest pause before a trial: in a longer one a window may begin anew. A longer delay is obeyed at once.
+const LONGEST_TRIED_PAUSE: Duration = Duration::from_secs(2);

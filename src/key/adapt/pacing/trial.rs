@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+use smallvec::smallvec;
+
+use super::send_log::Sums;
 use super::units::{seconds_between, seconds_later};
 use crate::timestamp::Timestamp;
 
@@ -12,6 +15,7 @@ pub(super) struct Trials {
     current: Option<Trial>,
     /// The trials that have passed since one failed or chance was shown, and those that failed since one passed.
     passed: usize,
+    passed_at: Option<Timestamp>,
     failed: u32,
     /// The refusals without a trial that are left after one failed.
     skipped: u32,
@@ -22,64 +26,79 @@ struct Trial {
     /// The end of the pause, and the time of the next request.
     begins: Timestamp,
     next: Timestamp,
-    /// Seconds between requests, in which a refusal arrives.
+    /// Seconds between requests.
     gap: f64,
-    /// The requests that are left to send, those accepted and refused, and the accepted ones that no limit explains.
+    /// The requests that are left to send, those sent, accepted and refused, and the accepted ones that no limit explains.
     left: u32,
+    sent: u32,
     accepted: u32,
     refused: u32,
     needed: u32,
-    seeming: Seeming,
+    /// What was sent of each column, and of it by the largest request.
+    amounts: Sums,
+    largest: Sums,
+    refusal: Refused,
 }
 
 /// A refusal that seems to be that of a limit.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seeming {
-    pub(super) refused_at: Timestamp,
-    /// Requests per second that the limit seems to allow.
-    pub(super) rate: f64,
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    pub(super) at: Timestamp,
+    /// Requests per second that the limit seems to allow, and the learned rate of each column, 0 without one.
+    pub(super) requests_per_second: f64,
+    pub(super) rates: Sums,
     /// Mean seconds until a refusal arrives.
     pub(super) latency: f64,
     /// Requests that were in flight with it, if those may be limited.
     pub(super) beside: u32,
-    /// How often the limit has fallen without another explanation.
-    pub(super) falls: usize,
     pub(super) is_named: bool,
 }
 
-/// What the refusal of a request shows that belongs to a trial.
+/// What the refusal of a request shows about a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum Shown {
+    /// It belongs to none.
+    NoTrial,
     /// Nothing yet.
-    Open,
+    Nothing,
     /// There is a limit.
     Limit,
 }
 
 impl Trials {
     /// Begins a trial at the end of the pause after a refusal, unless it takes too many requests.
-    pub(super) fn begin(&mut self, seeming: Seeming, pause_ends: Timestamp) {
+    pub(super) fn begin(&mut self, refusal: Refused, pause_ends: Timestamp) {
         self.current = None;
         if self.skipped > 0 {
             self.skipped -= 1;
             return;
         }
-        let gap = (GAP * seeming.latency).min(0.5 / seeming.rate);
-        let pause = seconds_between(seeming.refused_at, pause_ends) + LATE;
+        if self.passed_at.is_some_and(|at| seconds_between(at, pause_ends) > REMEMBERED) {
+            self.passed = 0;
+        }
+        let gap = (GAP * refusal.latency).min(LARGEST_GAP / refusal.requests_per_second);
+        if refusal.latency > MOST_UNKNOWN * gap {
+            return;
+        }
+        let pause = seconds_between(refusal.at, pause_ends) + LATE;
         let explains = |requests: u32| {
-            let allowed = seeming.rate * (pause + gap * f64::from(requests + 1));
+            let seconds = pause + gap * f64::from(requests + CHANCE);
+            let allowed = refusal.requests_per_second * seconds;
             f64::from(requests) < 1.0 + (allowed * SURPLUS).max(allowed + LEAST)
         };
-        let needed = (seeming.beside.max(3)..=MOST).find(|requests| !explains(*requests));
+        let needed = (refusal.beside.max(3)..=MOST).find(|requests| !explains(*requests));
         self.current = needed.map(|needed| Trial {
             begins: pause_ends,
             next: pause_ends,
             gap,
             left: needed + CHANCE,
+            sent: 0,
             accepted: 0,
             refused: 0,
             needed,
-            seeming,
+            amounts: smallvec![0.0; refusal.rates.len()],
+            largest: smallvec![0.0; refusal.rates.len()],
+            refusal,
         });
     }
 
@@ -88,37 +107,59 @@ impl Trials {
         self.current.as_ref().filter(|trial| trial.is_due(at)).map(|trial| trial.next.max(at))
     }
 
-    /// Counts a request that is sent now.
-    pub(super) fn sent(&mut self, now: Timestamp) {
-        if let Some(trial) = self.current.as_mut().filter(|trial| trial.is_due(now)) {
-            trial.left -= 1;
-            trial.next = seconds_later(now, trial.gap);
+    /// Counts a request that is sent now, by the sums before and after it.
+    pub(super) fn sent(&mut self, before: &Sums, after: &Sums, now: Timestamp) {
+        let Some(trial) = self.current.as_mut().filter(|trial| trial.is_due(now)) else { return };
+        trial.left -= 1;
+        trial.sent += 1;
+        trial.next = seconds_later(now, trial.gap);
+        let columns = trial.amounts.iter_mut().zip(&mut trial.largest);
+        for ((amount, largest), (before, after)) in columns.zip(before.iter().zip(after)) {
+            *amount += after - before;
+            *largest = largest.max(after - before);
         }
     }
 
-    /// Counts a request that was accepted. Returns the refusal of a trial that has passed with it, and the number of
-    /// those that have.
-    pub(super) fn accepted(&mut self, sent_at: Timestamp) -> Option<(Seeming, usize)> {
+    /// Takes back a request that was never sent.
+    pub(super) fn returned(&mut self, sent_at: Timestamp) {
+        if let Some(trial) = self.current.as_mut().filter(|trial| trial.has(sent_at)) {
+            trial.left += 1;
+        }
+    }
+
+    /// Counts a request that was accepted. Returns whether a trial has passed with it, and if so whether its refusal was
+    /// named and how many trials have passed in a row.
+    pub(super) fn accepted(&mut self, sent_at: Timestamp) -> Option<(bool, usize)> {
         let trial = self.current.as_mut().filter(|trial| trial.has(sent_at))?;
         trial.accepted += 1;
         let trial = self.current.take_if(|trial| trial.accepted >= trial.needed)?;
+        if !trial.exceeds_rates() {
+            return None;
+        }
         self.passed += 1;
+        self.passed_at = Some(trial.begins);
         (self.failed, self.skipped) = (0, 0);
-        Some((trial.seeming, self.passed))
+        Some((trial.refusal.is_named, self.passed))
     }
 
-    /// Counts a request that was refused. `None` if it belongs to no trial.
-    pub(super) fn refused(&mut self, sent_at: Timestamp) -> Option<Refused> {
-        let trial = self.current.as_mut().filter(|trial| trial.has(sent_at))?;
+    /// Counts a request that was refused.
+    pub(super) fn refused(&mut self, sent_at: Timestamp) -> Shown {
+        let Some(trial) = self.current.as_mut().filter(|trial| trial.has(sent_at)) else {
+            return Shown::NoTrial;
+        };
         trial.refused += 1;
         if trial.refused <= CHANCE {
-            return Some(Refused::Open);
+            return Shown::Nothing;
         }
-        self.current = None;
-        self.passed = 0;
-        self.failed = (self.failed + 1).min(MOST_FAILED);
-        self.skipped = 1 << self.failed;
-        Some(Refused::Limit)
+        self.fail();
+        Shown::Limit
+    }
+
+    /// Ends the trial of a request that was refused for another reason than a rate.
+    pub(super) fn set_aside(&mut self, sent_at: Timestamp) {
+        if self.current.as_ref().is_some_and(|trial| trial.has(sent_at)) {
+            self.fail();
+        }
     }
 
     /// Ends the current trial: chance is known.
@@ -127,10 +168,18 @@ impl Trials {
     }
 
     pub(super) fn rebase(&mut self, back: Duration) {
+        self.passed_at = self.passed_at.map(|at| at.saturating_sub(back));
         if let Some(trial) = &mut self.current {
-            trial.begins = trial.begins.saturating_sub(back);
-            trial.next = trial.next.saturating_sub(back);
+            for time in [&mut trial.begins, &mut trial.next, &mut trial.refusal.at] {
+                *time = time.saturating_sub(back);
+            }
         }
+    }
+
+    fn fail(&mut self) {
+        self.end();
+        self.failed = (self.failed + 1).min(MOST_FAILED);
+        self.skipped = 1 << self.failed;
     }
 }
 
@@ -143,13 +192,29 @@ impl Trial {
         self.left > 0 && self.begins <= at && at <= self.ends()
     }
 
+    /// Returns whether what was accepted exceeds what each learned rate has added. Of the requests without an answer, none
+    /// is smaller than the largest one.
+    fn exceeds_rates(&self) -> bool {
+        let seconds = seconds_between(self.refusal.at, self.next);
+        let unanswered = f64::from(self.sent.saturating_sub(self.accepted));
+        let columns = self.refusal.rates.iter().zip(&self.amounts).zip(&self.largest);
+        columns.into_iter().all(|((rate, amount), largest)| {
+            *rate == 0.0 || amount - unanswered * largest > EXCEEDED * rate * seconds
+        })
+    }
+
     fn has(&self, sent_at: Timestamp) -> bool {
         self.begins <= sent_at && sent_at <= self.ends()
     }
 }
 
-/// Latencies of a refusal between two requests, so that one has arrived in most cases.
+/// Latencies of a refusal between two requests, so that one has arrived in most cases, and their most in requests of the
+/// measured rate: a longer trial would need ever more of them.
 const GAP: f64 = 1.5;
+const LARGEST_GAP: f64 = 0.2;
+
+/// Requests of a trial that are sent at most before a refusal is known: a limit refuses them all.
+const MOST_UNKNOWN: f64 = 3.0;
 
 /// Seconds by which a request of a trial may be late.
 const LATE: f64 = 0.05;
@@ -158,6 +223,12 @@ const LATE: f64 = 0.05;
 /// many more, since rates are measured with errors and other programs may pause.
 const SURPLUS: f64 = 2.5;
 const LEAST: f64 = 2.0;
+
+/// The same factor for amounts that differ between requests.
+const EXCEEDED: f64 = 2.0;
+
+/// Seconds for which a trial that has passed counts.
+const REMEMBERED: f64 = 120.0;
 
 /// Refusals of a trial that may be chance.
 const CHANCE: u32 = 1;
