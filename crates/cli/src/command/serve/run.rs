@@ -3,9 +3,9 @@ use tokio::sync::oneshot;
 use super::super::run::text;
 use super::super::stdout::Stdout;
 use super::super::{Exit, account_limits};
+use super::log::LogWriter;
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, log, open_files};
-use crate::terminal::notify;
 use tollgate::config::ReloadOutcome;
 use tollgate_serve::{Serve, Server, Tokens};
 
@@ -20,7 +20,7 @@ pub(in crate::command) async fn serve(
     let mut signals = Signals::listen().map_err(text)?;
     let loaded = args.load()?;
     let settings = Serve::of(&loaded.config).map_err(text)?;
-    log::start(settings.log);
+    let log = log::start(settings.log).map_err(text)?;
     open_files::raise_limit(settings);
     let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
     account_limits::follow(&loaded.config, &limiter)?;
@@ -32,7 +32,7 @@ pub(in crate::command) async fn serve(
         tracing::info!("{BUILT_IN}");
     }
     serve_until_stopped(&server, &mut signals).await;
-    Ok(shut_down(server, &mut signals).await)
+    Ok(shut_down(server, &mut signals, &log).await)
 }
 
 async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
@@ -65,7 +65,7 @@ fn log_reload(reload: &ReloadOutcome) {
 }
 
 /// Shuts down. A second signal cuts off responses in progress; a third returns immediately.
-async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
+async fn shut_down(server: Server, signals: &mut Signals, log: &LogWriter) -> Exit {
     let (cut_off, cut_off_requested) = oneshot::channel();
     let mut ending = std::pin::pin!(server.shutdown_until(async {
         let _ = cut_off_requested.await;
@@ -83,7 +83,7 @@ async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
     match ended {
         Ok(()) => exit,
         Err(error) => {
-            notify(&error);
+            log.notify(&error.to_string());
             Exit::Unsaved
         }
     }
