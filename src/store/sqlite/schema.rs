@@ -5,6 +5,7 @@ use std::{fs, io, thread};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::database_error::{DatabaseError, DatabaseProblem};
+use crate::store::private_file::private_file;
 
 /// Opens the database for writing, and creates it if it is missing. Nothing is written before the
 /// file is known to be a tollgate database.
@@ -14,6 +15,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    create_private(path);
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     let version = current_version(&db)?;
@@ -68,6 +70,15 @@ pub(in crate::store) fn immutable_uri(path: &Path) -> Option<String> {
     };
     let path: String = path.to_str()?.chars().map(escape).collect();
     Some(format!("file:{path}?immutable=1"))
+}
+
+/// Creates a missing database, which only its owner may read; SQLite would let all users read it. It
+/// creates the files beside it with the same permissions.
+fn create_private(path: &Path) {
+    if fs::metadata(path).is_err() {
+        // SQLite reports why it can't create the file.
+        let _ = private_file().append(true).create(true).open(path);
+    }
 }
 
 fn create_directory(path: &Path) -> Result<(), DatabaseError> {

@@ -3,6 +3,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
+use crate::store::private_file::private_file;
 
 /// Resolves symbolic links; the target may not exist.
 pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
@@ -46,7 +47,7 @@ pub(super) fn remove_temporary(path: &Path) {
 }
 
 /// Replaces a file atomically: writes and syncs a temporary file, renames it, and syncs the
-/// directory. Keeps the file's permissions. The caller must hold the lock.
+/// directory. Keeps the permissions of the file; only the owner may read a new one. The caller must hold the lock.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
     let temporary = temporary(path);
     let replaced = write(path, &temporary, text)
@@ -67,7 +68,7 @@ fn unreadable(error: &io::Error) -> String {
 }
 
 fn write(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(temporary)?;
+    let mut file = private_file().write(true).create(true).truncate(true).open(temporary)?;
     match fs::metadata(path) {
         Ok(old) => file.set_permissions(old.permissions())?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
