@@ -21,7 +21,7 @@ pub(in crate::command) async fn serve(
     let loaded = args.load()?;
     let settings = Serve::of(&loaded.config).map_err(text)?;
     let log = log::start(settings.log).map_err(text)?;
-    open_files::raise_limit(settings);
+    open_files::raise_limit(&loaded, settings);
     let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
     account_limits::follow(&loaded.config, &limiter)?;
     let tokens = Tokens::from_environment().map_err(text)?;

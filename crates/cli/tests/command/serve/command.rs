@@ -238,6 +238,15 @@ fn open_file_limit_is_raised_for_bounds() {
 }
 
 #[cfg(target_os = "linux")]
+#[test]
+fn default_bound_of_connections_warns_of_no_file_limit() {
+    let home = TestHome::new();
+    let command = home.tollgate("serve --port 0");
+    let served = LoggedServer::start(&mut with_files(100, 4_000, &command));
+    assert_eq!(served.terminate(), "");
+}
+
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn local_file_shortage_is_not_reported_as_upstream_error() {
     let home = TestHome::new();
