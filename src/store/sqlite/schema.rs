@@ -92,6 +92,10 @@ fn create_directory(path: &Path) -> Result<(), DatabaseError> {
 fn check_file(path: &Path) -> Result<(), DatabaseError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsDirectory.into()),
+        Ok(metadata) if !metadata.is_file() => {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(DatabaseProblem::Io(error).into());
+        }
         Ok(metadata) if metadata.len() == 0 => return Ok(()),
         // SQLite would read the missing part of a page as zeros.
         Ok(metadata) if metadata.len() % MIN_PAGE_SIZE != 0 && immutable_uri(path).is_some() => {

@@ -22,14 +22,23 @@ pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Reads a file.
 pub(super) fn read(path: &Path) -> Result<String, StoreError> {
-    fs::read_to_string(path).map_err(|error| StoreError::new(path, unreadable(&error)))
+    read_regular(path).map_err(|error| StoreError::new(path, unreadable(&error)))
 }
 
 /// Reads a file; returns an empty text if it is missing.
 pub(super) fn read_or_empty(path: &Path) -> Result<String, StoreError> {
-    match fs::read_to_string(path) {
+    match read_regular(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         text => text.map_err(|error| StoreError::new(path, unreadable(&error))),
+    }
+}
+
+/// Reads a regular file; a pipe would wait for a writer.
+fn read_regular(path: &Path) -> io::Result<String> {
+    let found = fs::metadata(path)?;
+    match found.is_file() || found.is_dir() {
+        true => fs::read_to_string(path),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
     }
 }
 

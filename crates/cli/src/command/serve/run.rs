@@ -1,3 +1,5 @@
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use super::super::run::text;
@@ -6,7 +8,7 @@ use super::super::{Exit, account_limits};
 use super::log::LogWriter;
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, log, open_files};
-use tollgate::config::ReloadOutcome;
+use tollgate::config::{Loaded, ReloadOutcome};
 use tollgate_serve::{Serve, Server, Tokens};
 
 /// Serves until a signal stops the server.
@@ -18,7 +20,7 @@ pub(in crate::command) async fn serve(
     out: &mut Stdout<'_>,
 ) -> Result<Exit, String> {
     let mut signals = Signals::listen().map_err(text)?;
-    let loaded = args.load()?;
+    let Some(loaded) = load(args, &mut signals).await? else { return Ok(Exit::Success) };
     let settings = Serve::of(&loaded.config).map_err(text)?;
     let log = log::start(settings.log).map_err(text)?;
     open_files::raise_limit(&loaded, settings);
@@ -35,14 +37,29 @@ pub(in crate::command) async fn serve(
     Ok(shut_down(server, &mut signals, &log).await)
 }
 
+/// Loads the configuration; `None` if a signal stops the server while it waits for a file.
+async fn load(args: &ServeArgs, signals: &mut Signals) -> Result<Option<Loaded>, String> {
+    let args = args.clone();
+    let loading = tokio::task::spawn_blocking(move || args.load());
+    tokio::select! {
+        loaded = loading => loaded.map_err(text)?.map(Some),
+        () = signals.stop() => Ok(None),
+    }
+}
+
 async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
+    // A reload may wait for a file for any time, and must not hold up the signals.
+    let mut reloads = FuturesUnordered::new();
     loop {
-        match signals.next().await {
-            Signal::Stop => return,
-            Signal::Reload => log_reload(&server.reload().await),
-            Signal::Ignored(name) => {
-                tracing::info!("{name}: ignored; SIGTERM or SIGINT ends the server");
-            }
+        tokio::select! {
+            signal = signals.next() => match signal {
+                Signal::Stop => return,
+                Signal::Reload => reloads.push(server.reload()),
+                Signal::Ignored(name) => {
+                    tracing::info!("{name}: ignored; SIGTERM or SIGINT ends the server");
+                }
+            },
+            Some(reload) = reloads.next() => log_reload(&reload),
         }
     }
 }
