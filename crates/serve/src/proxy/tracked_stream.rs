@@ -3,8 +3,9 @@
 //!
 //! hyper's client retries a request that it had not begun to write. For one that was written it cannot
 //! know whether the upstream has read it; the connection can, if the upstream had closed it before its
-//! system rejected the bytes. A reset alone proves nothing: it may interrupt a request that the
-//! upstream is processing.
+//! system rejected the bytes. A reset alone proves less: the upstream closed the connection with unread
+//! bytes, but something between may have reset a request that it is processing. Soon after the request was
+//! sent, it is the race of the request with the end of an idle connection.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
@@ -47,10 +48,13 @@ const WRITTEN: u8 = 2;
 /// The upstream's system rejected a further request, so that the upstream cannot have read it
 /// completely.
 const REFUSED: u8 = 3;
+/// The connection was reset after a further request was written, and before anything was read.
+const RESET: u8 = 4;
 
 /// Returns true if a failed request was sent on a connection that the upstream had closed, and can be
-/// sent again: the upstream cannot have read it, or the method is idempotent.
-pub(super) fn is_resendable(error: &legacy::Error, method: &Method) -> bool {
+/// sent again: the upstream cannot have read it, or the method is idempotent. `is_early` is true soon after
+/// the request was sent.
+pub(super) fn is_resendable(error: &legacy::Error, method: &Method, is_early: bool) -> bool {
     let Some(connected) = error.connect_info().filter(|info| !info.is_negotiated_h2()) else {
         return false;
     };
@@ -58,6 +62,7 @@ pub(super) fn is_resendable(error: &legacy::Error, method: &Method) -> bool {
     connected.get_extras(&mut extras);
     match extras.get::<Stage>().map(Stage::get) {
         Some(REFUSED) => true,
+        Some(RESET) => is_early || method.is_idempotent(),
         Some(WRITTEN) => method.is_idempotent(),
         _ => false,
     }
@@ -77,6 +82,7 @@ impl Stage {
             (ANSWERED, Ok(1..)) => self.set(WRITTEN),
             (ANSWERED, Err(error)) if is_reset(error) => self.set(REFUSED),
             (WRITTEN, Err(error)) if is_reset_after_close(error) => self.set(REFUSED),
+            (WRITTEN, Err(error)) if is_reset(error) => self.set(RESET),
             _ => {}
         }
     }
@@ -110,6 +116,7 @@ impl AsyncRead for TrackedStream {
             Err(error) if is_reset_after_close(error) && self.stage.get() == WRITTEN => {
                 self.stage.set(REFUSED)
             }
+            Err(error) if is_reset(error) && self.stage.get() == WRITTEN => self.stage.set(RESET),
             // TLS without a close notification.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.record_end(),
             Err(_) => {}
