@@ -1,7 +1,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
@@ -63,13 +63,8 @@ impl LogQueue {
 
     /// Waits until all lines are written, for a short time only, since the output may never accept them.
     pub(super) fn flush(&self) {
-        let until = Instant::now() + FLUSH;
-        let mut queue = self.0.queue.lock();
-        while !queue.lines.is_empty() || queue.is_writing {
-            if self.0.emptied.wait_until(&mut queue, until).timed_out() {
-                return;
-            }
-        }
+        let is_unwritten = |queue: &mut Queue| !queue.lines.is_empty() || queue.is_writing;
+        self.0.emptied.wait_while_for(&mut self.0.queue.lock(), is_unwritten, FLUSH);
     }
 }
 
