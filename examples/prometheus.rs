@@ -53,7 +53,7 @@ pub(crate) async fn serve(limiter: &Limiter) -> Result<SocketAddr, Error> {
     let exporter = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Prefix("gen_ai.client.token".into()), &TOKEN_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &DURATION_BUCKETS)?
-        .set_buckets_for_metric(Matcher::Suffix(".duration".into()), &DURATION_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix(".duration_seconds".into()), &DURATION_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_ratio".into()), &[0.5, 0.9, 1.0, 1.1, 2.0, 5.0])?
         .build_recorder();
     let page = exporter.handle();

@@ -12,7 +12,7 @@ use super::file_watcher::FileWatcher;
 use super::load::{LoadOptions, Loaded, LoadedFile, MAX_FILE_SIZE, ReadFile, load_files};
 use super::open::NO_LIMITS;
 use super::tree::{FieldPath, Origin};
-use super::watched_file::WatchedFile;
+use super::watched_file::{self, WatchedFile};
 use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 
 /// Applies changes of a configuration file to a limiter within a second, on a dedicated thread, until it
@@ -288,12 +288,12 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
     /// Loads the configuration from the files; `contents` replaces the contents of files that were already
     /// read. A configuration that doesn't limit anything is refused, since the file may be truncated.
     fn load(&mut self, contents: Contents, limiter: &Limiter) -> Result<Config, ConfigError> {
-        let mut read = self.paths.each_ref().map(|path| path.as_deref().map(ReadFile::open));
-        for (read, content) in read.iter_mut().zip(contents) {
-            if let (Some(read), Some(content)) = (read, content) {
-                read.content = content;
-            }
-        }
+        let mut contents = contents.into_iter();
+        let read = self.paths.each_ref().map(|path| {
+            let (content, path) = (contents.next().flatten(), path.clone()?);
+            let content = content.unwrap_or_else(|| watched_file::read(&path, MAX_FILE_SIZE));
+            Some(ReadFile { path, content })
+        });
         let config = (self.adjust)(load_files(&self.options, read)?.config);
         let was_limited = !self.in_effect.is_unlimited(limiter);
         if was_limited && config.is_unlimited(limiter) {

@@ -133,7 +133,8 @@ impl Snapshot {
     }
 }
 
-fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+/// Reads a regular file of at most `limit` bytes.
+pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     // Opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));

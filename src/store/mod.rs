@@ -40,6 +40,8 @@ mod migrate;
 mod pending_changes;
 mod persistence;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod private_file;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
 mod refilling;
 #[cfg(feature = "sqlite")]
 mod sqlite;

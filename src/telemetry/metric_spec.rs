@@ -167,7 +167,7 @@ pub(super) const TOKEN_USAGE: MetricSpec = MetricSpec {
 };
 
 pub(super) const OPERATION_DURATION: MetricSpec = MetricSpec {
-    name: "gen_ai.client.operation.duration",
+    name: "gen_ai.client.operation.duration_seconds",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &[

@@ -72,7 +72,7 @@
 //! | `tollgate_bus_timeouts_total` | counter |  |  | Messages to which the bus did not respond in time |
 //! | `tollgate_bus_publish_seconds` | histogram | seconds |  | Duration of sending a message to the bus, failures included, in seconds |
 //! | `gen_ai.client.token.usage` | histogram |  | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.token.type` | Tokens per request, as the response reports them, by type (`input` or `output`) |
-//! | `gen_ai.client.operation.duration` | histogram | seconds | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `error.type` | Time from the call to the end of the response, including the time in the queue, in seconds |
+//! | `gen_ai.client.operation.duration_seconds` | histogram | seconds | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `error.type` | Time from the call to the end of the response, including the time in the queue, in seconds |
 //!
 //! # Labels
 //!
@@ -156,7 +156,7 @@ pub const TOKEN_BUCKETS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// The recommended bucket boundaries of `gen_ai.client.operation.duration`, in seconds. Suitable for
+/// The recommended bucket boundaries of `gen_ai.client.operation.duration_seconds`, in seconds. Suitable for
 /// `tollgate_wait_seconds` too.
 pub const DURATION_BUCKETS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];

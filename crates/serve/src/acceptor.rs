@@ -81,24 +81,43 @@ impl Acceptor {
         }
     }
 
-    /// Returns the next connection, or `None` when the server stops.
+    /// Returns the next connection, or `None` when the server stops. If there are too many open files, closes
+    /// connections that are idle.
     async fn next(
         &mut self,
         connections: &Arc<Semaphore>,
         checks: &mut Interval,
     ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let mut is_reported = false;
+        loop {
+            match self.accept(connections, checks).await? {
+                Ok(next) => return Some(next),
+                Err(error) if PER_CONNECTION.contains(&error.kind()) => {}
+                Err(error) => {
+                    if !is_reported {
+                        tracing::warn!(%error, "failed to accept a connection");
+                        is_reported = true;
+                    }
+                    self.reaper.make_room();
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Accepts a connection, or returns `None` when the server stops.
+    async fn accept(
+        &mut self,
+        connections: &Arc<Semaphore>,
+        checks: &mut Interval,
+    ) -> Option<io::Result<(TcpStream, OwnedSemaphorePermit)>> {
         let Self { listener, reaper, stopping, .. } = self;
         let accept = async {
             let permit = Arc::clone(connections)
                 .acquire_owned()
                 .await
                 .expect("the semaphore is never closed");
-            loop {
-                match listener.accept().await {
-                    Ok((stream, _)) => return (stream, permit),
-                    Err(error) => pause_after(&error).await,
-                }
-            }
+            listener.accept().await.map(|(stream, _)| (stream, permit))
         };
         let mut accept = pin!(accept);
         loop {
@@ -136,17 +155,6 @@ fn enable_keep_alive(stream: &TcpStream) {
         SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE_IDLE));
 }
 
-/// Pauses after an error that closing other files can resolve, such as too many open files.
-async fn pause_after(error: &io::Error) {
-    // These errors concern the new connection only.
-    let per_connection =
-        [ErrorKind::ConnectionRefused, ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset];
-    if !per_connection.contains(&error.kind()) {
-        tracing::warn!(%error, "failed to accept a connection");
-        sleep(PAUSE).await;
-    }
-}
-
 fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -173,5 +181,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// The maximum number of concurrent requests of an HTTP/2 connection.
 const MAX_STREAMS: u32 = 1_000;
 
-/// The pause after an error of `accept`.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Errors of `accept` that concern the new connection only.
+const PER_CONNECTION: [ErrorKind; 3] =
+    [ErrorKind::ConnectionRefused, ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset];
+
+/// The pause after another error of `accept`, in which a new connection may send its request.
+const PAUSE: Duration = Duration::from_millis(100);

@@ -30,6 +30,8 @@ struct TrackedConnection {
     /// once it is closing.
     written: u64,
     stalled_checks: u64,
+    /// The number of requests at the last call of [`IdleReaper::make_room`], if none was open.
+    idle_at: Option<u64>,
 }
 
 impl IdleReaper {
@@ -57,6 +59,7 @@ impl IdleReaper {
             idle_checks: 0,
             written: 0,
             stalled_checks: 0,
+            idle_at: None,
         });
     }
 
@@ -65,6 +68,22 @@ impl IdleReaper {
         let connections =
             self.connections.iter().filter_map(|connection| connection.activity.upgrade());
         connections.for_each(|connection| connection.request_close(close));
+    }
+
+    /// Requests to close a quarter of the connections that had no request since the last call, the oldest
+    /// first.
+    pub(super) fn make_room(&mut self) {
+        let mut idle = Vec::new();
+        for connection in &mut self.connections {
+            let Some(activity) = connection.activity.upgrade() else { continue };
+            let requests = (!activity.has_open_requests()).then(|| activity.requests());
+            let before = std::mem::replace(&mut connection.idle_at, requests);
+            if requests.is_some() && requests == before {
+                idle.push(activity);
+            }
+        }
+        let count = idle.len().div_ceil(4);
+        idle[..count].iter().for_each(|activity| activity.request_close(Close::Graceful));
     }
 
     /// Checks all connections.
@@ -198,6 +217,23 @@ mod tests {
         open.record_frame_sent(&mut frame);
         assert_eq!(checks(&mut reaper, &activity), [Close::None; 3]);
         assert_eq!(checks(&mut reaper, &activity), [Close::Immediate]);
+    }
+
+    #[test]
+    fn oldest_idle_connections_make_room() {
+        let mut reaper = reaper();
+        let all = [(); 10].map(|()| Arc::new(Activity::default()));
+        let closing = || all.iter().map(|a| a.poll_close(Waker::noop()) == Close::Graceful);
+        all[..9].iter().for_each(|activity| reaper.add(activity));
+        let _open = all[0].start_request(Version::HTTP_11);
+        reaper.make_room();
+        assert!(!closing().any(|is_closing| is_closing), "a request may be on its way");
+        drop(all[1].start_request(Version::HTTP_11));
+        reaper.add(&all[9]);
+        reaper.make_room();
+        // Seven of them were idle.
+        assert_eq!(closing().collect::<Vec<_>>()[..5], [false, false, true, true, false]);
+        assert_eq!(closing().filter(|is_closing| *is_closing).count(), 2);
     }
 
     #[test]

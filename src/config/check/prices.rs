@@ -1,8 +1,10 @@
+use std::fmt::Display;
 use std::path::Path;
 
 use super::Check;
 use crate::config::fields::{PriceFields, PricesFields};
 use crate::config::tree::FieldPath;
+use crate::config::watched_file;
 use crate::price::{Price, Prices};
 
 impl Check<'_> {
@@ -28,8 +30,9 @@ impl Check<'_> {
 }
 
 fn read(file: &Path) -> Result<Prices, String> {
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let unreadable = |error: &dyn Display| format!("cannot read {}: {error}", file.display());
+    let text = watched_file::read(file, MAX_FILE_SIZE).map_err(|error| unreadable(&error))?;
+    let text = String::from_utf8(text).map_err(|error| unreadable(&error))?;
     Prices::from_litellm(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
@@ -49,3 +52,6 @@ fn price(fields: &PriceFields) -> Price {
     }
     price
 }
+
+/// The maximum size of a file in bytes; LiteLLM's has less than 2 MB.
+const MAX_FILE_SIZE: u64 = 64 << 20;

@@ -6,10 +6,14 @@ use serde::{Deserialize, Deserializer};
 
 use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
+use crate::store::yaml::is_too_deep;
 use crate::timestamp::Timestamp;
 
 /// Returns whether a text is a go-ratelimit file, based on its sections.
 pub(in crate::store) fn is_file(text: &str) -> bool {
+    if is_too_deep(text) {
+        return false;
+    }
     let ours: Result<Sections, _> = serde_yaml::from_str(text);
     ours.is_ok_and(|ours| ours.version.is_none() && (ours.quotas.is_some() || ours.state.is_some()))
 }

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -28,10 +28,15 @@ impl FileKind {
     /// problem.
     pub(in crate::store) fn detect(path: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));
-        let mut file = match File::open(path) {
+        match fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(failed)?,
-        };
+            // A pipe would wait for a writer; the readers of the formats report directories.
+            Ok(found) if !found.is_file() && !found.is_dir() => {
+                return Err(failed(io::Error::new(ErrorKind::InvalidInput, "not a regular file")));
+            }
+            _ => {}
+        }
+        let mut file = File::open(path).map_err(failed)?;
         let mut text = Vec::new();
         file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut text).map_err(failed)?;
         if text == SQLITE {

@@ -90,7 +90,7 @@ pub struct Sqlite {
 
 impl Sqlite {
     /// Creates a store for the database at `path`. Opening it creates the file and its directories
-    /// if they are missing.
+    /// if they are missing. Only the owner may read a new file and those that SQLite keeps beside it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), boot: None, flush: SECOND, session: None }
     }

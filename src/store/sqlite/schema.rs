@@ -5,6 +5,7 @@ use std::{fs, io, thread};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::database_error::{DatabaseError, DatabaseProblem};
+use crate::store::private_file::private_file;
 
 /// Opens the database for writing, and creates it if it is missing. Nothing is written before the
 /// file is known to be a tollgate database.
@@ -14,6 +15,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    create_private(path);
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     let version = current_version(&db)?;
@@ -70,6 +72,15 @@ pub(in crate::store) fn immutable_uri(path: &Path) -> Option<String> {
     Some(format!("file:{path}?immutable=1"))
 }
 
+/// Creates a missing database, which only its owner may read; SQLite would let all users read it. It
+/// creates the files beside it with the same permissions.
+fn create_private(path: &Path) {
+    if fs::metadata(path).is_err() {
+        // SQLite reports why it can't create the file.
+        let _ = private_file().append(true).create(true).open(path);
+    }
+}
+
 fn create_directory(path: &Path) -> Result<(), DatabaseError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder
@@ -81,6 +92,10 @@ fn create_directory(path: &Path) -> Result<(), DatabaseError> {
 fn check_file(path: &Path) -> Result<(), DatabaseError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsDirectory.into()),
+        Ok(metadata) if !metadata.is_file() => {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(DatabaseProblem::Io(error).into());
+        }
         Ok(metadata) if metadata.len() == 0 => return Ok(()),
         // SQLite would read the missing part of a page as zeros.
         Ok(metadata) if metadata.len() % MIN_PAGE_SIZE != 0 && immutable_uri(path).is_some() => {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boot_time::BootTime;
 use super::key_usage::KeyUsage;
+use super::nesting::{MAX_DEPTH, is_too_deep};
 use super::stored_quota::StoredQuota;
 use super::text::Time;
 use crate::limiter::{KeyChanges, NamedQuota};
@@ -138,6 +139,9 @@ struct Head {
 
 /// Checks that a text is a complete tollgate file of this version.
 fn check(path: &Path, text: &str) -> Result<(), StoreError> {
+    if is_too_deep(text) {
+        return Err(invalid(path, &format!("nested more than {MAX_DEPTH} levels deep")));
+    }
     let head: Head =
         serde_yaml::from_str(text).map_err(|error| invalid(path, &not_a_state(&error)))?;
     match head.version {

@@ -3,6 +3,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
+use crate::store::private_file::private_file;
 
 /// Resolves symbolic links; the target may not exist.
 pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
@@ -21,14 +22,23 @@ pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Reads a file.
 pub(super) fn read(path: &Path) -> Result<String, StoreError> {
-    fs::read_to_string(path).map_err(|error| StoreError::new(path, unreadable(&error)))
+    read_regular(path).map_err(|error| StoreError::new(path, unreadable(&error)))
 }
 
 /// Reads a file; returns an empty text if it is missing.
 pub(super) fn read_or_empty(path: &Path) -> Result<String, StoreError> {
-    match fs::read_to_string(path) {
+    match read_regular(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         text => text.map_err(|error| StoreError::new(path, unreadable(&error))),
+    }
+}
+
+/// Reads a regular file; a pipe would wait for a writer.
+fn read_regular(path: &Path) -> io::Result<String> {
+    let found = fs::metadata(path)?;
+    match found.is_file() || found.is_dir() {
+        true => fs::read_to_string(path),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
     }
 }
 
@@ -46,7 +56,7 @@ pub(super) fn remove_temporary(path: &Path) {
 }
 
 /// Replaces a file atomically: writes and syncs a temporary file, renames it, and syncs the
-/// directory. Keeps the file's permissions. The caller must hold the lock.
+/// directory. Keeps the permissions of the file; only the owner may read a new one. The caller must hold the lock.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
     let temporary = temporary(path);
     let replaced = write(path, &temporary, text)
@@ -67,7 +77,7 @@ fn unreadable(error: &io::Error) -> String {
 }
 
 fn write(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(temporary)?;
+    let mut file = private_file().write(true).create(true).truncate(true).open(temporary)?;
     match fs::metadata(path) {
         Ok(old) => file.set_permissions(old.permissions())?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}

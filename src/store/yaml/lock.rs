@@ -1,10 +1,11 @@
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fs4::TryLockError;
 
 use crate::store::StoreError;
+use crate::store::private_file::private_file;
 
 /// An exclusive lock on a file beside the state file, held until it is dropped or the process ends.
 ///
@@ -23,7 +24,7 @@ impl Lock {
         let failed = |error: io::Error| {
             StoreError::new(state, format!("cannot lock {}: {error}", path.display()))
         };
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let opened = private_file().write(true).create(true).truncate(false).open(&path);
         let mut file = opened.map_err(failed)?;
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => {

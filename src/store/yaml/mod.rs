@@ -9,10 +9,13 @@ mod document;
 mod file;
 mod key_usage;
 mod lock;
+mod nesting;
 mod store;
 mod stored_learned;
 mod stored_quota;
 mod stored_utilization;
 mod text;
 
+#[cfg(feature = "sqlite")]
+pub(super) use nesting::is_too_deep;
 pub use store::Yaml;

@@ -53,10 +53,10 @@ async fn token_usage_and_duration_follow_otel_conventions() {
     };
     assert_eq!(page.sum("gen_ai_client_token_usage_sum", &labels("input")), 24.0);
     assert_eq!(page.sum("gen_ai_client_token_usage_sum", &labels("output")), 18.0);
-    let seconds = page.sum("gen_ai_client_operation_duration_sum", &labels("output")[..3]);
+    let seconds = page.sum("gen_ai_client_operation_duration_seconds_sum", &labels("output")[..3]);
     assert!((4.0..4.1).contains(&seconds), "{seconds}");
-    assert_eq!(page.kind("gen_ai_client_operation_duration"), Some("histogram"));
-    assert!(page.values("gen_ai_client_operation_duration_count", "error_type").is_empty());
+    assert_eq!(page.kind("gen_ai_client_operation_duration_seconds"), Some("histogram"));
+    assert!(page.values("gen_ai_client_operation_duration_seconds_count", "error_type").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,8 +66,10 @@ async fn failed_call_has_error_type_and_no_token_usage() {
     send(&limiter, "m", 0, "").await;
     send(&limiter, "m", 429, "{}").await;
     let page = exporter.page();
-    let kinds: Vec<_> =
-        page.values("gen_ai_client_operation_duration_count", "error_type").into_iter().collect();
+    let kinds: Vec<_> = page
+        .values("gen_ai_client_operation_duration_seconds_count", "error_type")
+        .into_iter()
+        .collect();
     assert_eq!(kinds, ["429", "500", "_OTHER"]);
     assert_eq!(page.sum("gen_ai_client_token_usage_count", &[]), 0.0);
     assert_eq!(page.sum("tollgate_cooling_down_total", &[("key", "m")]), 1.0);
@@ -79,7 +81,8 @@ async fn model_without_quota_is_labelled_other() {
     send(&limiter, "sk-hostile", 200, USAGE).await;
     send(&limiter, "gpt-4o-2024-08-06", 200, USAGE).await;
     let page = exporter.page();
-    let models = page.values("gen_ai_client_operation_duration_count", "gen_ai_request_model");
+    let models =
+        page.values("gen_ai_client_operation_duration_seconds_count", "gen_ai_request_model");
     assert!(models.contains("other") && models.len() == 2, "{models:?}");
     assert!(!models.contains("sk-hostile"));
 }
@@ -94,6 +97,6 @@ async fn service_without_provider_records_no_operation() {
         .layer(answer);
     client.oneshot(7).await.unwrap();
     let page = exporter.page();
-    assert_eq!(page.sum("gen_ai_client_operation_duration_count", &[]), 0.0);
+    assert_eq!(page.sum("gen_ai_client_operation_duration_seconds_count", &[]), 0.0);
     assert_eq!(page.sum("tollgate_granted_total", &[]), 1.0);
 }

@@ -52,7 +52,7 @@ async fn scraped_metrics_equal_limiter_provider_and_responses() {
     assert_eq!((admitted.admitted, admitted.refused), (done.answers, 0));
     assert_eq!(charged, admitted.charged_tokens as f64);
     assert_eq!(page.sum("gen_ai_client_token_usage_sum", &[]), done.tokens as f64);
-    assert_eq!(page.sum("gen_ai_client_operation_duration_count", &[]), 60.0);
+    assert_eq!(page.sum("gen_ai_client_operation_duration_seconds_count", &[]), 60.0);
 }
 
 #[tokio::test]

@@ -57,3 +57,44 @@ fn missing_file_is_not_created() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// Asserts that only the owner may read and write each file in a folder, and returns their names.
+#[cfg(unix)]
+fn private_files(folder: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let mut names: Vec<String> = files
+        .map(|file| {
+            let mode = file.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file:?}");
+            file.file_name().into_string().unwrap()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(unix)]
+#[test]
+fn state_files_are_private_to_their_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::new(folder.path().join("state.db"));
+    store.open(START).unwrap();
+    store.sync(&[change("a", &[(START, 3)], 0)], None, START).unwrap();
+    assert_eq!(private_files(folder.path()), ["state.db", "state.db-shm", "state.db-wal"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    write_two_keys(Yaml::new(folder.path().join("state.yaml")));
+    assert_eq!(private_files(folder.path()), ["state.yaml", "state.yaml.lock"]);
+
+    let migrated = folder.path().join("state.db");
+    store::migrate(
+        &folder.path().join("state.yaml"),
+        &migrated,
+        store::MigrateOptions::default(),
+        START,
+        None,
+    )
+    .unwrap();
+    assert!(private_files(folder.path()).contains(&"state.db".to_owned()));
+}

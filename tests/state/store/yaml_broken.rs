@@ -48,6 +48,15 @@ fn invalid_yaml_is_refused_with_line() {
 }
 
 #[test]
+fn deeply_nested_file_is_refused_at_once() {
+    for nested in ["[", "{a: ", "- ", "? "] {
+        let text = format!("version: 1\nkeys: \n  {}\n...\n", nested.repeat(100_000));
+        assert_refused(text, &["nested more than 64 levels deep"]);
+        assert_refused(nested.repeat(100_000), &["nested more than 64 levels deep"]);
+    }
+}
+
+#[test]
 fn file_of_another_program_is_refused() {
     assert_refused("- 1\n- 2\n", &["not a tollgate state file"]);
     assert_refused("hello\n", &["not a tollgate state file"]);

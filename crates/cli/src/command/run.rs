@@ -1,4 +1,5 @@
 use std::fmt::Display;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -20,7 +21,7 @@ pub fn run(cli: Cli) -> Exit {
         Ok(runtime) => runtime,
         Err(error) => return stopped(&error),
     };
-    runtime.block_on(async {
+    let exit = runtime.block_on(async {
         let mut stdout = std::io::stdout();
         let out = &mut Stdout::new(&mut stdout);
         let ended = match cli.command {
@@ -38,8 +39,14 @@ pub fn run(cli: Cli) -> Exit {
             Command::Bench(args) => args.run(out).await,
         };
         ended.unwrap_or_else(|message| stopped(&message))
-    })
+    });
+    // A thread that waits for a file must not hold up the end.
+    runtime.shutdown_timeout(END);
+    exit
 }
+
+/// The longest time that the end waits for threads that read or write files.
+const END: Duration = Duration::from_secs(1);
 
 /// Prints an error of the arguments, or the help.
 fn wrong(error: &clap::Error) -> Exit {

@@ -19,6 +19,8 @@ pub(super) struct StoredState<'a> {
     /// The configuration file, if any.
     pub(super) config: Option<PathBuf>,
     file: StateFile,
+    /// True if neither the arguments nor the configuration name the file.
+    pub(super) is_default: bool,
     /// The limiter, with the usage of the state.
     pub(super) limiter: Limiter,
     keys: HashMap<String, KeySnapshot>,
@@ -35,6 +37,7 @@ impl<'a> StoredState<'a> {
     pub(super) fn read(args: &StateArgs, shared: Option<&'a SharedUsage>) -> Result<Self, String> {
         let loaded = args.config.load()?;
         let file = args.state_file(&loaded)?;
+        let is_default = args.store.is_none() && loaded.config.store.is_none();
         let builder = loaded.config.builder();
         let builder = match shared {
             Some(shared) => builder.backend(shared.backend()),
@@ -50,7 +53,7 @@ impl<'a> StoredState<'a> {
         restore(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
         let keys = state.keys.into_iter().map(|key| (key.key.clone(), key)).collect();
         let max_wait = loaded.config.waiting.max_wait_or(None);
-        Ok(Self { config, file, limiter, keys, max_wait, shared })
+        Ok(Self { config, file, is_default, limiter, keys, max_wait, shared })
     }
 
     /// Asks the store of shared limits for the usage of these keys, if there is one.

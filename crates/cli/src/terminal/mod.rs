@@ -10,5 +10,5 @@ mod table;
 pub(crate) use human_duration::{HumanDuration, rfc3339};
 pub(crate) use notify::notify;
 pub(crate) use number::{amount, counted, whole};
-pub(crate) use printable::printable;
+pub(crate) use printable::{printable, printable_lines};
 pub(crate) use table::plain_table;

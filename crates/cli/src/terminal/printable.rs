@@ -4,7 +4,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// Escapes characters that control a terminal, except line breaks.
-pub(super) fn printable_lines(text: &str) -> String {
+pub(crate) fn printable_lines(text: &str) -> String {
     escaped(text, |c| is_unsafe(c) && c != '\n')
 }
 

@@ -261,7 +261,7 @@ fn key_source(check: &mut Check<'_>, path: &FieldPath, fields: &ScopeFields) -> 
     }
 }
 
-/// Reports an error for a URL with a user name, a query or a fragment.
+/// Reports an error for a URL with a user name, a query or a fragment, or of an endpoint.
 fn check_bare_url(check: &mut Check<'_>, path: &FieldPath, url: &SecretUrl) {
     let text = url.expose();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -270,13 +270,43 @@ fn check_bare_url(check: &mut Check<'_>, path: &FieldPath, url: &SecretUrl) {
         check.report(path, "must not contain a user name; clients send their own credentials");
     } else if rest.contains(['?', '#']) {
         check.report(path, "must not contain a query or a fragment");
+    } else if let Some(endpoint) = rest.find('/').and_then(|start| endpoint_of(&rest[start..])) {
+        let message = format!(
+            "must end before the endpoint, which requests add; remove `{endpoint}` from its end"
+        );
+        check.report(path, message);
     }
+}
+
+/// Returns the endpoint at the end of a path, if there is one.
+fn endpoint_of(path: &str) -> Option<&str> {
+    let path = path.trim_end_matches('/');
+    let named = ENDPOINTS.iter().find(|endpoint| path.ends_with(*endpoint));
+    // Gemini's methods: `/models/NAME:generateContent`.
+    let method = || path.rfind("/models/").filter(|&at| path[at..].contains(':'));
+    named.map(|endpoint| path.len() - endpoint.len()).or_else(method).map(|at| &path[at..])
 }
 
 fn log(fields: &LogFields) -> Log {
     let LogFields { format, level, log2xx, log4xx, log5xx } = *fields;
     Log { format, level, log2xx, log4xx, log5xx }
 }
+
+/// The endpoints that a copied URL may end in.
+const ENDPOINTS: &[&str] = &[
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/embeddings",
+    "/moderations",
+    "/images/generations",
+    "/audio/speech",
+    "/audio/transcriptions",
+    "/rerank",
+    "/api/chat",
+    "/api/generate",
+];
 
 /// The schemes of an upstream's URL.
 const HTTP: &[&str] = &["http", "https"];

@@ -99,7 +99,7 @@ impl MetricsExporter {
 fn prometheus_builder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Prefix("gen_ai.client.token".into()), &TOKEN_BUCKETS)?
-        .set_buckets_for_metric(Matcher::Suffix(".duration".into()), &DURATION_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix(".duration_seconds".into()), &DURATION_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_call_seconds".into()), &CALL_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_publish_seconds".into()), &CALL_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_flush_seconds".into()), &CALL_BUCKETS)

@@ -1,6 +1,6 @@
 use std::cell::Cell;
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -63,9 +63,15 @@ impl Service<Request<RequestBody>> for Client {
         let (method, timeout) = (request.method().clone(), self.timeout);
         let sent = self.http.request(request);
         Box::pin(async move {
-            let result = tokio::time::timeout(timeout, sent).await;
+            let (mut sent, early) = (pin!(sent), EARLY.min(timeout));
+            let first = tokio::time::timeout(early, sent.as_mut()).await;
+            let is_early = first.is_ok();
+            let result = match first {
+                Ok(result) => Ok(result),
+                Err(_) => tokio::time::timeout(timeout - early, sent).await,
+            };
             result.map_err(|_| TimedOut(timeout))?.map_err(|error| {
-                match is_resendable(&error, &method) {
+                match is_resendable(&error, &method, is_early) {
                     true => Unsent::new(error).into(),
                     false => error.into(),
                 }
@@ -118,6 +124,9 @@ fn builder() -> Builder {
         .http2_keep_alive_interval(KEEPALIVE);
     builder
 }
+
+/// The time after which a reset isn't caused by the end of an idle connection.
+const EARLY: Duration = Duration::from_secs(1);
 
 const CONNECT: Duration = Duration::from_secs(10);
 

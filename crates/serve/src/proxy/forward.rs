@@ -5,9 +5,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
-    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE,
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+    TRANSFER_ENCODING, UPGRADE,
 };
-use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use axum::http::{
+    Extensions, HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
+};
+use futures_util::{StreamExt, stream};
+use http_body_util::{BodyExt, BodyStream, StreamBody};
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
@@ -169,6 +174,10 @@ async fn send(proxy: &Proxy, upstream: &Upstream, read: ReadRequest) -> Response
         headers::request_identity(request.headers_mut());
     }
     let (sent, attempts) = upstream.send(request, classified.clone()).await;
+    let sent = match sent {
+        Ok(response) => with_first_frame(response).await.map_err(RateLimitError::Inner),
+        Err(error) => Err(error),
+    };
     let mut response = match sent {
         Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             upstream.format.problem(invalid_response(&upstream.name))
@@ -189,6 +198,24 @@ async fn send(proxy: &Proxy, upstream: &Upstream, read: ReadRequest) -> Response
     response
 }
 
+/// Waits for the first frame of a chunked body that is no stream of events. If its framing is invalid, the
+/// client gets an answer that says so; otherwise the server closes its connection, even before the head is
+/// sent.
+async fn with_first_frame(response: Response<Body>) -> Result<Response<Body>, BoxError> {
+    if !response.headers().contains_key(TRANSFER_ENCODING) || is_event_stream(response.headers()) {
+        return Ok(response);
+    }
+    let (parts, mut body) = response.into_parts();
+    let first = body.frame().await.transpose()?;
+    let frames = stream::iter(first.map(Ok)).chain(BodyStream::new(body));
+    Ok(Response::from_parts(parts, Body::new(StreamBody::new(frames))))
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    kind.to_ascii_lowercase().starts_with(b"text/event-stream")
+}
+
 fn with_priority(classified: Classified, priority: Option<Priority>) -> Classified {
     let Some(priority) = priority else { return classified };
     let mut extensions = Extensions::new();
@@ -206,9 +233,7 @@ fn to_client_response(mut response: Response<Body>) -> Response<Body> {
 /// Removes the usage that only the proxy has requested from a stream.
 fn without_usage_chunk(mut response: Response<Body>) -> Response<Body> {
     let headers = response.headers();
-    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    let is_stream = kind.to_ascii_lowercase().starts_with(b"text/event-stream");
-    if !is_stream || headers.contains_key(CONTENT_ENCODING) {
+    if !is_event_stream(headers) || headers.contains_key(CONTENT_ENCODING) {
         return response;
     }
     response.headers_mut().remove(CONTENT_LENGTH);

@@ -1,9 +1,9 @@
 //! Hop-by-hop headers (RFC 9110, 7.6.1) and headers of the proxy itself.
 
 use axum::http::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, UPGRADE_INSECURE_REQUESTS,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, HOST,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    UPGRADE_INSECURE_REQUESTS, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -42,8 +42,12 @@ fn join_cookies(headers: &mut HeaderMap) {
 
 /// Turns the headers of an upstream's response into those of the response to the client.
 ///
-/// `trailer` is kept, because trailers are forwarded.
+/// `trailer` is kept, because trailers are forwarded. A length beside a transfer coding is removed: it is not
+/// that of the body (RFC 9112, 6.3).
 pub(super) fn to_client(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     let named: Vec<HeaderName> =
         tokens(headers, CONNECTION).filter_map(|token| token.parse().ok()).collect();
     for name in named.iter().chain(&HOP_BY_HOP) {

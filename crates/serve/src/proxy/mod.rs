@@ -31,7 +31,8 @@
 //! apply, or those of `SSL_CERT_FILE`.
 //!
 //! A request that was sent on a connection which the upstream had just closed is sent again if the
-//! upstream cannot have read it, or if its method is idempotent (RFC 9110, 9.2.2). Idle connections are
+//! upstream cannot have read it, if its method is idempotent (RFC 9110, 9.2.2), or if the connection was reset
+//! within a second before anything of a response arrived. Idle connections are
 //! kept for `serve.bounds.upstream_idle`. A failure after more than one attempt has `x-should-retry:
 //! false`, so that clients that know this header, such as the official SDKs of OpenAI and Anthropic, do
 //! not retry in addition.

@@ -3,8 +3,9 @@
 //!
 //! hyper's client retries a request that it had not begun to write. For one that was written it cannot
 //! know whether the upstream has read it; the connection can, if the upstream had closed it before its
-//! system rejected the bytes. A reset alone proves nothing: it may interrupt a request that the
-//! upstream is processing.
+//! system rejected the bytes. A reset alone proves less: the upstream closed the connection with unread
+//! bytes, but something between may have reset a request that it is processing. Soon after the request was
+//! sent, it is the race of the request with the end of an idle connection.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::http::{Extensions, Method, Uri};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
@@ -20,6 +22,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
 use tollgate::middleware::BoxError;
@@ -32,6 +35,8 @@ pub(super) struct Connector(pub(super) HttpsConnector<HttpConnector>);
 pub(super) struct TrackedStream {
     stream: TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>,
     stage: Stage,
+    /// The wait for a reset after the end of the stream.
+    reset: Option<Pin<Box<Sleep>>>,
 }
 
 /// The progress of an exchange, shared with the pool.
@@ -47,10 +52,13 @@ const WRITTEN: u8 = 2;
 /// The upstream's system rejected a further request, so that the upstream cannot have read it
 /// completely.
 const REFUSED: u8 = 3;
+/// The connection was reset after a further request was written, and before anything was read.
+const RESET: u8 = 4;
 
 /// Returns true if a failed request was sent on a connection that the upstream had closed, and can be
-/// sent again: the upstream cannot have read it, or the method is idempotent.
-pub(super) fn is_resendable(error: &legacy::Error, method: &Method) -> bool {
+/// sent again: the upstream cannot have read it, or the method is idempotent. `is_early` is true soon after
+/// the request was sent.
+pub(super) fn is_resendable(error: &legacy::Error, method: &Method, is_early: bool) -> bool {
     let Some(connected) = error.connect_info().filter(|info| !info.is_negotiated_h2()) else {
         return false;
     };
@@ -58,6 +66,7 @@ pub(super) fn is_resendable(error: &legacy::Error, method: &Method) -> bool {
     connected.get_extras(&mut extras);
     match extras.get::<Stage>().map(Stage::get) {
         Some(REFUSED) => true,
+        Some(RESET) => is_early || method.is_idempotent(),
         Some(WRITTEN) => method.is_idempotent(),
         _ => false,
     }
@@ -77,21 +86,33 @@ impl Stage {
             (ANSWERED, Ok(1..)) => self.set(WRITTEN),
             (ANSWERED, Err(error)) if is_reset(error) => self.set(REFUSED),
             (WRITTEN, Err(error)) if is_reset_after_close(error) => self.set(REFUSED),
+            (WRITTEN, Err(error)) if is_reset(error) => self.set(RESET),
             _ => {}
         }
     }
 }
 
 impl TrackedStream {
-    /// Records the end of the stream. A pending socket error means that a reset followed, because the
-    /// upstream had closed the connection before the write.
-    fn record_end(&self) {
-        let tcp = match self.stream.inner() {
+    /// Records the end of the stream. A socket error means that a reset followed, because the upstream had
+    /// closed the connection before the write. The reset takes a round trip.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.stage.get() == WRITTEN {
+            if matches!(self.tcp().take_error(), Ok(Some(_)) | Err(_)) {
+                self.stage.set(REFUSED);
+            } else if self.reset.as_ref().is_some_and(|reset| reset.is_elapsed()) {
+                break;
+            } else {
+                let reset = self.reset.get_or_insert_with(|| Box::pin(sleep(ROUND_TRIP)));
+                ready!(reset.as_mut().poll(cx));
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match self.stream.inner() {
             MaybeHttpsStream::Http(tcp) => tcp.inner(),
             MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner(),
-        };
-        if self.stage.get() == WRITTEN && matches!(tcp.take_error(), Ok(Some(_)) | Err(_)) {
-            self.stage.set(REFUSED);
         }
     }
 }
@@ -106,12 +127,13 @@ impl AsyncRead for TrackedStream {
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
         match &read {
             Ok(()) if buffer.filled().len() > before => self.stage.set(ANSWERED),
-            Ok(()) => self.record_end(),
+            Ok(()) => ready!(self.poll_end(cx)),
             Err(error) if is_reset_after_close(error) && self.stage.get() == WRITTEN => {
                 self.stage.set(REFUSED)
             }
+            Err(error) if is_reset(error) && self.stage.get() == WRITTEN => self.stage.set(RESET),
             // TLS without a close notification.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.record_end(),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => ready!(self.poll_end(cx)),
             Err(_) => {}
         }
         Poll::Ready(read)
@@ -172,7 +194,7 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             let stream = opened.await?;
             let (stream, stage) = (TokioIo::new(stream), Stage(Arc::new(AtomicU8::new(NEW))));
-            Ok(TokioIo::new(TrackedStream { stream, stage }))
+            Ok(TokioIo::new(TrackedStream { stream, stage, reset: None }))
         })
     }
 }
@@ -193,3 +215,6 @@ fn is_reset(error: &io::Error) -> bool {
     let resets = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe, ErrorKind::ConnectionAborted];
     resets.contains(&error.kind())
 }
+
+/// The longest time for which the end of a connection waits for a reset.
+const ROUND_TRIP: Duration = Duration::from_millis(100);

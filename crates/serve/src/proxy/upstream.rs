@@ -108,13 +108,16 @@ impl Upstream {
         // The middleware's retries need no other copy, and a long body is released once it is sent.
         let is_short = request.body().size_hint().upper().is_some_and(|most| most <= self.max_kept);
         let keep = is_short && !(is_limited && self.has_retries);
-        let kept = if keep { request.replay() } else { None };
         count_attempts(async {
-            match (self.send_once(request, is_limited).await, kept) {
-                (Err(RateLimitError::Inner(error)), Some(kept)) if error.is::<Unsent>() => {
-                    self.send_once(kept, is_limited).await
+            let mut resends = if keep { MAX_RESENDS } else { 0 };
+            loop {
+                let kept = if resends > 0 { request.replay() } else { None };
+                match (self.send_once(request, is_limited).await, kept) {
+                    (Err(RateLimitError::Inner(error)), Some(kept)) if error.is::<Unsent>() => {
+                        (request, resends) = (kept, resends - 1);
+                    }
+                    (sent, _) => return sent,
                 }
-                (sent, _) => sent,
             }
         })
         .await
@@ -138,6 +141,9 @@ impl Upstream {
 fn is_charged(method: &Method, has_body: bool) -> bool {
     has_body || !UNCHARGED_METHODS.contains(method)
 }
+
+/// How often a request is sent again that the upstream can't have read: its idle connections end together.
+const MAX_RESENDS: u32 = 4;
 
 /// The divisor of the budget for bodies that are kept until their response begins.
 const MAX_KEPT_DIVISOR: u64 = 1_024;

@@ -88,6 +88,19 @@ fn serve_section_errors_have_line_and_column() {
     for (url, problem) in [
         ("https://a:b@h/v1", "must not contain a user name"),
         ("https://h/v1?key=b", "must not contain a query or a fragment"),
+        (
+            "https://h/v1/chat/completions",
+            "must end before the endpoint, which requests add; remove `/chat/completions`",
+        ),
+        (
+            "https://h/v1/messages/",
+            "must end before the endpoint, which requests add; remove `/messages`",
+        ),
+        (
+            "https://h/v1beta/models/gemini-2.5-pro:generateContent",
+            "must end before the endpoint, which requests add; remove \
+             `/models/gemini-2.5-pro:generateContent`",
+        ),
     ] {
         let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
         assert_refused(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
@@ -108,6 +121,15 @@ fn serve_section_errors_have_line_and_column() {
         "serve: {scopes: [{header: 'a b'}]}",
         "1:27: serve.scopes[0].header: must be a header name",
     );
+}
+
+#[test]
+fn base_url_may_end_in_any_other_path() {
+    for url in
+        ["https://h", "https://h/v1/", "https://h/models", "https://h/chat", "http://completions"]
+    {
+        parse(&format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}"));
+    }
 }
 
 #[test]

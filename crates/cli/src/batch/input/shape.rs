@@ -1,5 +1,6 @@
 use http::Uri;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::InvalidLineReason;
@@ -59,11 +60,13 @@ pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     }
     let shape: Shape<'_> = serde_json::from_str(text).map_err(not_json)?;
     let Some(form) = shape.form() else {
+        check_model(text, text)?;
         return Ok(Request { form: Form::Raw, custom_id: None, url_path: None, body: text });
     };
     let id = if form == Form::Gemini { shape.key } else { shape.custom_id };
     let custom_id = id.map(|raw| custom_id(form, raw)).transpose()?;
-    match shape.check(form) {
+    let checked = shape.check(form);
+    match checked.and_then(|(path, body)| check_model(text, body).map(|()| (path, body))) {
         Ok((url_path, body)) => Ok(Request { form, custom_id, url_path, body }),
         Err(reason) => Err(Refused { custom_id, reason }),
     }
@@ -121,6 +124,24 @@ impl<'a> Shape<'a> {
         }
         Ok((url_path, body))
     }
+}
+
+/// Checks that a body, which is a part of the line, names its model at most once. Parsers differ in which of
+/// two names counts.
+fn check_model(line: &str, body: &str) -> Result<(), InvalidLineReason> {
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(rename = "model")]
+        _model: Option<IgnoredAny>,
+    }
+    let checked = serde_json::from_str::<Body>(body).map(drop);
+    checked.map_err(|error| match not_json(error) {
+        InvalidLineReason::NotJson { message, column } => {
+            let before = body.as_ptr().addr() - line.as_ptr().addr();
+            InvalidLineReason::NotJson { message, column: before + column }
+        }
+        other => other,
+    })
 }
 
 fn custom_id(form: Form, raw: &RawValue) -> Result<String, InvalidLineReason> {

@@ -2,6 +2,7 @@
 
 mod flags;
 mod log;
+mod log_queue;
 mod open_files;
 mod run;
 mod signals;

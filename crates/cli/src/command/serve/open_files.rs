@@ -1,9 +1,10 @@
+use tollgate::config::Loaded;
 use tollgate_serve::Serve;
 
 /// Raises the limit on open files to the needs of the server; logs a warning if the system doesn't
-/// allow it.
+/// allow it, and the configuration sets the number of connections. Few servers need the default number.
 #[cfg(unix)]
-pub(super) fn raise_limit(serve: &Serve) {
+pub(super) fn raise_limit(loaded: &Loaded, serve: &Serve) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let needed = needed(serve);
@@ -13,7 +14,7 @@ pub(super) fn raise_limit(serve: &Serve) {
     let most = maximum.unwrap_or(needed).min(needed);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
     let allowed = if raised.is_ok() { most } else { allowed };
-    if allowed < needed {
+    if allowed < needed && is_bound_set(loaded) {
         tracing::warn!(
             allowed,
             needed,
@@ -25,7 +26,15 @@ pub(super) fn raise_limit(serve: &Serve) {
 
 /// Does nothing: only Unix has such a limit.
 #[cfg(not(unix))]
-pub(super) fn raise_limit(_: &Serve) {}
+pub(super) fn raise_limit(_: &Loaded, _: &Serve) {}
+
+#[cfg(unix)]
+fn is_bound_set(loaded: &Loaded) -> bool {
+    let values = loaded.to_json();
+    let bound = values.as_array().into_iter().flatten();
+    let bound = bound.filter(|value| value["path"] == "serve.bounds.connections");
+    bound.into_iter().any(|value| value["origin"] != "built-in")
+}
 
 /// Returns the number of files: one per connection, one per upstream connection, and those of the
 /// process.

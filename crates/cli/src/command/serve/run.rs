@@ -1,12 +1,14 @@
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use super::super::run::text;
 use super::super::stdout::Stdout;
 use super::super::{Exit, account_limits};
+use super::log::LogWriter;
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, log, open_files};
-use crate::terminal::notify;
-use tollgate::config::ReloadOutcome;
+use tollgate::config::{Loaded, ReloadOutcome};
 use tollgate_serve::{Serve, Server, Tokens};
 
 /// Serves until a signal stops the server.
@@ -18,10 +20,10 @@ pub(in crate::command) async fn serve(
     out: &mut Stdout<'_>,
 ) -> Result<Exit, String> {
     let mut signals = Signals::listen().map_err(text)?;
-    let loaded = args.load()?;
+    let Some(loaded) = load(args, &mut signals).await? else { return Ok(Exit::Success) };
     let settings = Serve::of(&loaded.config).map_err(text)?;
-    log::start(settings.log);
-    open_files::raise_limit(settings);
+    let log = log::start(settings.log).map_err(text)?;
+    open_files::raise_limit(&loaded, settings);
     let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
     account_limits::follow(&loaded.config, &limiter)?;
     let tokens = Tokens::from_environment().map_err(text)?;
@@ -32,17 +34,32 @@ pub(in crate::command) async fn serve(
         tracing::info!("{BUILT_IN}");
     }
     serve_until_stopped(&server, &mut signals).await;
-    Ok(shut_down(server, &mut signals).await)
+    Ok(shut_down(server, &mut signals, &log).await)
+}
+
+/// Loads the configuration; `None` if a signal stops the server while it waits for a file.
+async fn load(args: &ServeArgs, signals: &mut Signals) -> Result<Option<Loaded>, String> {
+    let args = args.clone();
+    let loading = tokio::task::spawn_blocking(move || args.load());
+    tokio::select! {
+        loaded = loading => loaded.map_err(text)?.map(Some),
+        () = signals.stop() => Ok(None),
+    }
 }
 
 async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
+    // A reload may wait for a file for any time, and must not hold up the signals.
+    let mut reloads = FuturesUnordered::new();
     loop {
-        match signals.next().await {
-            Signal::Stop => return,
-            Signal::Reload => log_reload(&server.reload().await),
-            Signal::Ignored(name) => {
-                tracing::info!("{name}: ignored; SIGTERM or SIGINT ends the server");
-            }
+        tokio::select! {
+            signal = signals.next() => match signal {
+                Signal::Stop => return,
+                Signal::Reload => reloads.push(server.reload()),
+                Signal::Ignored(name) => {
+                    tracing::info!("{name}: ignored; SIGTERM or SIGINT ends the server");
+                }
+            },
+            Some(reload) = reloads.next() => log_reload(&reload),
         }
     }
 }
@@ -65,7 +82,7 @@ fn log_reload(reload: &ReloadOutcome) {
 }
 
 /// Shuts down. A second signal cuts off responses in progress; a third returns immediately.
-async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
+async fn shut_down(server: Server, signals: &mut Signals, log: &LogWriter) -> Exit {
     let (cut_off, cut_off_requested) = oneshot::channel();
     let mut ending = std::pin::pin!(server.shutdown_until(async {
         let _ = cut_off_requested.await;
@@ -83,7 +100,7 @@ async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
     match ended {
         Ok(()) => exit,
         Err(error) => {
-            notify(&error);
+            log.notify(&error.to_string());
             Exit::Unsaved
         }
     }

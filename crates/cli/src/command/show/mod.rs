@@ -100,8 +100,8 @@ impl ShowArgs {
         let missing = missing.cloned().collect();
         let config = stored.config.as_ref().map(|path| path.display().to_string());
         let outage = shared.and_then(SharedUsage::outage_cause);
-        let (store, exists) = (stored.path(), stored.exists());
-        Ok(ShowOutput { at, store, exists, config, keys, missing, outage })
+        let (store, exists, is_default) = (stored.path(), stored.exists(), stored.is_default);
+        Ok(ShowOutput { at, store, exists, is_default, config, keys, missing, outage })
     }
 }
 
@@ -112,6 +112,9 @@ struct ShowOutput {
     store: String,
     #[serde(skip)]
     exists: bool,
+    /// True if neither the arguments nor the configuration name a store.
+    #[serde(skip)]
+    is_default: bool,
     config: Option<String>,
     keys: Vec<KeyUsage>,
     /// The requested keys that don't exist.
@@ -126,7 +129,8 @@ impl ShowOutput {
         if self.keys.is_empty() && self.missing.is_empty() {
             text = match self.exists {
                 true => format!("no usage: {} has no keys\n", self.store),
-                false => format!("no usage: {} does not exist\n", self.store),
+                false if self.is_default => format!("no usage: {} {NO_STORE}\n", self.store),
+                false => format!("no usage: {} {NO_FILE}\n", self.store),
             };
         }
         if let Some(cause) = &self.outage {
@@ -149,6 +153,11 @@ impl ShowOutput {
 fn is_named(key: &KeyUsage, name: &str) -> bool {
     wildmatch::WildMatch::new(name).matches(&key.key)
 }
+
+const NO_STORE: &str = "does not exist, and no `store` is configured; set one with --config, or name a \
+                        state file with --store";
+
+const NO_FILE: &str = "does not exist; programs with this store create it at their start";
 
 const SECOND: Duration = Duration::from_secs(1);
 

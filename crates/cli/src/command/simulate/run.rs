@@ -1,6 +1,6 @@
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{LineWriter, Write};
 
 use tollgate_simulate::{ChargeRule, Fault, FaultKind, Settings, SimulatedServer};
 
@@ -18,7 +18,7 @@ pub(in crate::command) async fn simulate(args: &SimulateArgs) -> Result<Exit, St
         Some(path) => {
             let log = File::create(path)
                 .map_err(|error| format!("{}: cannot write: {error}", path.display()))?;
-            SimulatedServer::bind_with_log(settings, args.listen, BufWriter::new(log)).await
+            SimulatedServer::bind_with_log(settings, args.listen, LineWriter::new(log)).await
         }
     };
     let server = server.map_err(|error| {

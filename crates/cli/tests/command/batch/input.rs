@@ -246,6 +246,24 @@ fn line_above_maximum_length_is_invalid_and_skipped() {
 }
 
 #[test]
+fn duplicate_model_in_body_is_invalid_at_its_column() {
+    for (line, id, column) in [
+        (r#"{"model":"a","messages":[],"model":"b"}"#, "line-1", 34),
+        (r#"{"custom_id":"x","body":{"model":"a","mod\u0065l":"b"}}"#, "x", 49),
+        (r#"{"custom_id":"x","params":{"model":"a","model":"a"}}"#, "x", 46),
+        (r#"{"key":"x","request":{"model":"a","model":null}}"#, "x", 41),
+    ] {
+        let invalid = invalid(line);
+        assert_eq!(invalid.custom_id, id, "{line}");
+        let error =
+            format!("line 1: not a JSON object: duplicate field `model` at column {column}");
+        assert_eq!(invalid.to_string(), error, "{line}");
+    }
+    let nested = r#"{"model":"a","metadata":{"model":"b"},"messages":[{"model":"c"}]}"#;
+    assert_eq!(request(nested).body, nested);
+}
+
+#[test]
 fn duplicate_id_error_names_first_line() {
     let line = |id: &str| format!("{{\"custom_id\":\"{id}\",\"body\":{{}}}}\n");
     let entries = read([line("a"), line("b"), line("a"), line("a")].concat());

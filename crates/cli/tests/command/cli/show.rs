@@ -286,10 +286,16 @@ fn empty_store_and_unknown_key_are_reported() {
     let home = TestHome::new();
     let output = home.run("show");
     assert_eq!(output.code, Some(0));
+    let advice = "does not exist, and no `store` is configured; set one with --config, or name a state \
+                  file with --store\n";
     assert!(
-        output.stdout.starts_with("no usage: ") && output.stdout.ends_with(" does not exist\n"),
+        output.stdout.starts_with("no usage: ") && output.stdout.ends_with(advice),
         "{output:?}"
     );
+    let output = home.run("show --store new.db");
+    let advice =
+        "no usage: new.db does not exist; programs with this store create it at their start\n";
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), advice));
     closed(&home.path("s.db"), |_| ());
     let output = home.run("show --config /dev/null --store s.db");
     assert_eq!(output.code, Some(2), "an empty file is an invalid configuration: {output:?}");

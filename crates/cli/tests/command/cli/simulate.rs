@@ -148,6 +148,24 @@ async fn provider_has_all_settings_and_writes_log() {
     assert_eq!(statuses, [200, 429]);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn log_has_the_line_of_each_answered_request() {
+    let home = TestHome::new();
+    let mut command =
+        home.tollgate("simulate --listen 127.0.0.1:0 --latency-ms 0 --log replies.jsonl");
+    let mut process = InteractiveProcess::start(&mut command);
+    let line = process.read_line().expect("the address");
+    let url = line.strip_prefix("listening on ").expect("an address");
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "Hello"}]});
+    for answered in 1..=3 {
+        post_json(&format!("{url}/v1/chat/completions"), &body).await;
+        let log = std::fs::read_to_string(home.path("replies.jsonl")).expect("the log");
+        assert_eq!(log.lines().count(), answered, "{log}");
+        assert!(log.ends_with("}\n"), "{log}");
+    }
+}
+
 #[test]
 fn unwritable_log_is_error() {
     let home = TestHome::new();

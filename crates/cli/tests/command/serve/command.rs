@@ -238,6 +238,15 @@ fn open_file_limit_is_raised_for_bounds() {
 }
 
 #[cfg(target_os = "linux")]
+#[test]
+fn default_bound_of_connections_warns_of_no_file_limit() {
+    let home = TestHome::new();
+    let command = home.tollgate("serve --port 0");
+    let served = LoggedServer::start(&mut with_files(100, 4_000, &command));
+    assert_eq!(served.terminate(), "");
+}
+
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn local_file_shortage_is_not_reported_as_upstream_error() {
     let home = TestHome::new();
@@ -250,19 +259,49 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
     let command = home.tollgate("serve --config c.yaml --port 0");
     let served = LoggedServer::start(&mut with_files(64, 64, &command));
     let mut connections = Vec::new();
+    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     for _ in 0..80 {
-        connections.push(TcpStream::connect(served.served.addr()).await.unwrap());
+        // Connections with a request are not closed.
+        let mut connection = TcpStream::connect(served.served.addr()).await.unwrap();
+        let begun = format!("{head}content-length: 2\r\n\r\n{{");
+        connection.write_all(begun.as_bytes()).await.unwrap();
+        connections.push(connection);
     }
     eventually(async || served.output.lock().contains("failed to accept a connection")).await;
     let first = &mut connections[0];
-    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
-    first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();
+    first.write_all(b"}").await.unwrap();
     let mut answer = String::new();
     first.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.contains("\"code\":\"too_many_open_files\""), "{answer}");
     assert!(answer.contains("ulimit -n") && !answer.contains("unreachable"), "{answer}");
     drop(connections);
+    tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn idle_connections_make_room_at_the_file_limit() {
+    let home = TestHome::new();
+    home.write("c.yaml", "serve: {bounds: {head_timeout: 1h}}");
+    let command = home.tollgate("serve --config c.yaml --port 0");
+    let served = LoggedServer::start(&mut with_files(64, 64, &command));
+    let mut busy = TcpStream::connect(served.addr()).await.unwrap();
+    let head = "POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let begun = format!("{head}connection: close\r\ncontent-length: 2\r\n\r\n{{");
+    busy.write_all(begun.as_bytes()).await.unwrap();
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        idle.push(TcpStream::connect(served.addr()).await.unwrap());
+    }
+    let health = HttpReply::of(http1().get(served.url("/healthz")));
+    let health = tokio::time::timeout(Duration::from_secs(60), health).await;
+    assert_eq!(health.expect("an answer in time").status, 200);
+    // A connection with a request stays open.
+    busy.write_all(b"}").await.unwrap();
+    let mut answer = String::new();
+    busy.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
     tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
 }
 

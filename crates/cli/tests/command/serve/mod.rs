@@ -11,6 +11,8 @@ mod robustness;
 mod signals;
 mod soak;
 #[cfg(unix)]
+mod stalled_log;
+#[cfg(unix)]
 mod stopping;
 mod tls;
 mod versions;

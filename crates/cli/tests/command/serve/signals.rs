@@ -1,12 +1,14 @@
 //! Signals to `tollgate serve`, and its saved state.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use super::command::LoggedServer;
 use super::command::eventually;
 use crate::cli::rig::TestHome;
 use tollgate_testing::http::{HttpReply, http1};
+use tollgate_testing::process::ChildGuard;
 
 /// A daily quota, kept in a file.
 const DAILY: &str = "quotas: {k: {rpd: 100}}\nstore: {yaml: state/state.yaml, flush: 1h}\n\
@@ -122,6 +124,54 @@ async fn sighup_reloads_configuration_and_logs_result() {
     eventually(async || served.status("/rate/k").await == 200).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert!(!output.contains("panic"), "{output}");
+}
+
+/// Replaces a file by a named pipe, whose reader waits for a writer.
+fn replace_by_pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.expect("`mkfifo` is installed").success());
+}
+
+#[tokio::test]
+async fn configuration_replaced_by_pipe_is_refused() {
+    let home = TestHome::new();
+    home.write("tollgate.yaml", "quotas: {k: {rpd: 1}}\n");
+    let mut served = LoggedServer::start(&mut command(&home));
+    replace_by_pipe(&home.path("tollgate.yaml"));
+    served.signal("-HUP");
+    eventually(async || served.logged("SIGHUP: invalid configuration")).await;
+    assert!(served.logged("not a regular file"));
+    assert_eq!(served.status("/rate/k").await, 200);
+    tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+}
+
+#[test]
+fn pipe_in_place_of_prices_or_state_is_an_error() {
+    let home = TestHome::new();
+    replace_by_pipe(&home.path("pipe.yaml"));
+    for section in ["prices: {file: pipe.yaml}", "store: {yaml: pipe.yaml}"] {
+        home.write("tollgate.yaml", section);
+        let output = crate::cli::rig::output_of(&mut command(&home));
+        assert_eq!(output.code, Some(2), "{section}: {output:?}");
+        assert!(output.stderr.contains("not a regular file"), "{section}: {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn sigterm_ends_server_that_waits_for_configuration() {
+    let home = TestHome::new();
+    let path = home.path("tollgate.yaml");
+    replace_by_pipe(&path);
+    let mut process = ChildGuard::start(&mut command(&home));
+    // Opening the pipe succeeds when the server opens it.
+    let opening =
+        tokio::task::spawn_blocking(move || fs::OpenOptions::new().write(true).open(path));
+    let writer = opening.await.unwrap().unwrap();
+    process.signal("-TERM");
+    let output = tokio::task::spawn_blocking(|| crate::cli::rig::ended(process)).await.unwrap();
+    assert_eq!(output.code, Some(0), "{output:?}");
+    drop(writer);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ async fn provider_traffic_is_shown_and_scraped() {
     let page = scrape(&rig).await;
     let model = [("gen_ai_request_model", "m"), ("gen_ai_provider_name", "openai")];
     assert_eq!(page.sum("gen_ai_client_token_usage_sum", &model), 42.0);
-    assert_eq!(page.sum("gen_ai_client_operation_duration_count", &model), 3.0);
+    assert_eq!(page.sum("gen_ai_client_operation_duration_seconds_count", &model), 3.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! Upstreams that are unreachable, hang, reset connections, send invalid responses or never end.
 
 use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -143,11 +144,15 @@ impl Reused {
 
 #[tokio::test]
 async fn request_on_a_closed_connection_is_resent() {
-    for method in ["POST", "GET"] {
+    for (method, yields) in [("POST", 0), ("GET", 0), ("POST", 100)] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
         // The connection is closed with the request unread, which the system answers with a reset.
         let kept = kept.into_std().unwrap();
         kept.shutdown(Shutdown::Write).unwrap();
+        // The proxy reads the end before the reset.
+        for _ in 0..yields {
+            tokio::task::yield_now().await;
+        }
         drop(kept);
         let again = up.request().await;
         assert!(again.line().starts_with(method) && again.body == chat("gpt-4o").as_bytes());
@@ -157,9 +162,24 @@ async fn request_on_a_closed_connection_is_resent() {
 }
 
 #[tokio::test]
-async fn request_on_a_reset_connection_is_resent_if_idempotent() {
+async fn request_on_a_reset_connection_is_resent() {
+    for method in ["POST", "GET"] {
+        let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
+        // The connection is closed with the request unread, as by a timeout of idle connections.
+        drop(kept);
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap(), 200, "{method}");
+        assert!(up.is_idle());
+    }
+}
+
+#[tokio::test]
+async fn request_reset_late_is_resent_if_idempotent() {
     for (method, status) in [("POST", 502), ("GET", 200)] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(2)).await;
+        tokio::time::resume();
         // The upstream may have processed the request.
         drop(kept);
         if status == 200 {

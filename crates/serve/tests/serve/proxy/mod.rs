@@ -5,6 +5,7 @@ mod budgets;
 mod encoded_bodies;
 mod failures;
 mod forwarding;
+mod framing;
 mod http_versions;
 mod key_bounds;
 mod limits;
