@@ -42,7 +42,8 @@ fn example_serve_section_is_read() {
     assert_eq!(key.window, Some(Duration::from_secs(1)));
     let profiles: Vec<_> = serve.upstreams.iter().map(|upstream| upstream.profile).collect();
     assert_eq!(profiles, [OPENAI, ANTHROPIC]);
-    let tenant = KeySource::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
+    let (name, prefix) = ("x-tenant".parse().unwrap(), "tenant:".into());
+    let tenant = KeySource::Header { name, prefix, default: None };
     assert_eq!(serve.scopes, [KeySource::Model, tenant]);
     assert_eq!(serve.mode, ServeMode::Wait);
 }
