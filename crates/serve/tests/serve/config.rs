@@ -109,6 +109,32 @@ fn serve_section_errors_have_line_and_column() {
         "serve: {scopes: [{header: 'a b'}]}",
         "1:27: serve.scopes[0].header: must be a header name",
     );
+    assert_refused(
+        "serve: {upstreams: {a: {base_url: 'http://h', provider: vllm, default_model: ''}}}",
+        "serve.upstreams.a.default_model: must not be empty",
+    );
+}
+
+#[test]
+fn scopes_whose_keys_are_the_same_are_refused() {
+    let header = |fields| format!("serve: {{scopes: [{fields}]}}");
+    for (fields, error) in [
+        ("model, {header: x-a}", "serve.scopes[1]"),
+        ("{header: x-a, prefix: 't:'}, {header: x-b, prefix: 't:'}", "serve.scopes[0]"),
+        ("api_key, {header: x-a, prefix: 'api_key:'}", "serve.scopes[1]"),
+        ("{header: Authorization, prefix: 'a:'}", "is needed by the provider"),
+        ("{header: x-a, prefix: 'a:', default: ''}", "serve.scopes[0].default: must not be empty"),
+        ("{key: a, default: b}", "must be {header, prefix, default}, or {key: NAME}"),
+    ] {
+        let error_of = tollgate_serve::parse(&header(fields)).unwrap_err().to_string();
+        assert!(error_of.contains(error), "{fields}: {error_of}");
+    }
+    for fields in [
+        "{header: x-a}, api_key, {key: account}",
+        "model, {header: x-a, prefix: 't:'}, {header: x-b, prefix: 't:u:', default: nobody}",
+    ] {
+        assert!(tollgate_serve::parse(&header(fields)).is_ok(), "{fields}");
+    }
 }
 
 #[test]

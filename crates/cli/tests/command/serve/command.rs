@@ -255,7 +255,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
     }
     eventually(async || served.output.lock().contains("failed to accept a connection")).await;
     let first = &mut connections[0];
-    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let head = "POST /up/v1/files HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();
     let mut answer = String::new();
     first.read_to_string(&mut answer).await.unwrap();
