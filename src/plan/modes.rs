@@ -51,11 +51,6 @@ impl QuotaRegistry {
         modes.map(|mode| format!("{model}:{mode}")).collect()
     }
 
-    /// Returns the key of this name in the name space.
-    pub(crate) fn in_name_space(&self, name: &str) -> Option<String> {
-        self.name_space.map(|prefix| format!("{prefix}{name}"))
-    }
-
     /// Returns the quota of the model whose requests in a mode have this key, `MODEL:MODE`: a starting point for
     /// the limits of the mode.
     pub(super) fn of_mode(&self, key: &str) -> Option<&RegisteredQuota> {

@@ -364,32 +364,6 @@ impl QuotaRegistry {
         own.or_else(|| self.covering(&self.built_in, key))
     }
 
-    /// Returns the quota that covers a key. A key in the name space has one that names it there, else that of its name.
-    pub(super) fn covering<'q>(
-        &self,
-        quotas: &'q QuotaIndex<RegisteredQuota>,
-        key: &str,
-    ) -> Option<&'q RegisteredQuota> {
-        let Some((prefix, name)) = self.split(key) else { return quotas.find(key) };
-        let own = quotas.find(key).filter(|quota| quota.name.starts_with(prefix));
-        own.or_else(|| quotas.find(name))
-    }
-
-    /// Returns the key of the buckets that a key shares with others by a quota of this name: those in the name space
-    /// share them among themselves.
-    pub(crate) fn shared_key(&self, quota: &Key, key: &str) -> Key {
-        match self.split(key) {
-            Some((prefix, _)) if !quota.starts_with(prefix) => format!("{prefix}{quota}").into(),
-            _ => quota.clone(),
-        }
-    }
-
-    /// Splits a key in the name space into the prefix and its name.
-    fn split<'k>(&self, key: &'k str) -> Option<(&'static str, &'k str)> {
-        let prefix = self.name_space?;
-        Some((prefix, key.strip_prefix(prefix)?))
-    }
-
     fn entry(
         &mut self,
         name: &str,
