@@ -2,12 +2,18 @@ use super::config::Config;
 use crate::limiter::{Builder, Limiter};
 use crate::middleware::{Http, RateLimitLayer, Retries};
 
+/// The prefix of the keys that clients of `tollgate serve` name in `/rate/{key}`. They have the quotas of the names after
+/// it, in buckets of their own.
+#[doc(hidden)]
+pub const RATE_PREFIX: &str = "rate/";
+
 impl Config {
     /// Returns a builder of a limiter with these providers, quotas and policies, which keeps its buckets
     /// in this process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) add the
     /// store, the bus and the cluster; [`limiter`](Self::limiter) adds all of them.
     pub fn builder(&self) -> Builder {
         let mut builder = Limiter::builder()
+            .name_space(RATE_PREFIX)
             .unknown_key(self.unknown_key.clone())
             .max_waiting(self.waiting.max_waiting)
             .prices(self.prices.clone())

@@ -75,6 +75,8 @@ mod value;
 mod watched_file;
 
 pub use applied::Applied;
+#[doc(hidden)]
+pub use build::RATE_PREFIX;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
 pub use fields::{SecretUrl, parse_duration};

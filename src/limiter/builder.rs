@@ -36,6 +36,7 @@ pub struct Builder {
     prices: Prices,
     clock: Option<AnyClock>,
     backend: Option<Arc<dyn Backend>>,
+    name_space: Option<&'static str>,
 }
 
 impl Limiter {
@@ -61,6 +62,7 @@ impl Builder {
             prices: Prices::built_in(),
             clock: None,
             backend: None,
+            name_space: None,
         }
     }
 
@@ -187,6 +189,15 @@ impl Builder {
         self
     }
 
+    /// Sets the prefix of keys that have the quota of the name after it, in buckets of their own, unless a quota has a
+    /// name with the prefix.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn name_space(mut self, prefix: &'static str) -> Self {
+        self.name_space = Some(prefix);
+        self
+    }
+
     /// Sets a backend that keeps the buckets. By default the limiter keeps them itself.
     pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backend = Some(backend);
@@ -202,6 +213,7 @@ impl Builder {
     pub fn build(self) -> Result<Limiter, BuildError> {
         let mut quotas =
             QuotaRegistry::new(&self.profiles, &self.unknown, self.margin, self.share)?;
+        quotas.name_space = self.name_space;
         let is_local = self.backend.is_none();
         if let UnknownKey::Quota(quota) = &self.unknown {
             check_quota("unknown_key", quota, is_local)?;

@@ -164,7 +164,9 @@ impl Core {
         if self.former_shares.is_empty() {
             return;
         }
-        let name = self.quotas.read().name_of(key).cloned();
+        let quotas = self.quotas.read();
+        let name = quotas.name_of(key).map(|name| quotas.shared_key(name, key));
+        drop(quotas);
         if let Some(name) = name {
             self.former_shares.pass_on(&name, state);
         }

@@ -71,11 +71,12 @@ impl Shared {
         if Pattern::is_one(name) || limits_spending {
             self.replan_all();
         } else {
-            let of_modes = self.core.quotas.read().modes_of(name);
+            let quotas = self.core.quotas.read();
+            let (of_modes, spaced) = (quotas.modes_of(name), quotas.in_name_space(name));
+            drop(quotas);
             let mut successors = Successors::new(&self.core);
-            for (key, is_exact) in
-                std::iter::once((name, true)).chain(of_modes.iter().map(|key| (&**key, false)))
-            {
+            let exact = std::iter::once(name).chain(spaced.as_deref()).map(|key| (key, true));
+            for (key, is_exact) in exact.chain(of_modes.iter().map(|key| (&**key, false))) {
                 let key_ref = self.key_ref(key, None);
                 if let Some(entry) = key_ref.find() {
                     replan(&key_ref.shard, &entry, is_exact, &mut successors);

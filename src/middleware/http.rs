@@ -77,15 +77,17 @@ impl Http {
         self.classified(estimate, || self.profile.is_free(method, path, has_body), key)
     }
 
-    /// Classifies a request from the network and returns the reason if it can't be read reliably.
+    /// Classifies a request from the network and returns the reason if it can't be read reliably. A request that
+    /// names no model runs `default_model`, unless the provider documents another default.
     #[doc(hidden)]
     pub fn classify_strictly<B: PeekBody>(
         &self,
         request: &http::Request<B>,
+        default_model: Option<&str>,
     ) -> (Classified, Option<UnreadableRequest>) {
         let (path, headers) = (request.uri().path(), request.headers());
         let read = |body: Option<&[u8]>| {
-            self.profile.read_request_strictly(path, headers, body.unwrap_or_default())
+            self.profile.read_request_of(path, headers, body.unwrap_or_default(), default_model)
         };
         let (estimate, unreadable) = request.body().peek(read);
         let has_body = request.body().size() != Some(0);

@@ -12,6 +12,7 @@ mod key_regex;
 mod key_regex;
 mod missing_feature;
 mod modes;
+mod name_space;
 mod named_quota;
 mod pattern;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]

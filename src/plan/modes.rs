@@ -55,7 +55,7 @@ impl QuotaRegistry {
     /// the limits of the mode.
     pub(super) fn of_mode(&self, key: &str) -> Option<&RegisteredQuota> {
         let model = self.model_of_mode(key)?;
-        self.own.find(model).or_else(|| self.built_in.find(model))
+        self.covering(&self.own, model).or_else(|| self.covering(&self.built_in, model))
     }
 
     /// Returns the model whose requests in a mode have this key.
@@ -110,7 +110,7 @@ impl QuotaRegistry {
         let quota = self.find(model).or(self.fallback.as_ref());
         let quota = quota.filter(|quota| quota.limits_spending())?;
         // A quota that both share counts their requests once.
-        let of_mode = self.own.find(key).filter(|of_mode| of_mode.shared.is_some());
+        let of_mode = self.covering(&self.own, key).filter(|of_mode| of_mode.shared.is_some());
         of_mode.is_none_or(|of_mode| of_mode.shared != quota.shared).then_some((model, quota))
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct QuotaRegistry {
     pub(super) profiles: Vec<Profile>,
     /// For unknown keys; `None` if they are refused.
     pub(super) fallback: Option<RegisteredQuota>,
+    /// The prefix of keys that have the quota of the name after it, in buckets of their own.
+    pub(crate) name_space: Option<&'static str>,
     margin: Margin,
     /// The share of every limit.
     share: Share,
@@ -50,6 +52,7 @@ impl QuotaRegistry {
             built_in: QuotaIndex::default(),
             profiles: Vec::new(),
             fallback: None,
+            name_space: None,
             margin,
             share,
             last_id: 0,
@@ -270,9 +273,9 @@ impl QuotaRegistry {
         read_by: Option<Profile>,
         default: Option<&Arc<Plan>>,
     ) -> Option<ResolvedQuota> {
-        let own = self.own.find(key);
+        let own = self.covering(&self.own, key);
         let of_mode = if own.is_none() { self.of_mode(key) } else { None };
-        let covering = own.or(of_mode).or_else(|| self.built_in.find(key));
+        let covering = own.or(of_mode).or_else(|| self.covering(&self.built_in, key));
         if let (None, Some(plan)) = (covering, default) {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
@@ -290,7 +293,8 @@ impl QuotaRegistry {
         let entry = covering.or(self.fallback.as_ref())?;
         let plan = plan(entry);
         let plan = self.with_spending_key_of(key, entry, &plan).unwrap_or(plan);
-        let key = entry.shared.clone().unwrap_or_else(|| key.into());
+        let shared = entry.shared.as_ref().map(|shared| self.shared_key(shared, key));
+        let key = shared.unwrap_or_else(|| key.into());
         Some(ResolvedQuota { key, plan })
     }
 
@@ -316,7 +320,9 @@ impl QuotaRegistry {
     /// Returns `true` if keys share the buckets of this key.
     pub(crate) fn is_shared(&self, key: &str) -> bool {
         let all = self.own.iter().chain(self.built_in.iter()).chain(&self.fallback);
-        all.filter_map(|entry| entry.shared.as_ref()).any(|shared| *shared == *key)
+        let name = self.split(key).map_or(key, |(_, name)| name);
+        let mut shared = all.filter_map(|entry| entry.shared.as_ref());
+        shared.any(|shared| *shared == *key || *shared == *name)
     }
 
     /// Returns the keys that a quota names exactly.
@@ -345,7 +351,7 @@ impl QuotaRegistry {
             return None;
         }
         let model = self.model_of_mode(key).unwrap_or(key);
-        self.built_in.find(model).and_then(|entry| entry.profile)
+        self.covering(&self.built_in, model).and_then(|entry| entry.profile)
     }
 
     /// Returns `true` if there are profiles by which models count.
@@ -354,8 +360,8 @@ impl QuotaRegistry {
     }
 
     pub(super) fn find(&self, key: &str) -> Option<&RegisteredQuota> {
-        let own = self.own.find(key).or_else(|| self.of_mode(key));
-        own.or_else(|| self.built_in.find(key))
+        let own = self.covering(&self.own, key).or_else(|| self.of_mode(key));
+        own.or_else(|| self.covering(&self.built_in, key))
     }
 
     fn entry(

@@ -12,6 +12,8 @@ use super::unit::Unit;
 ///   (`tokens`), not the billed one. Source: Cohere's page on rate limits.
 /// - **Units**: inputs of embeddings per minute: texts (`inputs`) and images (`images`) apart. Source:
 ///   docs.cohere.com/docs/rate-limits, read on 2026-11-25.
+/// - **Without a model**, chats of version 1 of the API run `command-r-plus-08-2024`; source: its SDKs (2025). Other
+///   requests have to name one.
 /// - **Limits**: sliding windows; no headers state them.
 /// - **Quotas**: those of embeddings with a production key.
 pub const COHERE: Profile = Profile::new(
@@ -19,6 +21,7 @@ pub const COHERE: Profile = Profile::new(
         .urls(&["api.cohere.com", "api.cohere.ai"])
         .weights(WEIGHTS)
         .units(&[Unit::Inputs, Unit::Images])
+        .default_models(&[("/v1/chat", "command-r-plus-08-2024")])
         .api(
             Api::bearer(&["CO_API_KEY", "COHERE_API_KEY"])
                 .origin("https://api.cohere.com")

@@ -269,6 +269,7 @@ pub const OPENROUTER: Profile = Profile::new(
         .urls(&["openrouter.ai"])
         .limits(LimitHeaders::OPENROUTER)
         .errors(ErrorRules::new().unbilled_failures().days_reset_in("UTC"))
+        .routing_by_list()
         .api(
             Api::bearer(&["OPENROUTER_API_KEY"])
                 .origin("https://openrouter.ai")

@@ -34,6 +34,9 @@ use crate::quota::Algorithm;
 /// - **Units**: images per minute (`images`); source: developers.openai.com/api/docs/guides/rate-limits, read on
 ///   2026-11-25. Images that a tool of Responses makes can't be predicted.
 /// - **Free**: moderations; source: developers.openai.com/api/docs/guides/moderation, November 2026.
+/// - **Without a model** run moderations (`omni-moderation-latest`) and edits of images (`gpt-image-2.5-sunburst`); source:
+///   the API reference, read second-hand (October 2026). A prompt that OpenAI keeps has a model of its own. All other
+///   requests have to name one, images made of a text too: their former default depended on other parameters.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Usage** of a chat's stream is stated with `stream_options.include_usage` only (recorded).
 /// - **Cut streams** are charged for what was received, with GPT-4.5 and earlier models and where `reasoning_effort` is
@@ -49,6 +52,7 @@ pub const OPENAI: Profile = Profile::new(
         .charge(Charge::at_admission(ADMISSION))
         .units(&[Unit::Images])
         .free(&["POST /moderations"])
+        .default_models(DEFAULT_MODELS)
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
         .usage_on_request()
@@ -56,6 +60,9 @@ pub const OPENAI: Profile = Profile::new(
         .count_tokens(CountTokensFormat::OpenAi)
         .api(Api::bearer(&["OPENAI_API_KEY"]).origin("https://api.openai.com")),
 );
+
+const DEFAULT_MODELS: &[(&str, &str)] =
+    &[("/moderations", "omni-moderation-latest"), ("/images/edits", "gpt-image-2.5-sunburst")];
 
 /// Generation stops when the connection is closed. The reasoning of later models isn't in the stream
 /// (developers.openai.com/api/docs/guides/reasoning); `reasoning_effort: "none"` turns it off.

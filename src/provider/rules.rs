@@ -50,6 +50,10 @@ pub struct Rules {
     pub(super) charge: Charge,
     pub(super) units: &'static [Unit],
     pub(super) free: &'static [&'static str],
+    /// The ends of paths, and the models that requests there run if they name none.
+    pub(super) default_models: &'static [(&'static str, &'static str)],
+    /// True if the first of `models` answers a request without `model`.
+    pub(super) routes_by_list: bool,
     pub(super) limits: LimitHeaders,
     pub(super) modes: &'static [Mode],
     pub(super) utilization: Option<UtilizationHeaders>,
@@ -121,6 +125,19 @@ impl Rules {
     #[must_use]
     pub const fn free(self, requests: &'static [&'static str]) -> Self {
         Self { free: requests, ..self }
+    }
+
+    /// Sets the models that requests run if they name none, each with the end of the path (`/moderations`), in lower
+    /// case. Default: a request has to name its model.
+    #[must_use]
+    pub const fn default_models(self, models: &'static [(&'static str, &'static str)]) -> Self {
+        Self { default_models: models, ..self }
+    }
+
+    /// States that a request without `model` runs the first one of its list `models`. Default: it doesn't.
+    #[must_use]
+    pub const fn routing_by_list(self) -> Self {
+        Self { routes_by_list: true, ..self }
     }
 
     /// Sets which response headers state limits. Default: [`LimitHeaders::COMPATIBLE`].
@@ -218,6 +235,8 @@ pub(super) const COMPATIBLE_USAGE: Rules = Rules {
     charge: Charge::by_usage(),
     units: &[],
     free: &[],
+    default_models: &[],
+    routes_by_list: false,
     limits: LimitHeaders::COMPATIBLE,
     modes: &[],
     utilization: None,

@@ -114,7 +114,7 @@ impl Auth {
         let tokens = &self.app.tokens;
         let client = tokens.client.as_deref();
         let admin = tokens.admin.as_deref();
-        let token = token_of(request.headers(), self.rule);
+        let token = token_of(request.headers(), self.rule)?;
         let is_token = |expected: Option<&str>| {
             let pair = expected.zip(token);
             pair.is_some_and(|(expected, token)| expected.as_bytes().ct_eq(token).into())
@@ -240,13 +240,33 @@ pub(super) fn is_loopback(address: IpAddr) -> bool {
 }
 
 /// Returns the token of a request.
-fn token_of(headers: &HeaderMap, rule: Rule) -> Option<&[u8]> {
-    if let Some(token) = headers.get(&TOKEN) {
-        return Some(token.as_bytes());
+///
+/// # Errors
+/// Returns a [`Problem`] for two values, of which servers may use either.
+fn token_of(headers: &HeaderMap, rule: Rule) -> Result<Option<&[u8]>, Problem> {
+    if let Some(token) = only_value(headers, &TOKEN)? {
+        return Ok(Some(token));
     }
-    let value = headers.get(AUTHORIZATION).filter(|_| rule != Rule::Proxied)?.as_bytes();
-    let (scheme, token) = value.split_at_checked(BEARER.len())?;
-    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
+    if rule == Rule::Proxied {
+        return Ok(None);
+    }
+    let token = only_value(headers, &AUTHORIZATION)?.and_then(|value| {
+        let (scheme, token) = value.split_at_checked(BEARER.len())?;
+        scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
+    });
+    Ok(token)
+}
+
+fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h [u8]>, Problem> {
+    let mut values = headers.get_all(name).into_iter();
+    let value = values.next();
+    match value.and_then(|_| values.next()) {
+        Some(_) => {
+            let detail = format!("the header `{name}` is given more than once; send it once");
+            Err(Problem::new(StatusCode::BAD_REQUEST, "repeated_header", detail))
+        }
+        None => Ok(value.map(HeaderValue::as_bytes)),
+    }
 }
 
 fn is_loopback_host(host: &Host<'_>) -> bool {

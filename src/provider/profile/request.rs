@@ -11,9 +11,11 @@ use crate::provider::model_name;
 use crate::provider::request::Request;
 #[cfg(feature = "requests")]
 use crate::provider::request::UnreadableRequest;
+#[cfg(feature = "requests")]
+use crate::provider::request::{documented_default, missing_model, runs_named_model};
 use crate::provider::{COMPATIBLE, COMPATIBLE_USAGE};
 #[cfg(feature = "requests")]
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 
 /// Reads requests.
 impl Profile {
@@ -23,7 +25,11 @@ impl Profile {
     #[cfg(feature = "requests")]
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
-            Ok(request) => self.estimate(request, path, body),
+            Ok(mut request) => {
+                // A client's own request is sent in any case.
+                let _ = self.use_default_model(&mut request, path, None);
+                self.estimate(request, path, body)
+            }
             Err(_) => self.of_form(Request::estimate_unread(path, body), path, body),
         }
     }
@@ -66,8 +72,9 @@ impl Profile {
     /// Supported bodies are JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and URL-encoded pairs,
     /// uncompressed.
     /// The model is that of the path, else the field `model` or `model_id` at the root, which must not
-    /// occur with different values. Paths whose requests have no model, such as those of files, are
-    /// never refused.
+    /// occur with different values. If neither names one on a path that is known to run a model, it is the default
+    /// that the provider documents for the path, else that is a reason too. A prompt that the provider keeps has a
+    /// model of its own. Paths whose requests have no model, such as those of files, are never refused.
     ///
     /// ```
     /// use http::HeaderMap;
@@ -87,16 +94,51 @@ impl Profile {
         headers: &HeaderMap,
         body: &[u8],
     ) -> (Estimate, Option<UnreadableRequest>) {
+        self.read_request_of(path, headers, body, None)
+    }
+
+    /// Reads a request as [`read_request_strictly`](Self::read_request_strictly) does, from a server whose requests
+    /// without a model run `default_model`.
+    #[cfg(feature = "requests")]
+    pub(crate) fn read_request_of(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+        default_model: Option<&str>,
+    ) -> (Estimate, Option<UnreadableRequest>) {
         match Request::read(path, body) {
-            Ok(request) => {
-                let unreadable = request.ambiguity(path, headers, body);
-                (self.estimate(request, path, body), unreadable)
+            Ok(mut request) => {
+                let ambiguity = request.ambiguity(path, headers, body);
+                let missing = self.use_default_model(&mut request, path, default_model).err();
+                (self.estimate(request, path, body), ambiguity.or(missing))
             }
             Err(json) => {
-                let (estimate, unreadable) = Request::estimate_form(path, headers, body, json);
-                (self.of_form(estimate, path, body), unreadable)
+                let (mut estimate, unreadable) = Request::estimate_form(path, headers, body, json);
+                let mut missing = None;
+                if estimate.model.is_none() && runs_named_model(path) {
+                    let default = documented_default(self.rules.default_models, path);
+                    estimate.model = default.or(default_model).map(Key::from);
+                    missing = estimate.model.is_none().then(missing_model);
+                }
+                (self.of_form(estimate, path, body), unreadable.or(missing))
             }
         }
+    }
+
+    /// Sets the model of a request that names none: the default of the provider, else of its server.
+    #[cfg(feature = "requests")]
+    fn use_default_model(
+        &self,
+        request: &mut Request,
+        path: &str,
+        default_model: Option<&str>,
+    ) -> Result<(), UnreadableRequest> {
+        if request.model.is_some() {
+            return Ok(());
+        }
+        let default = documented_default(self.rules.default_models, path).or(default_model);
+        request.use_default_model(path, self.rules.routes_by_list, default)
     }
 
     #[cfg(feature = "requests")]

@@ -51,7 +51,8 @@ impl Request {
             Kind::Pairs => {
                 let pairs = form::pairs(body);
                 pairs.check()?;
-                match pairs.model.is_some() && pairs.model != self.model {
+                let named = pairs.model.filter(|model| !model.is_empty());
+                match named.is_some() && named != self.model {
                     true => Err(UnreadableRequest::model(TWO_KINDS)),
                     false => Ok(()),
                 }
@@ -95,7 +96,7 @@ fn model_of_form(
     if of_path.is_none() {
         named.check()?;
     }
-    Ok(of_path.or(named.model))
+    Ok(of_path.or(named.model.filter(|model| !model.is_empty())))
 }
 
 fn check_encoding(headers: &HeaderMap) -> Result<(), UnreadableRequest> {

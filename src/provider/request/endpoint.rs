@@ -24,6 +24,8 @@ impl Endpoint {
         let verb = after_last(last, b':');
         Some(match verb {
             "completions" if path.ends_with("chat/completions") => Self::Chat,
+            // Ends an upload of OpenAI's, without generating text.
+            "complete" if path.rsplit('/').nth(2) == Some("uploads") => return None,
             "completions" | "complete" | "generate" => Self::Completions,
             "responses" => Self::Responses,
             "compact" if path.ends_with("responses/compact") => Self::Responses,

@@ -4,6 +4,7 @@ mod ambiguity;
 mod amounts;
 mod body;
 mod counter;
+mod default_model;
 mod deferred;
 mod definition;
 mod endpoint;
@@ -32,6 +33,7 @@ use compact_str::CompactString;
 
 use counter::Counter;
 pub(super) use counter::Vocabulary;
+pub(super) use default_model::{documented_default, missing_model, runs_named_model};
 use deferred::DeferredTools;
 pub(super) use endpoint::Endpoint;
 pub(super) use endpoint::plain as normalized_path;
@@ -134,7 +136,8 @@ impl Request {
         }
         let of_path = endpoint::model_of(path);
         request.is_named_by_path = of_path.is_some();
-        request.model = of_path.or(request.named.model.take());
+        let named = request.named.model.take().filter(|model| !model.is_empty());
+        request.model = of_path.or(named);
         request.has_known_path = endpoint.is_some() || endpoint::invokes(path);
         request.endpoint = endpoint.unwrap_or_else(|| request.likely_endpoint());
         request.operation = Operation::of(request.endpoint, path);

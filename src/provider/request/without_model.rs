@@ -54,6 +54,7 @@ mod tests {
         for path in [
             "/v1/files",
             "/v1/files/file-1/content",
+            "/v1/uploads/upload_1/complete",
             "/openai//files/",
             "/v1/messages/batches",
             "/v1/vector_stores/vs_1/files",
@@ -65,6 +66,7 @@ mod tests {
         for path in [
             "files",
             "/v1/files/completions",
+            "/v1/complete",
             "/v1/files/chat/completions",
             "/v1/models/m",
             "/v1/models/m:generateContent",

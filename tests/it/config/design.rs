@@ -51,7 +51,9 @@ fn example_builds_a_limiter() {
 fn file_without_settings_equals_defaults() {
     for text in ["{}", "# a comment\n{}\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
         let config = parse_valid(text);
-        let (config, defaults) = (config.builder(), tollgate::Limiter::builder());
+        // Only the server has keys of `/rate`.
+        let defaults = tollgate::Limiter::builder().name_space(tollgate::config::RATE_PREFIX);
+        let config = config.builder();
         assert_eq!(format!("{config:?}"), format!("{defaults:?}"), "{text:?}");
     }
 }

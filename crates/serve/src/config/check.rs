@@ -63,7 +63,8 @@ fn serve(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) -> Serve
             key_source(check, &path, own)
         }
     });
-    let scopes = scopes.collect();
+    let scopes: Vec<KeySource> = scopes.collect();
+    check_prefixes(check, &root.key("scopes"), &scopes);
     rate(check, root, fields);
     let ttl = fields.reservation_ttl.0;
     check.require_range(&root.key("reservation_ttl"), ttl, SECOND, MAX_TIME);
@@ -239,24 +240,59 @@ fn upstream(
             check.report(&path.key("provider"), message);
             COMPATIBLE
         });
-    Upstream { name: name.to_owned(), base_url: fields.base_url.clone(), profile }
+    if fields.default_model.as_ref().is_some_and(String::is_empty) {
+        check.report(&path.key("default_model"), "must not be empty");
+    }
+    Upstream {
+        name: name.to_owned(),
+        base_url: fields.base_url.clone(),
+        profile,
+        default_model: fields.default_model.clone(),
+    }
 }
 
 fn key_source(check: &mut Check<'_>, path: &FieldPath, fields: &ScopeFields) -> Option<KeySource> {
-    match (&fields.header, &fields.key) {
-        (None, Some(key)) if !key.is_empty() && fields.prefix.is_empty() => {
+    let ScopeFields { header, prefix, default, key } = fields;
+    match (header, key) {
+        (None, Some(key)) if !key.is_empty() && prefix.is_empty() && default.is_none() => {
             Some(KeySource::Key(key.clone()))
         }
         (Some(header), None) => match HeaderName::from_bytes(header.as_bytes()) {
-            Ok(name) => Some(KeySource::Header { name, prefix: fields.prefix.clone() }),
+            Ok(name) => {
+                if NEEDED_BY_PROVIDERS.contains(&name.as_str()) {
+                    let message = "is needed by the provider, and the header of a scope isn't \
+                                   forwarded; choose another, or `api_key` for the key of the API";
+                    check.report(&path.key("header"), message);
+                }
+                if default.as_ref().is_some_and(String::is_empty) {
+                    check.report(&path.key("default"), "must not be empty");
+                }
+                let (prefix, default) = (prefix.clone(), default.clone());
+                Some(KeySource::Header { name, prefix, default })
+            }
             Err(_) => {
                 check.report(&path.key("header"), "must be a header name, such as x-tenant");
                 None
             }
         },
         _ => {
-            check.report(path, "must be {header, prefix}, or {key: NAME}");
+            check.report(path, "must be {header, prefix, default}, or {key: NAME}");
             None
+        }
+    }
+}
+
+/// Reports scopes whose keys can't be told apart: those of the same prefix, where the model has none.
+fn check_prefixes(check: &mut Check<'_>, path: &FieldPath, scopes: &[KeySource]) {
+    for (at, scope) in scopes.iter().enumerate() {
+        let KeySource::Header { prefix, .. } = scope else { continue };
+        let is_same = |other: &KeySource| other.prefix() == Some(&**prefix) && other != scope;
+        if scopes[..at].iter().chain(&scopes[at + 1..]).any(is_same) {
+            let message = match prefix.is_empty() {
+                true => "must not be empty beside another scope without a prefix, such as `model`",
+                false => "must not be the prefix of another scope",
+            };
+            check.report(&check.item(path, at).key("prefix"), message);
         }
     }
 }
@@ -306,6 +342,19 @@ const ENDPOINTS: &[&str] = &[
     "/rerank",
     "/api/chat",
     "/api/generate",
+];
+
+/// Headers without which a provider can't read a request.
+const NEEDED_BY_PROVIDERS: &[&str] = &[
+    "authorization",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+    "content-type",
+    "content-encoding",
+    "content-length",
+    "transfer-encoding",
+    "host",
 ];
 
 /// The schemes of an upstream's URL.

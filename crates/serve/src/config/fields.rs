@@ -205,6 +205,11 @@ pub(super) struct UpstreamFields {
     /// The provider whose rules apply: a built-in one, or one of `providers`.
     #[schemars(length(min = 1), example = &"openai")]
     pub(super) provider: String,
+    /// The model that the server runs if a request names none, as vLLM and llama.cpp do. Default: such a request is
+    /// refused, unless the provider documents a default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), example = &"my-model")]
+    pub(super) default_model: Option<String>,
 }
 
 /// A key that is derived from a proxied request.
@@ -218,7 +223,7 @@ pub(super) enum ScopeName {
     ApiKey,
 }
 
-/// A key made of a prefix and the value of a request header, or a fixed key for all requests.
+/// A key made of a prefix and the value of a request header, which isn't forwarded, or a fixed key for all requests.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OwnScope")]
@@ -231,6 +236,10 @@ pub(super) struct ScopeFields {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(example = &"tenant:")]
     pub(super) prefix: String,
+    /// The value for requests without the header. Default: they are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), example = &"nobody")]
+    pub(super) default: Option<String>,
     /// A fixed key for all proxied requests, such as an account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), example = &"account")]
@@ -249,7 +258,7 @@ pub enum ServeMode {
 }
 
 /// The handling of a proxied request whose model cannot be determined: its body is neither JSON nor a
-/// form, it names two models, or its encoding is unknown.
+/// form, it names two models or none, or its encoding is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnreadRequests {

@@ -7,6 +7,7 @@ mod value;
 use std::path::Path;
 
 pub use fields::{LogFormat, LogLevel, ServeMode, UnreadRequests};
+pub(crate) use value::API_KEY;
 pub use value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
 
 use super::error::ServeError;

@@ -149,6 +149,8 @@ pub struct Upstream {
     pub base_url: SecretUrl,
     /// The provider whose rules apply.
     pub profile: Profile,
+    /// The model that the server runs if a request names none.
+    pub default_model: Option<String>,
 }
 
 /// A key that is derived from a proxied request.
@@ -161,11 +163,28 @@ pub enum KeySource {
     ApiKey,
     /// A fixed key for all requests.
     Key(String),
-    /// A prefix followed by the value of a header.
+    /// A prefix followed by the value of a header, which isn't forwarded.
     Header {
         /// The name of the header.
         name: HeaderName,
         /// The prefix of the key.
         prefix: String,
+        /// The value for requests without the header; without it, they are refused.
+        default: Option<String>,
     },
 }
+
+impl KeySource {
+    /// Returns the start of all keys that requests derive, which is empty for models; `None` for a fixed key.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        match self {
+            Self::Model => Some(""),
+            Self::ApiKey => Some(API_KEY),
+            Self::Header { prefix, .. } => Some(prefix),
+            Self::Key(_) => None,
+        }
+    }
+}
+
+/// The prefix of the keys of API keys.
+pub(crate) const API_KEY: &str = "api_key:";

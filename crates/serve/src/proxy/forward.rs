@@ -18,6 +18,7 @@ use super::Proxy;
 use super::client::{RequestBody, TimedOut};
 use super::encoded_body::{DecodeError, EncodedBody};
 use super::headers;
+use super::key_sources::check_credentials;
 use super::memory_budget::{BudgetExceeded, BudgetPermit, BudgetedBody};
 use super::tls::describe_tls_error;
 use super::upstream::Upstream;
@@ -66,6 +67,7 @@ fn target(upstream: &Upstream, path: &str, request: &Request<Body>) -> Result<Ur
     if headers::is_websocket(request.headers()) {
         return Err(websocket_unsupported());
     }
+    check_credentials(request.headers())?;
     Ok(target)
 }
 
@@ -135,7 +137,7 @@ impl Proxy {
         upstream: &Upstream,
         request: &Request<RequestBody>,
     ) -> Result<Option<Classified>, Problem> {
-        let Some((classified, unreadable)) = upstream.classify(request) else { return Ok(None) };
+        let Some((classified, unreadable)) = upstream.classify(request)? else { return Ok(None) };
         match unreadable.filter(|_| self.app.serve.unread == UnreadRequests::Refuse) {
             Some(unreadable) => Err(unreadable_request(&unreadable)),
             None => self.check_key_lengths(&classified).map(|()| Some(classified)),
@@ -170,6 +172,7 @@ async fn send(proxy: &Proxy, upstream: &Upstream, read: ReadRequest) -> Response
         return upstream.format.problem(queue_full());
     };
     headers::to_upstream(request.headers_mut(), upstream.base.may_be_http2());
+    upstream.remove_scope_headers(request.headers_mut());
     if classified.is_some() {
         headers::request_identity(request.headers_mut());
     }

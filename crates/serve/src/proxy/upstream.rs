@@ -1,5 +1,5 @@
 use axum::body::Body;
-use axum::http::{Method, Request, Response};
+use axum::http::{HeaderMap, Method, Request, Response};
 use http_body::Body as _;
 use tower::ServiceExt;
 use tower_layer::Layer;
@@ -10,6 +10,7 @@ use super::error_format::ErrorFormat;
 use super::key_sources::KeySources;
 use crate::app::App;
 use crate::config::{self, ServeMode};
+use crate::problem::Problem;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{
     Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,
@@ -62,7 +63,11 @@ impl Upstream {
             base: BaseUrl::of(&upstream.base_url)?,
             format: ErrorFormat::of(upstream.profile),
             profile: upstream.profile,
-            key_sources: KeySources::new(upstream.profile, &serve.scopes),
+            key_sources: KeySources::new(
+                upstream.profile,
+                &serve.scopes,
+                upstream.default_model.as_deref(),
+            ),
             limiter: limiter.clone(),
             client: client.clone(),
             max_kept: serve.bounds.buffered as u64 / MAX_KEPT_DIVISOR,
@@ -73,14 +78,22 @@ impl Upstream {
 
     /// Returns the keys and the cost of a request, if it is charged, and the reason if its model cannot
     /// be determined.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] for keys that can't be determined.
     pub(super) fn classify(
         &self,
         request: &Request<RequestBody>,
-    ) -> Option<(Classified, Option<UnreadableRequest>)> {
+    ) -> Result<Option<(Classified, Option<UnreadableRequest>)>, Problem> {
         let has_body = request.body().size() != Some(0);
         let is_charged =
             is_charged(request.method(), has_body) || self.needs_price(request, has_body);
-        is_charged.then(|| self.key_sources.classify(request))
+        is_charged.then(|| self.key_sources.classify(request, &self.limiter)).transpose()
+    }
+
+    /// Removes the headers of scopes, which concern only this server.
+    pub(super) fn remove_scope_headers(&self, headers: &mut HeaderMap) {
+        self.key_sources.remove_headers(headers);
     }
 
     /// Returns true if spending is limited and the provider isn't known not to bill the request.

@@ -10,8 +10,9 @@ use futures_util::future::Either;
 use super::ResponseFuture;
 use super::grants::{self, GrantLimitReached, Grants};
 use super::limit_table::Limits;
-use super::path_segment::{self, EMPTY_KEY};
+use super::path_segment::EMPTY_KEY;
 use super::rate_error::RateError;
+use super::rate_key::RateKey;
 use super::rate_query::RateQuery;
 use super::response_format::ResponseFormat;
 use crate::app::App;
@@ -23,8 +24,7 @@ use tollgate::limiter::{Acquire, AcquireError, Permit};
 pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) -> ResponseFuture {
     let format = ResponseFormat::of(request.headers());
     let ready_response = |response| Either::Left(ready(Ok(response)));
-    let segment = request.uri().path().strip_prefix("/rate/").unwrap_or_default();
-    let key = match path_segment::decode(segment, app.serve.bounds.key, EMPTY_KEY) {
+    let key = match RateKey::of_path(request.uri().path(), app.serve.bounds.key) {
         Ok(key) => key,
         Err(error) => return ready_response(format.error(RateError::invalid(error))),
     };
@@ -33,7 +33,7 @@ pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) ->
         Ok(query) => query,
         Err(error) => return ready_response(format.error(error)),
     };
-    let limits = table.of(&key, query.max_requests, &app.limiter);
+    let limits = table.of(key.name(), query.max_requests, &app.limiter);
     drop(table);
     let mut acquire = acquire(app, &key, &query, &limits, now);
     match priority::read(request.headers(), app.serve.priority_header.as_ref()) {
@@ -66,7 +66,7 @@ pub(super) async fn method_not_allowed(request: Request<Body>) -> Response<Body>
 struct WaitingRequest {
     app: Arc<App>,
     format: ResponseFormat,
-    key: String,
+    key: RateKey<'static>,
     query: RateQuery,
     limits: Arc<Limits>,
     acquire: Acquire,
@@ -85,7 +85,7 @@ impl WaitingRequest {
         let result = loop {
             // Also on the first pass: the limits may have changed since the request arrived.
             let table = self.app.rate.table();
-            let limits = table.of(&self.key, self.query.max_requests, &self.app.limiter);
+            let limits = table.of(self.key.name(), self.query.max_requests, &self.app.limiter);
             self.acquire.set_default_limits(&limits.default_limits);
             tokio::select! {
                 biased;
@@ -97,8 +97,14 @@ impl WaitingRequest {
     }
 }
 
-fn acquire(app: &App, key: &str, query: &RateQuery, limits: &Limits, now: Timestamp) -> Acquire {
-    let acquire = app.rate.limiter.acquire(key, &grants::cost(query.tokens));
+fn acquire(
+    app: &App,
+    key: &RateKey<'_>,
+    query: &RateQuery,
+    limits: &Limits,
+    now: Timestamp,
+) -> Acquire {
+    let acquire = app.rate.limiter.acquire(key.as_str(), &grants::cost(query.tokens));
     let acquire = acquire.default_limits(&limits.default_limits);
     if !query.can_wait {
         // The request fails immediately if others wait.
@@ -117,17 +123,17 @@ fn acquire(app: &App, key: &str, query: &RateQuery, limits: &Limits, now: Timest
 fn respond(
     app: &App,
     format: ResponseFormat,
-    key: &str,
+    key: &RateKey<'_>,
     tokens: u64,
     limits: &Limits,
     result: Result<Permit, AcquireError>,
 ) -> Response<Body> {
-    match result.map(|permit| Grants::issue(app, permit, key, tokens)) {
+    match result.map(|permit| Grants::issue(app, permit, key.as_str(), tokens)) {
         Ok(Ok(id)) => format.granted(id),
         Ok(Err(GrantLimitReached)) => format.error(RateError::busy("too many open grants")),
         Err(error) => {
-            app.rate.denied.count(key, limits.window, app.limiter.now());
-            format.refused(&app.limiter, key, &grants::cost(tokens), &error)
+            app.rate.denied.count(key.name(), limits.window, app.limiter.now());
+            format.refused(&app.limiter, key.as_str(), &grants::cost(tokens), &error)
         }
     }
 }

@@ -7,6 +7,7 @@ use axum::http::{Response, StatusCode};
 use serde::Serialize;
 
 use super::path_segment::{self, EMPTY_KEY};
+use super::rate_key::RateKey;
 use super::response_format::{JSON, TEXT, respond};
 use crate::app::App;
 use tollgate::limiter::{KeyStats, LimitStats};
@@ -17,8 +18,9 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Response<Body> {
     let shared = Arc::clone(&app);
     let task = app.scan(move || {
         let instances = shared.limiter.state().stats().into_iter().filter_map(|(key, stats)| {
-            let instance = Instance::of(&shared, &key, &stats)?;
-            Some((key.into(), instance))
+            let name = RateKey::name_of(&key)?;
+            let instance = Instance::of(&shared, name, &key, &stats)?;
+            Some((name.to_owned(), instance))
         });
         serde_json::to_vec(&AllInstances { instances: instances.collect() })
     });
@@ -31,11 +33,13 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Response<Body> {
 /// Handles `GET /debug/{key}`.
 pub(super) async fn one(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
     let segment = request.uri().path().strip_prefix("/debug/").unwrap_or_default();
-    let key = match path_segment::decode(segment, app.serve.bounds.key, EMPTY_KEY) {
-        Ok(key) => key,
+    let name = match path_segment::decode(segment, app.serve.bounds.key, EMPTY_KEY) {
+        Ok(name) => name,
         Err(error) => return respond(StatusCode::BAD_REQUEST, TEXT, error),
     };
-    let json = Instance::of(&app, &key, &app.limiter.stats(&key))
+    let key = RateKey::named(&name);
+    let key = key.as_str();
+    let json = Instance::of(&app, &name, key, &app.limiter.stats(key))
         .and_then(|instance| serde_json::to_vec(&instance).ok());
     match json {
         Some(json) => respond(StatusCode::OK, JSON, json),
@@ -71,16 +75,16 @@ struct Config {
 }
 
 impl Instance {
-    /// Returns the state of a key; `None` if it is not active: never used, or idle for three windows,
+    /// Returns the state of a key of this name; `None` if it is not active: never used, or idle for three windows,
     /// as in GoCC.
-    fn of(app: &App, key: &str, stats: &KeyStats) -> Option<Self> {
+    fn of(app: &App, name: &str, key: &str, stats: &KeyStats) -> Option<Self> {
         let is_of_requests = |limit: &&LimitStats| {
             limit.dimension == Dimension::Requests && !limit.window.is_endless()
         };
         let of_requests = stats.limits.iter().find(is_of_requests);
         // A quota may have no limit on requests.
         let limit = of_requests.or(stats.limits.first())?;
-        let (limits, now) = (app.rate.table().of(key, None, &app.limiter), app.limiter.now());
+        let (limits, now) = (app.rate.table().of(name, None, &app.limiter), app.limiter.now());
         let window = limit.window.as_nanos();
         // The limit is unused again one window after the last use.
         let idle_from = limit.fresh_at + 2 * limit.window.as_duration();
@@ -93,14 +97,14 @@ impl Instance {
         let named = app.limiter.quotas().of(key).limits().iter().any(is_named);
         let max_requests = if named { limit.limit } else { limits.max_requests.into() };
         Some(Self {
-            key: key.into(),
+            key: name.to_owned(),
             config: Config {
                 window_millis: window / NANOS_PER_MILLI,
                 max_requests_per_window: max_requests,
                 max_requests_in_queue: limits.max_in_queue.into(),
             },
             num_approved_this_window: limit.used,
-            num_denied_this_window: app.rate.denied.of(key, now),
+            num_denied_this_window: app.rate.denied.of(name, now),
             num_waiting: stats.waiting,
             found: true,
         })

@@ -17,6 +17,7 @@ mod held_permits;
 mod limit_table;
 mod path_segment;
 mod rate_error;
+mod rate_key;
 mod rate_query;
 mod rate_service;
 mod response_format;

@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 
-use super::path_segment::{self, EMPTY_ID, EMPTY_KEY};
+use super::path_segment::{self, EMPTY_ID};
 use super::rate_error::RateError;
+use super::rate_key::RateKey;
 use super::response_format::{ResponseFormat, empty};
 use super::returned_grants::ReturnError;
 use crate::app::App;
@@ -25,12 +26,10 @@ pub(super) async fn missing_id(request: Request) -> Response<Body> {
 }
 
 fn try_return(app: &App, path: &str) -> Result<(), RateError> {
-    let rest = path.strip_prefix("/rate/").unwrap_or_default();
-    let (key, id) = rest.split_once('/').unwrap_or((rest, ""));
-    let key =
-        path_segment::decode(key, app.serve.bounds.key, EMPTY_KEY).map_err(RateError::invalid)?;
+    let (path, id) = path.rsplit_once('/').unwrap_or((path, ""));
+    let key = RateKey::of_path(path, app.serve.bounds.key).map_err(RateError::invalid)?;
     let id = path_segment::decode(id, MAX_ID_LENGTH, EMPTY_ID).map_err(RateError::invalid)?;
-    app.rate.grants.return_grant(&app.limiter, &key, &id).map_err(|error| match error {
+    app.rate.grants.return_grant(&app.limiter, key.as_str(), &id).map_err(|error| match error {
         ReturnError::AlreadyReturned => {
             let text = "no active grant of this key has this id";
             RateError { status: StatusCode::NOT_FOUND, text }

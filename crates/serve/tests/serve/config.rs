@@ -42,7 +42,8 @@ fn example_serve_section_is_read() {
     assert_eq!(key.window, Some(Duration::from_secs(1)));
     let profiles: Vec<_> = serve.upstreams.iter().map(|upstream| upstream.profile).collect();
     assert_eq!(profiles, [OPENAI, ANTHROPIC]);
-    let tenant = KeySource::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
+    let (name, prefix) = ("x-tenant".parse().unwrap(), "tenant:".into());
+    let tenant = KeySource::Header { name, prefix, default: None };
     assert_eq!(serve.scopes, [KeySource::Model, tenant]);
     assert_eq!(serve.mode, ServeMode::Wait);
 }
@@ -121,6 +122,32 @@ fn serve_section_errors_have_line_and_column() {
         "serve: {scopes: [{header: 'a b'}]}",
         "1:27: serve.scopes[0].header: must be a header name",
     );
+    assert_refused(
+        "serve: {upstreams: {a: {base_url: 'http://h', provider: vllm, default_model: ''}}}",
+        "serve.upstreams.a.default_model: must not be empty",
+    );
+}
+
+#[test]
+fn scopes_whose_keys_are_the_same_are_refused() {
+    let header = |fields| format!("serve: {{scopes: [{fields}]}}");
+    for (fields, error) in [
+        ("model, {header: x-a}", "serve.scopes[1]"),
+        ("{header: x-a, prefix: 't:'}, {header: x-b, prefix: 't:'}", "serve.scopes[0]"),
+        ("api_key, {header: x-a, prefix: 'api_key:'}", "serve.scopes[1]"),
+        ("{header: Authorization, prefix: 'a:'}", "is needed by the provider"),
+        ("{header: x-a, prefix: 'a:', default: ''}", "serve.scopes[0].default: must not be empty"),
+        ("{key: a, default: b}", "must be {header, prefix, default}, or {key: NAME}"),
+    ] {
+        let error_of = tollgate_serve::parse(&header(fields)).unwrap_err().to_string();
+        assert!(error_of.contains(error), "{fields}: {error_of}");
+    }
+    for fields in [
+        "{header: x-a}, api_key, {key: account}",
+        "model, {header: x-a, prefix: 't:'}, {header: x-b, prefix: 't:u:', default: nobody}",
+    ] {
+        assert!(tollgate_serve::parse(&header(fields)).is_ok(), "{fields}");
+    }
 }
 
 #[test]

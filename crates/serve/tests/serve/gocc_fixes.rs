@@ -88,7 +88,7 @@ async fn in_flight_grant_is_held_for_the_ttl() {
     rig.advance_millis(4999);
     assert_eq!(rig.post("/rate/k").await.status, 429);
     rig.advance_millis(1);
-    until(|| rig.limiter.stats("k").limits.iter().all(|limit| limit.held == 0)).await;
+    until(|| rig.limiter.stats("rate/k").limits.iter().all(|limit| limit.held == 0)).await;
     assert_eq!(rig.delete(&format!("/rate/k/{}", ids[0])).await.status, 404);
     assert_eq!(rig.count_granted(20, "/rate/k").await, 8);
 }

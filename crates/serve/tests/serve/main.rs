@@ -1,6 +1,7 @@
 //! The server over real sockets, in the test's process and with a manual clock.
 
 mod api;
+mod attacks;
 mod auth;
 mod compression;
 mod config;

@@ -73,8 +73,9 @@ impl Rig {
         waiter
     }
 
+    /// Returns the number of requests that wait for a key of `/rate`.
     pub(crate) fn waiting(&self, key: &str) -> usize {
-        self.limiter.stats(key).waiting
+        self.limiter.stats(&format!("rate/{key}")).waiting
     }
 
     pub(crate) fn advance_millis(&self, millis: u64) {

@@ -84,7 +84,7 @@ async fn slow_reader_receives_the_whole_response() {
     let rig = Rig::new("max_requests: 1, bounds: {head_timeout: 1s, body_timeout: 1h}").await;
     let limits = DefaultLimits::new(&rig.limiter, &Quota::new().rpm(1));
     for number in 0..20_000 {
-        let key = format!("a-key-of-some-length-{number}");
+        let key = format!("rate/a-key-of-some-length-{number}");
         let acquire = rig.limiter.acquire(&key, &Cost::new()).default_limits(&limits);
         drop(acquire.try_now().unwrap());
     }

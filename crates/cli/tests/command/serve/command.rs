@@ -259,7 +259,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
     let command = home.tollgate("serve --config c.yaml --port 0");
     let served = LoggedServer::start(&mut with_files(64, 64, &command));
     let mut connections = Vec::new();
-    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let head = "POST /up/v1/files HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     for _ in 0..80 {
         // Connections with a request are not closed.
         let mut connection = TcpStream::connect(served.served.addr()).await.unwrap();

@@ -21,7 +21,7 @@ fn command(home: &TestHome) -> Command {
 /// Returns the usage of `k` in a newly started server.
 async fn used(home: &TestHome) -> u64 {
     let served = LoggedServer::start(&mut command(home));
-    let stats = HttpReply::of(http1().get(served.url("/v1/stats/k"))).await.json();
+    let stats = HttpReply::of(http1().get(served.url("/v1/stats/rate%2Fk"))).await.json();
     tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     stats["limits"][0]["used"].as_u64().unwrap_or_else(|| panic!("{stats}"))
 }

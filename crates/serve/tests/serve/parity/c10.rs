@@ -12,7 +12,7 @@ async fn c10_idle_key_is_dropped() {
     assert_eq!(rig.get("/debug/k").await.status, 404);
     rig.advance_millis(59_699);
     rig.get("/healthz").await;
-    assert_eq!(rig.limiter.state().keys(), ["k"]);
+    assert_eq!(rig.limiter.state().keys(), ["rate/k"]);
     // Without further requests the server drops the key.
     rig.advance_millis(1);
     until(|| rig.limiter.state().keys().is_empty()).await;

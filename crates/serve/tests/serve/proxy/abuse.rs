@@ -126,7 +126,9 @@ async fn extra_credential_does_not_change_the_key() {
         let upstreams = [("up", up.addr, provider)];
         let proxy = Proxy::with(&upstreams, "mode: reject\nscopes: [api_key]", quotas).await;
         for n in 0..3 {
-            let post = http().post(proxy.url(&format!("/up/v1/messages{query}{n}"))).body("{}");
+            let post = http()
+                .post(proxy.url(&format!("/up/v1/messages{query}{n}")))
+                .body(r#"{"model": "m"}"#);
             let real = if value.is_empty() { post } else { post.header(name, value) };
             let sent = tokio::spawn(with_made_up_keys(real, n, name).send());
             if n == 0 {

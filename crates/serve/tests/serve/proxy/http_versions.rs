@@ -17,11 +17,11 @@ async fn http2_client_reaches_http1_upstream() {
         .header("cookie", "b=2; c=3")
         .header("x-two", "1")
         .header("x-two", "2")
-        .body(Body::from("{\"input\": \"\u{fc}\"}"));
+        .body(Body::from("{\"model\": \"\u{fc}\"}"));
     let sent = tokio::spawn(h2c().request(post.unwrap()));
     let mut request = up.request().await;
     assert_eq!(request.line(), "POST /v1/embeddings?a=1 HTTP/1.1");
-    assert_eq!(request.body, "{\"input\": \"\u{fc}\"}".as_bytes());
+    assert_eq!(request.body, "{\"model\": \"\u{fc}\"}".as_bytes());
     let mut forwarded: Vec<&str> =
         request.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
     forwarded.sort_unstable();

@@ -33,8 +33,7 @@ async fn enforcing_provider_refuses_no_request_under_load() {
 #[tokio::test]
 async fn request_is_charged_to_all_keys_or_none() {
     let mut up = TestUpstream::start().await;
-    let scopes =
-        "mode: reject\nscopes: [{header: x-tenant, prefix: 'tenant:'}, model, {key: account}]";
+    let scopes = "mode: reject\nscopes: [{header: x-tenant, prefix: 'tenant:', default: nobody}, model, {key: account}]";
     let quotas = "quotas: {gpt-4o: {rpd: 10}, 'tenant:*': {rpd: 1}, account: {rpd: 10}}";
     let proxy = Proxy::serving(up.addr, scopes, quotas).await;
     let sent = tokio::spawn(proxy.chat("gpt-4o").header("x-tenant", "a").send());
@@ -71,7 +70,8 @@ async fn api_key_is_found_everywhere_and_hashed() {
         ("x-none", "", "?alt=sse&key=sk%2Dsecret"),
     ];
     for (n, (name, value, query)) in credentials.into_iter().enumerate() {
-        let post = http().post(proxy.url(&format!("/up/v1/embeddings{query}"))).body("{}");
+        let post =
+            http().post(proxy.url(&format!("/up/v1/embeddings{query}"))).body(r#"{"model": "m"}"#);
         let sent = tokio::spawn(post.header(name, value).send());
         if n == 0 {
             up.request().await.answer("200 OK", "", "{}").await;
@@ -228,7 +228,7 @@ async fn order_of_waiters<const N: usize>(
     clients: [(&str, Option<&str>); N],
 ) -> Vec<String> {
     let mut up = TestUpstream::start().await;
-    let scopes = "scopes: [model, api_key, {header: x-tenant, prefix: 'tenant:'}]";
+    let scopes = "scopes: [model, api_key, {header: x-tenant, prefix: 'tenant:', default: first}]";
     let scopes = format!("{scopes}\n{serve}");
     let more = format!("quotas: {{gpt-4o: {{concurrency: 1, rpm: 600}}}}\nwaiting: {waiting}");
     let proxy = Proxy::serving(up.addr, &scopes, &more).await;

@@ -13,7 +13,7 @@ mod prompts;
 mod refusals;
 mod request_formats;
 mod requests;
-mod rig;
+pub(crate) mod rig;
 mod shared_limits;
 mod streams;
 mod usage;

@@ -121,7 +121,7 @@ async fn expect_continue_is_answered_and_not_forwarded() {
     let mut up = TestUpstream::start().await;
     let proxy = Proxy::to(up.addr, "").await;
     let mut client = tokio::net::TcpStream::connect(proxy.addr()).await.unwrap();
-    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
+    let head = "POST /up/v1/files HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
         content-length: 2\r\nconnection: close\r\n\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
     let mut interim = [0; 25];
@@ -211,7 +211,7 @@ async fn oversized_body_is_refused_and_not_forwarded() {
         assert_eq!(problem["code"], "body_too_large");
         assert!(problem["error"]["message"].as_str().unwrap().contains("1000 bytes"), "{problem}");
     }
-    let fits = tokio::spawn(post(format!("{{{:998}}}", "").into()));
+    let fits = tokio::spawn(post(format!(r#"{{"model": "m"{:986}}}"#, "").into()));
     let request = up.request().await;
     assert_eq!(request.body.len(), 1_000);
     request.answer("200 OK", "", "{}").await;

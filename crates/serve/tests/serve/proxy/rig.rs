@@ -8,30 +8,30 @@ use tollgate::config::Config;
 use tollgate::limiter::ManualClock;
 use tollgate_serve::{Serve, Server, Tokens};
 
-pub(super) use tollgate_testing::upstream::{
+pub(crate) use tollgate_testing::upstream::{
     TestUpstream, UpstreamExchange, chat, field, http, json, listen, raw,
 };
 
 /// A server with the upstream `up`, of the provider `openai` unless configured otherwise.
 #[derive(Debug)]
-pub(super) struct Proxy {
-    pub(super) server: Server,
-    pub(super) limiter: Limiter,
+pub(crate) struct Proxy {
+    pub(crate) server: Server,
+    pub(crate) limiter: Limiter,
 }
 
 impl Proxy {
     /// Starts a proxy in front of this address; `more` has further lines of the configuration.
-    pub(super) async fn to(upstream: SocketAddr, more: &str) -> Self {
+    pub(crate) async fn to(upstream: SocketAddr, more: &str) -> Self {
         Self::with(&[("up", upstream, "openai")], "", more).await
     }
 
     /// Starts a proxy with further settings in the section `serve`.
-    pub(super) async fn serving(upstream: SocketAddr, serve: &str, more: &str) -> Self {
+    pub(crate) async fn serving(upstream: SocketAddr, serve: &str, more: &str) -> Self {
         Self::with(&[("up", upstream, "openai")], serve, more).await
     }
 
     /// Starts a proxy in front of upstreams with a name, an address and a provider.
-    pub(super) async fn with(
+    pub(crate) async fn with(
         upstreams: &[(&str, SocketAddr, &str)],
         serve: &str,
         more: &str,
@@ -41,8 +41,15 @@ impl Proxy {
         Self::start(config, limiter).await
     }
 
+    /// Starts a proxy with a whole configuration.
+    pub(crate) async fn of(text: &str) -> Self {
+        let config = tollgate_serve::parse(text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let limiter = tollgate_serve::limiter(&config).expect("a limiter");
+        Self::start(config, limiter).await
+    }
+
     /// Starts a proxy in front of the upstream `up` of this provider, on a manual clock.
-    pub(super) async fn timed(
+    pub(crate) async fn timed(
         upstream: SocketAddr,
         provider: &str,
         serve: &str,
@@ -75,7 +82,7 @@ impl Proxy {
     }
 
     /// Starts a proxy with tokens.
-    pub(super) async fn start_with_tokens(
+    pub(crate) async fn start_with_tokens(
         config: Config,
         limiter: Limiter,
         tokens: Tokens,
@@ -84,38 +91,38 @@ impl Proxy {
         Self { server: server.expect("a free port"), limiter }
     }
 
-    pub(super) fn addr(&self) -> SocketAddr {
+    pub(crate) fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr())
     }
 
     /// Sends a chat to this model through `up`.
-    pub(super) fn chat(&self, model: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn chat(&self, model: &str) -> reqwest::RequestBuilder {
         self.post("/up/v1/chat/completions", chat(model))
     }
 
     /// Posts a JSON body.
-    pub(super) fn post(&self, path: &str, body: impl Into<String>) -> reqwest::RequestBuilder {
+    pub(crate) fn post(&self, path: &str, body: impl Into<String>) -> reqwest::RequestBuilder {
         let post = http().post(self.url(path)).body(body.into());
         post.header("content-type", "application/json")
     }
 
     /// Returns the used and held amounts of all limits of a key.
-    pub(super) fn all_used(&self, key: &str) -> Vec<u64> {
+    pub(crate) fn all_used(&self, key: &str) -> Vec<u64> {
         self.limiter.stats(key).limits.iter().map(|limit| limit.used).collect()
     }
 
     /// Returns the used and held amount of a key's first limit.
-    pub(super) fn used(&self, key: &str) -> u64 {
+    pub(crate) fn used(&self, key: &str) -> u64 {
         self.limiter.stats(key).limits.first().map_or(0, |limit| limit.used)
     }
 }
 
 /// Returns chunks of random bytes from a seed.
-pub(super) fn chunks(seed: u64) -> Vec<Bytes> {
+pub(crate) fn chunks(seed: u64) -> Vec<Bytes> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut next = move || {
         state =

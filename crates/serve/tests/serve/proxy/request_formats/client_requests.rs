@@ -104,11 +104,6 @@ pub(super) fn client_requests() -> Vec<TestRequest> {
         ("huggingface", "/v1/chat/completions", hi),
         ("voyage", "/v1/embeddings", r#"{"model": "m", "input": "Hi"}"#),
         ("llama-cpp", "/completion", r#"{"prompt": "no model", "n_predict": 9}"#),
-        (
-            "vllm",
-            "/v1/chat/completions",
-            r#"{"messages": [{"role": "user", "content": "no model"}]}"#,
-        ),
         ("compatible", "/models/owner/name/predictions", r#"{"input": {"prompt": "Hi"}}"#),
         ("compatible", "/serving-endpoints/e/invocations", r#"{"messages": []}"#),
     ];
@@ -144,7 +139,12 @@ pub(super) fn client_requests() -> Vec<TestRequest> {
     for (boundary, body) in forms {
         let fields = format!("content-type: multipart/form-data; boundary={boundary}\r\n");
         let body = format!("--{}\r\n{head}{body}", boundary.trim_matches('"'));
-        requests.push(test_request("POST", "/v1/audio/transcriptions", &fields, &body));
+        let path = if body.contains("\"model\"") || body.contains("=model") {
+            "/v1/audio/transcriptions"
+        } else {
+            "/v1/images/edits"
+        };
+        requests.push(test_request("POST", path, &fields, &body));
         let path = "/openai/deployments/whisper/audio/transcriptions?api-version=1";
         requests.push(of("azure", test_request("POST", path, &fields, &body)));
         requests.push(test_request("POST", "/v1/files", &fields, &body));
