@@ -33,6 +33,7 @@ use compact_str::CompactString;
 
 use counter::Counter;
 pub(super) use counter::Vocabulary;
+#[cfg(feature = "requests")]
 pub(super) use default_model::{documented_default, missing_model, runs_named_model};
 use deferred::DeferredTools;
 pub(super) use endpoint::Endpoint;
