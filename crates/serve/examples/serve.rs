@@ -19,8 +19,8 @@ async fn main() -> Result<(), Error> {
     let (server, limiter) = start(CONFIG, Tokens::from_environment()?).await?;
     println!("listening on http://{}", server.addr());
 
-    // The program's own work queues together with HTTP requests.
-    let permit = limiter.acquire("reports", &Cost::new()).await?;
+    // The program's own work queues together with HTTP requests to `/rate/reports`.
+    let permit = limiter.acquire("rate/reports", &Cost::new()).await?;
     println!("creating a report");
     drop(permit);
 

@@ -124,7 +124,7 @@ fn serve_section_errors_have_line_and_column() {
     );
     assert_refused(
         "serve: {upstreams: {a: {base_url: 'http://h', provider: vllm, default_model: ''}}}",
-        "serve.upstreams.a.default_model: must not be empty",
+        "1:78: serve.upstreams.a.default_model: must not be empty",
     );
 }
 

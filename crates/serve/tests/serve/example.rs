@@ -15,7 +15,7 @@ const CONFIG: &str = "{quotas: {reports: {rpm: 2}}, serve: {listen: '127.0.0.1:0
 async fn program_and_clients_share_a_limit() {
     let (server, limiter) =
         serve::start(CONFIG, Tokens::default()).await.expect("the server starts");
-    let permit = limiter.acquire("reports", &Cost::new()).await.expect("the limit allows two");
+    let permit = limiter.acquire("rate/reports", &Cost::new()).await.expect("the limit allows two");
     drop(permit);
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for expected in [200, 429] {
