@@ -111,7 +111,7 @@ impl Classified {
         }
     }
 
-    /// Applies [`use_name_in_quota`](Self::use_name_in_quota) to a copy, as the layer did, for callers that use the keys.
+    /// Applies [`use_name_in_quota`](Self::use_name_in_quota) before the layer does, for callers that use the keys.
     #[doc(hidden)]
     #[must_use]
     pub fn with_names_in_quotas(mut self, limiter: &Limiter) -> Self {

@@ -15,6 +15,7 @@ use tower::{Layer, Service};
 use super::app::App;
 use super::host::{self, Host};
 use super::problem::Problem;
+use super::single_header::only_value;
 
 /// Returns a layer for the routes of clients, to be added with `Router::route_layer`.
 ///
@@ -255,18 +256,6 @@ fn token_of(headers: &HeaderMap, rule: Rule) -> Result<Option<&[u8]>, Problem> {
         scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
     });
     Ok(token)
-}
-
-fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h [u8]>, Problem> {
-    let mut values = headers.get_all(name).into_iter();
-    let value = values.next();
-    match value.and_then(|_| values.next()) {
-        Some(_) => {
-            let detail = format!("the header `{name}` is given more than once; send it once");
-            Err(Problem::new(StatusCode::BAD_REQUEST, "repeated_header", detail))
-        }
-        None => Ok(value.map(HeaderValue::as_bytes)),
-    }
 }
 
 fn is_loopback_host(host: &Host<'_>) -> bool {

@@ -51,6 +51,7 @@ mod request_id;
 mod response_body;
 mod route;
 mod server;
+mod single_header;
 mod timed_stream;
 mod tokens;
 

@@ -250,8 +250,7 @@ fn refusal_response(
     error: &AcquireError,
 ) -> Response<Body> {
     let limiter = &proxy.app.limiter;
-    let classified = classified.expect("only classified requests are limited").clone();
-    let classified = classified.with_names_in_quotas(limiter);
+    let classified = classified.expect("only classified requests are limited");
     let mut response = refusal(limiter, classified.keys(), classified.cost(), error);
     // A retry may reach another server, or find another quota.
     if matches!(error, AcquireError::Closed | AcquireError::Removed { .. }) {

@@ -1,11 +1,12 @@
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Request, StatusCode};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 use super::client::RequestBody;
 use crate::config::{API_KEY, KeySource};
 use crate::problem::Problem;
+use crate::single_header::only_value;
 use tollgate::config::RATE_PREFIX;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{Classified, Http, ScopeKey};
@@ -71,8 +72,8 @@ impl KeySources {
         });
         let classified = classified.with_keys(keys.collect::<Result<Vec<_>, _>>()?);
         // The quota may have another name of the model, which is its key then.
-        let named = classified.clone().with_names_in_quotas(limiter);
-        for (source, key) in self.sources.iter().zip(named.keys()) {
+        let classified = classified.with_names_in_quotas(limiter);
+        for (source, key) in self.sources.iter().zip(classified.keys()) {
             self.check_key(source, key.as_str())?;
         }
         Ok((classified, unreadable))
@@ -156,7 +157,7 @@ fn header_key(
     prefix: &str,
     default: Option<&str>,
 ) -> Result<ScopeKey, Problem> {
-    let value = only_value(headers, name)?.map_or(&b""[..], |value| value.as_bytes());
+    let value = only_value(headers, name)?.unwrap_or_default();
     let value = std::str::from_utf8(value).map_err(|_| {
         invalid_scope(format!("the header `{name}` is not UTF-8; send it in UTF-8"))
     })?;
@@ -173,22 +174,6 @@ fn header_key(
     };
     let text = format!("{prefix}{value}");
     Ok(if prefix.ends_with(':') { ScopeKey::named(text) } else { ScopeKey::new(text) })
-}
-
-/// Returns the value of a header that a request has at most once.
-fn only_value<'h>(
-    headers: &'h HeaderMap,
-    name: &HeaderName,
-) -> Result<Option<&'h HeaderValue>, Problem> {
-    let mut values = headers.get_all(name).into_iter();
-    let value = values.next();
-    match values.next() {
-        Some(_) => {
-            let detail = format!("the header `{name}` is given more than once; send it once");
-            Err(Problem::new(StatusCode::BAD_REQUEST, "repeated_header", detail))
-        }
-        None => Ok(value),
-    }
 }
 
 fn foreign_key(source: &KeySource, reason: &str) -> Problem {
