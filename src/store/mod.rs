@@ -43,6 +43,8 @@ mod persistence;
 mod private_file;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
 mod refilling;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod regular_file;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod state;

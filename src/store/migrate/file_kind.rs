@@ -1,11 +1,11 @@
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::store::{StoreError, go_ratelimit};
+use crate::store::{StoreError, go_ratelimit, regular_file};
 
 /// The program and format of a state file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -28,15 +28,10 @@ impl FileKind {
     /// problem.
     pub(in crate::store) fn detect(path: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));
-        match fs::metadata(path) {
+        let mut file = match regular_file::metadata(path).and_then(|_| File::open(path)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            // A pipe would wait for a writer; the readers of the formats report directories.
-            Ok(found) if !found.is_file() && !found.is_dir() => {
-                return Err(failed(io::Error::new(ErrorKind::InvalidInput, "not a regular file")));
-            }
-            _ => {}
-        }
-        let mut file = File::open(path).map_err(failed)?;
+            file => file.map_err(failed)?,
+        };
         let mut text = Vec::new();
         file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut text).map_err(failed)?;
         if text == SQLITE {

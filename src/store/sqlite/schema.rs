@@ -6,6 +6,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::database_error::{DatabaseError, DatabaseProblem};
 use crate::store::private_file::private_file;
+use crate::store::regular_file;
 
 /// Opens the database for writing, and creates it if it is missing. Nothing is written before the
 /// file is known to be a tollgate database.
@@ -90,12 +91,8 @@ fn create_directory(path: &Path) -> Result<(), DatabaseError> {
 
 /// Rejects files that are not databases before SQLite opens them.
 fn check_file(path: &Path) -> Result<(), DatabaseError> {
-    match fs::metadata(path) {
+    match regular_file::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsDirectory.into()),
-        Ok(metadata) if !metadata.is_file() => {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(DatabaseProblem::Io(error).into());
-        }
         Ok(metadata) if metadata.len() == 0 => return Ok(()),
         // SQLite would read the missing part of a page as zeros.
         Ok(metadata) if metadata.len() % MIN_PAGE_SIZE != 0 && immutable_uri(path).is_some() => {

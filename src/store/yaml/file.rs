@@ -2,8 +2,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::store::StoreError;
 use crate::store::private_file::private_file;
+use crate::store::{StoreError, regular_file};
 
 /// Resolves symbolic links; the target may not exist.
 pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
@@ -33,13 +33,9 @@ pub(super) fn read_or_empty(path: &Path) -> Result<String, StoreError> {
     }
 }
 
-/// Reads a regular file; a pipe would wait for a writer.
 fn read_regular(path: &Path) -> io::Result<String> {
-    let found = fs::metadata(path)?;
-    match found.is_file() || found.is_dir() {
-        true => fs::read_to_string(path),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
-    }
+    regular_file::metadata(path)?;
+    fs::read_to_string(path)
 }
 
 /// Creates the directory of a file.

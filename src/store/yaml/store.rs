@@ -13,8 +13,8 @@ use crate::timestamp::Timestamp;
 ///
 /// The state is kept in memory, and every change replaces the whole file: a temporary file beside
 /// it is written, synced and renamed. A process that is killed at any moment leaves either the old
-/// or the new file, complete. Only the owner may read a new file; the permissions of an existing one are kept. If the path is a
-/// symbolic link, its target is replaced, and the link stays.
+/// or the new file, complete. Only the owner may read a new file; the permissions of an existing one
+/// are kept. If the path is a symbolic link, its target is replaced, and the link stays.
 ///
 /// A missing or empty file is an empty state. A file that can't be parsed is an error, and is never
 /// overwritten.
