@@ -142,13 +142,9 @@ impl Adapt {
         let retry_after = refused.refusal.delay;
         let dimension = refused.refusal.dimension.as_ref();
         let reaction = controller.refused(&Refusal { sent_at, cost, retry_after, dimension }, now);
-        let stated = retry_after.filter(|_| !probes_retry_after);
-        if reaction.is_chance {
-            let until = stated.map(|stated| self.cooling_until.max(now + stated));
-            self.cooling_until = until.unwrap_or(self.cooling_until);
-            return Reaction { until, ..Reaction::default() };
-        }
-        let until = stated.map_or(reaction.until, |stated| reaction.until.max(now + stated));
+        let stated = retry_after.filter(|_| !probes_retry_after).map(|stated| now + stated);
+        let paused = (!reaction.is_chance).then_some(reaction.until);
+        let Some(until) = paused.max(stated) else { return Reaction::default() };
         self.cooling_until = self.cooling_until.max(until);
         let learned = if reaction.is_event { self.take_measured(now) } else { Vec::new() };
         Reaction { until: Some(self.cooling_until), learned, ..Reaction::default() }

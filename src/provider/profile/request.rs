@@ -117,8 +117,7 @@ impl Profile {
                 let (mut estimate, unreadable) = Request::estimate_form(path, headers, body, json);
                 let mut missing = None;
                 if estimate.model.is_none() && runs_named_model(path) {
-                    let default = documented_default(self.rules.default_models, path);
-                    estimate.model = default.or(default_model).map(Key::from);
+                    estimate.model = self.default_model(path, default_model).map(Key::from);
                     missing = estimate.model.is_none().then(missing_model);
                 }
                 (self.of_form(estimate, path, body), unreadable.or(missing))
@@ -137,8 +136,14 @@ impl Profile {
         if request.model.is_some() {
             return Ok(());
         }
-        let default = documented_default(self.rules.default_models, path).or(default_model);
+        let default = self.default_model(path, default_model);
         request.use_default_model(path, self.rules.routes_by_list, default)
+    }
+
+    /// Returns the model of requests that name none: the provider's documented one, else that of the server.
+    #[cfg(feature = "requests")]
+    fn default_model<'m>(&self, path: &str, of_server: Option<&'m str>) -> Option<&'m str> {
+        documented_default(self.rules.default_models, path).or(of_server)
     }
 
     #[cfg(feature = "requests")]

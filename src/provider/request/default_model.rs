@@ -8,7 +8,7 @@ use super::unreadable::UnreadableRequest;
 use super::without_model::has_no_model;
 
 impl Request {
-    /// Sets the model that a request runs if it names none: the first of the models that may answer, if the provider
+    /// Sets the model of a request that names none: the first of the models that may answer, if the provider
     /// routes by that list, else `default`.
     ///
     /// # Errors
@@ -20,7 +20,7 @@ impl Request {
         routes_by_list: bool,
         default: Option<&str>,
     ) -> Result<(), UnreadableRequest> {
-        if self.model.is_some() || !runs_named_model(path) {
+        if !runs_named_model(path) {
             return Ok(());
         }
         let first = self.fallbacks.first().filter(|model| routes_by_list && !model.is_empty());

@@ -34,7 +34,7 @@ pub(super) struct Chance {
     reacted: (u64, u64),
 }
 
-/// That of refusals that name a limit, and of those that don't.
+/// The chance of refusals that name a limit, and of those that don't.
 #[derive(Debug)]
 pub(super) struct Chances {
     named: Chance,

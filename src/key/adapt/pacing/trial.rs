@@ -192,14 +192,14 @@ impl Trial {
         self.left > 0 && self.begins <= at && at <= self.ends()
     }
 
-    /// Returns whether what was accepted exceeds what each learned rate has added. Of the requests without an answer, none
-    /// is smaller than the largest one.
+    /// Returns whether what was accepted exceeds what each learned rate has added. Requests that weren't accepted, or not
+    /// yet, count as the largest one.
     fn exceeds_rates(&self) -> bool {
         let seconds = seconds_between(self.refusal.at, self.next);
-        let unanswered = f64::from(self.sent.saturating_sub(self.accepted));
+        let others = f64::from(self.sent.saturating_sub(self.accepted));
         let columns = self.refusal.rates.iter().zip(&self.amounts).zip(&self.largest);
         columns.into_iter().all(|((rate, amount), largest)| {
-            *rate == 0.0 || amount - unanswered * largest > EXCEEDED * rate * seconds
+            *rate == 0.0 || amount - others * largest > EXCEEDED * rate * seconds
         })
     }
 
