@@ -192,10 +192,7 @@ impl QueuePlace {
     ) -> (Option<Refused>, Option<Timestamp>) {
         let (since, key) = (request.arrived_at, scopes.get_mut(self.scope));
         let is_first = key.queue().and_then(WaitQueue::first_request) == Some(self.turn);
-        // A backend doesn't say what others let fit earlier.
-        let is_known =
-            request.core().is_local() || matches!(blocker.denial, Denial::CoolingDown(_));
-        if is_first && is_known {
+        if is_first {
             key.set_next_at(self.turn, blocker.denial.fits_at());
         }
         let key = scopes.get_mut(blocker.scope);

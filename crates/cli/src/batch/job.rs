@@ -291,7 +291,7 @@ impl Job {
         let mut update = tokio::time::interval(UPDATE_INTERVAL);
         let mut wait_check = tokio::time::interval(WAIT_CHECK_INTERVAL);
         let mut outages = Outages::new(self.base.clone(), self.give_up_after);
-        let mut waits = LongWaits::new(self.is_shared(), self.max_wait);
+        let mut waits = LongWaits::new(self.max_wait);
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
             tokio::select! {

@@ -11,8 +11,6 @@ use tollgate::quota::{Dimension, Window};
 /// Detects long waits for limits, to report them or to end the job.
 #[derive(Debug)]
 pub(super) struct LongWaits {
-    /// True if the limits are shared: the time at which other machines release quota is unknown.
-    shared: bool,
     /// The longest wait of the job.
     longest: Option<Duration>,
     /// The time until which the wait of a key has been reported.
@@ -29,8 +27,8 @@ pub(super) struct WaitCheck {
 }
 
 impl LongWaits {
-    pub(super) fn new(shared: bool, longest: Option<Duration>) -> Self {
-        Self { shared, longest, reported: HashMap::new() }
+    pub(super) fn new(longest: Option<Duration>) -> Self {
+        Self { longest, reported: HashMap::new() }
     }
 
     /// Checks the keys with queued requests.
@@ -57,13 +55,11 @@ impl LongWaits {
         let (dimension, hours) =
             (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
         let usage = format!("{key}: {used} of {most} {dimension} in {hours} h used");
-        if self.shared {
+        let Some(until) = stats.next_at else {
+            // A request of another process that shares the limit is the first.
             self.reported.insert(key.clone(), now + AGAIN);
-            return Some(format!(
-                "{usage} by all machines that share the limit; resuming as it refills"
-            ));
-        }
-        let until = stats.next_at?;
+            return Some(format!("{usage}; resuming as it refills"));
+        };
         let span = HumanDuration::between(now, until)?;
         self.reported.insert(key.clone(), until);
         Some(format!("{usage}; resuming in {span}, at {}", rfc3339(until)))
@@ -122,7 +118,7 @@ fn exhausted_limit(stats: &KeyStats, now: Timestamp) -> Option<&LimitStats> {
 const LONG: Duration = Duration::from_secs(10);
 /// The shortest wait for a limit that isn't exhausted that is reported.
 const LONG_FOR_LIMIT: Duration = Duration::from_secs(60);
-/// The interval of notices for a shared limit.
+/// The interval of notices for a limit that resumes at an unknown time.
 const AGAIN: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
@@ -143,7 +139,7 @@ mod tests {
     #[tokio::test]
     async fn exhausted_daily_limit_is_reported_once_with_end_time() {
         let clock = ManualClock::new();
-        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
+        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(None));
         for _ in 0..3 {
             drop(limiter.try_acquire("m", &Cost::new()).expect("the request fits"));
         }
@@ -163,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn short_waits_are_not_reported() {
         let clock = ManualClock::new();
-        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
+        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(None));
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
@@ -173,7 +169,7 @@ mod tests {
     #[tokio::test]
     async fn long_retry_after_is_reported_once() {
         let clock = ManualClock::new();
-        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
+        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(None));
         limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
@@ -190,7 +186,7 @@ mod tests {
         let clock = ManualClock::new();
         let limiter = limiter(&clock);
         let found = |longest| {
-            let mut waits = LongWaits::new(false, Some(Duration::from_secs(longest)));
+            let mut waits = LongWaits::new(Some(Duration::from_secs(longest)));
             check(&mut waits, &limiter).too_long
         };
         assert_eq!(found(0), None, "no request is queued");
@@ -213,7 +209,7 @@ mod tests {
     async fn wait_for_the_server_does_not_end_job() {
         let clock = ManualClock::new();
         let limiter = limiter(&clock);
-        let mut waits = LongWaits::new(false, Some(Duration::ZERO));
+        let mut waits = LongWaits::new(Some(Duration::ZERO));
         for _ in 0..5 {
             limiter.feedback().rate_limited("m", &RateLimited::default().overloaded());
         }
@@ -235,7 +231,7 @@ mod tests {
         let in_flight = limiter.try_acquire("m", &usd(900)).expect("the request fits");
         let mut waiter = std::pin::pin!(limiter.acquire("m", &usd(200)).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
-        let mut waits = LongWaits::new(false, Some(Duration::from_secs(60)));
+        let mut waits = LongWaits::new(Some(Duration::from_secs(60)));
         assert_eq!(
             check(&mut waits, &limiter).too_long,
             None,

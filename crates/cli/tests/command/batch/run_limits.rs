@@ -9,6 +9,7 @@ use tollgate_cli::batch::{Job, Stop};
 use tollgate_simulate::{Counters, Settings};
 #[cfg(unix)]
 use tollgate_testing::process::InteractiveProcess;
+use tollgate_testing::servers::Redis;
 
 use super::rig::{Folder, chat, line, output_of, run, simulated, squeezed};
 use super::scripted::{Reply, Scripted};
@@ -195,10 +196,22 @@ async fn wait_above_max_wait_ends_run_without_failed_lines() {
 
 #[tokio::test]
 async fn wait_for_budget_above_max_wait_ends_run() {
+    wait_for_budget_ends_run("").await;
+}
+
+#[tokio::test]
+async fn wait_for_shared_budget_above_max_wait_ends_run() {
+    let redis = Redis::start();
+    wait_for_budget_ends_run(&format!(", cluster: {{redis: '{}', account: a}}", redis.url())).await;
+}
+
+/// Runs a job whose limits continue with `more`.
+async fn wait_for_budget_ends_run(more: &str) {
     let folder = Folder::with(&super::rig::lines(50));
     let (_server, base) = simulated(Settings::default()).await;
     // Each line costs less than $0.001 at most.
-    std::fs::write(folder.path("t.yaml"), "quotas: {gpt-4o: {usd_per_day: 0.002}}").unwrap();
+    let config = format!("{{quotas: {{gpt-4o: {{usd_per_day: 0.002}}}}{more}}}");
+    std::fs::write(folder.path("t.yaml"), config).unwrap();
     let arguments = format!(
         "--base-url {base}/v1 --provider openai --config t.yaml --max-in-flight 4 --max-wait 1m"
     );
