@@ -168,6 +168,16 @@ pub struct Reservation {
     pub cost: Cost,
 }
 
+impl Reservation {
+    /// Returns one that takes nothing of these keys.
+    pub(crate) fn without_amounts(keys: impl IntoIterator<Item = (Key, Arc<[Rule]>)>) -> Arc<Self> {
+        let reserved =
+            |(key, rules)| Reserved { key, rules, is_spending_key: false, note: AtomicU64::new(0) };
+        let scopes = keys.into_iter().map(reserved).collect();
+        Arc::new(Self { scopes, cost: Cost::new().requests(0) })
+    }
+}
+
 /// One key of a [`Reservation`].
 #[derive(Debug)]
 #[non_exhaustive]

@@ -1,3 +1,5 @@
+use core::time::Duration;
+
 use super::{concurrency, fixed_window, grid_window, sliding_window, token_bucket};
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt};
 use crate::timestamp::Timestamp;
@@ -101,6 +103,17 @@ impl Rule {
     /// it is known; in a window it is taken at the time of sending.
     pub fn refills(&self) -> bool {
         matches!(self.spec, Spec::Token(_))
+    }
+
+    /// Returns the amount that a used-up limit gives back within this time, on average. A window that starts anew gives
+    /// back nothing before.
+    pub(crate) fn returned_within(&self, time: Duration) -> u64 {
+        if !matches!(self.spec, Spec::Token(_) | Spec::Sliding(_)) {
+            return 0;
+        }
+        let window = self.limit.window().as_duration().as_micros().max(1);
+        let amount = u128::from(self.limit.amount()) * time.as_micros() / window;
+        u64::try_from(amount).unwrap_or(u64::MAX)
     }
 
     /// Returns `true` if the times of all usage within the window are known.

@@ -6,14 +6,17 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Locked};
+use super::gate_of_backend::{self, Look};
 use super::long_wait;
 use super::standing::{OwnStanding, Standing};
 use super::table::KeyRef;
+use crate::backend::Refreshing;
 use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::{GateTerms, Turn, WaitQueue, is_absent, poll_period};
 use crate::quota::Cost;
+use crate::sync::Mutex;
 use crate::timestamp::Timestamp;
 
 /// A gate that opens when a request under one or several keys would be admitted. It reserves nothing, so
@@ -21,6 +24,10 @@ use crate::timestamp::Timestamp;
 ///
 /// A gate waits in the queues of its keys like a request, and opens when its turn comes and the cost fits.
 /// If it isn't polled then, the waiters behind it are served without it.
+///
+/// If a [`Backend`](super::Backend) keeps the buckets, requests wait in their own queues: a gate is shut only while
+/// the key cools down, or as long as the cost wouldn't fit within half a second even if all requests in flight
+/// came back without a charge. It asks the backend up to twice a second.
 ///
 /// # Cancel safety
 /// Dropping a gate gives up its places and wakes the next waiters.
@@ -44,6 +51,10 @@ struct KeyGate {
     is_spending_key: bool,
     state: GateState,
     timer: Option<(Timestamp, Sleep)>,
+    /// A question to the backend. In a mutex, which is never locked, so that the gate is `Sync`.
+    refreshing: Option<Mutex<Refreshing>>,
+    /// The time of the backend's last answer, or at which none had come.
+    asked_at: Option<Timestamp>,
 }
 
 /// Idle -> Queued -> Open -> Idle. A gate that doesn't have to wait stays idle.
@@ -67,6 +78,8 @@ enum Check {
     Open,
     /// The gate has to check the key again when it is woken, or at this time.
     Shut(Option<Timestamp>),
+    /// It has to check the key again when the backend has answered.
+    Ask(Refreshing),
 }
 
 /// A poll of the gates of all keys.
@@ -213,7 +226,16 @@ impl Gate {
 
 impl KeyGate {
     fn new(key_ref: KeyRef, entry: Arc<Entry>, is_spending_key: bool) -> Self {
-        Self { key_ref, entry, is_spending_key, state: GateState::Idle, timer: None }
+        let state = GateState::Idle;
+        Self {
+            key_ref,
+            entry,
+            is_spending_key,
+            state,
+            timer: None,
+            refreshing: None,
+            asked_at: None,
+        }
     }
 
     fn poll_open(
@@ -226,10 +248,18 @@ impl KeyGate {
             return Poll::Ready(());
         }
         loop {
+            if let Some(refreshing) = &mut self.refreshing {
+                std::task::ready!(refreshing.get_mut().as_mut().poll(cx));
+                (self.refreshing, self.asked_at) = (None, Some(self.entry.core.clock.now()));
+            }
             let until = match self.check(query, turn, cx.waker()) {
                 Check::Open => {
                     self.timer = None;
                     return Poll::Ready(());
+                }
+                Check::Ask(refreshing) => {
+                    self.refreshing = Some(Mutex::new(refreshing));
+                    continue;
                 }
                 Check::Shut(None) => return Poll::Pending,
                 Check::Shut(Some(until)) => until,
@@ -272,6 +302,15 @@ impl KeyGate {
         };
         let typical = key.full_plan().clip(query.typical);
         let typical = if *is_spending_key { typical.money() } else { typical };
+        if let Some(backend) = core.backend.as_ref().filter(|_| !core.is_closed()) {
+            return match gate_of_backend::look(backend, &key, &typical, self.asked_at) {
+                Look::Ask(refreshing) => Check::Ask(refreshing),
+                Look::Denied(denial, until) if query.shut(&key, denial, now).is_some() => {
+                    Check::Shut(Some(until))
+                }
+                Look::Denied(..) | Look::Open => Check::Open,
+            };
+        }
         let denial = match (key.check_limits(&typical, now), *state) {
             _ if !core.is_fast() => None,
             (Ok(()), GateState::Idle | GateState::Open { .. }) => {

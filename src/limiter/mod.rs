@@ -49,6 +49,7 @@ mod entry;
 mod feedback;
 mod former_shares;
 mod gate;
+mod gate_of_backend;
 mod handle;
 mod key_budget;
 mod key_reservation;

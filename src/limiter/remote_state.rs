@@ -1,9 +1,9 @@
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
+use super::key_state::KeyState;
 use super::state::LimiterState;
-use crate::backend::{Backend, Reservation, Reserved};
-use crate::quota::Cost;
+use crate::backend::{Backend, Reservation};
+use crate::quota::Key;
 
 /// State that a [`Backend`] may keep.
 impl LimiterState<'_> {
@@ -13,19 +13,12 @@ impl LimiterState<'_> {
     /// returns immediately.
     pub fn refresh(&self, keys: &[&str]) -> impl Future<Output = ()> + Send + use<> {
         let refreshing = self.shared.core.backend.as_ref().map(|backend| {
-            let reserved = |key: &&str| {
-                self.shared.table.peek(key, |key, state| {
-                    let rules = Arc::clone(&state.plan().rules);
-                    Reserved {
-                        key: key.clone(),
-                        rules,
-                        is_spending_key: false,
-                        note: AtomicU64::new(0),
-                    }
-                })
+            let rules = |key: &&str| {
+                let rules =
+                    |key: &Key, state: &KeyState| (key.clone(), Arc::clone(&state.plan().rules));
+                self.shared.table.peek(key, rules)
             };
-            let scopes = keys.iter().filter_map(reserved).collect();
-            backend.refresh(&Arc::new(Reservation { scopes, cost: Cost::new().requests(0) }))
+            backend.refresh(&Reservation::without_amounts(keys.iter().filter_map(rules)))
         });
         async move {
             if let Some(refreshing) = refreshing {

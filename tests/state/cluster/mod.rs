@@ -12,6 +12,7 @@ mod distance;
 mod failure;
 mod faults;
 mod fleet;
+mod gates;
 mod held_proxy;
 mod knowledge;
 mod lease;

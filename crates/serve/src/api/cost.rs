@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded_integer::Amount;
 use super::error::{ApiError, invalid, unprocessable};
-use tollgate::quota::{Cost, Dimension};
+use tollgate::quota::{Cost, Dimension, Usd};
 
 /// The cost of a request in each dimension.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -24,6 +24,10 @@ pub(super) struct CostFields {
     /// Generated tokens, for providers that limit them separately. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<Amount>,
+    /// US dollars, with at most six decimals; the price of the request, where a key limits spending. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>", range(min = 0))]
+    usd: Option<Usd>,
     /// Custom dimensions by name, such as images or pages. A name has at most 64 bytes in UTF-8.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
@@ -31,7 +35,7 @@ pub(super) struct CostFields {
         "propertyNames" = {
             "minLength": 1,
             "maxLength": MAX_NAME_LENGTH,
-            "not": {"enum": ["requests", "tokens", "input_tokens", "output_tokens", "concurrency"]},
+            "not": {"enum": ["requests", "tokens", "input_tokens", "output_tokens", "concurrency", "usd"]},
         },
     ))]
     custom: BTreeMap<String, Amount>,
@@ -68,6 +72,9 @@ impl CostFields {
                 cost.set(&dimension, amount.0);
             }
         }
+        if let Some(usd) = self.usd {
+            cost = cost.usd(usd);
+        }
         for (name, amount) in &self.custom {
             cost = cost.custom(custom(name)?, amount.0);
         }
@@ -79,18 +86,23 @@ impl From<&Cost> for CostFields {
     fn from(cost: &Cost) -> Self {
         let amount = |dimension: Dimension| Some(Amount::from(cost.amount(&dimension)));
         let custom = |(name, amount): (&str, u64)| (name.to_owned(), amount.into());
+        let usd = Dimension::usd();
+        let (money, customs): (Vec<_>, Vec<_>) =
+            cost.customs().partition(|(name, _)| *name == usd.as_str());
         Self {
             requests: amount(Dimension::Requests),
             tokens: amount(Dimension::Tokens),
             input_tokens: amount(Dimension::InputTokens),
             output_tokens: amount(Dimension::OutputTokens),
-            custom: cost.customs().map(custom).collect(),
+            usd: money.first().map(|(_, micros)| Usd::from_micros(*micros)),
+            custom: customs.into_iter().map(custom).collect(),
         }
     }
 }
 
 fn custom(name: &str) -> Result<&str, ApiError> {
-    let known = Dimension::KNOWN.iter().any(|dimension| dimension.as_str() == name);
+    let is_named = |dimension: &Dimension| dimension.as_str() == name;
+    let known = Dimension::KNOWN.iter().any(is_named) || is_named(&Dimension::usd());
     let path = || format!("cost.custom.{}", name.escape_debug());
     match name.len() {
         _ if known => {

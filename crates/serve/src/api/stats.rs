@@ -67,7 +67,7 @@ pub(super) struct UtilizationResponse {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "LimitStats")]
 pub(super) struct LimitStatsResponse {
-    /// The limited dimension.
+    /// The limited dimension. Amounts of `usd` are in micro-dollars.
     dimension: String,
     /// The current amount of the limit.
     limit: u64,

@@ -47,6 +47,10 @@ async fn oversized_value_error_names_the_field() {
             json!({"keys": ["a"], "cost": {"custom": {"tokens": 1}}}),
             "cost.custom.tokens: is a built-in dim",
         ),
+        (
+            json!({"keys": ["a"], "cost": {"custom": {"usd": 1}}}),
+            "cost.custom.usd: is a built-in dim",
+        ),
         (json!({"keys": ["a"], "cost": {"custom": {"x".repeat(65): 1}}}), "a name has 65 bytes"),
         (json!({"keys": ["a"], "metadata": names}), "metadata: 17 entries"),
         (json!({"keys": ["a"], "metadata": {"": "v"}}), "metadata: a name must not be empty"),

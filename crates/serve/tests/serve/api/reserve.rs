@@ -5,9 +5,11 @@ use super::Rig;
 #[tokio::test]
 async fn reserve_response_has_all_fields() {
     let images = "{dimension: images, limit: 9, window: 1m}";
-    let rig =
-        Rig::start(&format!("quotas: {{a: {{rpm: 10, tpm: 1000, limits: [{images}]}}}}")).await;
-    let cost = json!({"requests": 2, "tokens": 300, "custom": {"images": 4}});
+    let rig = Rig::start(&format!(
+        "quotas: {{a: {{rpm: 10, tpm: 1000, usd_per_day: 1, limits: [{images}]}}}}"
+    ))
+    .await;
+    let cost = json!({"requests": 2, "tokens": 300, "usd": 0.25, "custom": {"images": 4}});
     let request = json!({"keys": ["a"], "cost": cost, "metadata": {"user": "u-7"}, "ttl_ms": 5000});
     let response = rig.reserve(request).await;
     let id = response.assert_status(201).body["id"].as_str().unwrap().to_owned();
@@ -18,7 +20,7 @@ async fn reserve_response_has_all_fields() {
             "state": "open",
             "keys": ["a"],
             "cost": {"requests": 2, "tokens": 300, "input_tokens": 0, "output_tokens": 0,
-                "custom": {"images": 4}},
+                "usd": 0.25, "custom": {"images": 4}},
             "granted_at": "2026-01-01T00:00:00.000000000Z",
             "expires_at": "2026-01-01T00:00:05.000000000Z",
             "ttl_ms": 5000,
@@ -32,6 +34,11 @@ async fn reserve_response_has_all_fields() {
     assert_eq!(response.header("x-content-type-options"), "nosniff");
     let found = rig.get(response.header("location")).await;
     assert_eq!((found.status, found.body), (200, response.body.clone()));
+    let rest = json!({"keys": ["a"], "cost": {"usd": 0.75}});
+    rig.reserve(rest.clone()).await.assert_status(201);
+    let stats = rig.get("/v1/stats/a").await.body;
+    let money = stats["limits"].as_array().unwrap().iter().find(|one| one["dimension"] == "usd");
+    assert_eq!(money.unwrap()["held"], 1_000_000);
 }
 
 #[tokio::test]

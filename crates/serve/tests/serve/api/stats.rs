@@ -42,7 +42,7 @@ async fn total_has_no_window_in_quota_and_stats() {
     rig.send("PUT", "/v1/quotas/a", &quota).await.assert_status(200);
     assert_eq!(rig.get("/v1/quotas/a").await.body["quota"]["tokens_total"], 100);
     assert_eq!(rig.get("/v1/quotas/a").await.body["quota"]["usd_total"], 2.5);
-    let cost = json!({"tokens": 60, "custom": {"usd": 0}});
+    let cost = json!({"tokens": 60, "usd": 0});
     rig.reserve(json!({"keys": ["a"], "cost": cost})).await.assert_status(201);
     let refused = rig.reserve(json!({"keys": ["a"], "cost": cost})).await;
     // The one in flight may use less.
