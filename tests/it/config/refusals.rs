@@ -331,6 +331,11 @@ waiting: {}
 fn invalid_value_is_not_also_reported_as_missing() {
     assert_refused("store: {sqlite: 5}", "1:17: store.sqlite: must be a string");
     assert_refused("cluster: {redis: 5, account: a}", "1:18: cluster.redis: must be a string");
+    let cluster = "cluster: {redis: 'redis://h', account: a}";
+    for total in ["usd_total: 5", "tokens_total: 5", "requests_total: 5"] {
+        let message = "1:13: quotas.a: a limit that never resets is not possible with `cluster`";
+        assert_refused(&format!("quotas: {{a: {{{total}}}}}\n{cluster}"), message);
+    }
     let first = "quotas: {a: {limits: [{dimension: 5, limit: 1, window: 1m}, \
                  {dimension: tokens, limit: 1, window: 9y}]}}";
     let paths: Vec<_> = parse_problems(first).into_iter().map(|problem| problem.path).collect();

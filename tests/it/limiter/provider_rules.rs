@@ -49,6 +49,19 @@ fn money_per_day_is_spent_once_until_midnight() {
 }
 
 #[test]
+fn money_per_month_is_spent_once_until_the_first() {
+    let clock = ManualClock::new();
+    let quota = Quota::new().usd_per_month(Usd::from_micros(50));
+    let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(clock.clone()).build();
+    let (limiter, cost) = (limiter.unwrap(), Cost::new().usd(Usd::from_micros(1)));
+    // The clock starts on the first of January, or a month that is as long.
+    let spent: Vec<_> =
+        (0..33).map(|_| spent_in_a_day(&limiter, &clock, &["gpt-4o"], &cost)).collect();
+    let days: Vec<_> = (0..33).filter(|day| spent[*day] > 0).collect();
+    assert_eq!((days, spent.iter().sum::<usize>()), (vec![0, 31], 100));
+}
+
+#[test]
 fn money_in_other_windows_never_refills() {
     let clock = ManualClock::new();
     let day = Limit::new(Dimension::usd(), 50, Window::DAY);

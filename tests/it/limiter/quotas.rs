@@ -80,6 +80,8 @@ fn limit_added_later_is_not_settled_by_older_permit() {
 fn build_with_empty_key_or_full_margin_is_refused() {
     let error = builder().quota("", Quota::new()).build().unwrap_err();
     assert_eq!(error.to_string(), "quota: the key is empty; name a key or a glob");
+    let error = builder().build().unwrap().quotas().set("", &Quota::new().rpm(1)).unwrap_err();
+    assert_eq!(error.to_string(), "quota: the key is empty; name a key or a glob");
 }
 
 #[test]

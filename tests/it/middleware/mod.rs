@@ -18,6 +18,7 @@ mod disruptions;
 mod errors;
 mod failures;
 mod forgotten;
+mod forgotten_random;
 mod gate;
 mod include_usage;
 mod inner;

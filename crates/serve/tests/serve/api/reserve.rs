@@ -167,17 +167,23 @@ async fn waiting_requests_are_granted_in_order() {
 
 #[tokio::test]
 async fn wait_is_bounded_by_the_servers_max_wait() {
-    let rig = Rig::start("quotas: {a: {concurrency: 1}}, waiting: {max_wait: 5s}").await;
-    let held = rig.open_reservation("a").await;
-    let request = json!({"keys": ["a"], "wait_ms": 600_000});
-    let (refused, ()) = tokio::join!(rig.reserve(request), async {
-        rig.wait_until_waiting("a", 1).await;
-        rig.advance(5);
-    });
-    refused.assert_problem(429, "concurrency_exceeded");
-    assert_eq!(refused.header("retry-after"), "1");
-    rig.release(&held).await.assert_status(200);
-    rig.open_reservation("a").await;
+    // 4 minutes by default.
+    for (waiting, seconds) in [(", waiting: {max_wait: 5s}", 5), ("", 240)] {
+        let rig = Rig::start(&format!("quotas: {{a: {{concurrency: 1}}}}{waiting}")).await;
+        let held = rig.reserve(json!({"keys": ["a"], "ttl_ms": 600_000})).await;
+        let held = held.assert_status(201).body["id"].as_str().unwrap();
+        let request = json!({"keys": ["a"], "wait_ms": 600_000});
+        let (refused, ()) = tokio::join!(rig.reserve(request), async {
+            rig.wait_until_waiting("a", 1).await;
+            rig.advance(seconds - 1);
+            assert_eq!(rig.limiter.stats("a").waiting, 1);
+            rig.advance(1);
+        });
+        refused.assert_problem(429, "concurrency_exceeded");
+        assert_eq!(refused.header("retry-after"), "1");
+        rig.release(held).await.assert_status(200);
+        rig.open_reservation("a").await;
+    }
 }
 
 #[tokio::test]
