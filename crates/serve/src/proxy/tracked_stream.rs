@@ -54,6 +54,9 @@ const WRITTEN: u8 = 2;
 const REFUSED: u8 = 3;
 /// The connection was reset after a further request was written, and before anything was read.
 const RESET: u8 = 4;
+/// The first request was written, at least in part, and nothing was read. The connection may have been idle before: the
+/// pool opens one more than it needs where another becomes free meanwhile.
+const WRITTEN_FIRST: u8 = 5;
 
 /// Returns true if a failed request was sent on a connection that the upstream had closed, and can be
 /// sent again: the upstream cannot have read it, or the method is idempotent. `is_early` is true soon after
@@ -81,11 +84,19 @@ impl Stage {
         self.0.store(stage, Ordering::Relaxed);
     }
 
+    /// Returns whether a request was written, and nothing was read since.
+    fn is_written(&self) -> bool {
+        matches!(self.get(), WRITTEN_FIRST | WRITTEN)
+    }
+
     fn record_write(&self, written: &io::Result<usize>) {
         match (self.get(), written) {
+            (NEW, Ok(1..)) => self.set(WRITTEN_FIRST),
             (ANSWERED, Ok(1..)) => self.set(WRITTEN),
-            (ANSWERED, Err(error)) if is_reset(error) => self.set(REFUSED),
-            (WRITTEN, Err(error)) if is_reset_after_close(error) => self.set(REFUSED),
+            (NEW | ANSWERED, Err(error)) if is_reset(error) => self.set(REFUSED),
+            (WRITTEN_FIRST | WRITTEN, Err(error)) if is_reset_after_close(error) => {
+                self.set(REFUSED);
+            }
             (WRITTEN, Err(error)) if is_reset(error) => self.set(RESET),
             _ => {}
         }
@@ -96,7 +107,7 @@ impl TrackedStream {
     /// Records the end of the stream. A socket error means that a reset followed, because the upstream had
     /// closed the connection before the write. The reset takes a round trip.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.stage.get() == WRITTEN {
+        while self.stage.is_written() {
             if matches!(self.tcp().take_error(), Ok(Some(_)) | Err(_)) {
                 self.stage.set(REFUSED);
             } else if self.reset.as_ref().is_some_and(|reset| reset.is_elapsed()) {
@@ -128,7 +139,7 @@ impl AsyncRead for TrackedStream {
         match &read {
             Ok(()) if buffer.filled().len() > before => self.stage.set(ANSWERED),
             Ok(()) => ready!(self.poll_end(cx)),
-            Err(error) if is_reset_after_close(error) && self.stage.get() == WRITTEN => {
+            Err(error) if is_reset_after_close(error) && self.stage.is_written() => {
                 self.stage.set(REFUSED)
             }
             Err(error) if is_reset(error) && self.stage.get() == WRITTEN => self.stage.set(RESET),
@@ -218,3 +229,28 @@ fn is_reset(error: &io::Error) -> bool {
 
 /// The longest time for which the end of a connection waits for a reset.
 const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn first_request_on_a_closed_connection_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let tcp = TcpStream::connect(address).await.expect("a connection");
+        drop(listener.accept().await.expect("a connection"));
+        // The end of the stream has arrived.
+        tcp.readable().await.expect("a connection");
+        let stage = Stage(Arc::new(AtomicU8::new(NEW)));
+        let stream = TokioIo::new(MaybeHttpsStream::Http(TokioIo::new(tcp)));
+        let mut stream = TrackedStream { stream, stage: stage.clone(), reset: None };
+        stream.write_all(b"POST / HTTP/1.1\r\n\r\n").await.expect("the system takes it");
+        assert_eq!(stage.get(), WRITTEN_FIRST);
+        let read = stream.read(&mut [0; 9]).await;
+        assert!(!matches!(read, Ok(1..)), "{read:?}");
+        assert_eq!(stage.get(), REFUSED);
+    }
+}
