@@ -11,7 +11,7 @@ use super::secrets::Secrets;
 use super::stop::Halt;
 use tollgate::Timestamp;
 use tollgate::middleware::Journey;
-use tollgate::provider::{ApiError, Class, InvalidAnswer, RefusalKind};
+use tollgate::provider::{ApiError, Class, InvalidAnswer, Refusal, RefusalKind};
 
 /// A response with its whole body.
 pub(super) struct ReceivedResponse {
@@ -57,24 +57,27 @@ impl ReceivedResponse {
         }
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
-        if self.refuses_account(shared) {
-            let status = Some(self.parts.status.as_u16());
-            shared.stop.halt(account_rejected(status, failure.message()));
-            failure = failure.retryable();
+        // What isn't refused for the request itself may be accepted later, whatever its status.
+        match self.refusal(shared).map(|refusal| refusal.kind) {
+            Some(RefusalKind::Account) => {
+                let status = Some(self.parts.status.as_u16());
+                shared.stop.halt(account_rejected(status, failure.message()));
+                failure = failure.retryable();
+            }
+            Some(RefusalKind::Request) | None => {}
+            Some(_) => failure = failure.retryable(),
         }
         Outcome::failed(id, Some(self.into_response(&shared.secrets)), failure)
     }
 
-    /// Returns true if all other requests of the account would fail in the same way.
-    fn refuses_account(&self, shared: &JobContext) -> bool {
+    fn refusal(&self, shared: &JobContext) -> Option<Refusal> {
         let Parts { status, headers, .. } = &self.parts;
         // The kind doesn't depend on the time.
         let now = Timestamp::UNIX_EPOCH;
-        let refusal = match &self.in_band {
+        match &self.in_band {
             Some(error) => shared.profile.refusal_in_band(error, headers, now),
             None => shared.profile.refusal(*status, headers, &self.body, now),
-        };
-        refusal.is_some_and(|refusal| refusal.kind == RefusalKind::Account)
+        }
     }
 
     fn class(&self, shared: &JobContext) -> Class {

@@ -164,15 +164,32 @@ async fn lines_lost_by(
 #[tokio::test]
 async fn next_run_answers_all_lines_after_any_refusal() {
     let kinds = ["rate", "request", "account", "window", "capacity"];
-    let rows = kinds.iter().flat_map(|kind| reported(kind));
+    let mut rows: Vec<_> =
+        kinds.iter().flat_map(|kind| reported(kind)).map(|(_, row)| row).collect();
+    let others = [
+        include_str!("../../../../../tests/data/refusals_held_out.jsonl"),
+        include_str!("../../../../../tests/data/refusals_second_held_out.jsonl"),
+    ];
+    let others = others.into_iter().flat_map(str::lines);
+    let others = others.map(|row| serde_json::from_str::<Value>(row).expect("a row"));
+    // Statuses that otherwise concern the request alone.
+    rows.extend(others.filter(|row| {
+        let kind = row["expect"]["kind"].as_str();
+        kind.is_some_and(|kind| kind != "request") && (row["status"] == 400 || row["status"] == 403)
+    }));
     // All requests, or those of some lines.
-    let runs = rows.flat_map(|(name, row)| [(name.clone(), row.clone(), 1), (name, row, 3)]);
-    let runs = runs.map(|(name, row, every)| async move {
+    let runs = rows.into_iter().flat_map(|row| [(row.clone(), 1), (row, 3)]);
+    let runs = runs.map(|(row, every)| async move {
+        let name = row["name"].as_str().expect("a name").to_owned();
+        let profile = match row["url"].as_str() {
+            Some(url) => Profile::find(url),
+            None => profile_of(&name),
+        };
         let is_refused = move |call: &Call| {
             call.id[1..].parse::<usize>().is_ok_and(|number| number.is_multiple_of(every))
         };
         let refuse = move |call: &Call| is_refused(call).then(|| reply(&row));
-        let lost = lines_lost_by(profile_of(&name), refuse).await;
+        let lost = lines_lost_by(profile, refuse).await;
         assert!(lost.is_empty(), "{name}, one line of {every}: {lost:?}");
     });
     futures_util::stream::iter(runs).buffer_unordered(32).collect::<()>().await;
