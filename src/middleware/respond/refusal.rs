@@ -140,12 +140,10 @@ impl<'a> Problem<'a> {
         let is_refusing = |key: &&ScopeKey| Some(key.as_str()) == self.key;
         let key = keys.iter().find(is_refusing);
         let of_client = key.filter(|key| key.is_of_client());
-        match of_client.filter(|_| self.code == Code::UnknownModel.as_str()) {
-            Some(key) => {
-                plain_member(text, "code", UNKNOWN_KEY);
-                member(text, "scope", key.name());
-            }
-            None => plain_member(text, "code", self.code),
+        let is_unknown = of_client.is_some() && self.code == Code::UnknownModel.as_str();
+        plain_member(text, "code", if is_unknown { UNKNOWN_KEY } else { self.code });
+        if let Some(key) = of_client.filter(|key| is_unknown || key.shown().is_none()) {
+            member(text, "scope", key.name());
         }
         if let Some(dimension) = self.dimension {
             member(text, "dimension", dimension.as_str());

@@ -62,26 +62,25 @@ impl ErrorFormat {
         if let Some(seconds) = retry_after {
             document["retry_after"] = seconds.into();
         }
-        if let Some(refused) = error.refused().filter(|_| document.get("key").is_some()) {
-            document["detail"] = detail(refused, refusal.headers(), &document).into();
-        }
+        let detail = detail(error, refusal.headers(), &document);
+        document["detail"] = detail.as_str().into();
         let code = document.get("code").and_then(Value::as_str).unwrap_or_default();
         // A total is raised or reset at some time.
         let is_impossible = retry_after.is_none()
             && refusal.status().is_client_error()
             && code != Code::TotalExceeded.as_str();
-        let status = match error.refused().and_then(Refused::refusal) {
+        let (status, message) = match error.refused().and_then(Refused::refusal) {
             Some(refusal) => {
                 document["detail"] = (&*refusal.text).into();
-                status_of(refusal)
+                (status_of(refusal), refusal.text.to_string())
             }
-            None if is_impossible => StatusCode::BAD_REQUEST,
-            None => refusal.status(),
+            None if is_impossible => (StatusCode::BAD_REQUEST, message(&detail, retry_after)),
+            None => (refusal.status(), message(&detail, retry_after)),
         };
         if status != refusal.status() {
             document["status"] = status.as_u16().into();
         }
-        let mut response = refusal.map(|_| Body::from(self.with_error(document)));
+        let mut response = refusal.map(|_| Body::from(self.with_error(document, &message)));
         *response.status_mut() = status;
         if retry_after.is_none() {
             prevent_retry(response.headers_mut());
@@ -92,8 +91,10 @@ impl ErrorFormat {
     /// Returns the response for another error.
     pub(super) fn problem(self, problem: Problem) -> Response<Body> {
         let document = serde_json::to_value(&problem).unwrap_or_default();
+        let detail = document.get("detail").and_then(Value::as_str).unwrap_or_default();
+        let message = format!("tollgate: {detail}");
         let mut response = problem.into_response();
-        *response.body_mut() = Body::from(self.with_error(document));
+        *response.body_mut() = Body::from(self.with_error(document, &message));
         // The SDKs of OpenAI and Anthropic repeat 408, 409, 429 and 5xx by themselves; other clients repeat more.
         if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&response.status()) {
             prevent_retry(response.headers_mut());
@@ -101,12 +102,12 @@ impl ErrorFormat {
         response
     }
 
-    fn with_error(self, document: Value) -> String {
+    fn with_error(self, document: Value, message: &str) -> String {
         let mut document: Map<String, Value> = match document {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        let error = self.error(&document);
+        let error = self.error(&document, message);
         if self == Self::Google {
             // Google's SDK prefers a top-level `status` to that of the error.
             document.remove("status");
@@ -115,10 +116,9 @@ impl ErrorFormat {
         Value::Object(document).to_string()
     }
 
-    fn error(self, document: &Map<String, Value>) -> Value {
+    fn error(self, document: &Map<String, Value>, message: &str) -> Value {
         let status = document.get("status").and_then(Value::as_u64).unwrap_or(500);
         let status = u16::try_from(status).unwrap_or(500);
-        let message = message(document);
         match self {
             Self::OpenAi => {
                 let (kind, code) = openai(status, document);
@@ -140,64 +140,76 @@ impl ErrorFormat {
 }
 
 /// Formats a delay in OpenAI's words, which clients parse.
-fn message(document: &Map<String, Value>) -> String {
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let retry_after = document.get("retry_after").and_then(Value::as_u64);
-    if let (Some("account_refused"), Some(detail)) = (text("code"), text("detail")) {
-        return detail.to_owned();
-    }
-    match (text("detail"), text("key"), retry_after) {
-        (Some(detail), Some(_), Some(seconds)) => {
-            return format!(
-                "tollgate: Rate limit reached: {detail}. Please try again in {seconds}s."
-            );
-        }
-        (Some(detail), Some(_), None) => {
-            return format!("tollgate: {detail}. Retrying will not help.");
-        }
-        (Some(detail), None, _) => return format!("tollgate: {detail}"),
-        (None, ..) => {}
-    }
-    if text("code") == Some("unknown_key") {
-        let scope = text("scope").filter(|scope| !scope.is_empty()).unwrap_or("client");
-        return format!("tollgate: no quota covers this {scope}. Retrying will not help.");
-    }
-    let limit = text("dimension").or(text("code")).unwrap_or("limit");
+fn message(detail: &str, retry_after: Option<u64>) -> String {
     match retry_after {
         Some(seconds) => {
-            format!("tollgate: Rate limit reached: {limit}. Please try again in {seconds}s.")
+            format!("tollgate: Rate limit reached: {detail}. Please try again in {seconds}s.")
         }
-        None if text("code") == Some("exceeds_capacity") => {
-            format!("tollgate: Request exceeds the rate limit: {limit}. Retrying will not help.")
-        }
-        None => format!("tollgate: Rate limit reached: {limit}. Retrying will not help."),
+        None => format!("tollgate: {detail}. Retrying will not help."),
     }
 }
 
 /// Returns which limit of whose key refuses, what was needed, and what is left of it.
-fn detail(refused: &Refused, headers: &HeaderMap, document: &Value) -> String {
-    let (Some(dimension), Some(need), Some(_)) =
-        (&refused.dimension, refused.need, document.get("retry_after"))
-    else {
-        return refused.to_string();
+fn detail(error: &AcquireError, headers: &HeaderMap, document: &Value) -> String {
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let scope = text("scope").filter(|scope| !scope.is_empty()).unwrap_or("client");
+    if text("code") == Some("unknown_key") {
+        return format!("no quota covers this {scope}");
+    }
+    // A key may be a secret.
+    let whose = text("key").map_or_else(|| format!("this {scope}"), str::to_owned);
+    let limit = error.refused().and_then(|refused| {
+        document.get("retry_after")?;
+        Some((refused.dimension.as_ref()?, refused.need?))
+    });
+    if let Some((dimension, need)) = limit {
+        let policy =
+            document.get("violated-policies").and_then(|policies| policies.get(0)?.as_str());
+        let left = policy.and_then(|policy| parameter(headers, "ratelimit", policy, 'r'));
+        let left =
+            left.map_or(String::new(), |left| format!("{} left of ", dimension.amount(left)));
+        let window = policy.and_then(|policy| parameter(headers, "ratelimit-policy", policy, 'w'));
+        return format!(
+            "{dimension}{} of {whose}: needs {}, {left}{}",
+            window.map(per).unwrap_or_default(),
+            dimension.amount(need.amount),
+            dimension.amount(need.limit)
+        );
+    }
+    let (text, key) = match error {
+        AcquireError::QueueFull { key, .. } | AcquireError::Removed { key } => {
+            (error.to_string(), key)
+        }
+        _ => match error.refused() {
+            Some(refused) => (refused.to_string(), &refused.key),
+            None => return error.to_string(),
+        },
     };
-    let left = left(headers, document)
-        .map_or(String::new(), |left| format!("{} left of ", dimension.amount(left)));
-    format!(
-        "{dimension} of {}: needs {}, {left}{}",
-        refused.key,
-        dimension.amount(need.amount),
-        dimension.amount(need.limit)
-    )
+    match text.strip_prefix(&**key) {
+        Some(rest) => format!("{whose}{rest}"),
+        None => text,
+    }
 }
 
-/// Returns what the header `RateLimit` says is left of the limit that is exceeded.
-fn left(headers: &HeaderMap, document: &Value) -> Option<u64> {
-    let policy = document.get("violated-policies")?.get(0)?.as_str()?;
-    let limits = headers.get("ratelimit")?.to_str().ok()?;
-    let limit =
-        limits.split(", ").find_map(|limit| limit.strip_prefix(&format!("\"{policy}\";r=")))?;
-    limit.split(';').next()?.parse().ok()
+/// Returns a window in words.
+fn per(seconds: u64) -> String {
+    match seconds {
+        1 => " per second".to_owned(),
+        60 => " per minute".to_owned(),
+        3_600 => " per hour".to_owned(),
+        86_400 => " per day".to_owned(),
+        seconds => format!(" per {seconds} s"),
+    }
+}
+
+/// Returns a parameter that a header of rate limits states for a policy.
+fn parameter(headers: &HeaderMap, name: &str, policy: &str, parameter: char) -> Option<u64> {
+    let limits = headers.get(name)?.to_str().ok()?;
+    let start = format!("\"{policy}\";");
+    let limit = limits.split(", ").find_map(|limit| limit.strip_prefix(&start))?;
+    let value =
+        limit.split(';').find_map(|part| part.strip_prefix(parameter)?.strip_prefix('='))?;
+    value.parse().ok()
 }
 
 /// Returns the status with which the provider refused the account.

@@ -116,7 +116,7 @@ async fn reject_mode_refuses_with_retry_after() {
             (&"rate_limit_exceeded".into(), &"requests".into())
         );
         let message = error["message"].as_str().unwrap();
-        let stated = "requests of gpt-4o: needs 1, 0 left of 1";
+        let stated = "requests per day of gpt-4o: needs 1, 0 left of 1";
         assert!(message.contains(stated), "{message}");
         assert!(message.contains(&format!("Please try again in {seconds}s")), "{message}");
         assert!(up.is_idle());
@@ -148,7 +148,10 @@ async fn impossible_request_and_full_queue_are_refused() {
         (refused.status().as_u16(), &refused.headers()["retry-after"]),
         (429, &"1".parse().unwrap())
     );
-    assert_eq!(json(refused).await["code"], "queue_full");
+    let body = json(refused).await;
+    assert_eq!(body["code"], "queue_full");
+    let message = body["error"]["message"].as_str().unwrap();
+    assert!(message.contains("gpt-4o: the wait queue is full with 1 requests"), "{message}");
     request.answer("200 OK", "", "{}").await;
     first.await.unwrap().unwrap().text().await.unwrap();
     up.request().await.answer("200 OK", "", "{}").await;
@@ -219,6 +222,24 @@ async fn unknown_tenant_is_not_called_a_model() {
         assert!(text.contains(message), "{text}");
         assert!(!text.contains("tenant:b"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn refusal_of_a_tenant_states_its_limit_without_its_name() {
+    let mut up = TestUpstream::start().await;
+    let scopes = "mode: reject\nscopes: [model, {header: x-tenant, prefix: 'tenant:'}]";
+    let proxy = Proxy::serving(up.addr, scopes, "quotas: {'tenant:*': {rpd: 1}}").await;
+    let send = || tokio::spawn(proxy.chat("gpt-4o").header("x-tenant", "secret").send());
+    let sent = send();
+    up.request().await.answer("200 OK", "", "{}").await;
+    sent.await.unwrap().unwrap().text().await.unwrap();
+    let refused = send().await.unwrap().unwrap();
+    assert_eq!(refused.status(), 429);
+    let problem = json(refused).await;
+    assert_eq!(problem["scope"], "tenant");
+    let text = problem["error"]["message"].as_str().unwrap();
+    assert!(text.contains("requests per day of this tenant: needs 1, 0 left of 1"), "{text}");
+    assert!(!problem.to_string().contains("secret"), "{problem}");
 }
 
 /// Sends a chat of each client while the only slot is taken, and returns the order of arrival upstream.

@@ -12,9 +12,9 @@ use tollgate_testing::servers::Redis;
 async fn two_proxies_share_limits_over_redis() {
     let redis = Redis::start();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let provider = tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(40), any)
-        .await
-        .unwrap();
+    // Refuses nothing, which would pause the key.
+    let provider = tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(4_000), any);
+    let provider = provider.await.unwrap();
     let shared = format!(
         "providers: [openai]\nquotas: {{gpt-4o: {{rpm: 40}}}}\n\
          margin: {{percent: 0, lag: 0s}}\n\
@@ -31,16 +31,16 @@ async fn two_proxies_share_limits_over_redis() {
         let post = client.post(url).body(chat("gpt-4o"));
         async move { post.send().await.unwrap().status().as_u16() }
     };
+    let begin = std::time::Instant::now();
     let statuses = join_all((0..200).map(send)).await;
     let passed = statuses.iter().filter(|&&status| status == 200).count() as u64;
     let refused = statuses.iter().filter(|&&status| status == 429).count() as u64;
     assert_eq!(passed + refused, 200, "{statuses:?}");
     let counted = provider.stats().total;
-    assert_eq!(counted.admitted, passed);
-    // Without a margin, the shared bucket may refill shortly before the provider's, which starts later.
-    assert!(counted.refused <= 1, "{} refused by the provider", counted.refused);
+    assert_eq!((counted.admitted, counted.refused), (passed, 0));
     // The capacity of the bucket plus the refill during the test.
-    assert!(passed >= 40, "{passed}");
+    let most = 40.0 + begin.elapsed().as_secs_f64() * 40.0 / 60.0;
+    assert!(passed >= 40 && passed as f64 <= most, "{passed} of {most}");
     for (half, of) in [(0, "first"), (1, "second")] {
         let own = statuses.iter().skip(half).step_by(2);
         assert!(own.filter(|&&status| status == 200).count() > 0, "the {of} proxy gets a share");
