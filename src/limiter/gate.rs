@@ -65,6 +65,8 @@ enum GateState {
     /// The gate has waited since this time, and is to be polled by the other. If it is polled clearly later, it may
     /// have left the queue without its turn, and starts again at its place.
     Queued { since: Timestamp, polls_by: Timestamp },
+    /// By a backend's last known state, its cost wouldn't fit. It has waited since this time, in no queue.
+    Shut { since: Timestamp },
     /// Its turn has come, and it was polled at this time.
     #[cfg_attr(
         not(any(feature = "tower", shuttle)),
@@ -298,18 +300,29 @@ impl KeyGate {
                 }
                 since
             }
-            _ => now,
+            GateState::Shut { since } => since,
+            GateState::Idle | GateState::Open { .. } => now,
         };
         let typical = key.full_plan().clip(query.typical);
         let typical = if *is_spending_key { typical.money() } else { typical };
         if let Some(backend) = core.backend.as_ref().filter(|_| !core.is_closed()) {
-            return match gate_of_backend::look(backend, &key, &typical, self.asked_at) {
-                Look::Ask(refreshing) => Check::Ask(refreshing),
-                Look::Denied(denial, until) if query.shut(&key, denial, now).is_some() => {
-                    Check::Shut(Some(until))
+            let look = gate_of_backend::look(backend, &key, &typical, self.asked_at);
+            *state = GateState::Idle;
+            let (denial, until) = match look {
+                Look::Ask(refreshing) => {
+                    *state = GateState::Shut { since };
+                    return Check::Ask(refreshing);
                 }
-                Look::Denied(..) | Look::Open => Check::Open,
+                Look::Denied(denial, until) if query.shut(&key, denial, since).is_some() => {
+                    (denial, until)
+                }
+                Look::Denied(..) | Look::Open => return Check::Open,
             };
+            *state = GateState::Shut { since };
+            let long_wait = long_wait::note(&mut key, denial, query.typical, since, true);
+            drop(key);
+            long_wait.iter().for_each(long_wait::log);
+            return Check::Shut(Some(until));
         }
         let denial = match (key.check_limits(&typical, now), *state) {
             _ if !core.is_fast() => None,

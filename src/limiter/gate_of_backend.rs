@@ -35,13 +35,15 @@ pub(super) fn look(
     let levels = key.limit_levels(key.key(), Some(backend));
     let short = levels.limits().filter(|(rule, level)| is_short_for_long(rule, level, cost));
     let Some(fresh_at) = short.map(|(_, level)| level.fresh_at).max() else { return Look::Open };
-    if is_recent(backend.known_at(key.key())) {
+    let known_at = backend.known_at(key.key());
+    if is_recent(known_at) {
         return Look::Denied(Denial::Elsewhere(Wait::Unknown), fresh_at.min(now + PERIOD));
     }
-    match is_recent(asked_at) {
+    let was_answered = |asked: Timestamp| known_at.is_some_and(|known| asked < known + PERIOD);
+    match asked_at.filter(|_| is_recent(asked_at)) {
         // The backend doesn't answer: what it does then is for the request to find out.
-        true => Look::Open,
-        false => {
+        Some(asked) if !was_answered(asked) => Look::Open,
+        _ => {
             let keys = [(key.key().clone(), Arc::clone(&key.plan().rules))];
             Look::Ask(backend.refresh(&Reservation::without_amounts(keys)))
         }

@@ -84,8 +84,15 @@ impl Prices {
     /// assert!(prices.with("gpt-4o:priority", price).of_mode(OPENAI, "gpt-4o", "priority").is_some());
     /// ```
     pub fn of_mode(&self, provider: Profile, model: &str, mode: &str) -> Option<Arc<Price>> {
-        let prefix = prefix(provider.built_in().name());
-        let with_prefix = |model: &str| [format!("{prefix}/{model}"), model.to_owned()];
+        let name = provider.built_in().name();
+        let prefix = prefix(name);
+        // LiteLLM has another name for some providers.
+        let other = (prefix != name).then_some(name);
+        let with_prefix = |model: &str| {
+            let named = [Some(prefix), other].into_iter().flatten();
+            let named = named.map(|provider| format!("{provider}/{model}"));
+            named.chain([model.to_owned()]).collect::<Vec<_>>()
+        };
         let undated = without_date(model).map(with_prefix);
         self.find(
             &[with_prefix(model)].into_iter().chain(undated).flatten().collect::<Vec<_>>(),
@@ -96,10 +103,10 @@ impl Prices {
     /// Returns `true` if a name with a price is that of a model of the provider and fulfils a condition. Names have
     /// their mode, if they are the price of one.
     pub(crate) fn any_model(&self, provider: Profile, is_meant: &dyn Fn(&str) -> bool) -> bool {
-        let prefix = prefix(provider.built_in().name());
-        let own = |name: &str| {
-            let rest = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
-            is_meant(name) || rest.is_some_and(is_meant)
+        let name = provider.built_in().name();
+        let own = |priced: &str| {
+            let rest = |start: &str| priced.strip_prefix(start)?.strip_prefix('/');
+            is_meant(priced) || [prefix(name), name].into_iter().filter_map(rest).any(is_meant)
         };
         self.by_name.keys().any(|name| own(name))
             || self.fallback.is_some_and(|fallback| fallback.any_model(provider, is_meant))

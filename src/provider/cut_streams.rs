@@ -47,6 +47,7 @@ impl CutStreams {
     pub(super) fn is_charged_as_received(&self, request: &Request) -> bool {
         // Tools that the provider runs add to the input. Choices are generated at the same time.
         let is_simple = request.stream
+            && !request.background
             && request.endpoint.generates()
             && request.choices.unwrap_or(1) <= 1
             && (request.searches, request.built_in) == (0, 0);

@@ -133,8 +133,6 @@ const FREE: &[&str] = &[
     "POST /assistants",
     "POST /assistants/*",
     "POST /chat/completions/*",
-    "POST /conversations",
-    "POST /conversations/*",
     "POST /conversations/*/items",
     "POST /datasets",
     "POST /files",

@@ -122,7 +122,8 @@ impl Limit {
     }
 
     /// Sets the algorithm, regardless of the provider's. The limit is no longer on a calendar, and has
-    /// no burst of its own. A [total](Self::total) has no algorithm.
+    /// no burst of its own. A [total](Self::total) has no algorithm, and money is never in a token bucket: it wouldn't
+    /// come back all at once.
     #[must_use]
     pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
         self.counting_by(algorithm, None)
@@ -143,7 +144,8 @@ impl Limit {
     }
 
     fn counting_by(mut self, algorithm: Algorithm, burst: Option<NonZeroU64>) -> Self {
-        if !self.window.is_endless() {
+        let refills = algorithm == Algorithm::TokenBucket && self.dimension.is_usd();
+        if !self.window.is_endless() && !refills {
             self.counting = Counting::Algorithm { algorithm, burst };
         }
         self
@@ -154,11 +156,10 @@ impl Limit {
     ///
     /// A token bucket is then in debt until it has refilled; a window counts the request in full until the
     /// window ends. Use it for a provider or a server that does the same; most providers refuse such a
-    /// request permanently.
+    /// request permanently. Money and [totals](Self::total) are never exceeded.
     #[must_use]
-    pub fn with_debt(mut self) -> Self {
-        self.debt = true;
-        self
+    pub fn with_debt(self) -> Self {
+        Self { debt: true, ..self }
     }
 
     /// Returns the limit with another amount, and its burst in proportion. A request above it that fits
@@ -189,8 +190,8 @@ impl Limit {
 
     fn part(self, amount: NonZeroU64, part: impl Fn(NonZeroU64) -> NonZeroU64) -> Self {
         let whole = self.whole.or(self.own_burst()).unwrap_or(self.amount);
-        let is_budget = self.dimension.is_usd() || self.window.is_endless();
-        let mut limit = Self { amount, whole: (!is_budget).then_some(whole), ..self };
+        let whole = (!self.is_budget()).then_some(whole);
+        let mut limit = Self { amount, whole, ..self };
         if let Counting::Algorithm { burst: Some(burst), .. } = &mut limit.counting {
             *burst = part(*burst);
         }
@@ -236,7 +237,12 @@ impl Limit {
 
     /// Returns `true` if a request above the limit is admitted once nothing is used.
     pub fn has_debt(&self) -> bool {
-        self.debt
+        self.debt && !self.is_budget()
+    }
+
+    /// Returns `true` if nothing may exceed the limit, since what it counts doesn't come back by waiting a little.
+    fn is_budget(&self) -> bool {
+        self.dimension.is_usd() || self.window.is_endless()
     }
 
     /// Returns the capacity of the whole limit, if this is a part of it.

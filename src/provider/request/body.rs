@@ -147,6 +147,9 @@ fn read_field<'de, A: MapAccess<'de>>(
 ) -> Result<(), A::Error> {
     match key {
         Key::Stream => body.next_value_seed(Walker(&mut r.stream)),
+        Key::Background => body.next_value_seed(Walker(&mut r.background)),
+        Key::McpServers => count_stated(&mut r.built_in, body),
+        Key::WebSearchOptions => count_stated(&mut r.searches, body),
         Key::Choices => keep_larger(&mut r.choices, body),
         Key::Bound => keep_larger(&mut r.bound, body),
         Key::Config => body.next_value_seed(Walker(Settings(r))),
@@ -164,6 +167,12 @@ fn read_field<'de, A: MapAccess<'de>>(
         Key::Images => body.next_value_seed(Walker(Media::new(r, MediumKind::Image))),
         _ => body.next_value::<IgnoredAny>().map(drop),
     }
+}
+
+/// Counts a member that is stated and not null.
+fn count_stated<'de, A: MapAccess<'de>>(count: &mut u64, body: &mut A) -> Result<(), A::Error> {
+    *count += u64::from(body.next_value::<Option<IgnoredAny>>()?.is_some());
+    Ok(())
 }
 
 /// Reads the format of the answer.

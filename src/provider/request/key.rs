@@ -16,6 +16,12 @@ pub(super) enum Key {
     /// The models that answer instead of `model` if it can't (OpenRouter).
     Models,
     Stream,
+    /// The provider generates on when the connection is closed (Responses).
+    Background,
+    /// Tools that the provider runs, beside `tools`: Anthropic's older connector.
+    McpServers,
+    /// A search that the provider runs (Chat Completions).
+    WebSearchOptions,
     Speed,
     #[serde(alias = "serviceTier")]
     ServiceTier,

@@ -68,6 +68,8 @@ pub(super) struct Request {
     /// The size of the body, in bytes.
     body: u64,
     pub(super) stream: bool,
+    /// The provider generates on after the connection is closed.
+    pub(super) background: bool,
     pub(super) modes: NamedModes,
     /// The bytes of UTF-8 in the contents of messages, the prompt, the input and the instructions.
     pub(super) text: u64,

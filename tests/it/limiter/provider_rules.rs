@@ -62,6 +62,27 @@ fn money_per_month_is_spent_once_until_the_first() {
 }
 
 #[test]
+fn budgets_are_never_exceeded_by_debt_and_never_refill() {
+    let hour = Limit::usd(Usd::from_micros(50), Window::HOUR).unwrap();
+    let usd = |micros| Cost::new().usd(Usd::from_micros(micros));
+    for quota in [
+        Quota::new().usd_per_day(Usd::from_micros(50)).with_debt(),
+        Quota::new().usd_total(Usd::from_micros(50)).with_debt(),
+        Quota::new().limit(hour.clone().with_debt()),
+        Quota::new().limit(hour.clone().with_algorithm(Algorithm::TokenBucket)),
+        Quota::new().limit(hour.with_burst(100)),
+    ] {
+        let clock = ManualClock::new();
+        let limiter = builder().quota("k", quota.clone()).clock(clock.clone()).build().unwrap();
+        clock.advance(MINUTE);
+        assert!(limiter.try_acquire("k", &usd(51)).is_err(), "{quota:?}");
+        limiter.try_acquire("k", &usd(50)).unwrap().settle(&usd(50));
+        clock.advance(MINUTE);
+        assert!(limiter.try_acquire("k", &usd(1)).is_err(), "{quota:?}");
+    }
+}
+
+#[test]
 fn money_in_other_windows_never_refills() {
     let clock = ManualClock::new();
     let day = Limit::new(Dimension::usd(), 50, Window::DAY);

@@ -5,7 +5,7 @@ use http::{Method, Request, Response};
 use tollgate::limiter::{Builder, Code, Limiter};
 use tollgate::middleware::{Classified, Classify, Http, PeekBody, RateLimitLayer};
 use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
+use tollgate::provider::{ANTHROPIC, GEMINI, MISTRAL, OPENAI, Profile};
 use tollgate::quota::{Cost, Quota, Usd};
 use tower::{Layer, Service, ServiceExt};
 
@@ -54,6 +54,12 @@ async fn requests_without_a_price_are_refused_under_a_budget() {
         (OPENAI, "/v1/vector_stores/vs_1/files", r#"{"file_id": "f"}"#.to_owned()),
         (OPENAI, "/v1/chat/completions/v1/files", "{}".to_owned()),
         (OPENAI, "/v1/unheard/of", format!(r#"{{"model": "gpt-4o", {chat}}}"#)),
+        (
+            MISTRAL,
+            "/v1/conversations",
+            r#"{"model": "mistral-large-latest", "inputs": "x"}"#.into(),
+        ),
+        (MISTRAL, "/v1/conversations/c", r#"{"inputs": "x"}"#.to_owned()),
         (ANTHROPIC, "/v1/messages/batches", r#"{"requests": []}"#.to_owned()),
         (GEMINI, "/v1beta/models/gemini-2.5-pro:batchGenerateContent", "{}".to_owned()),
         (GEMINI, "/v1beta/models/gemini-2.5-pro:predict", "{}".to_owned()),
@@ -96,6 +102,7 @@ async fn requests_known_to_be_free_pass_a_spent_budget() {
         ("GET", "/openai/v1/batches/batch_1"),
         ("POST", "/v1/files"),
         ("POST", "/v1/uploads/u/parts"),
+        ("POST", "/v1/conversations"),
         ("POST", "/v1/batches/batch_1/cancel"),
         ("POST", "/v1/responses/resp_1/cancel"),
         ("POST", "/v1/responses/input_tokens"),

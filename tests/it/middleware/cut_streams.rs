@@ -204,7 +204,13 @@ async fn cut_stream_with_hidden_reasoning_keeps_reservation() {
     let none = r#""reasoning_effort": "none","#;
     let hello = || events(&[HELLO]).error();
     let text = || events(&[MESSAGE_START, TEXT]).error();
-    let kept: [(Call, fn() -> Frames); 8] = [
+    let kept: [(Call, fn() -> Frames); 11] = [
+        (Call { fields: r#""background": true,"#, ..CHAT }, hello),
+        (Call { fields: r#""web_search_options": {},"#, ..CHAT }, hello),
+        (
+            Call { fields: r#""mcp_servers": [{"type": "url", "url": "https://m"}],"#, ..MESSAGES },
+            text,
+        ),
         (Call { model: "gpt-5.4", ..CHAT }, hello),
         (Call { model: "o3-mini", ..CHAT }, hello),
         (Call { fields: r#""reasoning_effort": "low","#, ..CHAT }, hello),

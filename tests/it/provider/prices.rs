@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tollgate::price::{Price, Prices};
 use tollgate::provider::{
-    ANTHROPIC, AZURE, BEDROCK, GEMINI, GROQ, OPENAI, TOGETHER, VERTEX_ANTHROPIC,
+    ANTHROPIC, AZURE, BEDROCK, GEMINI, GROQ, OPENAI, Profile, TOGETHER, VERTEX_ANTHROPIC,
 };
 use tollgate::quota::{Usage, Usd};
 
@@ -107,6 +107,11 @@ fn own_price_precedes_the_built_in_one_of_any_name() {
     for model in models {
         let prices = Prices::built_in().with(model, own.clone());
         assert_eq!(prices.of(AZURE, model).unwrap().cost(&million), 1, "{model}");
+    }
+    for profile in Profile::all() {
+        let name = format!("{}/some-model-x", profile.name());
+        let prices = Prices::built_in().with(&name, own.clone());
+        assert!(prices.of(*profile, "some-model-x").is_some(), "{name}");
     }
     let prices = Prices::built_in()
         .with("gpt-4o", own)

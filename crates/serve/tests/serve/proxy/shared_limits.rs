@@ -13,7 +13,8 @@ async fn two_proxies_share_limits_over_redis() {
     let redis = Redis::start();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     // Refuses nothing, which would pause the key.
-    let provider = tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(4_000), any);
+    let provider =
+        tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(4_000), any);
     let provider = provider.await.unwrap();
     let shared = format!(
         "providers: [openai]\nquotas: {{gpt-4o: {{rpm: 40}}}}\n\
