@@ -51,15 +51,21 @@ pub(super) async fn complete(
     request: Request,
     next: Next,
 ) -> Response {
-    let client = request.extensions().get().copied().unwrap_or(ClientAddress::NONE);
+    let client = ClientAddress::of_request(request.extensions());
     let is_gzip = accepts_gzip(request.headers());
+    // Another answer may tell what has been done.
+    let may_refuse = request.method().is_safe();
     let response = next.run(request).await;
     let length = response.body().size_hint().exact().and_then(|length| length.try_into().ok());
     let Some(length) = length.filter(|length: &usize| *length > MIN_COMPRESSED) else {
         return response;
     };
     // An answer that no budget has room for, as that of a million keys, may be the only one of its client.
-    let counted = if length > MIN_COUNTED { length.min(app.answers.largest_share()) } else { 0 };
+    let counted = if may_refuse && length > MIN_COUNTED {
+        length.min(app.answers.largest_share())
+    } else {
+        0
+    };
     let Ok(mut permit) = app.answers.share(client).take(counted) else {
         return busy().into_response();
     };
@@ -146,8 +152,7 @@ const GZIP: [&str; 2] = ["gzip", "x-gzip"];
 /// In bytes; a shorter response fits into one packet anyway.
 const MIN_COMPRESSED: usize = 1_024;
 
-/// In bytes; only lists are longer. Shorter responses are bounded by the number of requests, since they may tell what has
-/// been done.
+/// In bytes; only lists are longer. Shorter responses are bounded by the number of requests.
 const MIN_COUNTED: usize = 16 << 10;
 
 /// In bytes, which are compressed within a few milliseconds.
@@ -155,7 +160,92 @@ const MAX_INLINE: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::body::to_bytes;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
     use super::*;
+    use crate::{Serve, Tokens, parse};
+
+    /// Routes with an answer of 10 MiB, and one that is longer than the budget.
+    fn routes() -> Router {
+        let config = parse("serve: {listen: '127.0.0.1:0'}").unwrap();
+        let limiter = config.builder().build().unwrap();
+        let serve = Serve::of(&config).unwrap().clone();
+        let listen = serve.listen;
+        let app = Arc::new(App::new(config, serve, limiter, Tokens::default(), listen));
+        Router::new()
+            .route("/long", get(async || vec![b' '; 10 << 20]).post(async || vec![b' '; 10 << 20]))
+            .route("/huge", get(async || vec![b' '; 100 << 20]))
+            .layer(from_fn_with_state(app, complete))
+    }
+
+    async fn ask(
+        routes: &Router,
+        method: &str,
+        path: &str,
+        client: u8,
+        encoding: &str,
+    ) -> Response {
+        let request = Request::builder().method(method).uri(path).header(ACCEPT_ENCODING, encoding);
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(ClientAddress::of([10, 0, 0, client].into()));
+        routes.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn get_from(routes: &Router, path: &str, client: u8) -> Response {
+        ask(routes, "GET", path, client, "identity").await
+    }
+
+    #[tokio::test]
+    async fn unread_long_responses_leave_room_for_others() {
+        let routes = routes();
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            let response = get_from(&routes, "/long", 1).await;
+            // HTTP/2 has the bytes when the body has ended.
+            held.push(to_bytes(response.into_body(), usize::MAX).await.unwrap());
+        }
+        for path in ["/long", "/huge"] {
+            let refused = get_from(&routes, path, 1).await;
+            assert_eq!(
+                (refused.status().as_u16(), &refused.headers()["retry-after"]),
+                (503, &"1".parse().unwrap())
+            );
+        }
+        // What a request has done is told in any case.
+        assert_eq!(ask(&routes, "POST", "/long", 1, "identity").await.status(), 200);
+        let other = get_from(&routes, "/long", 2).await;
+        assert_eq!(other.status(), 200);
+        drop((other, held.pop()));
+        assert_eq!(get_from(&routes, "/long", 1).await.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn longest_response_is_the_only_one_of_its_client() {
+        let routes = routes();
+        let huge = get_from(&routes, "/huge", 1).await;
+        assert_eq!(huge.status(), 200);
+        assert_eq!(get_from(&routes, "/long", 1).await.status(), 503);
+        assert_eq!(get_from(&routes, "/long", 2).await.status(), 200);
+        drop(huge);
+        assert_eq!(get_from(&routes, "/long", 1).await.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn compressed_responses_count_with_their_compressed_length() {
+        let routes = routes();
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let response = ask(&routes, "GET", "/long", 1, "gzip").await;
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.headers()[CONTENT_ENCODING], "gzip");
+            held.push(response);
+        }
+        assert_eq!(get_from(&routes, "/long", 1).await.status(), 200);
+    }
 
     #[test]
     fn gzip_is_used_if_it_is_accepted() {

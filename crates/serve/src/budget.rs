@@ -9,8 +9,8 @@ use super::client_address::ClientAddress;
 
 /// An amount of a resource of the server that its clients share, such as bytes of memory.
 ///
-/// A client can hold at most half of what the others leave: alone half of the budget, next to a client that holds that, a
-/// quarter. So a part of the budget is always free for another client, and most of it is of use to a few.
+/// A client can hold at most half of what the others leave, rounded up: alone half of the budget, next to a client that holds
+/// that, a quarter. So a part of the budget is always free for another client, and most of it is of use to a few.
 ///
 /// Requests beyond it fail instead of waiting, because others may hold their parts for long.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Budget {
 
     /// Returns the most that a client can hold, while no other holds anything.
     pub(super) fn largest_share(&self) -> usize {
-        self.total / 2
+        self.total.div_ceil(2)
     }
 }
 
@@ -81,14 +81,14 @@ impl Share {
     /// Returns true if the client can hold this much more.
     fn has_available(&self, amount: u64) -> bool {
         let held = self.held.load(Ordering::Relaxed).saturating_add(self.budget.used());
-        let free = u64::try_from(self.budget.total.saturating_sub(held)).unwrap_or(u64::MAX);
-        amount.saturating_mul(2) <= free
+        let free = self.budget.total.saturating_add(1).saturating_sub(held);
+        amount.saturating_mul(2) <= u64::try_from(free).unwrap_or(u64::MAX)
     }
 
     fn add(&self, amount: usize) -> Result<(), BudgetExceeded> {
         let held = self.held.fetch_add(amount, Ordering::Relaxed) + amount;
         let used = self.budget.used.fetch_add(amount, Ordering::Relaxed) + amount;
-        if held.saturating_add(used) <= self.budget.total {
+        if held.saturating_add(used) <= self.budget.total.saturating_add(1) {
             return Ok(());
         }
         self.release(amount);
@@ -187,6 +187,16 @@ mod tests {
         drop(held);
         assert_eq!((budget.used(), budget.shares.lock().len()), (0, 0));
         assert!(budget.share(client(1)).take(budget.largest_share()).is_ok());
+    }
+
+    #[test]
+    fn last_unit_is_of_use() {
+        for total in 0..9 {
+            let budget = Budget::new(total);
+            let held: Vec<_> =
+                (0..9).filter_map(|n| budget.share(client(n)).take(1).ok()).collect();
+            assert_eq!((held.len(), budget.used()), (total, total));
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use axum::http::HeaderMap;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
 
 /// The address that a client's parts of [budgets](super::budget::Budget) are counted by: an IPv4 address, or the network
 /// of an IPv6 address (/64), of which a host can use all addresses.
@@ -23,12 +26,25 @@ impl ClientAddress {
         })
     }
 
+    /// Returns the client of a request with these extensions.
+    pub(super) fn of_request(extensions: &Extensions) -> Self {
+        extensions.get().copied().unwrap_or(Self::NONE)
+    }
+
     /// Returns the client for which a reverse proxy forwarded a request: the last address of `X-Forwarded-For`, which the
     /// proxy has added itself.
     pub(super) fn forwarded(headers: &HeaderMap) -> Option<Self> {
         let line = headers.get_all("x-forwarded-for").iter().next_back()?;
         let last = line.to_str().ok()?.rsplit(',').next()?.trim();
         last.parse().ok().map(Self::of)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of_request(&parts.extensions))
     }
 }
 

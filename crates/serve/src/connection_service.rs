@@ -246,7 +246,7 @@ const CLIENT_GONE: u16 = 499;
 
 /// The bytes of a head that count as one stream, and the memory of a field besides its name and value.
 const HEAD: usize = 4 << 10;
-const FIELD: usize = 64;
+const FIELD: usize = 128;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

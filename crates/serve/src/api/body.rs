@@ -32,7 +32,7 @@ pub(super) async fn read(
         return Ok(next.run(request).await);
     }
     let (mut parts, body) = request.into_parts();
-    let client = parts.extensions.get().copied().unwrap_or(ClientAddress::NONE);
+    let client = ClientAddress::of_request(&parts.extensions);
     let permit = Arc::new(BudgetPermit::new(&app.bodies.share(client)));
     let body = BudgetedBody::new(body, &permit);
     let body = BufferedBody::read(body, &parts.headers, MAX_LENGTH).await;

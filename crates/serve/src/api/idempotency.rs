@@ -71,7 +71,7 @@ pub(super) async fn idempotent(
     let body = Bytes::from_request(request, &()).await.map_err(body_error)?;
     let kind = parts.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let client = parts.extensions.get().copied().unwrap_or(ClientAddress::NONE);
+    let client = ClientAddress::of_request(&parts.extensions);
     let content = digest(&[kind, query, &body]);
     let pending = match responses.lookup(scope, content, client, app.limiter.now()) {
         Lookup::New(pending) => pending,

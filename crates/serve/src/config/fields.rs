@@ -114,7 +114,8 @@ pub(super) struct BoundsFields {
     pub(super) proxy_keys: Option<u32>,
     /// The number of waiting requests. Default: 100000.
     pub(super) waiting: u32,
-    /// The number of open reservations of the JSON API. Default: 100000.
+    /// The number of open reservations of the JSON API. A client address can have half of what the others leave.
+    /// Default: 100000.
     pub(super) reservations: u32,
     /// The time for a client to send a request head. Default: 10s.
     pub(super) head_timeout: HumanDuration,

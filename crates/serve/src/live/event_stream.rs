@@ -1,7 +1,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,10 +17,7 @@ use crate::problem::Problem;
 
 /// Handles `GET /live/events`: snapshots as server-sent events, one per second, until the server stops.
 /// A slow client receives the latest snapshot and skips those in between.
-pub(super) async fn get(
-    State(state): State<Arc<LiveState>>,
-    Extension(client): Extension<ClientAddress>,
-) -> Response {
+pub(super) async fn get(State(state): State<Arc<LiveState>>, client: ClientAddress) -> Response {
     let Ok(permit) = state.clients.share(client).take(1) else {
         let detail = "too many clients of the live page; close one, or retry later";
         let status = StatusCode::SERVICE_UNAVAILABLE;

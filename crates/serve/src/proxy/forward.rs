@@ -109,7 +109,7 @@ impl Proxy {
     ) -> Result<ReadRequest, Problem> {
         let (parts, body) = request.into_parts();
         let max_length = self.app.serve.bounds.body;
-        let client = parts.extensions.get().copied().unwrap_or(ClientAddress::NONE);
+        let client = ClientAddress::of_request(&parts.extensions);
         let permit = Arc::new(BudgetPermit::new(&self.app.bodies.share(client)));
         let body = Body::new(BudgetedBody::new(body, &permit));
         let body = BufferedBody::read(body, &parts.headers, max_length).await;
