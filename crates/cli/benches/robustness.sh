@@ -84,7 +84,7 @@ occupy() {
   python3 crates/cli/benches/memory.py "$kind" "${url#http://}" >"$work/client" 2>&1 &
   client=$!
   pids+=("$client")
-  until grep -q ready "$work/client" || ! kill -0 "$client" 2>/dev/null; do sleep 0.1; done
+  until grep -qs ready "$work/client" || ! kill -0 "$client" 2>/dev/null; do sleep 0.1; done
   sleep "$SECONDS_EACH"
   rss=$(awk '/VmHWM/ {print int($2 / 1024)}' "/proc/$server/status")
   status=$(curl -s -m 5 -o /dev/null -w '%{http_code}' --interface 127.0.0.2 "$url/v1/reserve" --json '{"keys": ["a"]}' || true)
