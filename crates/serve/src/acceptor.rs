@@ -168,6 +168,7 @@ fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(bounds.head_timeout)
         .max_concurrent_streams(MAX_STREAMS)
+        .max_send_buf_size(MAX_SEND_BUFFER)
         .max_header_list_size(u32::try_from(bounds.head).unwrap_or(u32::MAX));
     builder
 }
@@ -180,6 +181,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The maximum number of concurrent requests of an HTTP/2 connection.
 const MAX_STREAMS: u32 = 1_000;
+
+/// The bytes of a response that an HTTP/2 stream buffers, beyond the last frame.
+const MAX_SEND_BUFFER: usize = 64 << 10;
 
 /// Errors of `accept` that concern the new connection only.
 const PER_CONNECTION: [ErrorKind; 3] =

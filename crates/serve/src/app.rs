@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::access_log::AccessLog;
 use super::api::Reservations;
+use super::budget::Budget;
 use super::config::Serve;
 use super::live::RequestCounts;
 use super::problem::Problem;
@@ -33,6 +34,12 @@ pub(super) struct App {
     pub(super) reservations: Arc<Reservations>,
     pub(super) request_ids: RequestIds,
     pub(super) access_log: AccessLog,
+    /// The requests over HTTP/2 that have no complete response yet.
+    pub(super) streams: Arc<Budget>,
+    /// The bytes of request bodies in memory.
+    pub(super) bodies: Arc<Budget>,
+    /// The bytes of long responses in memory.
+    pub(super) answers: Arc<Budget>,
     /// One permit for each request that may wait.
     pub(super) waiting: Semaphore,
     /// One permit for a scan over all keys.
@@ -56,6 +63,8 @@ impl App {
         let rate = RateService::new(&serve, &limiter);
         let reservations = Arc::new(Reservations::new(&serve));
         let (request_ids, access_log) = (RequestIds::new(), AccessLog::new(&serve.log));
+        let (streams, bodies) =
+            (Budget::new(serve.bounds.streams), Budget::new(serve.bounds.buffered));
         let waiting = Semaphore::new(serve.bounds.waiting.min(Semaphore::MAX_PERMITS));
         let (request_counts, stopping) = (RequestCounts::default(), CancellationToken::new());
         Self {
@@ -68,6 +77,9 @@ impl App {
             reservations,
             request_ids,
             access_log,
+            streams,
+            bodies,
+            answers: Budget::new(ANSWERS),
             waiting,
             scans: Arc::new(Semaphore::new(1)),
             request_counts,
@@ -108,6 +120,9 @@ impl App {
         self.access_log.set(&serve.log);
     }
 }
+
+/// The bytes of long responses in memory.
+const ANSWERS: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {

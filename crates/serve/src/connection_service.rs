@@ -9,7 +9,10 @@ use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use axum::http::header::RETRY_AFTER;
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version,
+};
 use axum::response::IntoResponse;
 use axum::routing::RouterIntoService;
 use bytes::Bytes;
@@ -23,6 +26,8 @@ use super::access_log::AccessLogEntry;
 use super::activity::{Activity, OpenRequest};
 use super::app::App;
 use super::auth::{Auth, FromProxy};
+use super::budget::{BudgetExceeded, BudgetPermit};
+use super::client_address::ClientAddress;
 use super::host;
 use super::problem::Problem;
 use super::rate;
@@ -43,6 +48,7 @@ pub(super) struct ConnectionService {
     routes: RouterIntoService<Body>,
     client: Auth,
     activity: Arc<Activity>,
+    peer: ClientAddress,
     /// True if the peer is a configured reverse proxy.
     is_proxy: bool,
 }
@@ -50,14 +56,16 @@ pub(super) struct ConnectionService {
 impl ConnectionService {
     pub(super) fn new(app: Arc<App>, routes: Router) -> Self {
         let (routes, client) = (routes.into_service(), rate::client(&app));
-        Self { app, routes, client, activity: Arc::default(), is_proxy: false }
+        let (peer, activity) = (ClientAddress::NONE, Arc::default());
+        Self { app, routes, client, activity, peer, is_proxy: false }
     }
 
     /// Returns a service for another connection, from this address.
     pub(super) fn for_connection(&self, peer: Option<SocketAddr>) -> Self {
         let proxies = &self.app.serve.trusted_proxies;
         let is_proxy = peer.is_some_and(|peer| proxies.contains(&peer.ip().to_canonical()));
-        Self { activity: Arc::default(), is_proxy, ..self.clone() }
+        let peer = peer.map_or(ClientAddress::NONE, |peer| ClientAddress::of(peer.ip()));
+        Self { activity: Arc::default(), peer, is_proxy, ..self.clone() }
     }
 
     /// Returns the activity of the connection.
@@ -75,24 +83,33 @@ where
     type Future = ResponseFuture;
 
     fn call(&self, mut request: Request<B>) -> ResponseFuture {
-        let Self { app, routes, client, activity, is_proxy } = self;
+        let Self { app, routes, client, activity, peer, is_proxy } = self;
+        let mut address = *peer;
         if *is_proxy {
             request.extensions_mut().insert(FromProxy);
+            address = ClientAddress::forwarded(request.headers()).unwrap_or(address);
         }
+        let permit = stream_permit(app, address, &request);
+        let is_admitted = permit.is_ok();
         let info = RequestInfo {
             id: app.request_ids.of(request.headers()),
             correlation: correlation(request.headers()).cloned(),
             open: activity.start_request(request.version()),
+            permit: permit.ok().flatten(),
             route: Route::of(request.uri().path()),
             method: request.method().clone(),
             started_at: app.limiter.now(),
         };
         let future = catch_unwind(AssertUnwindSafe(|| {
             let bounded = |body| request_body::bounded(body, &app.serve.bounds);
+            if !is_admitted {
+                return Either::Left(Either::Left(ready(Ok(too_many_streams()))));
+            }
             if let Some(problem) = host::check_ambiguity(&request) {
                 return Either::Left(Either::Left(ready(Ok(problem.into_response()))));
             }
             if !rate::is_acquire(&info.method, info.route) {
+                request.extensions_mut().insert(address);
                 return Either::Right(routes.clone().call(request.map(bounded)));
             }
             let response = rate::acquire(app, client, &request, info.started_at);
@@ -128,6 +145,8 @@ struct RequestInfo {
     id: HeaderValue,
     correlation: Option<HeaderValue>,
     open: OpenRequest,
+    /// The part of the budget of streams, over HTTP/2.
+    permit: Option<BudgetPermit>,
     route: Route,
     method: Method,
     started_at: Timestamp,
@@ -152,7 +171,7 @@ impl Future for ResponseFuture {
         if let Some(correlation) = info.correlation {
             headers.insert(CORRELATION_ID, correlation);
         }
-        Poll::Ready(Ok(response.map(|body| ResponseBody::new(body, info.open))))
+        Poll::Ready(Ok(response.map(|body| ResponseBody::new(body, info.open, info.permit))))
     }
 }
 
@@ -184,6 +203,31 @@ impl RequestInfo {
     }
 }
 
+/// Takes a request's part of the budget of streams: one for each [`HEAD`] bytes of its head, begun or whole. A request over
+/// HTTP/1.1 has its connection to itself, and takes none.
+fn stream_permit<B>(
+    app: &App,
+    client: ClientAddress,
+    request: &Request<B>,
+) -> Result<Option<BudgetPermit>, BudgetExceeded> {
+    if request.version() != Version::HTTP_2 {
+        return Ok(None);
+    }
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
+    let head = fields.sum::<usize>() + request.uri().path().len();
+    app.streams.share(client).take(1 + head / HEAD).map(Some)
+}
+
+/// Returns the response to a request for which the client's part of the budget of streams has no room. It has no body,
+/// which would wait until the client opens its window.
+fn too_many_streams() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
 /// Returns the client's correlation id, if it is short enough to be echoed.
 fn correlation(headers: &HeaderMap) -> Option<&HeaderValue> {
     headers.get(&CORRELATION_ID).filter(|id| id.len() <= MAX_LENGTH)
@@ -199,6 +243,10 @@ fn panic_response(panic: &(dyn Any + Send)) -> Response<Body> {
 
 /// The logged status of a request whose client disconnected, as in GoCC.
 const CLIENT_GONE: u16 = 499;
+
+/// The bytes of a head that count as one stream, and the memory of a field besides its name and value.
+const HEAD: usize = 4 << 10;
+const FIELD: usize = 128;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

@@ -21,20 +21,25 @@
 //! The server is configured in the section `serve` of the configuration file; [`parse`] reads a
 //! configuration with that section, and [`sections`] registers it for loading files.
 //!
-//! The server does not terminate TLS, and identifies clients by its tokens only.
+//! The server does not terminate TLS. It authorizes clients by its tokens only, and tells them apart by address where they
+//! share memory.
 //!
 #![doc = include_str!("reference.md")]
 
 mod acceptor;
 mod access_log;
 mod activity;
+mod answer;
 mod api;
 mod app;
 mod auth;
-mod compression;
+mod budget;
+mod budgeted_body;
+mod client_address;
 mod config;
 mod connection;
 mod connection_service;
+mod content_encoding;
 mod error;
 mod expiry_map;
 mod health;

@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
-use crate::length_limit::is_length_limit;
 use crate::problem::Problem;
 
 /// A JSON request body with a JSON content type.
@@ -100,27 +99,11 @@ fn bad_request(detail: String) -> ApiError {
     Problem::new(StatusCode::BAD_REQUEST, "bad_request", detail).into()
 }
 
-/// Returns the error for a body that is too large or could not be read completely.
+/// Returns the error for a body that is not the one which [`body::read`](super::body::read) has read.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` needs")]
 pub(super) fn body_error(rejection: BytesRejection) -> ApiError {
-    match is_too_large(&rejection) {
-        true => {
-            let detail =
-                format!("the body exceeds {MAX_BODY_LENGTH} bytes, or `serve.bounds.body`");
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail).into()
-        }
-        false => Problem::new(rejection.status(), "unreadable_body", rejection.body_text()).into(),
-    }
+    Problem::new(rejection.status(), "unreadable_body", rejection.body_text()).into()
 }
-
-/// Returns true if the body exceeds a limit: that of the API, or that of all bodies, which axum does
-/// not detect behind decompression.
-fn is_too_large(rejection: &BytesRejection) -> bool {
-    rejection.status() == StatusCode::PAYLOAD_TOO_LARGE || is_length_limit(rejection)
-}
-
-/// In bytes; several times the largest valid request.
-pub(super) const MAX_BODY_LENGTH: usize = 256 * 1_024;
 
 const PREFIXES: [&str; 2] = [
     "Failed to deserialize the JSON body into the target type: ",

@@ -16,6 +16,7 @@ use super::extract::body_error;
 use super::response_cache::{CachedResponse, Digest, Lookup, PendingRequest, ResponseCache};
 use crate::app::App;
 use crate::auth::Identity;
+use crate::client_address::ClientAddress;
 use crate::problem::Problem;
 
 /// The state of the middleware [`idempotent`].
@@ -70,7 +71,9 @@ pub(super) async fn idempotent(
     let body = Bytes::from_request(request, &()).await.map_err(body_error)?;
     let kind = parts.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let pending = match responses.lookup(scope, digest(&[kind, query, &body]), app.limiter.now()) {
+    let client = ClientAddress::of_request(&parts.extensions);
+    let content = digest(&[kind, query, &body]);
+    let pending = match responses.lookup(scope, content, client, app.limiter.now()) {
         Lookup::New(pending) => pending,
         Lookup::Stored(stored) => return Ok(stored.into_response()),
         Lookup::InProgress => return Err(in_progress()),
@@ -161,7 +164,7 @@ fn key_reused() -> ApiError {
 fn cache_full() -> ApiError {
     unavailable(
         "too_many_idempotency_keys",
-        "the cache of idempotent responses is full; retry later, or without an Idempotency-Key",
+        "this address has as many stored responses as it may; retry later, or without an Idempotency-Key",
     )
 }
 

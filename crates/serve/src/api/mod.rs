@@ -30,6 +30,7 @@
 //! the keys into debt until time passes or they are reset.
 
 mod api_state;
+mod body;
 mod bounded_integer;
 mod cost;
 mod decide;
@@ -56,9 +57,8 @@ use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CACHE_CONTROL, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
@@ -67,9 +67,9 @@ use self::api_state::Api;
 use self::error::ApiError;
 use self::idempotency::IdempotencyLayer;
 use self::response_cache::ResponseCache;
+use super::answer;
 use super::app::App;
 use super::auth;
-use super::compression::{compression, decompression};
 use super::problem::Problem;
 use super::proxy;
 use super::route::{self, Route};
@@ -90,7 +90,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route_layer(idempotent(&api.responses))
         .route(Route::Reservation.path(), get(reservation::show))
         .route(Route::Decide.path(), post(decide::decide));
-    let client = decompression(client).route_layer(auth::client(app));
+    let read_body = from_fn_with_state(Arc::clone(app), body::read);
+    let client = client.route_layer(read_body.clone()).route_layer(auth::client(app));
     let reading = Router::new()
         .route(Route::Stats.path(), get(stats::list))
         .route(Route::KeyStats.path(), get(stats::one))
@@ -101,17 +102,19 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route(Route::Quota.path(), put(quotas::put).delete(quotas::delete))
         .route(Route::Reset.path(), post(reset::reset))
         .route_layer(idempotent(&api.admin_responses));
-    let writing = decompression(writing).route_layer(auth::admin_write(app));
+    let writing = writing.route_layer(read_body).route_layer(auth::admin_write(app));
     let (document, unknown) = (openapi::document(app), Arc::clone(app));
     client
         .merge(reading)
         .merge(writing)
-        .route(Route::OpenApi.path(), get(async move || document.clone()))
+        .layer(from_fn_with_state(Arc::clone(app), answer::complete))
+        .route(
+            Route::OpenApi.path(),
+            get(async move |headers: HeaderMap| document.response(&headers)),
+        )
         .method_not_allowed_fallback(async || not_allowed())
         .route(route::UNKNOWN_API, any(move |uri: Uri| ready(not_found(&unknown, &uri))))
-        .layer(DefaultBodyLimit::max(extract::MAX_BODY_LENGTH))
         .layer(map_response(with_security_headers))
-        .layer(compression())
         .with_state(api)
 }
 

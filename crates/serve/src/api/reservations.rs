@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tollgate::Key;
 
 use super::reservation_id::ReservationId;
+use crate::budget::{Budget, BudgetExceeded, BudgetPermit};
+use crate::client_address::ClientAddress;
 use crate::config::Serve;
 use crate::expiry_map::{self, BATCH, ExpiryMap};
 use tollgate::Timestamp;
@@ -22,18 +24,12 @@ use tollgate::quota::Cost;
 /// limiter's clock.
 pub(crate) struct Reservations {
     table: Mutex<Table>,
-    /// One permit for each reservation that is open or waited for.
-    admissions: Arc<Semaphore>,
+    /// The reservations that are open or waited for.
+    admissions: Arc<Budget>,
     /// Signals that the next expiry time became earlier.
     earlier: Notify,
     /// Cancelled when all reservations have ended.
     closed: CancellationToken,
-}
-
-/// Permission to open a reservation.
-#[derive(Debug)]
-pub(super) struct ReservationPermit {
-    _permit: OwnedSemaphorePermit,
 }
 
 /// An open reservation.
@@ -100,7 +96,7 @@ struct Table {
 struct Open {
     permit: Permit,
     reservation: Reservation,
-    _admission: ReservationPermit,
+    _admission: BudgetPermit,
 }
 
 impl Reservations {
@@ -120,15 +116,13 @@ impl Reservations {
             max,
             is_closed: false,
         };
-        let admissions = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let (earlier, closed) = (Notify::new(), CancellationToken::new());
-        Self { table: Mutex::new(table), admissions, earlier, closed }
+        Self { table: Mutex::new(table), admissions: Budget::new(max), earlier, closed }
     }
 
-    /// Returns permission for another reservation, unless the maximum is reached.
-    pub(super) fn try_admit(&self) -> Option<ReservationPermit> {
-        let permit = Arc::clone(&self.admissions).try_acquire_owned();
-        permit.ok().map(|permit| ReservationPermit { _permit: permit })
+    /// Returns permission for another reservation of a client, unless it has as many as it may.
+    pub(super) fn admit(&self, client: ClientAddress) -> Result<BudgetPermit, BudgetExceeded> {
+        self.admissions.share(client).take(1)
     }
 
     /// Opens a reservation that holds a permit.
@@ -138,7 +132,7 @@ impl Reservations {
     pub(super) fn open(
         &self,
         permit: Permit,
-        admission: ReservationPermit,
+        admission: BudgetPermit,
         reservation: Reservation,
     ) -> Result<ReservationId, Permit> {
         let Some(id) = ReservationId::random() else { return Err(permit) };

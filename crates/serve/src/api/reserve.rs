@@ -20,7 +20,9 @@ use super::keys::{KeyList, KeyText, public_keys};
 use super::refusal::refusal_error;
 use super::reservation::OpenResponse;
 use super::reservation_body::ReservationBody;
-use super::reservations::{Reservation, ReservationPermit};
+use super::reservations::Reservation;
+use crate::budget::BudgetPermit;
+use crate::client_address::ClientAddress;
 use tollgate::config::section::PriorityText;
 use tollgate::limiter::{Metadata, Permit, Priority};
 use tollgate::middleware::respond::append_headers;
@@ -79,10 +81,11 @@ struct ValidatedRequest {
 pub(super) async fn reserve(
     State(api): State<Arc<Api>>,
     keyed: HasIdempotencyKey,
+    client: ClientAddress,
     JsonBody(fields): JsonBody<ReserveRequest>,
 ) -> Result<Response, ApiError> {
     let request = fields.validate(&api)?;
-    let admission = api.reservations.try_admit().ok_or_else(too_many_reservations)?;
+    let admission = api.reservations.admit(client).map_err(|_| too_many_reservations())?;
     let permit = acquire(&api, &request).await?;
     open(&api, keyed, permit, admission, request)
 }
@@ -118,7 +121,7 @@ fn open(
     api: &Arc<Api>,
     keyed: HasIdempotencyKey,
     permit: Permit,
-    admission: ReservationPermit,
+    admission: BudgetPermit,
     request: ValidatedRequest,
 ) -> Result<Response, ApiError> {
     let granted_at = permit.granted_at();

@@ -8,14 +8,16 @@ use axum::http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::client_address::ClientAddress;
 use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
 /// A cache of the responses to requests with an idempotency key, which are replayed to retries.
 ///
 /// Its size is bounded: each response is kept for a minimum time, and then until its own lifetime ends or
-/// the memory is needed. If all responses are younger, new requests are refused, because clients may still
-/// retry the others.
+/// the memory is needed. A client can use half of what the others leave: of a client that uses that, the oldest
+/// responses are dropped first, and if all of them are younger, its new requests are refused, because it may still retry
+/// the others.
 pub(super) struct ResponseCache {
     entries: Mutex<Entries>,
     /// The minimum time for which a response is kept.
@@ -66,11 +68,14 @@ struct Entries {
     due: BTreeSet<(Timestamp, Digest)>,
     /// Sorted by the time at which they were stored.
     oldest: BTreeSet<(Timestamp, Digest)>,
+    oldest_of: BTreeSet<(ClientAddress, Timestamp, Digest)>,
     bytes: usize,
+    bytes_of: HashMap<ClientAddress, usize>,
 }
 
 struct Entry {
     request: Digest,
+    client: ClientAddress,
     /// `None` while the request is in progress.
     response: Option<StoredResponse>,
 }
@@ -88,11 +93,12 @@ impl ResponseCache {
     }
 
     /// Looks up a request, and marks it as in progress if its key is new. `scope` is a digest of the
-    /// client, the operation and the key, `request` one of the content.
+    /// token, the operation and the key, `request` one of the content.
     pub(super) fn lookup(
         self: &Arc<Self>,
         scope: Digest,
         request: Digest,
+        client: ClientAddress,
         now: Timestamp,
     ) -> Lookup {
         let mut entries = self.entries.lock();
@@ -104,11 +110,11 @@ impl ResponseCache {
                 Some(stored) => Lookup::Stored(stored.response.clone()),
             };
         }
-        if !entries.make_space(self.max_bytes, now - self.min_age) {
+        if !entries.make_space(self.max_bytes, client, now - self.min_age) {
             return Lookup::Full;
         }
-        entries.bytes += PER_ENTRY;
-        entries.entries.insert(scope, Entry { request, response: None });
+        entries.add_bytes(client, PER_ENTRY);
+        entries.entries.insert(scope, Entry { request, client, response: None });
         Lookup::New(PendingRequest { cache: Arc::clone(self), scope })
     }
 
@@ -135,10 +141,12 @@ impl PendingRequest {
         let mut entries = self.cache.entries.lock();
         let entries = &mut *entries;
         if let Some(entry) = entries.entries.get_mut(&self.scope) {
-            entries.bytes += response.body.len();
+            let (client, bytes) = (entry.client, response.body.len());
+            entry.response = Some(StoredResponse { response, stored_at: now, until });
+            entries.add_bytes(client, bytes);
             entries.due.insert((until, self.scope));
             entries.oldest.insert((now, self.scope));
-            entry.response = Some(StoredResponse { response, stored_at: now, until });
+            entries.oldest_of.insert((client, now, self.scope));
         }
     }
 }
@@ -176,25 +184,49 @@ impl Entries {
         true
     }
 
-    /// Returns true if another response fits, after dropping the oldest of those stored at or before
-    /// `stored_at` as needed.
-    fn make_space(&mut self, max_bytes: usize, stored_at: Timestamp) -> bool {
-        while self.bytes >= max_bytes {
-            match self.oldest.first() {
-                Some(&(at, scope)) if at <= stored_at => self.remove(&scope),
-                _ => return false,
+    /// Returns true if another response of a client fits, after dropping the oldest of those stored at or before
+    /// `stored_at` as needed, the client's own first.
+    fn make_space(
+        &mut self,
+        max_bytes: usize,
+        client: ClientAddress,
+        stored_at: Timestamp,
+    ) -> bool {
+        while self.bytes + self.bytes_of.get(&client).unwrap_or(&0) >= max_bytes {
+            let own = self.oldest_of.range((client, Timestamp::UNIX_EPOCH, [0; 32])..).next();
+            let own = own.filter(|(of, ..)| *of == client).map(|&(_, at, scope)| (at, scope));
+            let mut oldest = own.into_iter().chain(self.oldest.first().copied());
+            match oldest.find(|(at, _)| *at <= stored_at) {
+                Some((_, scope)) => self.remove(&scope),
+                None => return false,
             }
         }
         true
     }
 
+    fn add_bytes(&mut self, client: ClientAddress, bytes: usize) {
+        self.bytes += bytes;
+        *self.bytes_of.entry(client).or_default() += bytes;
+    }
+
+    fn subtract_bytes(&mut self, client: ClientAddress, bytes: usize) {
+        self.bytes -= bytes;
+        if let Some(held) = self.bytes_of.get_mut(&client) {
+            *held -= bytes;
+            if *held == 0 {
+                self.bytes_of.remove(&client);
+            }
+        }
+    }
+
     fn remove(&mut self, scope: &Digest) {
-        let Some(entry) = self.entries.remove(scope) else { return };
-        self.bytes -= PER_ENTRY;
-        if let Some(StoredResponse { response, stored_at, until }) = entry.response {
-            self.bytes -= response.body.len();
+        let Some(Entry { client, response, .. }) = self.entries.remove(scope) else { return };
+        self.subtract_bytes(client, PER_ENTRY);
+        if let Some(StoredResponse { response, stored_at, until }) = response {
+            self.subtract_bytes(client, response.body.len());
             self.due.remove(&(until, *scope));
             self.oldest.remove(&(stored_at, *scope));
+            self.oldest_of.remove(&(client, stored_at, *scope));
         }
     }
 }
@@ -208,7 +240,7 @@ impl fmt::Debug for ResponseCache {
 }
 
 /// The approximate size of an entry without its body, in bytes.
-const PER_ENTRY: usize = 400;
+const PER_ENTRY: usize = 500;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -227,14 +259,24 @@ mod tests {
     }
 
     fn response() -> CachedResponse {
-        let body = Bytes::from_static(&[0; 600]);
+        let body = Bytes::from_static(&[0; 500]);
         CachedResponse { status: StatusCode::OK, content_type: None, location: None, body }
     }
 
     /// Executes a request and stores its response; returns false if the cache is full.
     fn execute(cache: &Arc<ResponseCache>, n: u8, second: u64, ttl: u64) -> bool {
+        execute_for(ClientAddress::NONE, cache, n, second, ttl)
+    }
+
+    fn execute_for(
+        client: ClientAddress,
+        cache: &Arc<ResponseCache>,
+        n: u8,
+        second: u64,
+        ttl: u64,
+    ) -> bool {
         let now = Timestamp::from_unix_secs(second);
-        match cache.lookup(digest(n), digest(0), now) {
+        match cache.lookup(digest(n), digest(0), client, now) {
             Lookup::New(pending) => {
                 pending.store(response(), now, Duration::from_secs(ttl));
                 true
@@ -246,13 +288,13 @@ mod tests {
 
     fn is_stored(cache: &Arc<ResponseCache>, n: u8, second: u64) -> bool {
         let now = Timestamp::from_unix_secs(second);
-        matches!(cache.lookup(digest(n), digest(0), now), Lookup::Stored(_))
+        matches!(cache.lookup(digest(n), digest(0), ClientAddress::NONE, now), Lookup::Stored(_))
     }
 
     #[test]
     fn responses_beyond_minimum_age_are_evicted_oldest_first() {
-        // The cache holds three responses.
-        let cache = Arc::new(ResponseCache::new(MINUTE, 3_000));
+        // Three responses are half of the cache.
+        let cache = Arc::new(ResponseCache::new(MINUTE, 6_000));
         for n in 1..=3 {
             assert!(execute(&cache, n, u64::from(n), 3_600));
         }
@@ -266,8 +308,32 @@ mod tests {
     }
 
     #[test]
+    fn client_that_fills_the_cache_leaves_room_for_others() {
+        let cache = Arc::new(ResponseCache::new(MINUTE, 16_000));
+        let [flooding, other, third] = [1, 2, 3].map(|n| ClientAddress::of([10, 0, 0, n].into()));
+        for n in 1..=8 {
+            assert!(execute_for(flooding, &cache, n, 100, 3_600));
+        }
+        assert!(!execute_for(flooding, &cache, 9, 101, 3_600));
+        for n in 11..=14 {
+            assert!(execute_for(other, &cache, n, 101, 3_600));
+        }
+        assert!(!execute_for(other, &cache, 15, 101, 3_600));
+        assert!(execute_for(third, &cache, 21, 101, 3_600));
+        // Each client's own oldest responses go first.
+        assert!(execute_for(other, &cache, 15, 161, 3_600));
+        assert!((1..=8).all(|n| is_stored(&cache, n, 161)));
+        assert!(!is_stored(&cache, 11, 161) && is_stored(&cache, 12, 161));
+        // One that has none waits for nobody: old responses of others go.
+        for n in 31..=34 {
+            assert!(execute_for(ClientAddress::NONE, &cache, n, 162, 3_600));
+        }
+        assert!(!is_stored(&cache, 1, 162));
+    }
+
+    #[test]
     fn dropped_responses_free_memory() {
-        let cache = Arc::new(ResponseCache::new(MINUTE, 3_000));
+        let cache = Arc::new(ResponseCache::new(MINUTE, 6_000));
         for round in 1..9 {
             for n in 1..=3 {
                 assert!(execute(&cache, n, round * 60, 0));
@@ -278,6 +344,7 @@ mod tests {
         let entries = cache.entries.lock();
         assert_eq!((entries.bytes, entries.entries.len()), (0, 0));
         assert!(entries.due.is_empty() && entries.oldest.is_empty());
+        assert!(entries.oldest_of.is_empty() && entries.bytes_of.is_empty());
     }
 
     #[tokio::test]
@@ -288,7 +355,10 @@ mod tests {
         let now = limiter.now();
         for n in 0..2_500_u32 {
             let scope: Digest = Sha256::digest(n.to_be_bytes()).into();
-            let Lookup::New(pending) = cache.lookup(scope, digest(0), now) else { panic!("{n}") };
+            let Lookup::New(pending) = cache.lookup(scope, digest(0), ClientAddress::NONE, now)
+            else {
+                panic!("{n}")
+            };
             pending.store(response(), now, Duration::ZERO);
         }
         let (weak, stopping) = (Arc::downgrade(&cache), CancellationToken::new());

@@ -114,6 +114,7 @@ fn rate(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) {
 fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bounds {
     let at_least = [
         ("connections", fields.connections, 1),
+        ("streams", fields.streams, 2),
         ("head", fields.head, MIN_HEAD),
         ("key", fields.key, 1),
         ("keys", fields.keys, 1),
@@ -126,8 +127,8 @@ fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bou
             check.report(&root.key(name), format!("must be at least {least}, not {amount}"));
         }
     }
-    if fields.buffered < fields.body {
-        let message = "must be at least `body`, so that the longest allowed body fits";
+    if fields.buffered < fields.body.saturating_mul(2) {
+        let message = "must be at least twice `body`, so that the longest body of one client leaves room for others";
         check.report(&root.key("buffered"), message);
     }
     let times = [
@@ -144,6 +145,7 @@ fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bou
         connections: fields.connections as usize,
         body: usize::try_from(fields.body).unwrap_or(usize::MAX),
         buffered: usize::try_from(fields.buffered).unwrap_or(usize::MAX),
+        streams: fields.streams as usize,
         head: fields.head as usize,
         key: fields.key as usize,
         keys: fields.keys as usize,

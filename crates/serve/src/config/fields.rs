@@ -82,9 +82,14 @@ pub(super) struct BoundsFields {
     pub(super) connections: u32,
     /// The size of a request body, in bytes. Default: 33554432 (32 MiB).
     pub(super) body: u64,
-    /// The total size of the bodies of proxied requests in memory, in bytes, from their arrival until
-    /// they are sent; at least `body`. Default: 268435456 (256 MiB).
+    /// The total size of request bodies in memory, in bytes, from their arrival until they are forwarded or
+    /// answered. A client address can hold half of what the others leave; at least twice `body`. Default:
+    /// 268435456 (256 MiB).
     pub(super) buffered: u64,
+    /// The number of requests over HTTP/2 without a complete response, over all connections. A client address can
+    /// have half of what the others leave. One with a head above 4 KiB counts as several. Default: 20000.
+    #[schemars(range(min = 2))]
+    pub(super) streams: u32,
     /// The size of a request head, in bytes. Default: 65536.
     #[schemars(range(min = 8192))]
     pub(super) head: u32,
@@ -109,7 +114,8 @@ pub(super) struct BoundsFields {
     pub(super) proxy_keys: Option<u32>,
     /// The number of waiting requests. Default: 100000.
     pub(super) waiting: u32,
-    /// The number of open reservations of the JSON API. Default: 100000.
+    /// The number of open reservations of the JSON API. A client address can have half of what the others leave.
+    /// Default: 100000.
     pub(super) reservations: u32,
     /// The time for a client to send a request head. Default: 10s.
     pub(super) head_timeout: HumanDuration,
@@ -301,6 +307,7 @@ impl Default for BoundsFields {
             connections: 10_000,
             body: 32 << 20,
             buffered: 256 << 20,
+            streams: 20_000,
             head: 64 << 10,
             key: 256,
             keys: 1_000_000,

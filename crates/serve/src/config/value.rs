@@ -62,8 +62,10 @@ pub struct Bounds {
     pub connections: usize,
     /// The size of a request body, in bytes.
     pub body: usize,
-    /// The total size of the bodies of proxied requests in memory, in bytes.
+    /// The total size of request bodies in memory, in bytes.
     pub buffered: usize,
+    /// The number of HTTP/2 requests without a complete response.
+    pub streams: usize,
     /// The size of a request head, in bytes.
     pub head: usize,
     /// The length of a key, in bytes.

@@ -6,17 +6,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::live_state::LiveState;
 use super::page::SECURITY_HEADERS;
+use crate::budget::BudgetPermit;
+use crate::client_address::ClientAddress;
 use crate::problem::Problem;
 
 /// Handles `GET /live/events`: snapshots as server-sent events, one per second, until the server stops.
 /// A slow client receives the latest snapshot and skips those in between.
-pub(super) async fn get(State(state): State<Arc<LiveState>>) -> Response {
-    let Ok(permit) = Arc::clone(&state.clients).try_acquire_owned() else {
+pub(super) async fn get(State(state): State<Arc<LiveState>>, client: ClientAddress) -> Response {
+    let Ok(permit) = state.clients.share(client).take(1) else {
         let detail = "too many clients of the live page; close one, or retry later";
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Problem::new(status, "too_many_watchers", detail).retry_after(5).into_response();
@@ -40,7 +42,7 @@ pub(super) async fn get(State(state): State<Arc<LiveState>>) -> Response {
 struct Subscriber {
     snapshots: watch::Receiver<Option<Bytes>>,
     stopping: CancellationToken,
-    _permit: OwnedSemaphorePermit,
+    _permit: BudgetPermit,
 }
 
 impl Subscriber {

@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::history::History;
 use super::provider_traffic::ProviderTraffic;
 use super::recent_events::RecentEvents;
 use crate::app::App;
+use crate::budget::Budget;
 use tollgate::Timestamp;
 use tollgate::limiter::{Event, Limiter, Totals};
 
@@ -23,7 +24,7 @@ pub(super) struct LiveState {
     pub(super) snapshot: watch::Sender<Option<Bytes>>,
     /// Notified when a client connects and there is no snapshot.
     pub(super) snapshot_wanted: Notify,
-    pub(super) clients: Arc<Semaphore>,
+    pub(super) clients: Arc<Budget>,
     pub(super) stopping: CancellationToken,
     last: Mutex<Totals>,
 }
@@ -41,7 +42,7 @@ impl LiveState {
             providers,
             snapshot: watch::Sender::new(None),
             snapshot_wanted: Notify::new(),
-            clients: Arc::new(Semaphore::new(MAX_CLIENTS)),
+            clients: Budget::new(MAX_CLIENTS),
             stopping: app.stopping.clone(),
             last: Mutex::new(totals),
         }
@@ -74,5 +75,5 @@ fn subscribe(limiter: &Limiter, events: Arc<RecentEvents>, providers: Arc<Provid
     });
 }
 
-/// The maximum number of clients.
-pub(super) const MAX_CLIENTS: usize = 100;
+/// The maximum number of streams of events, half of which one client can have.
+const MAX_CLIENTS: usize = 200;

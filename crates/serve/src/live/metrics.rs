@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 
-use super::live_state::{LiveState, MAX_CLIENTS};
+use super::live_state::LiveState;
 use super::page::SECURITY_HEADERS;
 use crate::app::App;
 use tollgate::telemetry::{CALL_BUCKETS, DURATION_BUCKETS, Meter, Metrics, TOKEN_BUCKETS};
@@ -69,8 +69,7 @@ impl MetricsExporter {
             let labels = vec![Label::new("route", route), Label::new("status", class)];
             self.counter(REQUESTS.0, labels).absolute(count);
         }
-        let clients = MAX_CLIENTS - self.state.clients.available_permits();
-        self.gauge(CLIENTS.0, vec![]).set(clients as f64);
+        self.gauge(CLIENTS.0, vec![]).set(self.state.clients.used() as f64);
         let build = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge(BUILD.0, build).set(1.0);
         self.gauge(STARTED.0, vec![]).set(self.state.started_at.as_nanos() as f64 / 1e9);

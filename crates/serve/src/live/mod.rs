@@ -26,13 +26,14 @@ mod snapshot;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 
 use self::live_state::LiveState;
 use self::metrics::MetricsExporter;
+use super::answer;
 use super::app::App;
 use super::auth;
-use super::compression::compression;
 use super::rate;
 use super::route::Route;
 
@@ -50,11 +51,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route(Route::Metrics.path(), get(metrics::get))
         .with_state(exporter)
         .route_layer(auth::admin_read(app).with_error_format(rate::format_error))
-        .layer(compression());
+        .layer(from_fn_with_state(Arc::clone(app), answer::complete));
     let events = events.route_layer(auth::admin_read(app));
-    Router::new()
-        .route(Route::Page.path(), get(page::get))
-        .layer(compression())
-        .merge(events)
-        .merge(metrics)
+    Router::new().route(Route::Page.path(), get(page::get)).merge(events).merge(metrics)
 }

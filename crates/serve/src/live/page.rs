@@ -1,20 +1,22 @@
 use std::sync::LazyLock;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use crate::answer::StaticBody;
+
 /// Handles `GET /`: the page, a single file that only connects to this server's events.
-pub(super) async fn get() -> Response {
+pub(super) async fn get(request: HeaderMap) -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (CONTENT_SECURITY_POLICY, POLICY.clone()),
     ];
-    (headers, SECURITY_HEADERS, PAGE).into_response()
+    (headers, SECURITY_HEADERS, BODY.response(&request)).into_response()
 }
 
 /// The content security policy: only the embedded script and styles are allowed.
@@ -35,6 +37,8 @@ fn hash(element: &str) -> String {
     let (inside, _) = inside.expect("the page has the element");
     STANDARD.encode(Sha256::digest(inside.as_bytes()))
 }
+
+static BODY: LazyLock<StaticBody> = LazyLock::new(|| StaticBody::new(PAGE));
 
 const PAGE: &str = include_str!("page.html");
 

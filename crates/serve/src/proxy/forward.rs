@@ -16,13 +16,16 @@ use http_body_util::{BodyExt, BodyStream, StreamBody};
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
-use super::encoded_body::{DecodeError, EncodedBody};
+use super::encoded_body::EncodedBody;
 use super::headers;
 use super::key_sources::check_credentials;
-use super::memory_budget::{BudgetExceeded, BudgetPermit, BudgetedBody};
 use super::tls::describe_tls_error;
 use super::upstream::Upstream;
+use crate::budget::{BudgetExceeded, BudgetPermit};
+use crate::budgeted_body::BudgetedBody;
+use crate::client_address::ClientAddress;
 use crate::config::UnreadRequests;
+use crate::content_encoding::DecodeError;
 use crate::length_limit::is_length_limit;
 use crate::priority;
 use crate::problem::Problem;
@@ -106,7 +109,8 @@ impl Proxy {
     ) -> Result<ReadRequest, Problem> {
         let (parts, body) = request.into_parts();
         let max_length = self.app.serve.bounds.body;
-        let permit = BudgetPermit::new(&self.budget);
+        let client = ClientAddress::of_request(&parts.extensions);
+        let permit = Arc::new(BudgetPermit::new(&self.app.bodies.share(client)));
         let body = Body::new(BudgetedBody::new(body, &permit));
         let body = BufferedBody::read(body, &parts.headers, max_length).await;
         match body.error() {

@@ -3,7 +3,7 @@
 //!
 //! | part | handling |
 //! |---|---|
-//! | request body | read completely, up to `serve.bounds.body`, because it determines the cost; all bodies together up to `serve.bounds.buffered` |
+//! | request body | read completely, up to `serve.bounds.body`, because it determines the cost; all bodies together up to `serve.bounds.buffered`, and those of a client address up to half of what the others leave |
 //! | response body | streamed unchanged, at most one frame ahead of the client, except for a chunk of usage that the client hasn't asked for |
 //! | `stream_options.include_usage` | set in streams of chats to OpenAI, Azure, vLLM and Alibaba, which state no usage otherwise; the chunk with the usage, whose `choices` are empty, is taken out of the response again, unless the client has asked for it. The other chunks keep the `"usage":null` that OpenAI adds. A request with a digest of its body is not changed |
 //! | path and query | unchanged, below the upstream's base URL; `..` in any spelling is refused |
@@ -52,7 +52,6 @@ use axum::routing::any;
 use self::client::Client;
 use self::error_format::ErrorFormat;
 use self::forward::{forward, split};
-use self::memory_budget::MemoryBudget;
 use self::upstream::Upstream;
 use super::app::App;
 use super::auth;
@@ -68,7 +67,6 @@ mod error_format;
 mod forward;
 mod headers;
 mod key_sources;
-mod memory_budget;
 mod tls;
 mod tracked_stream;
 mod upstream;
@@ -114,8 +112,6 @@ pub(super) fn unknown_upstream(app: &App, uri: &Uri) -> Response<Body> {
 struct Proxy {
     app: Arc<App>,
     upstreams: Vec<Upstream>,
-    /// The memory for request bodies.
-    budget: Arc<MemoryBudget>,
 }
 
 impl Proxy {
@@ -125,7 +121,6 @@ impl Proxy {
         let limiter = app.limiter.with_key_budget(budget);
         let of = |upstream| Upstream::new(upstream, app, &limiter, &client);
         let upstreams = app.serve.upstreams.iter().filter_map(of).collect();
-        let budget = MemoryBudget::new(app.serve.bounds.buffered);
-        Self { app: Arc::clone(app), upstreams, budget }
+        Self { app: Arc::clone(app), upstreams }
     }
 }

@@ -32,14 +32,15 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, Response, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{any, delete, get};
 use futures_util::future::Either;
 use http_body_util::BodyExt;
 
 use self::response_format::ResponseFormat;
+use super::answer;
 use super::app::App;
 use super::auth::{self, Auth};
-use super::compression::compression;
 use super::problem::Problem;
 use super::route::{self, Route};
 pub(super) use rate_service::RateService;
@@ -85,13 +86,12 @@ pub(super) fn acquire<B>(
     }
 }
 
-/// Reads and discards the request body before the response is sent; otherwise the connection could not be
-/// reused.
+/// Reads and discards the request body, also while the request waits, so that no buffer keeps it. The response is sent
+/// after it; otherwise the connection could not be reused.
 pub(super) fn after_body(response: ResponseFuture, mut body: Body) -> ResponseFuture {
     Either::Right(Box::pin(async move {
-        let response = response.await;
-        while let Some(Ok(_)) = body.frame().await {}
-        response
+        let read = async { while let Some(Ok(_)) = body.frame().await {} };
+        futures_util::future::join(response, read).await.0
     }))
 }
 
@@ -113,6 +113,6 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route(Route::Debug.path(), get(debug::all))
         .route(Route::DebugKey.path(), get(debug::one))
         .route_layer(auth::admin_read(app).with_error_format(format_error))
-        .layer(compression());
+        .layer(from_fn_with_state(Arc::clone(app), answer::complete));
     rates.merge(debug).with_state(Arc::clone(app))
 }

@@ -107,8 +107,8 @@ fn serve_section_errors_have_line_and_column() {
         assert_refused(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
     }
     assert_refused(
-        "serve: {bounds: {body: 100, buffered: 99}}",
-        "1:39: serve.bounds.buffered: must be at least `body`",
+        "serve: {bounds: {body: 100, buffered: 199}}",
+        "1:39: serve.bounds.buffered: must be at least twice `body`",
     );
     assert_refused(
         "serve: {bounds: {proxy_keys: 0}}",

@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::Schemas;
-use super::operation::Operation;
+use super::operation::{OUT_OF_CAPACITY, Operation};
 use super::parameter::name;
 use crate::api::decide::{DecideRequest, DecisionResponse};
 use crate::api::stats::{KeyStatsResponse, StatsResponse};
@@ -13,6 +13,7 @@ pub(super) fn decide(schemas: &mut Schemas) -> Value {
         .body(&schemas.of::<DecideRequest>(), true)
         .response(200, "The decision.", &json, &["RateLimit", "RateLimit-Policy"])
         .reads_json()
+        .problem(503, OUT_OF_CAPACITY)
         .for_clients()
         .into()
 }
@@ -23,6 +24,7 @@ pub(super) fn stats(schemas: &mut Schemas) -> Value {
         .paged()
         .json(200, "A page of keys.", schemas.of::<StatsResponse>())
         .problem(400, "Invalid request.")
+        .problem(503, OUT_OF_CAPACITY)
         .for_admins()
         .into()
 }

@@ -9,20 +9,20 @@ mod quotas;
 mod rate;
 mod reservations;
 
-use axum::body::Bytes;
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::answer::StaticBody;
 use crate::app::App;
 use crate::route::Route;
 
 /// The serialized document.
 #[derive(Debug, Clone)]
-pub(super) struct Document(Bytes);
+pub(super) struct Document(StaticBody);
 
 /// The source of the schemas of operations.
 struct Schemas {
@@ -34,12 +34,14 @@ struct Schemas {
 /// Returns the document of a server.
 pub(super) fn document(app: &App) -> Document {
     let json = serde_json::to_vec(&value(app.serve.bounds.key));
-    Document(json.expect("a JSON value can be serialized").into())
+    Document(StaticBody::new(json.expect("a JSON value can be serialized")))
 }
 
-impl IntoResponse for Document {
-    fn into_response(self) -> Response {
-        ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], self.0).into_response()
+impl Document {
+    /// Returns the response to a request with these headers.
+    pub(super) fn response(&self, request: &HeaderMap) -> Response {
+        let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        (headers, self.0.response(request)).into_response()
     }
 }
 

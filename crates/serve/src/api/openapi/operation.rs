@@ -103,7 +103,7 @@ impl Operation {
         operation
             .problem(409, "A request with the same Idempotency-Key is still in progress.")
             .problem(413, "The body is too large.")
-            .problem(503, "The server is out of capacity, or stopping.")
+            .problem(503, OUT_OF_CAPACITY)
     }
 
     /// Requires the token of clients.
@@ -141,5 +141,7 @@ impl From<Operation> for Value {
         Self::Object(operation.0)
     }
 }
+
+pub(super) const OUT_OF_CAPACITY: &str = "The server is out of capacity, or stopping.";
 
 const UNAUTHORIZED: &str = "The token is missing or invalid.";

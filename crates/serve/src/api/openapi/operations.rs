@@ -28,7 +28,7 @@ pub(super) fn ready() -> Value {
 pub(super) fn metrics() -> Value {
     let operation = Operation::new("operations", "metrics", "Get the metrics for Prometheus")
         .response(200, "The metrics in the text format of Prometheus.", &text(), &[]);
-    errors(operation, &[401, 403]).security("adminToken").into()
+    errors(operation, &[401, 403, 503]).security("adminToken").into()
 }
 
 pub(super) fn document() -> Value {

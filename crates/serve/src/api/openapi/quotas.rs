@@ -2,7 +2,7 @@ use serde_json::Value;
 use tollgate::config::section::quota_schema;
 
 use super::Schemas;
-use super::operation::Operation;
+use super::operation::{OUT_OF_CAPACITY, Operation};
 use super::parameter::name;
 use crate::api::quotas::{QuotaResponse, QuotasResponse};
 use crate::api::reset::ResetRequest;
@@ -16,6 +16,7 @@ pub(super) fn list(schemas: &mut Schemas) -> Value {
         .paged()
         .json(200, "A page of quotas.", schemas.of::<QuotasResponse>())
         .problem(400, "Invalid request.")
+        .problem(503, OUT_OF_CAPACITY)
         .for_admins()
         .into()
 }

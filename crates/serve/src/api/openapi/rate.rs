@@ -80,7 +80,7 @@ pub(super) fn debug() -> Value {
         "The state of each key.",
         instances,
     );
-    errors(operation, &[401, 403]).security("adminToken").into()
+    errors(operation, &[401, 403, 503]).security("adminToken").into()
 }
 
 pub(super) fn debug_key(schemas: &Schemas) -> Value {

@@ -57,7 +57,7 @@ proptest! {
         prop_assert_eq!(harness.in_flight(), 0);
         let tokens = &harness.limiter.stats("k").limits[0];
         prop_assert_eq!((tokens.used, tokens.held), (harness.charged, 0));
-        prop_assert_eq!(harness.reservations.admissions.available_permits(), MAX);
+        prop_assert_eq!(harness.reservations.admissions.used(), 0);
     }
 }
 
@@ -102,7 +102,7 @@ impl Harness {
     }
 
     fn reserve(&mut self, tokens: u64, ttl: Duration, now: Timestamp) {
-        let Some(admission) = self.reservations.try_admit() else { return };
+        let Ok(admission) = self.reservations.admit(ClientAddress::NONE) else { return };
         let cost = Cost::new().tokens(tokens);
         let permit = self.limiter.try_acquire("k", &cost).unwrap();
         let expires_at = now + ttl;
@@ -171,7 +171,7 @@ impl Harness {
         self.reservations.close(now);
         let open = self.models.iter().filter(|model| model.ended.is_none());
         self.charged += open.map(|model| model.tokens).sum::<u64>();
-        let admission = self.reservations.try_admit().unwrap();
+        let admission = self.reservations.admit(ClientAddress::NONE).unwrap();
         let permit = self.limiter.try_acquire("k", &Cost::new()).unwrap();
         let reservation = Reservation {
             keys: ["k".into()].into(),
@@ -243,7 +243,7 @@ const MAX: usize = 64;
 
 #[test]
 fn simultaneous_expiries_end_in_batches() {
-    let mut harness = Harness::with_capacity(3_000);
+    let mut harness = Harness::with_capacity(6_000);
     let then = harness.limiter.now();
     (0..2_500).for_each(|_| harness.reserve(1, nanos(10), then));
     harness.apply(Step::Advance(10));
@@ -278,7 +278,7 @@ fn ended_reservations_are_bounded_like_open_ones() {
 
 #[test]
 fn ended_reservations_are_forgotten_without_new_requests() {
-    let mut harness = Harness::kept_for(3_000, nanos(60));
+    let mut harness = Harness::kept_for(6_000, nanos(60));
     let then = harness.limiter.now();
     for at in 0..2_500 {
         harness.reserve(1, nanos(10), then);
@@ -297,5 +297,5 @@ fn ended_reservations_are_forgotten_without_new_requests() {
     let table = harness.reservations.table.lock();
     assert_eq!([table.open.len(), table.ended.len(), table.order.len()], [0; 3]);
     assert_eq!(table.open.next_expiry(), None);
-    assert_eq!(harness.reservations.admissions.available_permits(), 3_000);
+    assert_eq!(harness.reservations.admissions.used(), 0);
 }

@@ -189,7 +189,7 @@ async fn wait_is_bounded_by_the_servers_max_wait() {
 #[tokio::test]
 async fn full_queue_and_full_server_are_refused() {
     let rig = Rig::start(
-        "quotas: {a: {rpm: 1}}, waiting: {max_waiting: 1}, serve: {bounds: {reservations: 3}}",
+        "quotas: {a: {rpm: 1}}, waiting: {max_waiting: 1}, serve: {bounds: {reservations: 6}}",
     )
     .await;
     rig.open_reservation("a").await;

@@ -4,6 +4,9 @@
 //! that nobody else was charged.
 
 mod headers;
+mod held_bodies;
+mod held_requests;
+mod held_responses;
 mod names;
 mod unnamed_models;
 

@@ -145,7 +145,7 @@ async fn event_streams_end_with_the_server() {
 }
 
 #[tokio::test]
-async fn event_streams_are_bounded() {
+async fn event_streams_of_a_client_are_bounded() {
     let rig = Rig::start(QUOTAS).await;
     let mut all = Vec::new();
     for _ in 0..100 {

@@ -22,7 +22,7 @@ fn in_chunks(text: &str) -> Body {
 #[tokio::test]
 async fn request_bodies_have_a_memory_budget() {
     let mut up = TestUpstream::start().await;
-    let bounds = "bounds: {body: 1000, buffered: 1500}";
+    let bounds = "bounds: {body: 1000, buffered: 3000}";
     let proxy = Proxy::serving(up.addr, bounds, "quotas: {gpt-4o: {concurrency: 1}}").await;
     let post = |body: Body| {
         let post = http().post(proxy.url("/up/v1/chat/completions")).body(body);

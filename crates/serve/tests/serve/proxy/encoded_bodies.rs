@@ -106,7 +106,7 @@ async fn body_that_cannot_be_decompressed_is_refused() {
 #[tokio::test]
 async fn body_that_decompresses_to_too_much_is_refused() {
     let mut up = TestUpstream::start().await;
-    let proxy = Proxy::serving(up.addr, "bounds: {body: 4000000, buffered: 4000000}", "").await;
+    let proxy = Proxy::serving(up.addr, "bounds: {body: 4000000, buffered: 8000000}", "").await;
     let zeros = |megabytes: usize| vec![b' '; megabytes << 20];
     for encoding in ENCODINGS {
         // More than 100 times its length, and more than the longest body.
@@ -122,7 +122,7 @@ async fn body_that_decompresses_to_too_much_is_refused() {
 #[tokio::test]
 async fn decompressed_bodies_count_to_the_memory_for_bodies() {
     let mut up = TestUpstream::start().await;
-    let proxy = Proxy::serving(up.addr, "bounds: {body: 1000000, buffered: 1000000}", "").await;
+    let proxy = Proxy::serving(up.addr, "bounds: {body: 1000000, buffered: 2000000}", "").await;
     let noise = (0..200_000_u64).map(|n| format!("{:x}", n * n * 0x9e37)).collect::<String>();
     let text = format!(r#"{{"model": "m", "messages": [], "user": "{}"}}"#, &noise[..900_000]);
     let body = encode("gzip", text.as_bytes());
