@@ -10,6 +10,7 @@ use super::builder::Settings;
 use super::counters::Counters;
 use super::failure::Failure;
 use super::known_uses::taken;
+use super::log_limit::LogLimit;
 use super::piece::Piece;
 use super::redis_keys::RedisKeys;
 use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
@@ -39,6 +40,8 @@ pub(super) struct Store {
     /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
+    /// Limits the lines about keys that other processes limit by other windows.
+    windows_log: Mutex<LogLimit>,
     /// True while the store's messages to waiting requests arrive.
     pub(super) is_listening: AtomicBool,
 }
@@ -57,6 +60,7 @@ impl Store {
             process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
+            windows_log: Mutex::new(LogLimit::new(1)),
             is_listening: AtomicBool::new(false),
         }
     }
@@ -223,6 +227,13 @@ impl Store {
         for (piece, view) in pieces.iter().zip(&response.views) {
             let taken = taken(operation, &piece.rules, &piece.amounts, response);
             views.record(&piece.key, &piece.rules, view.clone(), &taken);
+            if view.has_other_windows && self.windows_log.lock().begin(self.ticks.now()).is_some() {
+                tracing::warn!(
+                    key = &*piece.key,
+                    "another machine limits this key by other windows; the limits of both count; \
+                     give all machines the same quotas"
+                );
+            }
         }
     }
 }

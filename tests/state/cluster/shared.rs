@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use tollgate::cluster::{OnFailure, Shared, SharedBuilder, SharedError};
 use tollgate::limiter::{Backend, Limiter};
-use tollgate::quota::{Cost, Margin, Quota};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
+use super::logs::{lines, record};
 use tollgate_testing::servers::Redis;
 
 /// Returns a builder that refuses requests while the store is unavailable, so that only the store
@@ -51,6 +52,38 @@ fn two_limiters_on_one_account_share_one_limit() {
     }
     assert_eq!(granted, 10);
     assert!(one.try_acquire("another", &Cost::new()).is_ok(), "another key has a separate limit");
+}
+
+/// Returns a quota of this many requests in a sliding window.
+fn window(requests: u64, seconds: u64) -> Quota {
+    let window = Window::new(Duration::from_secs(seconds)).unwrap();
+    let limit = Limit::new(Dimension::Requests, requests, window).unwrap();
+    Quota::new().limit(limit.with_algorithm(Algorithm::SlidingWindow))
+}
+
+#[test]
+fn window_changed_at_run_time_counts_usage_of_the_old_one() {
+    let redis = Redis::start();
+    let limiter = limiter(&closed(&redis.url()).connect().unwrap(), window(60, 400));
+    assert_eq!(admitted(&limiter, 100).len(), 60);
+    limiter.quotas().set("*", &window(60, 800)).unwrap();
+    assert_eq!(admitted(&limiter, 100).len(), 0);
+    limiter.quotas().set("*", &window(70, 300)).unwrap();
+    assert_eq!(admitted(&limiter, 100).len(), 10);
+}
+
+#[test]
+fn windows_that_two_limiters_state_both_count_and_are_logged() {
+    record();
+    let redis = Redis::start();
+    let [one, other] = [100, 200]
+        .map(|seconds| limiter(&closed(&redis.url()).connect().unwrap(), window(10, seconds)));
+    let key = redis.url();
+    let limiters = [&one, &other].into_iter().cycle().take(40);
+    let granted = limiters.filter(|limiter| limiter.try_acquire(&key, &Cost::new()).is_ok());
+    assert_eq!(granted.count(), 10);
+    let logged = lines(&key);
+    assert!(logged.iter().any(|line| line.contains("other windows")), "{logged:?}");
 }
 
 #[test]

@@ -94,7 +94,8 @@ impl Numbers<'_> {
     }
 
     fn view(&mut self, part: &Part<'_>, at: u64) -> Result<View, InvalidResponse> {
-        let created_at = self.number()?;
+        let created_at = self.double()?;
+        let (has_other_windows, created_at) = (created_at < 0.0, whole(created_at.abs())?);
         let (mut buckets, mut uses) = (SmallVec::new(), Vec::new());
         for rule in part.rules {
             buckets.push((self.number()?, self.number()?));
@@ -102,7 +103,7 @@ impl Numbers<'_> {
                 uses.push(if use_span(rule).is_some() { self.uses()? } else { Uses::new() });
             }
         }
-        Ok(View { created_at, at, buckets, uses })
+        Ok(View { created_at, has_other_windows, at, buckets, uses })
     }
 
     fn uses(&mut self) -> Result<Uses, InvalidResponse> {

@@ -5,7 +5,7 @@ use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part, ServerTime};
 use super::response::View;
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Parameters, Rule};
-use crate::quota::Grid;
+use crate::quota::{Dimension, Grid};
 use crate::timestamp::Timestamp;
 
 impl Call<'_> {
@@ -188,17 +188,24 @@ fn micros(nanos: u64) -> u64 {
     nanos.div_ceil(1_000)
 }
 
-/// Returns the tag that identifies a bucket in the state: an FNV-1a hash of its dimension and
-/// window, in 52 bits. A state has at most some tens of buckets.
+/// Returns the tag that identifies a bucket in the state: hashes of its dimension, in the upper 26 bits, and of
+/// its window. A state has at most some tens of buckets.
 fn tag(rule: &Rule) -> u64 {
-    let window = rule.limit().window().as_nanos().to_le_bytes();
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let column = rule.dimension().column().to_le_bytes();
-    let name = rule.dimension().as_str().bytes();
-    for byte in name.chain(column).chain(window) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    }
-    hash >> 12
+    let dimension = rule.dimension().as_str().bytes().chain(column);
+    let window = match rule.dimension() {
+        Dimension::Concurrency => 0,
+        _ => rule.limit().window().as_nanos(),
+    };
+    hash(dimension) << HASH_BITS | hash(window.to_le_bytes().into_iter())
+}
+
+/// Returns the upper bits of an FNV-1a hash.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    hash >> (u64::BITS - HASH_BITS)
 }
 
 /// Returns the time in microseconds for which an amount counts, if the time of its use decides about that.
@@ -225,6 +232,9 @@ const fn kind(parameters: Parameters<'_>) -> u64 {
 const MAX_RUNS: usize = 4;
 
 const EXACT: u64 = 1 << 53;
+
+/// The bits of each half of a tag.
+const HASH_BITS: u32 = 26;
 
 /// The maximum margin in tokens, many times the largest burst.
 const MAX_MARGIN: u64 = 1 << 52;

@@ -59,6 +59,8 @@ pub(in crate::cluster::shared) struct View {
     /// The time at which the server created the state. A different value in a later response means
     /// that the state was lost in the meantime.
     pub(in crate::cluster::shared) created_at: u64,
+    /// True if limits of other processes count too, which have other windows in the same dimensions.
+    pub(in crate::cluster::shared) has_other_windows: bool,
     /// The time of this state.
     pub(in crate::cluster::shared) at: u64,
     /// The used and held amounts of each rule.

@@ -40,9 +40,12 @@ local function lease(part)
         longest = max(longest, wait == 0 and UNKNOWN or wait)
       end
     end
+    for _, rule in ipairs(part.rules) do
+      if rule.of then rule.of.granted = min(rule.of.granted, rule.granted) end
+    end
     local out = { pack('<dddd', now, now + ttl, CALL_NUMBER, part.call_number) }
     for _, rule in ipairs(part.rules) do
-      if longest > 0 then rule.granted = 0 end
+      rule.granted = longest > 0 and 0 or (rule.of or rule).granted
       rule.bucket.held = rule.bucket.held + rule.granted
       local amount = rule.granted + rule.in_flight
       if amount > 0 then out[#out + 1] = pack('<dd', rule.tag, -amount) end
@@ -55,6 +58,6 @@ local function lease(part)
     code = longest > 0 and REFUSED or LEASED
   end
   local out = { pack('<dd', code, longest > 0 and encode_wait(longest) or 0), finish_part(part) }
-  for i, rule in ipairs(part.rules) do out[i + 2] = pack('<d', rule.granted or 0) end
+  for i = 1, part.count do out[i + 2] = pack('<d', part.rules[i].granted or 0) end
   return table.concat(out)
 end

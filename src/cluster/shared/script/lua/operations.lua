@@ -3,10 +3,12 @@ local DONE, REFUSED, LEASED, STALE, LOST, GONE = 0, 1, 2, 3, 4, 5
 local TOMBSTONE_TTL, EXECUTED_TTL = 5 * SECOND, 60 * SECOND
 local parts = {}
 
--- returns the state of a part after the call
+-- returns the state of a part after the call; if rules of other processes count, with a negative creation time
 local function view(part)
-  local out = { pack('<d', part.created) }
-  for i, r in ipairs(part.rules) do
+  local is_limited_by_others = #part.rules > part.count
+  local out = { pack('<d', is_limited_by_others and -part.created or part.created) }
+  for i = 1, part.count do
+    local r = part.rules[i]
     out[i + 1] = pack('<dd', r.methods.used(r.bucket, r, now), r.bucket.held)
     if part.wants_uses and r.methods.uses then out[i + 1] = out[i + 1] .. r.methods.uses(r.bucket) end
   end
@@ -47,7 +49,7 @@ local function longest_wait(at)
       for j, rule in ipairs(part.rules) do
         if rule.amount > 0 then
           local wait = rule.methods.check(rule.bucket, rule, rule.need, at, rule.bucket.ahead or 0)
-          if wait > longest then longest, which, where = wait, i, j end
+          if wait > longest then longest, which, where = wait, i, rule.of and rule.of.index or j end
         end
       end
     end

@@ -1,10 +1,20 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
 -- buckets, q the tickets of waiting requests, t with an id the expiry of its ticket, v the restored
--- usage; each reservation has a field named by its id.
+-- usage, o the rules of several processes; each reservation has a field named by its id.
 local kinds = { token, concurrency, sliding, anchored, grid }
+-- the version of a state with buckets of windows that only some processes state
+local MIXED = 2
 
-local function read_rule(p)
-  local rule, _ = {}, nil
+local function each_reservation(part, visit)
+  local all = redis.call('HGETALL', part.key)
+  for i = 1, #all, 2 do
+    if #all[i] == 16 then visit(all[i], all[i + 1]) end
+  end
+end
+
+-- reads a rule, which is encoded at a position of a text
+local function read_rule(packed, p)
+  local rule, from = {}, p
   rule.tag, rule.kind, rule.holds, rule.amount, rule.need, rule.limit, p = unpack('<dddddd', packed, p)
   local kind = rule.kind
   if kind <= 2 then
@@ -18,7 +28,7 @@ local function read_rule(p)
     rule.margin, rule.valid, n, p = unpack('<ddd', packed, p)
     for i = 1, n do rule[i], p = unpack('<d', packed, p) end
   end
-  if operation == 6 then rule.in_flight, rule.least, rule.wanted, p = unpack('<ddd', packed, p) end
+  rule.text = sub(packed, from, p - 1)
   return rule, p
 end
 
@@ -30,7 +40,13 @@ local function read_part(key, p)
     part.id = sub(packed, p + 8, p + 23)
     part.call_number, part.first_report, p = unpack('<dd', packed, p + 24)
   end
-  for i = 1, n do part.rules[i], p = read_rule(p) end
+  part.count = n
+  for i = 1, n do
+    local rule
+    rule, p = read_rule(packed, p)
+    if operation == 6 then rule.in_flight, rule.least, rule.wanted, p = unpack('<ddd', packed, p) end
+    rule.index, part.rules[i] = i, rule
+  end
   part.wants_uses = has_usage == 2
   if has_usage == 1 then
     part.known_uses = {}
@@ -56,7 +72,8 @@ local function load(part, state)
   end
   local version, p
   version, part.created, part.last, part.next, part.expires, part.tickets, p = unpack('<dddddd', state)
-  if version ~= 1 then return false end
+  if version ~= 1 and version ~= MIXED then return false end
+  part.is_mixed = version == MIXED
   local size = #state
   while p <= size do
     local tag, kind, b
@@ -67,21 +84,114 @@ local function load(part, state)
   return true
 end
 
--- converts a bucket of another kind; its usage counts from now
+-- returns times and amounts of all usage that a bucket knows of, each as late as it can have been
+local function usage(b)
+  if b.kind == 1 then return { { b.t, b.w + (b.r > 0 and 1 or 0) } } end
+  if b.kind == 4 then return { { b.started == 1 and min(now, ends(b)) or 0, b.sum } } end
+  if b.kind == 5 then return { { b.at, b.sum } } end
+  local all, from = {}, 1
+  while from <= #b.log do
+    local at, amount
+    at, amount, from = unpack('<dd', b.log, from)
+    all[#all + 1] = { at, amount }
+  end
+  return all
+end
+
+-- creates the bucket of a rule from one of another kind or window, with its usage and held amounts
 local function convert(old, rule)
   local b = kinds[rule.kind].fresh(rule.tag, rule)
-  local used = old.kind == 5 and now < old.to and old.sum or 0
-  if old.kind ~= 5 then used = kinds[old.kind].used(old, nil, now) end
-  if used > 0 then kinds[rule.kind].take(b, rule, used, now) end
+  for _, use in ipairs(usage(old)) do
+    if use[2] > 0 then kinds[rule.kind].take(b, rule, use[2], use[1]) end
+  end
   b.held = old.held
   return b
+end
+
+local function dimension(tag) return floor(tag / 67108864) end
+
+-- adds a reservation's amounts in one bucket to another one, which has the same held amount
+local function reserve_also(part, old, new)
+  if old.held == 0 then return end
+  each_reservation(part, function(name, value)
+    local p = 17
+    while p <= #value do
+      local tag, amount
+      tag, amount, p = unpack('<dd', value, p)
+      if tag == old.tag then
+        value = value .. pack('<dd', new.tag, amount)
+        redis.call('HSET', part.key, name, value)
+        if name == id then part.reservation = value end
+        return
+      end
+    end
+  end)
+end
+
+-- creates the bucket of a rule: with what that of another window of the dimension knows, if the call has no
+-- rule for that one
+local function create(part, rule)
+  local named, old, most = {}, nil, -1
+  for _, other in ipairs(part.rules) do named[other.tag] = true end
+  for _, b in ipairs(part.buckets) do
+    if dimension(b.tag) == dimension(rule.tag) and not named[b.tag] then
+      local used = 0
+      for _, use in ipairs(usage(b)) do used = used + use[2] end
+      if used + b.held > most then old, most = b, used + b.held end
+    end
+  end
+  if not old then return kinds[rule.kind].fresh(rule.tag, rule) end
+  local b = convert(old, rule)
+  reserve_also(part, old, b)
+  return b
+end
+
+-- how long the rule of a process counts for all others after its last call
+local STATED_FOR = 10 * SECOND
+
+-- Adds the rules of other processes, which limit the same dimensions in other windows: all of them count. A
+-- process states its rules in field o while the state has buckets of other windows.
+local function add_rules_of_others(part)
+  local own, others, stated, p, process = {}, {}, {}, 1, sub(part.id or id, 1, 8)
+  for _, rule in ipairs(part.rules) do own[dimension(rule.tag)] = rule end
+  for _, b in ipairs(part.buckets) do
+    if not b.rule and own[dimension(b.tag)] then others[#others + 1] = b end
+  end
+  if #others == 0 and not part.is_mixed then return end
+  local field = redis.call('HGET', part.key, 'o') or ''
+  while p <= #field do
+    local at, tag, size
+    at, tag, size, p = unpack('<ddd', field, p)
+    stated[tag] = { at, sub(field, p + 8, p + 7 + size), sub(field, p, p + 7) }
+    p = p + 8 + size
+  end
+  for _, rule in ipairs(part.rules) do stated[rule.tag] = { now, rule.text, process } end
+  for _, b in ipairs(others) do
+    local known = stated[b.tag]
+    if known and known[3] ~= process and now < known[1] + STATED_FOR then
+      local rule, of = read_rule(known[2], 1), own[dimension(b.tag)]
+      if rule.kind == b.kind and not (rule.valid and (now < rule[1] or now >= rule.valid)) then
+        rule.of, rule.amount, rule.need = of, of.amount, of.need
+        rule.in_flight, rule.least, rule.wanted = of.in_flight, of.least, of.wanted
+        b.rule, rule.bucket, rule.methods = rule, b, kinds[b.kind]
+        part.rules[#part.rules + 1] = rule
+      end
+    end
+  end
+  local out = {}
+  for tag, known in pairs(stated) do
+    local at, text, by = known[1], known[2], known[3]
+    if now < at + STATED_FOR then out[#out + 1] = pack('<ddd', at, tag, #text) .. by .. text end
+  end
+  redis.call('HSET', part.key, 'o', table.concat(out))
+  part.is_mixed, part.dirty = #others > 0, true
 end
 
 local function bind(part)
   for i, rule in ipairs(part.rules) do
     local b = part.by_tag[rule.tag]
     if not b then
-      b = kinds[rule.kind].fresh(rule.tag, rule)
+      b = create(part, rule)
       part.buckets[#part.buckets + 1] = b
     elseif b.kind ~= rule.kind then
       local new = convert(b, rule)
@@ -94,6 +204,7 @@ local function bind(part)
     end
     part.by_tag[rule.tag], b.rule, rule.bucket, rule.methods = b, rule, b, kinds[rule.kind]
   end
+  if part.created > 0 then add_rules_of_others(part) end
 end
 
 -- how far the clock may be set forward before hashes expire that are still needed
@@ -117,7 +228,8 @@ local function save(part)
   local till = needed_until(part)
   local prolong = till > part.expires
   if prolong then part.expires = floor(till + (till - now) / 4 + MAX_EARLY) end
-  local head = pack('<dddddd', 1, part.created, now, part.next, part.expires, part.tickets)
+  local version = part.is_mixed and MIXED or 1
+  local head = pack('<dddddd', version, part.created, now, part.next, part.expires, part.tickets)
   local state = head .. table.concat(states)
   if part.new_value then
     redis.call('HSET', key, 's', state, id, part.new_value)

@@ -1,11 +1,4 @@
 -- Changed clocks, expired reservations, and lost state of a part.
-local function each_reservation(part, visit)
-  local all = redis.call('HGETALL', part.key)
-  for i = 1, #all, 2 do
-    if #all[i] == 16 then visit(all[i], all[i + 1]) end
-  end
-end
-
 -- reads the usage that 'restore' has charged: lists of time and amount by bucket, oldest first
 local function read_restored(part)
   local field = redis.call('HGET', part.key, 'v')
@@ -145,7 +138,7 @@ local function restore(part)
     if change.at > part.known_at then part.jump = part.jump + change.by end
   end
   for i, rule in ipairs(part.rules) do
-    local uses, was = part.known_uses[i], restored[rule.tag] or {}
+    local uses, was = part.known_uses[i] or {}, restored[rule.tag] or {}
     if rule.methods.restore then
       restored[rule.tag] = restore_uses(part, rule, uses, was)
     elseif #uses > 0 then

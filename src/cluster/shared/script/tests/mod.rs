@@ -9,6 +9,7 @@ mod leases;
 mod lost;
 mod malformed;
 mod once;
+mod other_windows;
 mod random;
 mod server;
 mod tickets;
