@@ -16,7 +16,7 @@ use super::redis_keys::RedisKeys;
 use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
 use super::server_clock::ServerClock;
 use super::store_connection::StoreConnection;
-use super::views::Views;
+use super::views::{Answer, Views};
 use crate::limiter::{Clock, SystemClock};
 use crate::timestamp::Timestamp;
 
@@ -40,6 +40,8 @@ pub(super) struct Store {
     /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
+    /// The generation of the server's data that has all usage of this process; 0 before the first connection.
+    pub(super) generation: AtomicU64,
     /// Limits the lines about keys that other processes limit by other windows.
     windows_log: Mutex<LogLimit>,
     /// True while the store's messages to waiting requests arrive.
@@ -60,6 +62,7 @@ impl Store {
             process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             windows_log: Mutex::new(LogLimit::new(1)),
             is_listening: AtomicBool::new(false),
         }
@@ -165,7 +168,10 @@ impl Store {
             let sent = self.ticks.now();
             let (time, known) = self.known(slot, pieces, restore, sent);
             let parts = parts(pieces, &redis_keys, &known);
-            let call = Call { operation, id, time, parts: &parts };
+            // Reports, and keys that other nodes hold, don't depend on the generation.
+            let checks = !restore && !self.redis_keys.is_spread();
+            let generation = if checks { self.generation.load(Ordering::Relaxed) } else { 0 };
+            let call = Call { operation, id, time, generation, parts: &parts };
             let response = match link.call(&call).await {
                 Ok(response) => response,
                 Err(Failure::ConnectionLost) => {
@@ -189,9 +195,13 @@ impl Store {
                     restore = true;
                     self.connection.check_requested.notify_one();
                 }
+                Outcome::Outdated => self.connection.request_reports(),
                 _ => {
                     self.record_time(slot, response.time, sent);
-                    self.record(operation, pieces, &response);
+                    // A report may be answered before those of other processes.
+                    if !(restore && operation == Operation::Read) {
+                        self.record(operation, id, pieces, &response);
+                    }
                     return Ok(response);
                 }
             }
@@ -222,11 +232,13 @@ impl Store {
         self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
 
-    fn record(&self, operation: Operation, pieces: &[Piece], response: &Response) {
+    fn record(&self, operation: Operation, id: Id, pieces: &[Piece], response: &Response) {
         let mut views = self.views.lock();
-        for (piece, view) in pieces.iter().zip(&response.views) {
+        for (index, (piece, view)) in pieces.iter().zip(&response.views).enumerate() {
             let taken = taken(operation, &piece.rules, &piece.amounts, response);
             views.record(&piece.key, &piece.rules, view.clone(), &taken);
+            let answer = Answer::of(&response.outcome, index);
+            views.record_reservation(operation, id, piece, response.time, answer);
             if view.has_other_windows && self.windows_log.lock().begin(self.ticks.now()).is_some() {
                 tracing::warn!(
                     key = &*piece.key,
