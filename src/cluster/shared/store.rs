@@ -44,6 +44,8 @@ pub(super) struct Store {
     pub(super) generation: AtomicU64,
     /// Limits the lines about keys that other processes limit by other windows.
     windows_log: Mutex<LogLimit>,
+    /// Limits the lines about requests that ended after their reservations had expired.
+    late_log: Mutex<LogLimit>,
     /// True while the store's messages to waiting requests arrive.
     pub(super) is_listening: AtomicBool,
 }
@@ -64,6 +66,7 @@ impl Store {
             next: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             windows_log: Mutex::new(LogLimit::new(1)),
+            late_log: Mutex::new(LogLimit::new(1)),
             is_listening: AtomicBool::new(false),
         }
     }
@@ -238,7 +241,13 @@ impl Store {
             let taken = taken(operation, &piece.rules, &piece.amounts, response);
             views.record(&piece.key, &piece.rules, view.clone(), &taken);
             let answer = Answer::of(&response.outcome, index);
-            views.record_reservation(operation, id, piece, response.time, answer);
+            let is_late = views.record_reservation(operation, id, piece, response.time, answer);
+            if is_late && self.late_log.lock().begin(self.ticks.now()).is_some() {
+                tracing::warn!(
+                    key = &*piece.key,
+                    "a request ended after its reservation had expired in the shared store: it counts as reserved"
+                );
+            }
             if view.has_other_windows && self.windows_log.lock().begin(self.ticks.now()).is_some() {
                 tracing::warn!(
                     key = &*piece.key,

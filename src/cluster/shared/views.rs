@@ -110,7 +110,8 @@ impl Views {
         self.keys.insert(key.into(), KnownKey { rules, view, uses, reservations });
     }
 
-    /// Records what a response says about the reservation of a call, or about the lease of a key.
+    /// Records what a response says about the reservation of a call, or about the lease of a key. Returns whether
+    /// the reservation had expired before its request was settled.
     pub(super) fn record_reservation(
         &mut self,
         operation: Operation,
@@ -118,11 +119,12 @@ impl Views {
         piece: &Piece,
         time: u64,
         answer: Answer<'_>,
-    ) {
-        let Some(known) = self.keys.get_mut(&piece.key) else { return };
+    ) -> bool {
+        let Some(known) = self.keys.get_mut(&piece.key) else { return false };
         let new = |id, sent, ttl, call_number, amounts| KnownReservation {
             id,
             sent,
+            renewed: time,
             ttl,
             call_number,
             rules: Arc::clone(&piece.rules),
@@ -133,7 +135,10 @@ impl Views {
                 let granted = match answer {
                     LeaseAnswer::Granted(granted) => &granted[..],
                     LeaseAnswer::Refused(_) => &[],
-                    LeaseAnswer::Unknown => return drop(known.reservations.remove(&lease.id)),
+                    LeaseAnswer::Unknown => {
+                        known.reservations.remove(&lease.id);
+                        return false;
+                    }
                 };
                 let granted = granted.iter().copied().chain(std::iter::repeat(0));
                 let held = lease.inflight.iter().zip(granted);
@@ -145,16 +150,21 @@ impl Views {
                 let new = || new(id, time, ttl, None, piece.amounts.clone());
                 known.reservations.entry(id).or_insert_with(new);
             }
-            (Operation::Renew { ttl, restores: true }, Answer::Done, _) => {
+            (Operation::Renew { ttl, .. }, Answer::Done, _) => {
                 let new = || new(id, 0, ttl, None, piece.amounts.clone());
-                known.reservations.entry(id).or_insert_with(new);
+                known.reservations.entry(id).or_insert_with(new).renewed = time;
             }
             (Operation::Renew { .. }, Answer::Unknown, _)
             | (Operation::Settle { .. } | Operation::Release { .. } | Operation::Return, ..) => {
-                known.reservations.remove(&id);
+                let ended = known.reservations.remove(&id);
+                let is_settled = matches!(operation, Operation::Settle { .. });
+                return is_settled
+                    && matches!(answer, Answer::Unknown)
+                    && ended.is_some_and(|ended| time >= ended.renewed.saturating_add(ended.ttl));
             }
             _ => {}
         }
+        false
     }
 
     /// Forgets a reservation whose end the server rejects; it will expire.

@@ -133,7 +133,7 @@ impl Encoder {
 
     /// Encodes a reservation with its amounts by bucket, as the script stores them: held ones are negative.
     fn reservation(&mut self, known: &KnownReservation) {
-        let KnownReservation { id, sent, ttl, call_number, rules, amounts } = known;
+        let KnownReservation { id, sent, renewed: _, ttl, call_number, rules, amounts } = known;
         self.0.extend(id.0);
         self.extend([*sent, *ttl]);
         let size_at = self.0.len();

@@ -82,6 +82,8 @@ pub(in crate::cluster::shared) struct KnownReservation {
     pub(in crate::cluster::shared) id: Id,
     /// The server time of the grant; 0 if its amounts other than concurrency slots are charged already.
     pub(in crate::cluster::shared) sent: u64,
+    /// The server time of the grant or the last renewal.
+    pub(in crate::cluster::shared) renewed: u64,
     /// The time for which it lasts without renewal, in microseconds.
     pub(in crate::cluster::shared) ttl: u64,
     /// The number of the last call for a lease.

@@ -99,10 +99,13 @@ local function sweep(part)
   part.next, part.dirty = next < EXACT and max(next, now + MIN_SWEEP) or next, true
 end
 
+-- the longest time for which a process waits for the reports of others, and makes no calls
+local REPORTING = 2 * SECOND
+
 -- restores the reservations of a process
 local function restore_reservations(part)
   for _, reservation in ipairs(part.known_reservations) do
-    local name, till, p = reservation.name, now + reservation.lasts, 1
+    local name, till, p = reservation.name, now + REPORTING + reservation.lasts, 1
     local value = pack('<dd', min(reservation.sent + part.jump, now), till) .. reservation.amounts
     while p <= #reservation.amounts do
       local tag, amount

@@ -86,7 +86,8 @@ impl Fixture {
     pub(super) fn reservation(&self, id: u8, amounts: &[u64]) -> KnownReservation {
         let (rules, amounts) = (self.rules.as_slice().into(), amounts.into());
         let (id, call_number) = (Id([id; 16]), None);
-        KnownReservation { id, sent: self.now, ttl: 10 * S, call_number, rules, amounts }
+        let (sent, renewed, ttl) = (self.now, self.now, 10 * S);
+        KnownReservation { id, sent, renewed, ttl, call_number, rules, amounts }
     }
 
     /// Returns the used and held amounts of the first rule.
