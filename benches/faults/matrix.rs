@@ -12,7 +12,7 @@ use tollgate_testing::process::ChildGuard;
 use tollgate_testing::servers::Redis;
 
 use super::ledger::{Grant, Pause, Promise, excess};
-use super::member::{now, used};
+use super::member::{MAX_COST, now, used};
 use super::proxy::Proxy;
 
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub(crate) struct CaseResult {
     pub(crate) grants: usize,
     /// The amount above the limit.
     pub(crate) excess: u64,
-    /// What was used of the day, and what the server counts, after it has lost its data.
+    /// What was used of the day, and what the server counts, after it has lost its data in exact mode.
     pub(crate) used: Option<(u64, u64)>,
     /// The time after the fault until all clients were served; `None` if one wasn't.
     pub(crate) wait: Option<Duration>,
@@ -61,6 +61,15 @@ pub(crate) type StartMember = dyn Fn(&str) -> Command + Sync;
 struct Member {
     process: ChildGuard,
     reader: JoinHandle<()>,
+}
+
+impl CaseResult {
+    /// Returns whether the server counts more than was used. A call whose answer was lost is repeated, and can
+    /// count twice: at most one of each client.
+    pub(crate) fn counts_more(&self) -> bool {
+        let unanswered = (self.case.members * (CLIENTS + 1)) as u64 * MAX_COST;
+        self.used.is_some_and(|(used, counted)| counted > used + unanswered)
+    }
 }
 
 impl Case {
@@ -164,8 +173,9 @@ impl Case {
         let grants = grants.lock().unwrap();
         let pauses = if is_of_member { &pauses[..] } else { &[] };
         let excess = excess(self.promise(), self.amount(), &grants, pauses);
-        // Other faults outlast reservations and leases, which then count as used.
-        let used = matches!(self.fault, Fault::EmptyRestart | Fault::Flush).then(|| {
+        // A lease that is renewed late counts as used, without a fault too.
+        let is_loss = matches!(self.fault, Fault::EmptyRestart | Fault::Flush);
+        let used = (is_loss && self.mode == "exact").then(|| {
             let counted = used(&redis.url(), self.algorithm, self.amount());
             (grants.iter().map(|grant| grant.used).sum(), counted)
         });
@@ -175,7 +185,9 @@ impl Case {
     fn spec(self, proxy: &Proxy, seed: u64) -> String {
         let Self { mode, algorithm, .. } = self;
         let (address, amount) = (proxy.address, self.amount());
-        format!("redis://{address} {mode} {algorithm} {amount} {CLIENTS} {seed}")
+        // That of a dead process is waited for; others don't expire in an outage.
+        let ttl = if self.fault == Fault::MemberKilled { 1 } else { 10 };
+        format!("redis://{address} {mode} {algorithm} {amount} {CLIENTS} {ttl} {seed}")
     }
 
     fn promise(self) -> Promise {

@@ -8,16 +8,17 @@ use tollgate::cluster::{OnFailure, Shared, SharingMode};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 /// Runs until standard input is closed. `spec` is the URL, the mode, the algorithm, the amount, the number of
-/// clients and a seed, with spaces in between. One more client has a request in flight for seconds.
+/// clients, the lifetime of reservations in seconds and a seed, with spaces in between. One more client has a request in flight for seconds.
 pub(crate) fn run(spec: &str) {
     let parts: Vec<&str> = spec.split(' ').collect();
-    let &[url, mode, algorithm, amount, clients, seed] = &parts[..] else { panic!("{spec}") };
+    let &[url, mode, algorithm, amount, clients, ttl, seed] = &parts[..] else { panic!("{spec}") };
     let mode = if mode == "lease" { SharingMode::Lease } else { SharingMode::Exact };
     let number = |text: &str| text.parse::<u64>().unwrap();
     let quota = quota(algorithm, number(amount));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shared = Shared::builder(url, ACCOUNT).on_failure(OnFailure::Closed).mode(mode);
-    let shared = shared.lease(Duration::from_millis(500)).reservation_ttl(Duration::from_secs(1));
+    let ttl = Duration::from_secs(number(ttl));
+    let shared = shared.lease(Duration::from_millis(500)).reservation_ttl(ttl);
     // An answer that is late is lost: what it has done can count twice after a loss of data.
     let shared = shared.timeout(Duration::from_millis(250));
     let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
@@ -78,7 +79,7 @@ async fn work(
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let (asked, cost) = (now(), 1 + random % 3);
+        let (asked, cost) = (now(), 1 + random % MAX_COST);
         let reserved = Cost::new().tokens(cost);
         let permit = tokio::select! {
             permit = limiter.acquire("k", &reserved) => permit,
@@ -102,6 +103,8 @@ async fn work(
 
 /// The amount of the day, which is never used up.
 const OF_DAY: u64 = 1_000_000;
+/// The maximum amount that a request reserves.
+pub(crate) const MAX_COST: u64 = 3;
 const ACCOUNT: &str = "faults";
 
 /// Prints a line for the parent, apart from the output of a test harness.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use tokio::sync::RwLock;
 
 use super::builder::Settings;
 use super::counters::Counters;
@@ -40,6 +41,8 @@ pub(super) struct Store {
     /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
+    /// Held while a call is made and its answer is recorded, and by a report, which contains all answers.
+    recording: RwLock<()>,
     /// The generation of the server's data that has all usage of this process; 0 before the first connection.
     pub(super) generation: AtomicU64,
     /// Limits the lines about keys that other processes limit by other windows.
@@ -64,6 +67,7 @@ impl Store {
             process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
+            recording: RwLock::default(),
             generation: AtomicU64::new(0),
             windows_log: Mutex::new(LogLimit::new(1)),
             late_log: Mutex::new(LogLimit::new(1)),
@@ -135,6 +139,7 @@ impl Store {
     /// # Errors
     /// Returns the first [`Failure`] of a call. Keys that the store can't process are skipped.
     pub(super) async fn restore_usage(&self) -> Result<(), Failure> {
+        let _all_are_recorded = self.recording.write().await;
         let used = self.views.lock().used_keys();
         let keys_per_call = if self.redis_keys.is_spread() { 1 } else { RESTORED_PER_CALL };
         let calls: Vec<_> = used.chunks(keys_per_call).collect();
@@ -166,6 +171,10 @@ impl Store {
         let (mut stale, mut restore) = (0, even_if_unavailable);
         loop {
             let (mut link, number) = self.connection.link(even_if_unavailable).await?;
+            let _recording = match even_if_unavailable {
+                false => Some(self.recording.read().await),
+                true => None,
+            };
             let redis_keys: SmallVec<[Vec<u8>; 2]> =
                 pieces.iter().map(|piece| self.redis_keys.key(&piece.key)).collect();
             let sent = self.ticks.now();

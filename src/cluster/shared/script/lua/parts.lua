@@ -119,9 +119,8 @@ end
 
 local function dimension(tag) return floor(tag / 67108864) end
 
--- adds a reservation's amounts in one bucket to another one, which has the same held amount
+-- adds the amounts that reservations have in one bucket to another one, which starts with its amounts
 local function reserve_also(part, old, new)
-  if old.held == 0 then return end
   each_reservation(part, function(name, value)
     local p = 17
     while p <= #value do

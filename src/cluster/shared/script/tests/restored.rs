@@ -127,10 +127,10 @@ impl World {
     ) -> Response {
         let piece = Piece { amounts: amounts.clone(), ..self.piece.clone() };
         let view = self.processes[process].identity("k");
-        let mut response = self.send(server, process, operation, id, &piece, view);
+        let mut response = self.send(server, process, operation, id, &piece, view.as_ref());
         if response.outcome == Outcome::Lost {
             let view = self.processes[process].view("k", &piece.rules);
-            response = self.send(server, process, operation, id, &piece, view);
+            response = self.send(server, process, operation, id, &piece, view.as_ref());
         }
         let taken = super::super::super::known_uses::taken(
             operation,
@@ -152,14 +152,14 @@ impl World {
         operation: Operation,
         id: Id,
         piece: &Piece,
-        view: Option<View>,
+        view: Option<&View>,
     ) -> Response {
         let part = Part {
             name: &self.name,
             rules: &piece.rules,
             amounts: piece.amounts.clone(),
             lease: None,
-            view: view.as_ref(),
+            view,
             wants_uses: self.processes[process].wants_uses("k", &piece.rules, self.now),
         };
         let time = ServerTime::default();
@@ -179,7 +179,7 @@ impl World {
             let mut id = [0; 16];
             id[0] = process as u8 + 1;
             let piece = self.piece.clone();
-            self.send(server, process, Operation::Read, Id(id), &piece, Some(view));
+            self.send(server, process, Operation::Read, Id(id), &piece, Some(&view));
         }
         let after = self.state(server);
         for (rule, (old, new)) in before.iter().zip(&after).enumerate() {
