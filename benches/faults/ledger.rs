@@ -9,7 +9,8 @@ pub(crate) struct Grant {
     pub(crate) granted: u64,
     /// The time just before the end was reported; `None` if the member was killed before.
     pub(crate) ended: Option<u64>,
-    pub(crate) cost: u64,
+    /// What it was settled with; what it reserved until then.
+    pub(crate) used: u64,
 }
 
 /// A period in which a member is frozen, or from its kill on.
@@ -61,7 +62,7 @@ fn bucket_excess(amount: u64, known: &[&Grant]) -> u64 {
     for (first, begin) in known.iter().enumerate() {
         let mut sum = 0;
         for grant in &known[first..] {
-            sum += grant.cost;
+            sum += grant.used;
             let passed = grant.granted - begin.granted + SLACK;
             let refilled = (u128::from(amount) * u128::from(passed)).div_ceil(u128::from(SECOND));
             most = most.max(sum.saturating_sub(amount + refilled as u64));
@@ -75,7 +76,7 @@ fn sliding_excess(amount: u64, known: &[&Grant]) -> u64 {
     for (first, begin) in known.iter().enumerate() {
         let within = known[first..].iter();
         let within = within.take_while(|grant| grant.granted < begin.granted + SECOND - SLACK);
-        let sum: u64 = within.map(|grant| grant.cost).sum();
+        let sum: u64 = within.map(|grant| grant.used).sum();
         most = most.max(sum.saturating_sub(amount));
     }
     most
@@ -85,7 +86,7 @@ fn clock_excess(amount: u64, known: &[&Grant]) -> u64 {
     let mut sums = std::collections::HashMap::<u64, u64>::new();
     // A grant at the start of a second may have been decided in the one before.
     for grant in known.iter().filter(|grant| grant.granted % SECOND >= SLACK) {
-        *sums.entry(grant.granted / SECOND).or_default() += grant.cost;
+        *sums.entry(grant.granted / SECOND).or_default() += grant.used;
     }
     sums.values().map(|sum| sum.saturating_sub(amount)).max().unwrap_or(0)
 }
@@ -116,13 +117,13 @@ const SLACK: u64 = 300_000_000;
 
 /// The judge itself: it must find what it is there to find.
 pub(crate) fn check_judge() {
-    let grant = |at: u64, cost| Grant {
+    let grant = |at: u64, used| Grant {
         member: 0,
         client: 0,
         asked: at,
         granted: at,
         ended: Some(at + SECOND / 10),
-        cost,
+        used,
     };
     let second: Vec<_> =
         (0..10).map(|n| grant(10 * SECOND + SECOND / 2 + n * SECOND / 100, 1)).collect();

@@ -1,7 +1,8 @@
 //! The cases: a mode, an algorithm and a fault.
 
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -11,7 +12,7 @@ use tollgate_testing::process::ChildGuard;
 use tollgate_testing::servers::Redis;
 
 use super::ledger::{Grant, Pause, Promise, excess};
-use super::member::now;
+use super::member::{MAX_COST, now, used};
 use super::proxy::Proxy;
 
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,7 @@ pub(crate) struct Case {
     mode: &'static str,
     algorithm: &'static str,
     fault: Fault,
+    members: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ enum Fault {
     Freeze,
     /// `kill -9` of a server without persistence.
     EmptyRestart,
+    /// `FLUSHALL` on a server that keeps running.
+    Flush,
     /// All connections are cut, and no new ones are possible.
     Cut,
     /// Each direction takes longer than the timeout.
@@ -45,6 +49,8 @@ pub(crate) struct CaseResult {
     pub(crate) grants: usize,
     /// The amount above the limit.
     pub(crate) excess: u64,
+    /// What was used of the day, and what the server counts, after it has lost its data in exact mode.
+    pub(crate) used: Option<(u64, u64)>,
     /// The time after the fault until all clients were served; `None` if one wasn't.
     pub(crate) wait: Option<Duration>,
 }
@@ -57,6 +63,15 @@ struct Member {
     reader: JoinHandle<()>,
 }
 
+impl CaseResult {
+    /// Returns whether the server counts more than was used. A call whose answer was lost is repeated, and can
+    /// count twice: at most one of each client.
+    pub(crate) fn counts_more(&self) -> bool {
+        let unanswered = (self.case.members * (CLIENTS + 1)) as u64 * MAX_COST;
+        self.used.is_some_and(|(used, counted)| counted > used + unanswered)
+    }
+}
+
 impl Case {
     #[allow(dead_code, reason = "for the bench")]
     pub(crate) fn all() -> Vec<Self> {
@@ -64,7 +79,9 @@ impl Case {
         for fault in FAULTS {
             for mode in ["exact", "lease"] {
                 for algorithm in ALGORITHMS {
-                    all.push(Self { mode, algorithm, fault });
+                    for &members in fault.members() {
+                        all.push(Self { mode, algorithm, fault, members });
+                    }
                 }
             }
         }
@@ -78,6 +95,7 @@ impl Case {
             mode: ["exact", "lease"][at % 2],
             algorithm: ALGORITHMS[at % ALGORITHMS.len()],
             fault,
+            members: fault.members()[0],
         };
         FAULTS.into_iter().enumerate().map(turn).collect()
     }
@@ -88,7 +106,7 @@ impl Case {
         let mut redis = Redis::with(if self.fault == Fault::Kill { &saving } else { &[] });
         let proxy = Proxy::start(redis.server().address);
         let grants = Arc::<Mutex<Vec<Grant>>>::default();
-        let mut members: Vec<Member> = (0..MEMBERS)
+        let mut members: Vec<Member> = (0..self.members)
             .map(|member| {
                 let spec = self.spec(&proxy, seed * 100 + member as u64 * 10);
                 Member::start(member, &mut start(&spec), &grants)
@@ -107,16 +125,20 @@ impl Case {
             !clients(last).any(waiting)
         };
         let begin = now();
-        assert!(wait_until(|| served(begin, MEMBERS)).is_some(), "{self:?}: not served at first");
+        assert!(
+            wait_until(|| served(begin, self.members)).is_some(),
+            "{self:?}: not served at first"
+        );
         thread::sleep(Duration::from_millis(300 + seed * 37 % 300));
         let from = now();
-        let victim = MEMBERS - 1;
-        let mut last = MEMBERS;
+        let victim = self.members - 1;
+        let mut last = self.members;
         match self.fault {
             Fault::Kill | Fault::EmptyRestart => redis.server().kill(),
+            Fault::Flush => flush(redis.server().address),
             Fault::Freeze => redis.server().freeze(),
             Fault::Cut => proxy.cut(),
-            Fault::Delay => proxy.delay(60),
+            Fault::Delay => proxy.delay(300),
             Fault::MemberKilled => members[victim].process.signal("-KILL"),
             Fault::MemberFrozen => members[victim].process.signal("-STOP"),
         }
@@ -126,7 +148,7 @@ impl Case {
             // The others go on.
             last = victim;
             wait = wait_until(|| served(from, last));
-        } else {
+        } else if self.fault != Fault::Flush {
             thread::sleep(FAULT);
         }
         match self.fault {
@@ -136,9 +158,9 @@ impl Case {
             Fault::MemberFrozen => {
                 thread::sleep(FAULT);
                 members[victim].process.signal("-CONT");
-                last = MEMBERS;
+                last = self.members;
             }
-            Fault::MemberKilled => {}
+            Fault::MemberKilled | Fault::Flush => {}
         }
         let until = now();
         let after = wait_until(|| served(until, last));
@@ -151,13 +173,21 @@ impl Case {
         let grants = grants.lock().unwrap();
         let pauses = if is_of_member { &pauses[..] } else { &[] };
         let excess = excess(self.promise(), self.amount(), &grants, pauses);
-        CaseResult { case: self, seed, grants: grants.len(), excess, wait }
+        // A lease that is renewed late counts as used, without a fault too.
+        let is_loss = matches!(self.fault, Fault::EmptyRestart | Fault::Flush);
+        let used = (is_loss && self.mode == "exact").then(|| {
+            let counted = used(&redis.url(), self.algorithm, self.amount());
+            (grants.iter().map(|grant| grant.used).sum(), counted)
+        });
+        CaseResult { case: self, seed, grants: grants.len(), excess, used, wait }
     }
 
     fn spec(self, proxy: &Proxy, seed: u64) -> String {
         let Self { mode, algorithm, .. } = self;
         let (address, amount) = (proxy.address, self.amount());
-        format!("redis://{address} {mode} {algorithm} {amount} {CLIENTS} {seed}")
+        // That of a dead process is waited for; others don't expire in an outage.
+        let ttl = if self.fault == Fault::MemberKilled { 1 } else { 10 };
+        format!("redis://{address} {mode} {algorithm} {amount} {CLIENTS} {ttl} {seed}")
     }
 
     fn promise(self) -> Promise {
@@ -170,7 +200,15 @@ impl Case {
     }
 
     fn amount(self) -> u64 {
-        if self.algorithm == "concurrency" { 3 } else { 60 }
+        let in_flight = self.members as u64;
+        if self.algorithm == "concurrency" { 3 + in_flight } else { 60 + 3 * in_flight }
+    }
+}
+
+impl Fault {
+    /// Returns the numbers of members to test.
+    fn members(self) -> &'static [usize] {
+        if matches!(self, Self::EmptyRestart | Self::Flush) { &[2, 8] } else { &[3] }
     }
 }
 
@@ -209,18 +247,25 @@ fn record(member: usize, line: &str, grants: &mut Vec<Grant>) {
     match (kind, &numbers[..]) {
         (Some("grant"), &[client, asked, granted, cost]) => {
             let client = client as usize;
-            grants.push(Grant { member, client, asked, granted, ended: None, cost });
+            let ended = None;
+            grants.push(Grant { member, client, asked, granted, ended, used: cost });
         }
-        (Some("end"), &[client, at]) => {
+        (Some("end"), &[client, at, used]) => {
             let is_open = |grant: &&mut Grant| {
                 (grant.member, grant.client) == (member, client as usize) && grant.ended.is_none()
             };
             if let Some(grant) = grants.iter_mut().rev().find(is_open) {
-                grant.ended = Some(at);
+                (grant.ended, grant.used) = (Some(at), used);
             }
         }
         _ => {}
     }
+}
+
+fn flush(server: SocketAddr) {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.write_all(b"FLUSHALL\r\n").unwrap();
+    assert_eq!(stream.read(&mut [0; 16]).unwrap(), "+OK\r\n".len());
 }
 
 /// Returns the clients of the first `last` members.
@@ -245,9 +290,16 @@ fn wait_until(mut condition: impl FnMut() -> bool) -> Option<Duration> {
 
 impl fmt::Display for CaseResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { mode, algorithm, fault } = self.case;
+        let Case { mode, algorithm, fault, members } = self.case;
         let Self { seed, grants, excess, .. } = self;
-        write!(f, "{fault:?} {mode} {algorithm} seed {seed}: {grants} grants, excess {excess}, ")?;
+        write!(
+            f,
+            "{fault:?} {mode} {algorithm} {members} members, seed {seed}: {grants} grants, "
+        )?;
+        write!(f, "excess {excess}, ")?;
+        if let Some((used, counted)) = self.used {
+            write!(f, "used {used}, counted {counted}, ")?;
+        }
         match self.wait {
             Some(wait) if wait <= MAX_WAIT => write!(f, "all served after {} ms", wait.as_millis()),
             Some(wait) => write!(f, "LATE: all served after {} ms", wait.as_millis()),
@@ -256,10 +308,11 @@ impl fmt::Display for CaseResult {
     }
 }
 
-const FAULTS: [Fault; 7] = [
+const FAULTS: [Fault; 8] = [
     Fault::Kill,
     Fault::Freeze,
     Fault::EmptyRestart,
+    Fault::Flush,
     Fault::Cut,
     Fault::Delay,
     Fault::MemberKilled,
@@ -267,7 +320,6 @@ const FAULTS: [Fault; 7] = [
 ];
 const ALGORITHMS: [&str; 4] = ["token_bucket", "sliding_window", "clock_window", "concurrency"];
 
-const MEMBERS: usize = 3;
 const CLIENTS: usize = 3;
 
 /// The length of a fault.

@@ -122,7 +122,6 @@ impl Rule {
     }
 
     /// Returns `true` if the window starts at its first use.
-    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "used by shared limits"))]
     pub(crate) fn is_anchored(&self) -> bool {
         matches!(self.spec, Spec::Fixed(_))
     }

@@ -1,6 +1,7 @@
 //! The background task that keeps the connection to the store alive.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::coordinator::Coordinator;
@@ -24,8 +25,6 @@ pub(super) struct ConnectionMonitor {
     /// The index of the host to connect through, if there are several.
     host: usize,
     checked_eviction: bool,
-    /// The generation of the server's data that has all usage of this process; 0 before the first connection.
-    generation: u64,
     /// The number of the last heartbeat.
     last_heartbeat: u64,
     connected_at: Timestamp,
@@ -38,7 +37,6 @@ impl ConnectionMonitor {
             server,
             host: 0,
             checked_eviction: false,
-            generation: 0,
             last_heartbeat: 0,
             connected_at: Timestamp::UNIX_EPOCH,
         }
@@ -141,7 +139,8 @@ impl ConnectionMonitor {
     async fn check_in(&mut self, mut link: Link) -> Result<Option<Outage>, Failure> {
         let coordinator = Arc::clone(&self.coordinator);
         let store = &coordinator.store;
-        let mut reported_to = self.generation;
+        let generation = store.generation.load(Ordering::Relaxed);
+        let mut reported_to = generation;
         let heartbeat = loop {
             let heartbeat = self.heartbeat(&mut link, reported_to).await?;
             if reported_to != 0 && heartbeat.generation != reported_to {
@@ -154,10 +153,11 @@ impl ConnectionMonitor {
                 tokio::time::sleep(MIN_PAUSE).await;
             }
         };
-        if self.generation == 0 && !store.redis_keys.is_spread() {
+        if generation == 0 && !store.redis_keys.is_spread() {
             store.views.lock().clock().add_earlier(&heartbeat.jumps);
         }
-        (self.generation, self.last_heartbeat) = (heartbeat.generation, heartbeat.number);
+        store.generation.store(heartbeat.generation, Ordering::Relaxed);
+        self.last_heartbeat = heartbeat.number;
         // Others may be about to reconnect.
         let is_settled = store.ticks.now() - self.connected_at >= MEMBERS_RETURN;
         if is_settled || heartbeat.members >= store.counters.members.get() {
@@ -176,7 +176,7 @@ impl ConnectionMonitor {
         let store = &self.coordinator.store;
         let known = Known {
             process: store.process,
-            generation: self.generation,
+            generation: store.generation.load(Ordering::Relaxed),
             heartbeat: self.last_heartbeat,
             reported_to,
             members: store.counters.members.get(),

@@ -13,13 +13,17 @@ redis.call('ZADD', KEYS[1], time, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('(%.0f', now - expiry))
 redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('(%.0f', now + expiry), '+inf')
 redis.call('PEXPIRE', KEYS[1], expiry / 1000)
--- the first heartbeat starts a generation of the data, and so does one that shows that heartbeats were lost
-local number = redis.call('HINCRBY', KEYS[2], 'number', 1)
-if number <= tonumber(last) then
+-- The first heartbeat starts a generation of the data. So does one that shows that heartbeats were lost, and the
+-- first one in another run of the server, which may lack the last writes.
+local info, number = redis.pcall('INFO', 'server'), redis.call('HINCRBY', KEYS[2], 'number', 1)
+local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+local known_run = redis.call('HGET', KEYS[2], 'run') or run
+if number <= tonumber(last) or known_run ~= run then
   redis.call('DEL', KEYS[2])
-  number = tonumber(last) + 1
+  number = math.max(number, tonumber(last) + 1)
   redis.call('HSET', KEYS[2], 'number', number)
 end
+redis.call('HSETNX', KEYS[2], 'run', run)
 redis.call('HSETNX', KEYS[2], 'generation', time)
 -- as long as states outlive their usage, in case the clock is set forward
 redis.call('PEXPIRE', KEYS[2], 900000)

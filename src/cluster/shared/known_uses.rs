@@ -1,5 +1,5 @@
 use super::script::{Operation, Outcome, Response, Uses, View, use_span};
-use crate::engine::{Parameters, Rule};
+use crate::engine::Rule;
 
 /// When the usage of a key was taken, as far as this process knows: reported to a server that has lost
 /// it, so that each amount returns when it would have without the loss.
@@ -38,10 +38,7 @@ impl KnownUses {
         for (index, (rule, uses)) in rules.iter().zip(&mut self.by_rule).enumerate() {
             let Some(span) = use_span(rule) else { continue };
             let used = view.buckets.get(index).map_or(0, |(used, _)| *used);
-            let at = match rule.parameters() {
-                Parameters::Sliding { .. } => view.at.next_multiple_of(span.div_ceil(PARTS)),
-                _ => view.at,
-            };
+            let at = view.at;
             uses.retain(|(time, _)| time.saturating_add(span) > view.at);
             add(uses, at, taken.get(index).copied().unwrap_or(0).min(used));
             let sum = uses.iter().map(|(_, amount)| amount).sum();
@@ -98,7 +95,5 @@ fn interval(rule: &Rule) -> Option<u64> {
     Some((use_span(rule)? / 8).max(MIN_INTERVAL))
 }
 
-/// The parts of a sliding window that the server tells apart.
-const PARTS: u64 = 32;
 /// The minimum time in microseconds between two statements of times.
 const MIN_INTERVAL: u64 = 1_000_000;

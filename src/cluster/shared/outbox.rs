@@ -207,6 +207,9 @@ impl Coordinator {
             }
             tokio::time::sleep(FIRST_PAUSE * (1 << attempt)).await;
         }
+        for piece in &group.pieces {
+            self.store.views.lock().forget_reservation(&piece.key, id);
+        }
         tracing::error!(
             verb = ?operation,
             "the shared store keeps rejecting the end of a request; its reservation will expire"

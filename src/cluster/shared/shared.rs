@@ -43,11 +43,10 @@ use crate::timestamp::Timestamp;
 /// - A decision never takes longer than the [timeout](SharedBuilder::timeout) plus 10 ms. A
 ///   decision that arrives later is undone.
 /// - While the store responds, all processes together never exceed the limit. If the
-///   store comes back empty, processes restore the usage that they know. If it comes back with an
+///   store loses its data, each process reports its requests in flight and the latest state that it knows, and
+///   no process decides before all have reported, or 1.5 s have passed. If it comes back with an
 ///   older state (a replica that lacks the last writes, an old snapshot), that state is trusted,
-///   and the lost usage is admitted once more. After a restart without data, requests in flight are
-///   unknown at first; they are restored within a third of the [reservation's
-///   lifetime](SharedBuilder::reservation_ttl).
+///   and the lost usage is admitted once more.
 /// - While the store is unavailable, [`OnFailure`](crate::cluster::OnFailure) decides, and
 ///   [`status`](Self::status) counts these decisions. Everything admitted meanwhile is charged
 ///   before the store decides again, within 100 ms of its return. If keys are

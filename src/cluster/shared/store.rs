@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use tokio::sync::RwLock;
 
 use super::builder::Settings;
 use super::counters::Counters;
@@ -16,7 +17,7 @@ use super::redis_keys::RedisKeys;
 use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
 use super::server_clock::ServerClock;
 use super::store_connection::StoreConnection;
-use super::views::Views;
+use super::views::{Answer, Views};
 use crate::limiter::{Clock, SystemClock};
 use crate::timestamp::Timestamp;
 
@@ -40,8 +41,14 @@ pub(super) struct Store {
     /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
+    /// Held while a call is made and its answer is recorded, and by a report, which contains all answers.
+    recording: RwLock<()>,
+    /// The generation of the server's data that has all usage of this process; 0 before the first connection.
+    pub(super) generation: AtomicU64,
     /// Limits the lines about keys that other processes limit by other windows.
     windows_log: Mutex<LogLimit>,
+    /// Limits the lines about requests that ended after their reservations had expired.
+    late_log: Mutex<LogLimit>,
     /// True while the store's messages to waiting requests arrive.
     pub(super) is_listening: AtomicBool,
 }
@@ -60,7 +67,10 @@ impl Store {
             process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
+            recording: RwLock::default(),
+            generation: AtomicU64::new(0),
             windows_log: Mutex::new(LogLimit::new(1)),
+            late_log: Mutex::new(LogLimit::new(1)),
             is_listening: AtomicBool::new(false),
         }
     }
@@ -129,6 +139,7 @@ impl Store {
     /// # Errors
     /// Returns the first [`Failure`] of a call. Keys that the store can't process are skipped.
     pub(super) async fn restore_usage(&self) -> Result<(), Failure> {
+        let _all_are_recorded = self.recording.write().await;
         let used = self.views.lock().used_keys();
         let keys_per_call = if self.redis_keys.is_spread() { 1 } else { RESTORED_PER_CALL };
         let calls: Vec<_> = used.chunks(keys_per_call).collect();
@@ -160,12 +171,19 @@ impl Store {
         let (mut stale, mut restore) = (0, even_if_unavailable);
         loop {
             let (mut link, number) = self.connection.link(even_if_unavailable).await?;
+            let _recording = match even_if_unavailable {
+                false => Some(self.recording.read().await),
+                true => None,
+            };
             let redis_keys: SmallVec<[Vec<u8>; 2]> =
                 pieces.iter().map(|piece| self.redis_keys.key(&piece.key)).collect();
             let sent = self.ticks.now();
             let (time, known) = self.known(slot, pieces, restore, sent);
             let parts = parts(pieces, &redis_keys, &known);
-            let call = Call { operation, id, time, parts: &parts };
+            // Reports, and keys that other nodes hold, don't depend on the generation.
+            let checks = !restore && !self.redis_keys.is_spread();
+            let generation = if checks { self.generation.load(Ordering::Relaxed) } else { 0 };
+            let call = Call { operation, id, time, generation, parts: &parts };
             let response = match link.call(&call).await {
                 Ok(response) => response,
                 Err(Failure::ConnectionLost) => {
@@ -189,9 +207,13 @@ impl Store {
                     restore = true;
                     self.connection.check_requested.notify_one();
                 }
+                Outcome::Outdated => self.connection.request_reports(),
                 _ => {
                     self.record_time(slot, response.time, sent);
-                    self.record(operation, pieces, &response);
+                    // A report may be answered before those of other processes.
+                    if !(restore && operation == Operation::Read) {
+                        self.record(operation, id, pieces, &response);
+                    }
                     return Ok(response);
                 }
             }
@@ -222,11 +244,19 @@ impl Store {
         self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
 
-    fn record(&self, operation: Operation, pieces: &[Piece], response: &Response) {
+    fn record(&self, operation: Operation, id: Id, pieces: &[Piece], response: &Response) {
         let mut views = self.views.lock();
-        for (piece, view) in pieces.iter().zip(&response.views) {
+        for (index, (piece, view)) in pieces.iter().zip(&response.views).enumerate() {
             let taken = taken(operation, &piece.rules, &piece.amounts, response);
             views.record(&piece.key, &piece.rules, view.clone(), &taken);
+            let answer = Answer::of(&response.outcome, index);
+            let is_late = views.record_reservation(operation, id, piece, response.time, answer);
+            if is_late && self.late_log.lock().begin(self.ticks.now()).is_some() {
+                tracing::warn!(
+                    key = &*piece.key,
+                    "a request ended after its reservation had expired in the shared store: it counts as reserved"
+                );
+            }
             if view.has_other_windows && self.windows_log.lock().begin(self.ticks.now()).is_some() {
                 tracing::warn!(
                     key = &*piece.key,

@@ -92,6 +92,12 @@ impl StoreConnection {
         });
     }
 
+    /// Makes calls wait until this process has reported its usage to a server that has lost data.
+    pub(super) fn request_reports(&self) {
+        self.mark_not_ready();
+        self.check_requested.notify_one();
+    }
+
     /// Drops the connection with this number, because it is broken.
     pub(super) fn drop_link(&self, number: u64) {
         let ended = self.state.send_if_modified(|state| {

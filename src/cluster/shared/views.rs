@@ -8,7 +8,7 @@ use crate::quota::Key;
 
 use super::known_uses::KnownUses;
 use super::piece::Piece;
-use super::script::{ServerTime, View};
+use super::script::{Id, KnownReservation, LeaseAnswer, Operation, Outcome, ServerTime, View};
 use super::server_clock::ServerClock;
 use crate::engine::{Bucket, Rule, Saved};
 use crate::timestamp::Timestamp;
@@ -21,21 +21,45 @@ pub(super) struct Views {
     clocks: HashMap<Key, ServerClock>,
 }
 
+/// The answer to a call, as far as it concerns one key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Answer<'a> {
+    Done,
+    Unknown,
+    Refused,
+    Lease(&'a LeaseAnswer),
+}
+
+impl<'a> Answer<'a> {
+    /// Returns the answer for the part of a call with this index.
+    pub(super) fn of(outcome: &'a Outcome, part: usize) -> Self {
+        match outcome {
+            Outcome::Done => Self::Done,
+            Outcome::Leases(answers) => answers.get(part).map_or(Self::Refused, Self::Lease),
+            Outcome::Unknown => Self::Unknown,
+            _ => Self::Refused,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct KnownKey {
     rules: Arc<[Rule]>,
     /// Without the times of use.
     view: View,
     uses: KnownUses,
+    /// The reservations that the server holds for this process, by their responses.
+    reservations: HashMap<Id, KnownReservation>,
 }
 
 impl Views {
     /// Returns the last known state of a key, for these rules.
     pub(super) fn view(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
         let known = self.keys.get(key)?;
+        let reservations = known.reservations.values().cloned().collect();
         if known.rules == *rules {
             let uses = known.uses.by_rule().to_vec();
-            return Some(View { uses, ..known.view.clone() });
+            return Some(View { uses, reservations, ..known.view.clone() });
         }
         let (mut buckets, mut uses) = (SmallVec::new(), Vec::new());
         for rule in rules.iter() {
@@ -45,7 +69,7 @@ impl Views {
             let of_rule = index.and_then(|at| known.uses.by_rule().get(at).cloned());
             uses.push(of_rule.unwrap_or_default());
         }
-        Some(View { buckets, uses, ..known.view.clone() })
+        Some(View { buckets, uses, reservations, ..known.view.clone() })
     }
 
     /// Returns the last known state of a key without its amounts, which identifies the state.
@@ -82,13 +106,78 @@ impl Views {
         }
         let mut uses = KnownUses::default();
         uses.record(rules, &mut view, taken);
-        self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view, uses });
+        let (rules, reservations) = (Arc::clone(rules), HashMap::new());
+        self.keys.insert(key.into(), KnownKey { rules, view, uses, reservations });
     }
 
-    /// Returns a piece without amounts for each key with usage.
+    /// Records what a response says about the reservation of a call, or about the lease of a key. Returns whether
+    /// the reservation had expired before its request was settled.
+    pub(super) fn record_reservation(
+        &mut self,
+        operation: Operation,
+        id: Id,
+        piece: &Piece,
+        time: u64,
+        answer: Answer<'_>,
+    ) -> bool {
+        let Some(known) = self.keys.get_mut(&piece.key) else { return false };
+        let new = |id, sent, ttl, call_number, amounts| KnownReservation {
+            id,
+            sent,
+            renewed: time,
+            ttl,
+            call_number,
+            rules: Arc::clone(&piece.rules),
+            amounts,
+        };
+        match (operation, answer, &piece.lease) {
+            (Operation::Lease { ttl }, Answer::Lease(answer), Some(lease)) => {
+                let granted = match answer {
+                    LeaseAnswer::Granted(granted) => &granted[..],
+                    LeaseAnswer::Refused(_) => &[],
+                    LeaseAnswer::Unknown => {
+                        known.reservations.remove(&lease.id);
+                        return false;
+                    }
+                };
+                let granted = granted.iter().copied().chain(std::iter::repeat(0));
+                let held = lease.inflight.iter().zip(granted);
+                let held = held.map(|(in_flight, granted)| in_flight + granted).collect();
+                let number = Some(lease.call_number);
+                known.reservations.insert(lease.id, new(lease.id, time, ttl, number, held));
+            }
+            (Operation::Reserve { ttl, .. }, Answer::Done, _) => {
+                let new = || new(id, time, ttl, None, piece.amounts.clone());
+                known.reservations.entry(id).or_insert_with(new);
+            }
+            (Operation::Renew { ttl, .. }, Answer::Done, _) => {
+                let new = || new(id, 0, ttl, None, piece.amounts.clone());
+                known.reservations.entry(id).or_insert_with(new).renewed = time;
+            }
+            (Operation::Renew { .. }, Answer::Unknown, _)
+            | (Operation::Settle { .. } | Operation::Release { .. } | Operation::Return, ..) => {
+                let ended = known.reservations.remove(&id);
+                let is_settled = matches!(operation, Operation::Settle { .. });
+                return is_settled
+                    && matches!(answer, Answer::Unknown)
+                    && ended.is_some_and(|ended| time >= ended.renewed.saturating_add(ended.ttl));
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Forgets a reservation whose end the server rejects; it will expire.
+    pub(super) fn forget_reservation(&mut self, key: &str, id: Id) {
+        if let Some(known) = self.keys.get_mut(key) {
+            known.reservations.remove(&id);
+        }
+    }
+
+    /// Returns a piece without amounts for each key with usage or reservations of this process.
     pub(super) fn used_keys(&self) -> Vec<Piece> {
         let is_used = |known: &&KnownKey| {
-            known.view.buckets.iter().any(|(used, held)| used.saturating_add(*held) > 0)
+            !known.reservations.is_empty() || known.view.buckets.iter().any(|(used, _)| *used > 0)
         };
         let piece = |(key, KnownKey { rules, .. }): (&Key, &KnownKey)| Piece {
             key: key.clone(),
@@ -183,7 +272,7 @@ impl Views {
         let mut times: Vec<u64> = self.keys.values().map(|known| known.view.at).collect();
         let middle = times.len() / 2;
         let (_, &mut middle, _) = times.select_nth_unstable(middle);
-        self.keys.retain(|_, known| known.view.at > middle);
+        self.keys.retain(|_, known| known.view.at > middle || !known.reservations.is_empty());
     }
 }
 

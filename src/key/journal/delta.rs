@@ -79,6 +79,15 @@ impl Delta {
         self.ends = Timestamp::from_nanos(last.saturating_add(1).saturating_mul(width));
     }
 
+    /// Moves all returned amounts to a time.
+    pub(super) fn return_at(&mut self, time: Timestamp) {
+        let all =
+            self.returned.drain(..).fold(0, |sum: i64, (_, amount)| sum.saturating_add(amount));
+        if all != 0 {
+            self.returned.push((time, all));
+        }
+    }
+
     /// Returns the changes since the last collection. Requests of this limiter hold the amount `held`.
     pub(super) fn collect(
         &mut self,

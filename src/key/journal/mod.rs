@@ -236,6 +236,10 @@ impl Journal {
             if rule.holds() && !stays_held && *rule.dimension() != Dimension::Concurrency {
                 delta.enter(rule, bucket, now, signed(bucket.held()));
             }
+            if rule.is_anchored() && !new.rules.iter().any(|next| next.continues(rule)) {
+                // The usage of which they are returned counts from now, as late as it can have been.
+                delta.return_at(now);
+            }
             *self.detached(rule.dimension(), rule.limit().window()) = delta;
         }
         let delta =

@@ -1,11 +1,14 @@
-//! The protocol of leases and tickets as a model, of which all states are searched. Variants without one of
+//! The protocols of leases and tickets, and of reports to a store without data, as models of which all states are
+//! searched. Variants without one of
 //! its rules show what the rule is for, and that the search finds violations.
 
+mod loss;
 mod model;
 mod search;
 
+use loss::{COUNTED_TWICE, Reports};
 use model::{EXCEEDED, NOT_SERVED, Protocol};
-use search::{Found, search};
+use search::{Found, Model, search};
 
 use tollgate_testing::full::full_or;
 
@@ -23,8 +26,8 @@ const PROTOCOL: Protocol = Protocol {
 const TICKETS: Protocol = Protocol { has_holder: false, ..PROTOCOL };
 
 #[track_caller]
-fn assert_violates(protocol: Protocol, expected: &str) {
-    match search(&protocol) {
+fn assert_violates(protocol: &impl Model, expected: &str) {
+    match search(protocol) {
         Found::Violation(property, steps) => {
             println!("{property}: violated by {steps:?}");
             assert_eq!(property, expected);
@@ -49,20 +52,51 @@ fn protocol_never_exceeds_limit_and_serves_live_waiters() {
 
 #[test]
 fn ticket_that_outlives_its_owner_stalls_live_waiters() {
-    assert_violates(Protocol { ticket_ticks: 30, ..TICKETS }, NOT_SERVED);
+    assert_violates(&Protocol { ticket_ticks: 30, ..TICKETS }, NOT_SERVED);
 }
 
 #[test]
 fn amounts_that_are_not_kept_starve_big_request() {
-    assert_violates(Protocol { keeps_amounts: false, ..TICKETS }, NOT_SERVED);
+    assert_violates(&Protocol { keeps_amounts: false, ..TICKETS }, NOT_SERVED);
 }
 
 #[test]
 fn renewal_that_loses_its_place_starves_big_request() {
-    assert_violates(Protocol { keeps_place: false, ..TICKETS }, NOT_SERVED);
+    assert_violates(&Protocol { keeps_place: false, ..TICKETS }, NOT_SERVED);
 }
 
 #[test]
 fn lease_counted_from_its_answer_exceeds_limit() {
-    assert_violates(Protocol { counts_from_call: false, ..PROTOCOL }, EXCEEDED);
+    assert_violates(&Protocol { counts_from_call: false, ..PROTOCOL }, EXCEEDED);
+}
+
+const REPORTS: Reports =
+    Reports { waits_for_all: true, restores_held: true, takes_latest: true, keeps_view: true };
+
+#[test]
+fn reports_to_a_store_without_data_exceed_no_limit_and_count_once() {
+    match search(&REPORTS) {
+        Found::Nothing(states) => assert!(states > 10_000, "{states} states are too few"),
+        Found::Violation(property, steps) => panic!("{property}: violated by {steps:?}"),
+    }
+}
+
+#[test]
+fn process_that_decides_before_all_reports_exceeds_limit() {
+    assert_violates(&Reports { waits_for_all: false, ..REPORTS }, EXCEEDED);
+}
+
+#[test]
+fn requests_in_flight_that_are_not_restored_exceed_limit() {
+    assert_violates(&Reports { restores_held: false, ..REPORTS }, EXCEEDED);
+}
+
+#[test]
+fn views_that_are_added_to_each_other_count_twice() {
+    assert_violates(&Reports { takes_latest: false, ..REPORTS }, COUNTED_TWICE);
+}
+
+#[test]
+fn view_of_a_store_without_all_reports_exceeds_limit_after_the_next_loss() {
+    assert_violates(&Reports { keeps_view: false, ..REPORTS }, EXCEEDED);
 }

@@ -166,6 +166,25 @@ fn receiving_party_has_the_same_used_and_held() {
     TestRunner::new(config()).run(&input, property).unwrap();
 }
 
+#[test]
+fn amount_returned_before_two_changes_of_the_quota_is_reported() {
+    let scheme = Scheme { algorithm: Algorithm::FixedWindow, is_held: true };
+    let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
+    let follow = |parties: &mut [Party; 2], number, now| {
+        parties.iter_mut().for_each(|party| act(party, scheme, &Action::Follow(number), now));
+    };
+    act(&mut parties[0], scheme, &Action::Reserve(1), START);
+    follow(&mut parties, 2, START);
+    act(&mut parties[0], scheme, &Action::Reserve(13), START);
+    exchange(&mut parties, START);
+    let later = START + PART;
+    act(&mut parties[0], scheme, &Action::Settle(1, 0), later);
+    follow(&mut parties, 0, later);
+    follow(&mut parties, 2, later);
+    exchange(&mut parties, later);
+    assert_eq!(parties[0].used_and_held(later), parties[1].used_and_held(later));
+}
+
 /// The number of a quota whose tokens are not held.
 const NEVER_HELD: usize = 2;
 

@@ -7,7 +7,7 @@ mod matrix;
 #[path = "../../../benches/faults/member.rs"]
 mod member;
 #[path = "../../../benches/faults/proxy.rs"]
-mod proxy;
+pub(super) mod proxy;
 
 use matrix::Case;
 use tollgate_testing::process::test_command;
@@ -45,5 +45,6 @@ fn faults_admit_nothing_above_the_limit_and_all_are_served() {
     for result in results {
         assert_eq!(result.excess, 0, "{result}");
         assert!(result.wait.is_some(), "{result}");
+        assert!(!result.counts_more(), "{result}");
     }
 }

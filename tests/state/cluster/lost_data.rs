@@ -12,7 +12,7 @@ use tollgate_testing::servers::Redis;
 
 use super::failure::send_command;
 use super::held_proxy::HeldProxy;
-use super::shared::{closed, limiter, until};
+use super::shared::{admitted, closed, limiter, until};
 
 #[test]
 fn empty_server_is_told_of_all_keys() {
@@ -188,6 +188,105 @@ fn usage_since_the_snapshot_of_a_server_is_reported() {
         assert!(other.try_acquire("k", &Cost::new()).is_err(), "granted again");
         shared[1].status().decided > decided
     });
+}
+
+/// Ways in which a server loses its data.
+#[derive(Debug, Clone, Copy)]
+enum Loss {
+    Restart,
+    Flush,
+}
+
+impl Loss {
+    fn happen(self, redis: &mut Redis) {
+        match self {
+            Self::Restart => redis.restart(),
+            Self::Flush => {
+                assert_eq!(send_command(redis.server().address, "FLUSHALL"), "+OK\r\n");
+            }
+        }
+    }
+}
+
+#[test]
+fn places_in_flight_stay_taken_in_an_emptied_server() {
+    let mut redis = Redis::start();
+    let shared = [(); 3].map(|()| closed(&redis.url()).connect().unwrap());
+    until("all are counted", || shared.iter().all(|shared| shared.status().members == 3));
+    let limiters = shared.each_ref().map(|shared| limiter(shared, Quota::new().concurrency(10)));
+    let mut permits = admitted(&limiters[0], 4);
+    permits.extend(admitted(&limiters[1], 6));
+    assert_eq!(permits.len(), 10);
+    for loss in [Loss::Flush, Loss::Restart, Loss::Restart, Loss::Flush] {
+        loss.happen(&mut redis);
+        // The last one has never called the key.
+        for at in [2, 0, 1] {
+            let decided = shared[at].status().decided;
+            until("the server decides", || {
+                assert!(limiters[at].try_acquire("k", &Cost::new()).is_err(), "{loss:?}, {at}");
+                shared[at].status().decided > decided
+            });
+        }
+    }
+    drop(permits.pop());
+    drop(permits.remove(0));
+    until("the ends are reported", || shared.iter().all(|s| s.status().unacknowledged == 0));
+    assert_eq!(admitted(&limiters[2], 9).len(), 2);
+}
+
+#[test]
+fn requests_in_flight_count_once_in_an_emptied_server_and_are_settled() {
+    for (algorithm, loss) in [
+        (Algorithm::TokenBucket, Loss::Restart),
+        (Algorithm::SlidingWindow, Loss::Restart),
+        (Algorithm::SlidingWindow, Loss::Flush),
+        (Algorithm::ClockWindow, Loss::Restart),
+    ] {
+        let mut redis = Redis::start();
+        let limit = Limit::new(Dimension::Tokens, 10_000, Window::DAY).unwrap();
+        let quota = Quota::new().limit(limit.with_algorithm(algorithm));
+        let shared = [(); 8].map(|()| closed(&redis.url()).connect().unwrap());
+        until("all are counted", || shared.iter().all(|shared| shared.status().members == 8));
+        let limiters = shared.each_ref().map(|shared| limiter(shared, quota.clone()));
+        let cost = |tokens| Cost::new().tokens(tokens);
+        let all = limiters.iter().cycle().take(64);
+        let permits: Vec<_> = all.map(|l| l.try_acquire("k", &cost(100)).unwrap()).collect();
+        loss.happen(&mut redis);
+        let state = |limiter: &Limiter| {
+            let decided = || shared.iter().map(|shared| shared.status().decided).sum::<u64>();
+            let before = decided();
+            until("the server decides", || {
+                assert!(limiter.try_acquire("k", &cost(3_601)).is_err(), "{algorithm:?}");
+                decided() > before
+            });
+            let stats = limiter.stats("k");
+            (stats.limits[0].used, stats.limits[0].held)
+        };
+        assert_eq!(state(&limiters[3]), (0, 6_400), "{algorithm:?}, {loss:?}");
+        permits.into_iter().for_each(|permit| permit.settle(&cost(6)));
+        until("the ends are reported", || shared.iter().all(|s| s.status().unacknowledged == 0));
+        let rest = limiters[5].try_acquire("k", &cost(10_000 - 64 * 6));
+        assert!(rest.is_ok(), "{algorithm:?}, {loss:?}");
+        assert!(limiters[5].try_acquire("k", &cost(2)).is_err(), "{algorithm:?}, {loss:?}");
+    }
+}
+
+#[test]
+fn process_that_has_not_used_a_key_waits_for_reports_after_a_flush() {
+    let mut redis = Redis::start();
+    let shared = [(); 2].map(|()| closed(&redis.url()).connect().unwrap());
+    until("both are counted", || shared.iter().all(|shared| shared.status().members == 2));
+    let [user, other] = shared.each_ref().map(|shared| limiter(shared, Quota::new().rpd(1)));
+    for key in ["a", "b", "c", "d"] {
+        user.try_acquire(key, &Cost::new()).unwrap().settle(&Cost::new());
+        until("the end is reported", || shared[0].status().unacknowledged == 0);
+        Loss::Flush.happen(&mut redis);
+        let decided = shared[1].status().decided;
+        until("the server decides", || {
+            assert!(other.try_acquire(key, &Cost::new()).is_err(), "{key} is granted again");
+            shared[1].status().decided > decided
+        });
+    }
 }
 
 fn park_until(time: Instant) {

@@ -9,6 +9,8 @@ use tollgate::limiter::{Backend, Measured, Measurement};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 use super::failure::{connect_with_default_timeout, wait_until_connected};
+use super::faults::proxy::Proxy as CutProxy;
+use super::logs::{lines, record};
 use super::proxy::Proxy;
 use super::shared::{admitted, closed, limiter, until};
 use tollgate_testing::servers::Redis;
@@ -237,6 +239,27 @@ fn open_reservation_is_renewed_and_abandoned_one_expires() {
     until("the end is acknowledged", || shared.status().unacknowledged == 0);
     assert!(one.try_acquire("k", &Cost::new().tokens(71)).is_err());
     assert!(one.try_acquire("k", &Cost::new().tokens(70)).is_ok());
+}
+
+#[test]
+fn request_that_ends_after_its_reservation_expired_is_logged() {
+    record();
+    let mut redis = Redis::start();
+    let proxy = CutProxy::start(redis.server().address);
+    let [shared, direct] = [format!("redis://{}", proxy.address), redis.url()]
+        .map(|url| closed(&url).reservation_ttl(Duration::from_secs(1)).connect().unwrap());
+    let quota = || Quota::new().concurrency(1).tpd(100);
+    let (one, other) = (limiter(&shared, quota()), limiter(&direct, quota()));
+    let key = redis.url();
+    let permit = one.try_acquire(&key, &Cost::new().tokens(30)).unwrap();
+    proxy.cut();
+    until("the reservation expires", || other.try_acquire(&key, &Cost::new()).is_ok());
+    permit.settle(&Cost::new().tokens(1));
+    proxy.mend();
+    until("the end is reported", || shared.status().unacknowledged == 0);
+    let logged = lines(&key);
+    assert!(logged.iter().any(|line| line.contains("counts as reserved")), "{logged:?}");
+    assert!(other.try_acquire(&key, &Cost::new().tokens(71)).is_err());
 }
 
 #[tokio::test]

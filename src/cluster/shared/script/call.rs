@@ -20,6 +20,9 @@ pub(in crate::cluster::shared) struct Call<'a> {
     pub(in crate::cluster::shared) operation: Operation,
     pub(in crate::cluster::shared) id: Id,
     pub(in crate::cluster::shared) time: ServerTime,
+    /// The generation of the server's data that has all usage of this process. If the server has another one,
+    /// a call on a state that this process has not seen is not executed. 0 if that doesn't matter.
+    pub(in crate::cluster::shared) generation: u64,
     pub(in crate::cluster::shared) parts: &'a [Part<'a>],
 }
 

@@ -27,8 +27,13 @@ impl Response {
         let time = numbers.number()?;
         let (part, rule) = (numbers.index()?, numbers.index()?);
         let wait = numbers.wait()?;
-        if code == STALE || code == LOST {
-            let outcome = if code == STALE { Outcome::Stale } else { Outcome::Lost };
+        let not_executed = match code {
+            STALE => Some(Outcome::Stale),
+            LOST => Some(Outcome::Lost),
+            OUTDATED => Some(Outcome::Outdated),
+            _ => None,
+        };
+        if let Some(outcome) = not_executed {
             return numbers.end(Self { outcome, time, views: Vec::new() });
         }
         if code == LEASED {
@@ -103,7 +108,8 @@ impl Numbers<'_> {
                 uses.push(if use_span(rule).is_some() { self.uses()? } else { Uses::new() });
             }
         }
-        Ok(View { created_at, has_other_windows, at, buckets, uses })
+        let reservations = Vec::new();
+        Ok(View { created_at, has_other_windows, at, buckets, uses, reservations })
     }
 
     fn uses(&mut self) -> Result<Uses, InvalidResponse> {
@@ -151,5 +157,6 @@ const LEASED: u64 = 2;
 const STALE: u64 = 3;
 const LOST: u64 = 4;
 const UNKNOWN: u64 = 5;
+const OUTDATED: u64 = 6;
 
 const NO_RULE: &str = "refers to a rule that is not in the call";

@@ -2,7 +2,7 @@ use redis::Cmd;
 use smallvec::SmallVec;
 
 use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part, ServerTime};
-use super::response::View;
+use super::response::{KnownReservation, View};
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Parameters, Rule};
 use crate::quota::{Dimension, Grid};
@@ -35,7 +35,14 @@ impl Call<'_> {
         let mut encoded = Encoder(Vec::with_capacity(384));
         let (operation, flag, ttl) = self.operation.numbers();
         let ServerTime { expected, jumps } = &self.time;
-        encoded.extend([operation, u64::from(flag), ttl, *expected, jumps.len() as u64]);
+        encoded.extend([
+            operation,
+            flag.into(),
+            ttl,
+            *expected,
+            self.generation,
+            jumps.len() as u64,
+        ]);
         jumps.iter().for_each(|jump| encoded.extend([jump.at, jump.by]));
         for part in self.parts {
             encoded.part(part, *expected, self.operation.is_lease());
@@ -102,26 +109,54 @@ impl Encoder {
             for index in 0..part.rules.len() {
                 self.known_uses(view, index);
             }
+            self.push(view.reservations.len() as u64);
+            view.reservations.iter().for_each(|reservation| self.reservation(reservation));
         }
         if lease.is_some() {
             // The script skips a part that it decides about later.
-            let size = (self.0.len() - size_at) as f64;
-            self.0[size_at..size_at + 8].copy_from_slice(&size.to_le_bytes());
+            self.set_size(size_at, size_at);
         }
     }
 
-    /// Encodes when the usage of a rule was taken. Usage at unknown times, and held amounts, count as
-    /// used at the time of the view.
+    /// Encodes when the usage of a rule was taken. Usage at unknown times counts as used at the time of the view.
     fn known_uses(&mut self, view: &View, index: usize) {
-        let (used, held) = view.buckets.get(index).copied().unwrap_or_default();
+        let (used, _) = view.buckets.get(index).copied().unwrap_or_default();
         let known = view.uses.get(index).map_or(&[][..], |uses| uses);
         let rest = used.saturating_sub(known.iter().map(|(_, amount)| amount).sum());
-        let rest = (view.at, rest.saturating_add(held));
+        let rest = (view.at, rest);
         let uses = known.iter().chain([&rest]).filter(|(_, amount)| *amount > 0);
         self.push(uses.clone().count() as u64);
         for &(at, amount) in uses {
             self.extend([at, amount.min(MAX_AMOUNT)]);
         }
+    }
+
+    /// Encodes a reservation with its amounts by bucket, as the script stores them: held ones are negative.
+    fn reservation(&mut self, known: &KnownReservation) {
+        let KnownReservation { id, sent, renewed: _, ttl, call_number, rules, amounts } = known;
+        self.0.extend(id.0);
+        self.extend([*sent, *ttl]);
+        let size_at = self.0.len();
+        self.push(0);
+        if let Some(number) = call_number {
+            self.extend([0, (*number).into()]);
+        }
+        for (rule, &amount) in rules.iter().zip(amounts).filter(|(_, amount)| **amount > 0) {
+            let is_charged = *sent == 0 && *rule.dimension() != Dimension::Concurrency;
+            self.push(tag(rule));
+            self.push(amount.min(MAX_AMOUNT));
+            if !is_charged && (rule.holds() || call_number.is_some()) {
+                // The sign of a double is its last bit.
+                *self.0.last_mut().expect("a number was pushed") |= 0x80;
+            }
+        }
+        self.set_size(size_at, size_at + 8);
+    }
+
+    /// Sets the number at a position to the size of what follows `from`.
+    fn set_size(&mut self, at: usize, from: usize) {
+        let size = (self.0.len() - from) as f64;
+        self.0[at..at + 8].copy_from_slice(&size.to_le_bytes());
     }
 
     fn rule(&mut self, rule: &Rule, amount: u64, expected: u64) {

@@ -15,4 +15,6 @@ pub(super) use call::{
     Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Part, ServerTime, wake_channel,
 };
 pub(super) use encode::use_span;
-pub(super) use response::{LeaseAnswer, Outcome, Response, RetryAfter, Uses, View};
+pub(super) use response::{
+    KnownReservation, LeaseAnswer, Outcome, Response, RetryAfter, Uses, View,
+};

@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
-use super::call::Amounts;
+use super::call::{Amounts, Id};
+use crate::engine::Rule;
 
 /// The response of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(in crate::cluster::shared) enum Outcome {
     /// Not executed: the server has lost the state that this process knew. Repeat the call with
     /// views.
     Lost,
+    /// Not executed: the server has lost its data, and this process has not reported its usage since.
+    Outdated,
     /// Not executed: the reservation does not exist or has ended.
     Unknown,
 }
@@ -67,9 +72,26 @@ pub(in crate::cluster::shared) struct View {
     pub(in crate::cluster::shared) buckets: SmallVec<[(u64, u64); 3]>,
     /// The times of use of each rule; empty if they are unknown.
     pub(in crate::cluster::shared) uses: Vec<Uses>,
+    /// The reservations that the server holds for this process; never part of a response.
+    pub(in crate::cluster::shared) reservations: Vec<KnownReservation>,
+}
+
+/// A reservation or a lease that the server holds for this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cluster::shared) struct KnownReservation {
+    pub(in crate::cluster::shared) id: Id,
+    /// The server time of the grant; 0 if its amounts other than concurrency slots are charged already.
+    pub(in crate::cluster::shared) sent: u64,
+    /// The server time of the grant or the last renewal.
+    pub(in crate::cluster::shared) renewed: u64,
+    /// The time for which it lasts without renewal, in microseconds.
+    pub(in crate::cluster::shared) ttl: u64,
+    /// The number of the last call for a lease.
+    pub(in crate::cluster::shared) call_number: Option<u32>,
+    pub(in crate::cluster::shared) rules: Arc<[Rule]>,
+    pub(in crate::cluster::shared) amounts: Amounts,
 }
 
 /// When the amounts in a sliding window were used, or when a fixed window began: pairs of time and
-/// amount, oldest first. Times of a sliding window are rounded up to a multiple of 1/32 of it. Empty
-/// for other rules.
+/// amount, oldest first. Empty for other rules.
 pub(in crate::cluster::shared) type Uses = Vec<(u64, u64)>;

@@ -4,7 +4,7 @@ local values, unpack, pack, sub = unpack, struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local operation, flag, ttl, expected, count, pos = unpack('<ddddd', packed)
+local operation, flag, ttl, expected, generation, count, pos = unpack('<dddddd', packed)
 -- changes of the clock forward that the caller has noticed, with the time after each
 local jumps = {}
 for i = 1, count do
@@ -18,21 +18,4 @@ end
 local function wake(waiting)
   local low, high = unpack('<I4I4', waiting)
   redis.pcall('PUBLISH', string.format('tollgate:wake:%08x%08x', high, low), waiting)
-end
-
--- returns the times of use in a log, rounded up to parts of the window: their number, then pairs of
--- time and amount
-local function uses_of(log, from, till, span)
-  local cell, out, count, at, sum = math.ceil(span / 32), '', 0, 0, 0
-  while from < till do
-    local time, amount, after = unpack('<dd', log, from)
-    local rest = math.fmod(time, cell)
-    if rest > 0 then time = time - rest + cell end
-    if time > at and sum > 0 then
-      out, count, sum = out .. pack('<dd', at, sum), count + 1, 0
-    end
-    at, sum, from = time, sum + amount, after
-  end
-  if sum > 0 then out, count = out .. pack('<dd', at, sum), count + 1 end
-  return pack('<d', count) .. out
 end

@@ -27,5 +27,5 @@ end
 local function nothing() end
 local function zero() return 0 end
 concurrency.bind, concurrency.take = nothing, nothing
-concurrency.correct, concurrency.move = nothing, nothing
+concurrency.correct, concurrency.move, concurrency.restore = nothing, nothing, nothing
 concurrency.used, concurrency.outstanding, concurrency.empty_at = zero, zero, zero

@@ -19,7 +19,7 @@ if fast then
     if not fast then break end
     local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
     fast = version == 1 and last <= now and now < next
-      and (known_created == 0 or known_created == created)
+      and (known_created == created or known_created == 0 and generation == 0)
     local place, base, record, size = false, 17 + 16 * n, 16 + 16 * n, #state
     if fast and tickets > 0 then
       if not queue then fast = false break end
@@ -142,7 +142,7 @@ if fast then
         if h > 0 then empty_at = now + rate elseif size_of_log > 0 then empty_at = last_at + rate end
         out[o + 1] = pack('<dddddd', tag, 3, rate, h, total, size_of_log)
         out[o + 2], out[o + 3], out[o + 4], o = old, new, rest, o + 4
-        if has_usage == 2 then uses = uses_of(old .. new .. rest, 1, size_of_log, rate) end
+        if has_usage == 2 then uses = pack('<d', size_of_log / 16) .. old .. new .. rest end
       else
         if unit ~= u1 or not h or t > now then fast = false break end
         -- units missing at t, and units refilled since
@@ -273,7 +273,7 @@ if fast then
             if time > now - rate then break end
             used, first = used - sum, first + 16
           end
-          if has_usage == 2 then uses = uses_of(state, first, log_end, rate) end
+          if has_usage == 2 then uses = pack('<d', (log_end - first) / 16) .. sub(state, first, log_end - 1) end
           from = log_end
         else
           _, _, rate, unit, t, w, r, h, from = unpack('<dddddddd', state, from)

@@ -19,7 +19,7 @@ if operation == 6 then
       local version, last, tickets
       version, created, last, next, expires, tickets = unpack('<dddddd', state)
       fast = version == 1 and last <= now and now < next and now + ttl <= expires and tickets == 0
-        and #state == 48 + 64 * n and (known_created == 0 or known_created == created)
+        and #state == 48 + 64 * n and (known_created == created or known_created == 0 and generation == 0)
       if reservation then
         fast = fast and #reservation >= 32
         if fast then _, till, _, last_call = unpack('<dddd', reservation) end

@@ -1,4 +1,4 @@
-local DONE, REFUSED, LEASED, STALE, LOST, GONE = 0, 1, 2, 3, 4, 5
+local DONE, REFUSED, LEASED, STALE, LOST, GONE, OUTDATED = 0, 1, 2, 3, 4, 5, 6
 -- the time for which an ended reservation, and an executed charge or reset, is remembered
 local TOMBSTONE_TTL, EXECUTED_TTL = 5 * SECOND, 60 * SECOND
 local parts = {}

@@ -1,7 +1,7 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
 -- buckets, q the tickets of waiting requests, t with an id the expiry of its ticket, v the restored
 -- usage, o the rules of several processes; each reservation has a field named by its id.
-local kinds = { token, concurrency, sliding, anchored, grid }
+kinds = { token, concurrency, sliding, anchored, grid }
 -- the version of a state with buckets of windows that only some processes state
 local MIXED = 2
 
@@ -49,7 +49,7 @@ local function read_part(key, p)
   end
   part.wants_uses = has_usage == 2
   if has_usage == 1 then
-    part.known_uses = {}
+    part.known_uses, part.known_reservations = {}, {}
     for i = 1, n do
       local uses, count = {}, nil
       count, p = unpack('<d', packed, p)
@@ -59,6 +59,15 @@ local function read_part(key, p)
         uses[j] = { at = at, amount = amount }
       end
       part.known_uses[i] = uses
+    end
+    local count
+    count, p = unpack('<d', packed, p)
+    for i = 1, count do
+      local sent, lasts, size = unpack('<ddd', packed, p + 16)
+      local from = p + 40
+      part.known_reservations[i] =
+        { name = sub(packed, p, p + 15), sent = sent, lasts = lasts, amounts = sub(packed, from, from + size - 1) }
+      p = from + size
     end
   end
   return part, p
@@ -110,9 +119,8 @@ end
 
 local function dimension(tag) return floor(tag / 67108864) end
 
--- adds a reservation's amounts in one bucket to another one, which has the same held amount
+-- adds the amounts that reservations have in one bucket to another one, which starts with its amounts
 local function reserve_also(part, old, new)
-  if old.held == 0 then return end
   each_reservation(part, function(name, value)
     local p = 17
     while p <= #value do

@@ -6,6 +6,7 @@ else
 end
 local function answer(code) return pack('<ddddd', code, now, 0, 0, 0) end
 if is_late then return answer(STALE) end
+local known_generation
 for i, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
@@ -17,6 +18,14 @@ for i, part in ipairs(parts) do
     return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end
   part.is_lost = part.known_created > 0 and part.created ~= part.known_created
+  -- a state that the caller has not seen: the server may have lost data since the caller was connected
+  if generation > 0 and (part.created == 0 or part.created ~= part.known_created) then
+    if not known_generation then
+      local reports = string.match(KEYS[1], '^.-{.-}') .. '#reports'
+      known_generation = redis.call('HGET', reports, 'generation')
+    end
+    if known_generation ~= string.format('%.0f', generation) then return answer(OUTDATED) end
+  end
   if part.is_lost and not part.known_uses then return answer(LOST) end
 end
 for _, part in ipairs(parts) do

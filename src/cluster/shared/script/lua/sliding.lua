@@ -103,15 +103,31 @@ end
 
 -- returns the times of use, as the caller reads them
 function sliding.uses(b)
-  return uses_of(b.log, expired(b, now), #b.log, b.span)
+  local log = sub(b.log, (expired(b, now)))
+  return pack('<d', #log / 16) .. log
 end
 
--- adds an amount that was used at a time, which may be before the latest
-function sliding.restore(b, _, amount, at)
-  local log, pos = b.log, 1
-  while pos <= #log and unpack('<d', log, pos) < at do pos = pos + 16 end
-  b.log = sub(log, 1, pos - 1) .. pack('<dd', at, amount) .. sub(log, pos)
-  b.total = b.total + amount
+-- replaces amounts that were restored before
+function sliding.restore(b, _, uses, was)
+  local amounts, times, log, from = {}, {}, {}, 1
+  local function add(at, amount)
+    if not amounts[at] then times[#times + 1], amounts[at] = at, 0 end
+    amounts[at] = amounts[at] + amount
+  end
+  while from <= #b.log do
+    local at, amount
+    at, amount, from = unpack('<dd', b.log, from)
+    add(at, amount)
+  end
+  for _, use in ipairs(uses) do add(use.at, use.amount) end
+  for _, use in ipairs(was) do add(use.at, -use.amount) end
+  table.sort(times)
+  b.total = 0
+  for _, at in ipairs(times) do
+    local amount = amounts[at]
+    if amount > 0 then b.total, log[#log + 1] = b.total + amount, pack('<dd', at, amount) end
+  end
+  b.log = table.concat(log)
 end
 
 function sliding.empty_at(b)

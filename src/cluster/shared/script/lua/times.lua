@@ -1,23 +1,27 @@
 -- Changed clocks, expired reservations, and lost state of a part.
--- reads the usage that 'restore' has charged: lists of time and amount by bucket, oldest first
+-- reads what 'restore' has restored: the time of the latest view, the processes that have reported, and the
+-- usage by bucket: lists of time and amount
 local function read_restored(part)
   local field = redis.call('HGET', part.key, 'v')
-  local restored, p = {}, 1
-  while field and p <= #field do
+  local restored, size, p = { at = 0, by = '', uses = {} }, nil, nil
+  if not field then return restored end
+  restored.at, size, p = unpack('<dd', field)
+  restored.by, p = sub(field, p, p + size - 1), p + size
+  while p <= #field do
     local tag, amount, at
     tag, amount, at, p = unpack('<ddd', field, p)
-    local uses = restored[tag] or {}
-    uses[#uses + 1], restored[tag] = { at = at, amount = amount }, uses
+    local uses = restored.uses[tag] or {}
+    uses[#uses + 1], restored.uses[tag] = { at = at, amount = amount }, uses
   end
   return restored
 end
 
 local function write_restored(part, restored)
-  local out = {}
-  for tag, uses in pairs(restored) do
+  local out = { pack('<dd', restored.at, #restored.by), restored.by }
+  for tag, uses in pairs(restored.uses) do
     for _, use in ipairs(uses) do out[#out + 1] = pack('<ddd', tag, use.amount, use.at) end
   end
-  if #out > 0 then redis.call('HSET', part.key, 'v', table.concat(out)) end
+  redis.call('HSET', part.key, 'v', table.concat(out))
 end
 
 local function shift(part, by)
@@ -35,10 +39,13 @@ local function shift(part, by)
   end)
   if part.tickets > 0 then read_tickets(part, by) end
   local restored = read_restored(part)
-  for _, uses in pairs(restored) do
-    for _, use in ipairs(uses) do use.at = use.at + by end
+  if restored.at > 0 then
+    restored.at = restored.at + by
+    for _, uses in pairs(restored.uses) do
+      for _, use in ipairs(uses) do use.at = use.at + by end
+    end
+    write_restored(part, restored)
   end
-  write_restored(part, restored)
   if part.next < EXACT then part.next = part.next + by end
   part.last, part.expires, part.dirty = part.last + by, 0, true
 end
@@ -92,58 +99,60 @@ local function sweep(part)
   part.next, part.dirty = next < EXACT and max(next, now + MIN_SWEEP) or next, true
 end
 
--- charges the usage of a bucket without times of use; returns what is charged now
-local function restore_amount(part, rule, use, was)
-  local b, at = rule.bucket, min(use.at + part.jump, now)
-  local amount = rule.methods.outstanding(b, rule, use.amount, at)
-  local before = was and rule.methods.outstanding(b, rule, was.amount, was.at) or 0
-  if rule.kind == 1 then at = now end
-  if amount > before then
-    rule.methods.take(b, rule, amount - before, at)
-    part.dirty = true
-  end
-  if was and rule.kind ~= 1 then at = max(at, was.at) end
-  amount = max(amount, before)
-  return amount > 0 and { { at = at, amount = amount } } or {}
-end
+-- the longest time for which a process waits for the reports of others, and makes no calls
+local REPORTING = 2 * SECOND
 
--- charges the usage of a bucket that is due back at known times, such that after each time at least
--- as much counts as any caller knows; returns what is charged now
-local function restore_uses(part, rule, uses, was)
-  local b, known, before, added, last = rule.bucket, 0, 0, {}, #was
-  for i = #uses, 1, -1 do
-    local use = { at = uses[i].at + part.jump, amount = uses[i].amount }
-    if rule.methods.outstanding(b, rule, use.amount, use.at) == 0 then break end
-    known = known + use.amount
-    while last > 0 and was[last].at >= use.at do before, last = before + was[last].amount, last - 1 end
-    if known > before then
-      use.amount = known - before
-      rule.methods.restore(b, rule, use.amount, min(use.at, now))
-      before, added[#added + 1], part.dirty = known, use, true
+-- restores the reservations of a process
+local function restore_reservations(part)
+  for _, reservation in ipairs(part.known_reservations) do
+    local name, till, p = reservation.name, now + REPORTING + reservation.lasts, 1
+    local value = pack('<dd', min(reservation.sent + part.jump, now), till) .. reservation.amounts
+    while p <= #reservation.amounts do
+      local tag, amount
+      tag, amount, p = unpack('<dd', reservation.amounts, p)
+      local b = amount < 0 and part.by_tag[tag]
+      if b then b.held = b.held - amount end
     end
+    redis.call('HSET', part.key, name, value)
+    if name == id then part.reservation = value end
+    part.next, part.needed_until = min(part.next, till), max(part.needed_until or 0, till)
   end
-  for _, use in ipairs(was) do
-    if rule.methods.outstanding(b, rule, use.amount, use.at) > 0 then added[#added + 1] = use end
-  end
-  table.sort(added, function(one, other) return one.at < other.at end)
-  return added
 end
 
--- charges the usage that the caller knows and this state lacks, once for all callers
+-- Restores what a process knows of a lost state. Each process reports its reservations once. The usage is that of
+-- the latest view of any process, in which the usage of all of them counts.
 local function restore(part)
-  local restored = read_restored(part)
-  -- by how much the clock was set forward since the caller knew it
-  part.jump = 0
+  local restored, process, jump = read_restored(part), sub(part.id or id, 1, 8), 0
   for _, change in ipairs(jumps) do
-    if change.at > part.known_at then part.jump = part.jump + change.by end
+    if change.at > part.known_at then jump = jump + change.by end
   end
-  for i, rule in ipairs(part.rules) do
-    local uses, was = part.known_uses[i] or {}, restored[rule.tag] or {}
-    if rule.methods.restore then
-      restored[rule.tag] = restore_uses(part, rule, uses, was)
-    elseif #uses > 0 then
-      restored[rule.tag] = restore_amount(part, rule, uses[1], was[1])
+  local place = string.find(restored.by, process, 1, true)
+  while place and place % 8 ~= 1 do place = string.find(restored.by, process, place + 1, true) end
+  part.jump = jump
+  if not place then
+    restored.by = restored.by .. process
+    restore_reservations(part)
+  end
+  local at = part.known_at + jump
+  if at >= restored.at then
+    for i, rule in ipairs(part.rules) do
+      local uses, was = {}, restored.uses[rule.tag] or {}
+      for _, use in ipairs(part.known_uses[i] or {}) do
+        local used_at = min(use.at + jump, now)
+        if rule.methods.outstanding(rule.bucket, rule, use.amount, used_at) > 0 then
+          uses[#uses + 1] = { at = used_at, amount = use.amount }
+        end
+      end
+      -- of two views of the same time, the order is unknown
+      if at > restored.at or outstanding(rule.bucket, rule, uses) > outstanding(rule.bucket, rule, was) then
+        rule.methods.restore(rule.bucket, rule, uses, was)
+        restored.uses[rule.tag] = uses
+      end
     end
+    restored.at = at
   end
-  write_restored(part, restored)
+  if #part.known_reservations > 0 or part.created > 0 or next(restored.uses) then
+    write_restored(part, restored)
+    part.dirty, part.needed_until = true, max(part.needed_until or 0, now + SECOND)
+  end
 end

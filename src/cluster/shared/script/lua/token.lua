@@ -1,6 +1,6 @@
 -- Token buckets. At time t, w + r / q tokens were missing; p / q tokens refill per microsecond. If
 -- w and r are 0, the bucket has been full since t.
-local token = {}
+local token, kinds = {}, nil
 
 function token.fresh(tag, rule)
   return { tag = tag, kind = 1, p = rule.p, q = rule.q, t = 0, w = 0, r = 0, held = 0 }
@@ -115,6 +115,20 @@ end
 -- returns the part of an amount, used at a time, that has not refilled yet
 function token.outstanding(b, _, amount, at)
   return amount - min(floor((now - at) * b.p / b.q), amount)
+end
+
+-- returns the sum of what counts of these uses, and the time of the latest
+local function outstanding(b, rule, uses)
+  local sum, at = 0, 0
+  for _, use in ipairs(uses) do
+    sum, at = sum + kinds[b.kind].outstanding(b, rule, use.amount, use.at), max(at, use.at)
+  end
+  return sum, at
+end
+
+function token.restore(b, rule, uses, was)
+  local before, amount = outstanding(b, rule, was), outstanding(b, rule, uses)
+  token.correct(b, rule, now, before, amount)
 end
 
 -- returns when the bucket would be full if the held amount were charged now

@@ -89,8 +89,11 @@ function anchored.uses(b)
   return pack('<ddd', 1, b.start + ceiling(b.late * 8388608, 1000), b.sum)
 end
 
--- adds an amount of a window that began at a time, with which the current window is the same
-anchored.restore = add_to_window
+-- replaces what was restored before; the current window is that of the uses, which began with the first of them
+function anchored.restore(b, rule, uses, was)
+  b.sum = max(b.sum - outstanding(b, rule, was), 0)
+  for _, use in ipairs(uses) do add_to_window(b, rule, use.amount, use.at) end
+end
 
 function anchored.empty_at(b)
   return b.started == 1 and ends(b) or 0
@@ -164,6 +167,12 @@ end
 
 function grid.outstanding(_, rule, amount, at)
   return at >= window_at(rule, now) and amount or 0
+end
+
+function grid.restore(b, rule, uses, was)
+  local before = outstanding(b, rule, was)
+  local amount, at = outstanding(b, rule, uses)
+  if amount ~= before then grid.correct(b, rule, at, before, amount) end
 end
 
 function grid.empty_at(b, rule)

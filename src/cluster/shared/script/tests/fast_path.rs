@@ -92,7 +92,7 @@ impl Schedule {
             parts.push(Part { name, rules, amounts, lease: None, view: None, wants_uses });
         }
         let time = ServerTime { expected: self.now, jumps: self.jump.into_iter().collect() };
-        let call = Call { operation, id: request.id, time, parts: &parts };
+        let call = Call { operation, id: request.id, time, generation: 0, parts: &parts };
         server.call(&call, self.now)
     }
 

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::super::{
-    Call, Id, LeaseRequest, Operation, Outcome, Part, Response, RetryAfter, ServerTime, View,
+    Call, Id, KnownReservation, LeaseRequest, Operation, Outcome, Part, Response, RetryAfter,
+    ServerTime, View,
 };
 use super::server::Server;
 use crate::engine::Rule;
@@ -59,7 +60,13 @@ impl Fixture {
         let (rules, view, wants_uses) = (&self.rules, self.view.as_ref(), self.wants_uses);
         let amounts = amounts.into();
         let parts = [Part { name: b"{a}k", rules, amounts, lease, view, wants_uses }];
-        let call = Call { operation, id: Id([id; 16]), time: self.time.clone(), parts: &parts };
+        let call = Call {
+            operation,
+            id: Id([id; 16]),
+            time: self.time.clone(),
+            generation: 0,
+            parts: &parts,
+        };
         self.server.call(&call, self.now)
     }
 
@@ -73,6 +80,14 @@ impl Fixture {
 
     pub(super) fn release(&mut self, id: u8) -> Outcome {
         self.call(Operation::Release { unsure: false }, id, &[0]).outcome
+    }
+
+    /// Returns what a process knows of a reservation that it has just made.
+    pub(super) fn reservation(&self, id: u8, amounts: &[u64]) -> KnownReservation {
+        let (rules, amounts) = (self.rules.as_slice().into(), amounts.into());
+        let (id, call_number) = (Id([id; 16]), None);
+        let (sent, renewed, ttl) = (self.now, self.now, 10 * S);
+        KnownReservation { id, sent, renewed, ttl, call_number, rules, amounts }
     }
 
     /// Returns the used and held amounts of the first rule.

@@ -135,7 +135,8 @@ impl World {
                     wants_uses: false,
                 })
                 .collect();
-            let response = server.call(&Call { operation, id: Id(id), time, parts: &parts }, now);
+            let response = server
+                .call(&Call { operation, id: Id(id), time, generation: 0, parts: &parts }, now);
             views.record_time("", response.time, own, own);
             if response.outcome == Outcome::Stale {
                 continue;

@@ -89,6 +89,7 @@ impl Schedule {
 
     fn call<'a>(&self, operation: Operation, id: Id, parts: &'a [Part<'a>]) -> Call<'a> {
         Call {
+            generation: 0,
             operation,
             id,
             time: ServerTime { expected: self.now, ..ServerTime::default() },

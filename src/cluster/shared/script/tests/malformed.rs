@@ -15,7 +15,8 @@ fn malformed_responses_are_errors() {
     let parts =
         [Part { name: b"k", rules: &rules, amounts, lease: None, view: None, wants_uses: false }];
     let time = ServerTime::default();
-    let call = Call { operation: Operation::Read, id: Id([0; 16]), time, parts: &parts };
+    let call =
+        Call { operation: Operation::Read, id: Id([0; 16]), time, generation: 0, parts: &parts };
     assert!(Response::read(&call, &encoded(&[0., 5., 0., 0., 0., 1., 2., 3.])).is_ok());
     let malformed: [&[f64]; 9] = [
         &[],

@@ -11,6 +11,7 @@ mod malformed;
 mod once;
 mod other_windows;
 mod random;
+mod restored;
 mod server;
 mod tickets;
 mod wakes;

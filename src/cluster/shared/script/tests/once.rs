@@ -77,7 +77,13 @@ fn several_keys_are_reserved_atomically() {
         };
         let parts = [part((b"{a}j", amounts[0])), part((b"{a}k", amounts[1]))];
         let operation = Operation::Reserve { ttl: 10 * S, waits: false };
-        let call = Call { operation, id: Id([id; 16]), time: ServerTime::default(), parts: &parts };
+        let call = Call {
+            operation,
+            id: Id([id; 16]),
+            time: ServerTime::default(),
+            generation: 0,
+            parts: &parts,
+        };
         fixture.server.call(&call, fixture.now)
     };
     let refusal = reserve_both(2, [10, 60]);
@@ -117,7 +123,13 @@ fn production_script_runs_by_hash_with_the_server_clock() {
         wants_uses: false,
     }];
     let operation = Operation::Reserve { ttl: S, waits: false };
-    let call = Call { operation, id: Id([1; 16]), time: ServerTime::default(), parts: &parts };
+    let call = Call {
+        operation,
+        id: Id([1; 16]),
+        time: ServerTime::default(),
+        generation: 0,
+        parts: &parts,
+    };
     let unknown = call.by_hash().query::<redis::Value>(fixture.server.connection()).unwrap_err();
     assert_eq!(unknown.code(), Some("NOSCRIPT"));
     let value = call.by_text().query(fixture.server.connection()).unwrap();

@@ -52,6 +52,23 @@ fn changed_window_counts_amounts_in_flight() {
 }
 
 #[test]
+fn request_sent_before_its_window_changed_counts_once() {
+    let mut fixture = Fixture::tokens();
+    let rules = [10, 20].map(|s| vec![per(s, Algorithm::SlidingWindow, SettleAt::Send)]);
+    fixture.rules.clone_from(&rules[0]);
+    assert_eq!(fixture.reserve(1, 30), Outcome::Done);
+    fixture.rules.clone_from(&rules[1]);
+    assert_eq!(fixture.reserve(2, 40), Outcome::Done);
+    for rules in &rules {
+        fixture.rules.clone_from(rules);
+        assert_eq!(fixture.call(Operation::Read, 3, &[0]).outcome, Outcome::Done);
+    }
+    assert_eq!(fixture.settle(1, 30), Outcome::Done);
+    assert_eq!(fixture.settle(2, 40), Outcome::Done);
+    assert_eq!(fixture.level(), (70, 0));
+}
+
+#[test]
 fn windows_of_two_processes_both_count() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         for settle in [SettleAt::Send, SettleAt::End] {

@@ -245,7 +245,7 @@ impl OwnedCall {
 
     pub(super) fn call<'a>(&self, parts: &'a [Part<'a>], now: u64) -> Call<'a> {
         let time = ServerTime { expected: now, ..ServerTime::default() };
-        Call { operation: self.operation, id: self.id, time, parts }
+        Call { operation: self.operation, id: self.id, time, generation: 0, parts }
     }
 }
 
