@@ -79,13 +79,14 @@ impl Delta {
         self.ends = Timestamp::from_nanos(last.saturating_add(1).saturating_mul(width));
     }
 
-    /// Moves all returned amounts to a time.
-    pub(super) fn return_at(&mut self, time: Timestamp) {
-        let all =
-            self.returned.drain(..).fold(0, |sum: i64, (_, amount)| sum.saturating_add(amount));
-        if all != 0 {
-            self.returned.push((time, all));
-        }
+    /// Moves all usage that isn't collected, and all returned amounts, to a time.
+    pub(super) fn move_to(&mut self, time: Timestamp) {
+        let sum = |sum: i64, (_, amount): (Timestamp, i64)| sum.saturating_add(amount);
+        let (taken, returned) =
+            (self.entries.drain(..).fold(0, sum), self.returned.drain(..).fold(0, sum));
+        self.ends = Timestamp::UNIX_EPOCH;
+        self.entries.extend((taken != 0).then_some((time, taken)));
+        self.returned.extend((returned != 0).then_some((time, returned)));
     }
 
     /// Returns the changes since the last collection. Requests of this limiter hold the amount `held`.

@@ -237,8 +237,8 @@ impl Journal {
                 delta.enter(rule, bucket, now, signed(bucket.held()));
             }
             if rule.is_anchored() && !new.rules.iter().any(|next| next.continues(rule)) {
-                // The usage of which they are returned counts from now, as late as it can have been.
-                delta.return_at(now);
+                // Its usage counts from now, as late as it can have been.
+                delta.move_to(now);
             }
             *self.detached(rule.dimension(), rule.limit().window()) = delta;
         }

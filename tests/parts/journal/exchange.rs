@@ -185,6 +185,27 @@ fn amount_returned_before_two_changes_of_the_quota_is_reported() {
     assert_eq!(parties[0].used_and_held(later), parties[1].used_and_held(later));
 }
 
+#[test]
+fn usage_before_a_change_of_the_quota_is_reported_at_its_new_time() {
+    let scheme = Scheme { algorithm: Algorithm::FixedWindow, is_held: true };
+    let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
+    let follow = |parties: &mut [Party; 2], number, now| {
+        parties.iter_mut().for_each(|party| act(party, scheme, &Action::Follow(number), now));
+    };
+    follow(&mut parties, 2, START);
+    act(&mut parties[0], scheme, &Action::Reserve(1), START);
+    act(&mut parties[0], scheme, &Action::Reset, START);
+    exchange(&mut parties, START);
+    act(&mut parties[0], scheme, &Action::Reserve(7), START);
+    // Of the request before the last.
+    act(&mut parties[0], scheme, &Action::Settle(0, 0), START);
+    act(&mut parties[0], scheme, &Action::Settle(0, 2), START);
+    let later = START + PART;
+    follow(&mut parties, 0, later);
+    exchange(&mut parties, later);
+    assert_eq!(parties[0].used_and_held(later), parties[1].used_and_held(later));
+}
+
 /// The number of a quota whose tokens are not held.
 const NEVER_HELD: usize = 2;
 

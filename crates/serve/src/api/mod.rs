@@ -59,9 +59,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use self::api_state::Api;
 use self::error::ApiError;
@@ -104,7 +105,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route_layer(idempotent(&api.admin_responses));
     let writing = writing.route_layer(read_body).route_layer(auth::admin_write(app));
     let (document, unknown) = (openapi::document(app), Arc::clone(app));
-    client
+    let router = client
         .merge(reading)
         .merge(writing)
         .layer(from_fn_with_state(Arc::clone(app), answer::complete))
@@ -114,16 +115,11 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         )
         .method_not_allowed_fallback(async || not_allowed())
         .route(route::UNKNOWN_API, any(move |uri: Uri| ready(not_found(&unknown, &uri))))
-        .layer(map_response(with_security_headers))
-        .with_state(api)
-}
-
-/// Disables caching, content sniffing and framing.
-async fn with_security_headers(mut response: Response) -> Response {
-    for (name, value) in SECURITY_HEADERS {
-        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
-    }
-    response
+        .with_state(api);
+    SECURITY_HEADERS.into_iter().fold(router, |router, (name, value)| {
+        let value = HeaderValue::from_static(value);
+        router.layer(SetResponseHeaderLayer::if_not_present(name, value))
+    })
 }
 
 fn not_allowed() -> ApiError {
@@ -141,6 +137,7 @@ fn not_found(app: &App, uri: &Uri) -> Response {
     Problem::new(StatusCode::NOT_FOUND, "unknown_path", detail).into_response()
 }
 
+/// Disables caching, content sniffing and framing.
 const SECURITY_HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-store"),
     (REFERRER_POLICY, "no-referrer"),
