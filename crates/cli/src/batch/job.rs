@@ -305,8 +305,9 @@ impl Job {
                 }
                 _ = wait_check.tick() => {
                     let (keys, now) = (shared.limiter.state().stats(), shared.limiter.now());
-                    let outages = outages.check(&keys, shared.stats.lock().answered_at(), now);
-                    for found in [outages, waits.check(&keys, now)] {
+                    let answered_at = shared.stats.lock().answered_at();
+                    let outages = outages.check(&keys, answered_at, now);
+                    for found in [outages, waits.check(&keys, lines.len(), answered_at, now)] {
                         found.notices.iter().for_each(|text| progress.notify(text));
                         found.too_long.into_iter().for_each(|why| shared.stop.halt(Halt::Failed(why)));
                     }

@@ -15,6 +15,8 @@ pub(super) struct LongWaits {
     longest: Option<Duration>,
     /// The time until which the wait of a key has been reported.
     reported: HashMap<Key, Timestamp>,
+    /// The time since which all lines of the job wait.
+    idle_since: Option<Timestamp>,
 }
 
 /// The result of a check.
@@ -28,13 +30,24 @@ pub(super) struct WaitCheck {
 
 impl LongWaits {
     pub(super) fn new(longest: Option<Duration>) -> Self {
-        Self { longest, reported: HashMap::new() }
+        Self { longest, reported: HashMap::new(), idle_since: None }
     }
 
-    /// Checks the keys with queued requests.
-    pub(super) fn check(&mut self, keys: &[(Key, KeyStats)], now: Timestamp) -> WaitCheck {
+    /// Checks the keys with queued requests, of a job that has started so many lines which haven't ended. The last line
+    /// was answered at `answered_at`.
+    pub(super) fn check(
+        &mut self,
+        keys: &[(Key, KeyStats)],
+        lines: usize,
+        answered_at: Timestamp,
+        now: Timestamp,
+    ) -> WaitCheck {
         let waiting = || keys.iter().filter(|(_, stats)| stats.waiting > 0);
-        let too_long = self.longest.and_then(|longest| too_long(waiting(), longest, now));
+        let are_all_waiting = waiting().map(|(_, stats)| stats.waiting).sum::<usize>() >= lines;
+        self.idle_since = are_all_waiting.then(|| self.idle_since.unwrap_or(now));
+        let idle_since = self.idle_since.unwrap_or(now).max(answered_at);
+        let too_long =
+            self.longest.and_then(|longest| too_long(waiting(), longest, idle_since, now));
         let notices = waiting().filter_map(|(key, stats)| {
             let is_reported = self.reported.get(key).is_some_and(|until| *until > now);
             if is_reported { None } else { self.notice(key, stats, now) }
@@ -73,25 +86,36 @@ fn next_admission(stats: &KeyStats) -> Option<Timestamp> {
     stats.next_at.filter(|_| !stats.limits.iter().any(holds))
 }
 
-/// Returns the reason to end a job whose requests would all wait for more than `longest`.
+/// Returns the reason to end a job whose requests would all wait for more than `longest`. A wait for what others hold
+/// counts from `idle_since`, since when no request of the job is in flight.
 fn too_long<'a>(
     keys: impl Iterator<Item = &'a (Key, KeyStats)>,
     longest: Duration,
+    idle_since: Timestamp,
     now: Timestamp,
 ) -> Option<String> {
     // `Outages` bounds those for the server.
     let limited = keys.filter(|(_, stats)| stats.outage.is_none());
-    let waits = limited.map(|(key, stats)| (next_admission(stats).unwrap_or(now), key));
-    let (until, key) = waits.min()?;
-    let wait = HumanDuration::between(now, until)?;
-    if until - now <= longest {
+    let waits = limited.map(|(key, stats)| match next_admission(stats) {
+        Some(until) => (until.saturating_duration_since(now), Some(until), key),
+        None => (now.saturating_duration_since(idle_since), None, key),
+    });
+    let (wait, until, key) = waits.min()?;
+    if wait <= longest {
         return None;
     }
-    let (most, at) = (HumanDuration::of(longest), rfc3339(until));
-    Some(format!(
-        "{key}: the next request would wait {wait} for its limit, longer than --max-wait ({most}); \
-         results so far are saved: run the same command again at {at}"
-    ))
+    let (wait, most) = (HumanDuration::of(wait), HumanDuration::of(longest));
+    let then = "results so far are saved: run the same command again";
+    Some(match until {
+        Some(until) => format!(
+            "{key}: the next request would wait {wait} for its limit, longer than --max-wait ({most}); {then} at {}",
+            rfc3339(until)
+        ),
+        None => format!(
+            "{key}: no request was admitted for {wait}, longer than --max-wait ({most}), since other programs hold \
+             its limit, or the store is unavailable; {then}"
+        ),
+    })
 }
 
 /// Returns the end of a long cool-down requested by the provider.
@@ -133,7 +157,9 @@ mod tests {
     }
 
     fn check(waits: &mut LongWaits, limiter: &Limiter) -> WaitCheck {
-        waits.check(&limiter.state().stats(), limiter.now())
+        let stats = limiter.state().stats();
+        let lines = stats.iter().map(|(_, stats)| stats.waiting).sum();
+        waits.check(&stats, lines, Timestamp::UNIX_EPOCH, limiter.now())
     }
 
     #[tokio::test]
@@ -217,6 +243,28 @@ mod tests {
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         assert!(limiter.stats("m").next_at.is_some());
         assert_eq!(check(&mut waits, &limiter), WaitCheck::default());
+    }
+
+    #[tokio::test]
+    async fn wait_for_what_others_hold_ends_job_of_which_nothing_is_in_flight() {
+        let clock = ManualClock::new();
+        let limiter = Limiter::builder().quota("m", Quota::new().concurrency(1));
+        let limiter = limiter.clock(clock.clone()).build().expect("a limiter");
+        let _other = limiter.try_acquire("m", &Cost::new()).expect("it is free");
+        let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
+        assert!(futures_util::poll!(waiter.as_mut()).is_pending());
+        let mut waits = LongWaits::new(Some(Duration::from_secs(60)));
+        let begin = limiter.now();
+        let mut found = |lines, answered_at| {
+            clock.advance(Duration::from_secs(40));
+            waits.check(&limiter.state().stats(), lines, answered_at, limiter.now()).too_long
+        };
+        // Another line of the job is in flight.
+        assert_eq!([2, 2, 2].map(|lines| found(lines, begin)), [None, None, None]);
+        let answered_at = begin + Duration::from_secs(160);
+        assert_eq!([answered_at; 2].map(|at| found(1, at)), [None, None]);
+        let why = found(1, answered_at).expect("the wait is too long");
+        assert!(why.starts_with("m: no request was admitted for 1m 20s"), "{why}");
     }
 
     #[tokio::test]
