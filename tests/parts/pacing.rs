@@ -64,7 +64,7 @@ fn refuse(
     retry_after: Option<Duration>,
     now: Timestamp,
 ) -> PacingReaction {
-    let refusal = Refusal { sent_at, cost: &Cost::new(), retry_after, dimension: None };
+    let refusal = RateRefusal { sent_at, cost: &Cost::new(), retry_after, dimension: None };
     let reaction = controller.refused(&refusal, now);
     controller.ended(sent_at);
     reaction
@@ -213,7 +213,7 @@ fn learned_rate_keeps_a_quarter_of_what_was_accepted() {
         controller.sent(&Cost::new(), now);
         let (cost, dimension) = (Cost::new(), Some(&Dimension::Requests));
         controller.refused(
-            &Refusal { sent_at: now, cost: &cost, retry_after: None, dimension },
+            &RateRefusal { sent_at: now, cost: &cost, retry_after: None, dimension },
             now + MS,
         );
         controller.ended(now);
@@ -276,7 +276,7 @@ proptest! {
                     let cost = Cost::new().tokens(amount);
                     let retry_after = retry_after.map(Duration::from_millis);
                     let dimension = is_named.then_some(&Dimension::Tokens);
-                    let refusal = Refusal { sent_at: at(back), cost: &cost, retry_after, dimension };
+                    let refusal = RateRefusal { sent_at: at(back), cost: &cost, retry_after, dimension };
                     controller.refused(&refusal, now);
                     controller.ended(at(back));
                 }

@@ -1,6 +1,6 @@
 use smallvec::SmallVec;
 
-use super::pacing::{ConfiguredRate, Controller, Refusal};
+use super::pacing::{ConfiguredRate, Controller, RateRefusal};
 use super::{Adapt, Reaction};
 use crate::engine::{self, Rule, Shortfall};
 use crate::event::RateLimited;
@@ -141,7 +141,8 @@ impl Adapt {
         let controller = self.controller.get_or_insert_with(start);
         let retry_after = refused.refusal.delay;
         let dimension = refused.refusal.dimension.as_ref();
-        let reaction = controller.refused(&Refusal { sent_at, cost, retry_after, dimension }, now);
+        let reaction =
+            controller.refused(&RateRefusal { sent_at, cost, retry_after, dimension }, now);
         let stated = retry_after.filter(|_| !probes_retry_after).map(|stated| now + stated);
         let paused = (!reaction.is_chance).then_some(reaction.until);
         let Some(until) = paused.max(stated) else { return Reaction::default() };

@@ -29,7 +29,7 @@ pin_project! {
     enum Content<B> {
         // Dropping the guard ends the reservation.
         Inner { #[pin] body: B, guard: Option<ResponseGuard> },
-        Refusal { text: Option<Bytes> },
+        Refused { text: Option<Bytes> },
     }
 }
 
@@ -39,7 +39,7 @@ impl<B: Body<Data = Bytes>> RespondBody<B> {
     }
 
     pub(super) fn refusal(text: Bytes) -> Self {
-        Self { content: Content::Refusal { text: Some(text) } }
+        Self { content: Content::Refused { text: Some(text) } }
     }
 }
 
@@ -53,7 +53,7 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let (mut body, guard) = match self.project().content.project() {
             ContentProjection::Inner { body, guard } => (body, guard),
-            ContentProjection::Refusal { text } => {
+            ContentProjection::Refused { text } => {
                 return Poll::Ready(text.take().map(Frame::data).map(Ok));
             }
         };
@@ -68,14 +68,14 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Inner { body, .. } => body.is_end_stream(),
-            Content::Refusal { text } => text.is_none(),
+            Content::Refused { text } => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Inner { body, .. } => body.size_hint(),
-            Content::Refusal { text } => {
+            Content::Refused { text } => {
                 SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
             }
         }
@@ -84,7 +84,7 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
 
 impl<B: Body<Data = Bytes>> fmt::Debug for RespondBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = matches!(self.content, Content::Refusal { .. });
+        let refused = matches!(self.content, Content::Refused { .. });
         f.debug_struct("RespondBody").field("refused", &refused).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use super::super::{Controller, Refusal};
+use super::super::{Controller, RateRefusal};
 use super::configured::ConfiguredBucket;
 use super::provider::ProviderLimit;
 use super::random::Random;
@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
             }
             What::Refuse(request, retry_after, dimension) => {
                 state.in_flight -= 1;
-                let refusal = Refusal {
+                let refusal = RateRefusal {
                     sent_at: time(request.sent_at),
                     cost: &request.cost,
                     retry_after,

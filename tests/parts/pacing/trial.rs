@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::super::send_log::Sums;
 use super::super::trial::{Refused, Shown, Trials};
-use super::super::{Controller, Refusal};
+use super::super::{Controller, RateRefusal};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -111,7 +111,7 @@ fn long_retry_after_in_a_trial_pauses_the_key() {
         let cost = Cost::new();
         let refuse = |controller: &mut Controller, sent_at, seconds: Option<u64>| {
             let retry_after = seconds.map(Duration::from_secs);
-            let refusal = Refusal { sent_at, cost: &cost, retry_after, dimension: None };
+            let refusal = RateRefusal { sent_at, cost: &cost, retry_after, dimension: None };
             let now = sent_at + Duration::from_millis(20);
             let reaction = controller.refused(&refusal, now);
             controller.ended(sent_at);

@@ -39,7 +39,7 @@ mod units;
 
 pub(crate) use column::ConfiguredRate;
 pub(crate) use controller::Controller;
-pub(crate) use reaction::Refusal;
+pub(crate) use reaction::RateRefusal;
 
 #[cfg(test)]
 #[path = "../../../../tests/parts/pacing.rs"]

@@ -15,7 +15,7 @@ pub(crate) struct Blocked<'a> {
 
 /// A refusal for a rate or a number of requests in flight.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Refusal<'a> {
+pub(crate) struct RateRefusal<'a> {
     /// The time at which the request was sent, as passed to [`super::Controller::sent`].
     pub(crate) sent_at: Timestamp,
     pub(crate) cost: &'a Cost,
@@ -24,7 +24,7 @@ pub(crate) struct Refusal<'a> {
     pub(crate) dimension: Option<&'a Dimension>,
 }
 
-impl Refusal<'_> {
+impl RateRefusal<'_> {
     pub(super) fn has_retry_after(&self) -> bool {
         self.retry_after.is_some_and(|after| !after.is_zero())
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::columns::Measurement;
 use super::controller::Controller;
 use super::last_event::LastEvent;
-use super::reaction::{PacingReaction, Refusal};
+use super::reaction::{PacingReaction, RateRefusal};
 use super::send_log::SentRequest;
 use super::slow_start::SlowStart;
 use super::trial::{Refused, Shown};
@@ -14,7 +14,7 @@ use crate::timestamp::Timestamp;
 /// Refusals for a limit, or by chance.
 impl Controller {
     /// Reacts to a refusal for a limit, or by chance.
-    pub(crate) fn refused(&mut self, refusal: &Refusal<'_>, now: Timestamp) -> PacingReaction {
+    pub(crate) fn refused(&mut self, refusal: &RateRefusal<'_>, now: Timestamp) -> PacingReaction {
         let sent = self.answered(refusal.sent_at, true);
         add_to_mean(&mut self.refusal_latency, seconds_between(refusal.sent_at, now));
         let is_named = refusal.dimension.is_some();
@@ -66,7 +66,7 @@ impl Controller {
 
     /// Finds out whether a refusal below the measured rate was chance. Where requests in flight are limited, where windows
     /// begin anew, and where the next request is a probe, what is accepted afterwards says nothing.
-    fn begin_trial(&mut self, sent: &SentRequest, refusal: &Refusal<'_>, now: Timestamp) {
+    fn begin_trial(&mut self, sent: &SentRequest, refusal: &RateRefusal<'_>, now: Timestamp) {
         let is_concurrency = refusal.dimension == Some(&Dimension::Concurrency);
         let is_limited = is_concurrency || self.in_flight.cap().is_some();
         let is_long = self.pause.until > now + LONGEST_TRIED_PAUSE;
@@ -101,7 +101,7 @@ impl Controller {
     fn fail_trial(
         &mut self,
         sent: &SentRequest,
-        refusal: &Refusal<'_>,
+        refusal: &RateRefusal<'_>,
         now: Timestamp,
     ) -> PacingReaction {
         self.last.reacted = Some(now);
@@ -112,7 +112,7 @@ impl Controller {
     }
 
     /// Takes a request back whose refusal says nothing about a rate.
-    fn set_apart(&mut self, sent: &SentRequest, refusal: &Refusal<'_>) -> PacingReaction {
+    fn set_apart(&mut self, sent: &SentRequest, refusal: &RateRefusal<'_>) -> PacingReaction {
         self.exclude(sent, refusal.cost);
         self.pause.unanswered(refusal.sent_at);
         self.columns.put_back(refusal.cost);
@@ -137,7 +137,7 @@ impl Controller {
     fn measure(
         &mut self,
         sent: &SentRequest,
-        refusal: &Refusal<'_>,
+        refusal: &RateRefusal<'_>,
         pause: f64,
         now: Timestamp,
     ) -> usize {
