@@ -8,7 +8,7 @@ use crate::key::denial::Denial;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// What a gate finds of a key whose buckets a [`Backend`] keeps.
+/// The result of a gate's look at a key whose buckets a [`Backend`] keeps.
 pub(super) enum Look {
     Open,
     /// The request wouldn't be admitted for a while. The gate looks again at this time at the latest.

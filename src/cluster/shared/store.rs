@@ -232,7 +232,7 @@ impl Store {
         let views = self.views.lock();
         let time = views.time(slot, pieces, sent);
         let known = pieces.iter().map(|Piece { key, rules, .. }| KnownPart {
-            view: if with_amounts { views.view(key, rules) } else { views.identity(key) },
+            view: if with_amounts { views.report(key, rules) } else { views.identity(key) },
             wants_uses: views.wants_uses(key, rules, time.expected),
         });
         let known = known.collect();

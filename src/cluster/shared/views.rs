@@ -54,12 +54,11 @@ struct KnownKey {
 
 impl Views {
     /// Returns the last known state of a key, for these rules.
-    pub(super) fn view(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
+    fn view(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
         let known = self.keys.get(key)?;
-        let reservations = known.reservations.values().cloned().collect();
         if known.rules == *rules {
             let uses = known.uses.by_rule().to_vec();
-            return Some(View { uses, reservations, ..known.view.clone() });
+            return Some(View { uses, ..known.view.clone() });
         }
         let (mut buckets, mut uses) = (SmallVec::new(), Vec::new());
         for rule in rules.iter() {
@@ -69,7 +68,13 @@ impl Views {
             let of_rule = index.and_then(|at| known.uses.by_rule().get(at).cloned());
             uses.push(of_rule.unwrap_or_default());
         }
-        Some(View { buckets, uses, reservations, ..known.view.clone() })
+        Some(View { buckets, uses, ..known.view.clone() })
+    }
+
+    /// Returns the last known state of a key, with the reservations of this process, to report it.
+    pub(super) fn report(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
+        let reservations = self.keys.get(key)?.reservations.values().cloned().collect();
+        Some(View { reservations, ..self.view(key, rules)? })
     }
 
     /// Returns the last known state of a key without its amounts, which identifies the state.

@@ -9,13 +9,13 @@ use super::search::Model;
 /// The rules of the protocol, and variants without one of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reports {
-    /// Whether a process waits until all have reported.
+    /// A process waits until all have reported.
     pub(super) waits_for_all: bool,
-    /// Whether requests in flight are restored.
+    /// Requests in flight are restored.
     pub(super) restores_held: bool,
-    /// Whether the latest of all views replaces the others, instead of being added to them.
+    /// The latest of all views replaces the others, instead of being added to them.
     pub(super) takes_latest: bool,
-    /// Whether a process keeps its view when it reports: the store may not have all reports yet.
+    /// A process keeps its view when it reports: the store may not have all reports yet.
     pub(super) keeps_view: bool,
 }
 

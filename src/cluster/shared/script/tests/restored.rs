@@ -129,7 +129,7 @@ impl World {
         let view = self.processes[process].identity("k");
         let mut response = self.send(server, process, operation, id, &piece, view.as_ref());
         if response.outcome == Outcome::Lost {
-            let view = self.processes[process].view("k", &piece.rules);
+            let view = self.processes[process].report("k", &piece.rules);
             response = self.send(server, process, operation, id, &piece, view.as_ref());
         }
         let taken = super::super::super::known_uses::taken(
@@ -175,7 +175,9 @@ impl World {
         let first = usize::try_from(self.random.below(3)).unwrap();
         for turn in 0..4 {
             let process = (first + turn * 2) % 3;
-            let Some(view) = self.processes[process].view("k", &self.piece.rules) else { continue };
+            let Some(view) = self.processes[process].report("k", &self.piece.rules) else {
+                continue;
+            };
             let mut id = [0; 16];
             id[0] = process as u8 + 1;
             let piece = self.piece.clone();
