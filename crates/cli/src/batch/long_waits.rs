@@ -48,14 +48,22 @@ impl LongWaits {
         let idle_since = self.idle_since.unwrap_or(now).max(answered_at);
         let too_long =
             self.longest.and_then(|longest| too_long(waiting(), longest, idle_since, now));
+        let idle = now.saturating_duration_since(idle_since);
         let notices = waiting().filter_map(|(key, stats)| {
             let is_reported = self.reported.get(key).is_some_and(|until| *until > now);
-            if is_reported { None } else { self.notice(key, stats, now) }
+            if is_reported { None } else { self.notice(key, stats, idle, now) }
         });
         WaitCheck { notices: notices.collect(), too_long }
     }
 
-    fn notice(&mut self, key: &Key, stats: &KeyStats, now: Timestamp) -> Option<String> {
+    /// Returns the notice for a key, of a job of which nothing has been in flight for the time `idle`.
+    fn notice(
+        &mut self,
+        key: &Key,
+        stats: &KeyStats,
+        idle: Duration,
+        now: Timestamp,
+    ) -> Option<String> {
         if let Some(until) = cooldown_end(stats, now) {
             self.reported.insert(key.clone(), until);
             let span = HumanDuration::between(now, until)?;
@@ -69,6 +77,10 @@ impl LongWaits {
             (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
         let usage = format!("{key}: {used} of {most} {dimension} in {hours} h used");
         let Some(until) = stats.next_at else {
+            // The time is also unknown until the first request is checked.
+            if idle < LONG {
+                return None;
+            }
             // A request of another process that shares the limit is the first.
             self.reported.insert(key.clone(), now + AGAIN);
             return Some(format!("{usage}; resuming as it refills"));
@@ -138,7 +150,7 @@ fn exhausted_limit(stats: &KeyStats, now: Timestamp) -> Option<&LimitStats> {
     limits.min_by_key(left).filter(|limit| limit.available == 0 || waits_long)
 }
 
-/// The shortest cool-down that is reported.
+/// The shortest cool-down, and the shortest wait whose end is unknown, that are reported.
 const LONG: Duration = Duration::from_secs(10);
 /// The shortest wait for a limit that isn't exhausted that is reported.
 const LONG_FOR_LIMIT: Duration = Duration::from_secs(60);
@@ -180,6 +192,33 @@ mod tests {
             "{reported:?}"
         );
         assert_eq!(check(&mut waits, &limiter), WaitCheck::default(), "reported already");
+    }
+
+    #[tokio::test]
+    async fn unknown_end_is_reported_once_it_stays_unknown() {
+        let clock = ManualClock::new();
+        let (limiter, mut waits) = (limiter(&clock), LongWaits::new(None));
+        for _ in 0..3 {
+            drop(limiter.try_acquire("m", &Cost::new()).expect("the request fits"));
+        }
+        let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
+        assert!(futures_util::poll!(waiter.as_mut()).is_pending());
+        let known = limiter.state().stats();
+        let mut unknown = known.clone();
+        unknown[0].1.next_at = None;
+        let mut check = |stats| waits.check(stats, 1, limiter.now(), limiter.now()).notices;
+        assert!(check(&unknown).is_empty(), "the request is not checked yet");
+        let reported = check(&known);
+        assert!(reported[0].contains("resuming in 1d"), "{reported:?}");
+
+        let mut waits = LongWaits::new(None);
+        let begin = limiter.now();
+        let mut check = || waits.check(&unknown, 1, begin, limiter.now()).notices;
+        assert!(check().is_empty());
+        clock.advance(LONG);
+        let reported = check();
+        assert!(reported[0].ends_with("resuming as it refills"), "{reported:?}");
+        assert!(check().is_empty(), "reported already");
     }
 
     #[tokio::test]

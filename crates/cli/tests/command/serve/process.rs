@@ -44,10 +44,16 @@ impl Served {
         format!("http://{}{path}", self.addr)
     }
 
-    /// Returns the content of a file in its home.
-    pub(crate) fn read(&self, name: &str) -> String {
-        let home = self.home.as_ref().expect("a server with a home");
-        std::fs::read_to_string(home.path(name)).expect("a text file")
+    /// Returns the content of a file in its home, once it contains `text`: the log is written by a thread.
+    pub(crate) fn read_with(&self, name: &str, text: &str) -> String {
+        let path = self.home.as_ref().expect("a server with a home").path(name);
+        loop {
+            let content = std::fs::read_to_string(&path).expect("a text file");
+            if content.contains(text) {
+                return content;
+            }
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn process(&mut self) -> &mut InteractiveProcess {
