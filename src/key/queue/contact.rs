@@ -20,7 +20,7 @@ impl Contact {
     /// Returns the contact of a waiter that was just polled.
     pub(super) fn new(waker: Waker, now: Timestamp) -> Self {
         let polls_by = now + poll_period(0, 0);
-        Self { waker, polls_by, polled_at: now, present_until: polls_by }
+        Self { waker, polls_by, polled_at: now, present_until: polls_by + GRACE }
     }
 
     /// Replaces the waker. Returns the old one.
@@ -30,7 +30,7 @@ impl Contact {
 }
 
 /// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
-/// them is polled about 200 times a second in all.
+/// them is polled about 5,000 times a second in all.
 pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
     let [rank, waiters] = [rank, waiters].map(count);
     let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));
@@ -45,4 +45,7 @@ pub(super) fn count(waiters: usize) -> u32 {
 pub(super) const FIRST_PERIOD: Duration = Duration::from_millis(250);
 
 /// The time from a poll of one of many waiters to that of another.
-pub(super) const PERIOD_EACH: Duration = Duration::from_millis(5);
+pub(super) const PERIOD_EACH: Duration = Duration::from_micros(200);
+
+/// The time by which a poll may be late.
+pub(super) const GRACE: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::contact::{Contact, FIRST_PERIOD, PERIOD_EACH, count, poll_period};
+use super::contact::{Contact, FIRST_PERIOD, GRACE, PERIOD_EACH, count, poll_period};
 use super::{Turn, WaitQueue};
 use crate::timestamp::Timestamp;
 
@@ -57,7 +57,7 @@ impl WaitQueue {
             return Some(now + period);
         };
         contact.polls_by = if is_expected { polls_by } else { Timestamp::MAX };
-        (contact.polled_at, contact.present_until) = (now, now + period);
+        (contact.polled_at, contact.present_until) = (now, now + period + GRACE);
         is_expected.then_some(polls_by)
     }
 
@@ -214,9 +214,6 @@ impl WaitQueue {
 pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
     polls_by.saturating_add(GRACE) < polled_at
 }
-
-/// The time by which a poll may be late.
-const GRACE: Duration = Duration::from_millis(100);
 
 /// The time by which it may be late if only requests that don't wait show that the program runs.
 const LONG_GRACE: Duration = Duration::from_secs(1);

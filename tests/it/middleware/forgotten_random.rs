@@ -216,6 +216,45 @@ proptest! {
     }
 }
 
+/// A waiter behind a crowd that nobody polls any more is served within its wait and one second.
+async fn waiter_behind_crowd_is_served(crowd: &[Waiter], waiter: Waiter) {
+    let quota = Quota::new().rpm(60).with_algorithm(Algorithm::TokenBucket);
+    let limiter = builder().quota("*", quota).max_waiting(usize::MAX).build().unwrap();
+    limiter.try_acquire("a", &Cost::new().requests(60)).unwrap().settle(&Cost::new().requests(60));
+    for &waiter in crowd {
+        tokio::spawn(run(limiter.clone(), waiter, Limit::Rate));
+    }
+    let took = timeout(Duration::from_secs(60), run(limiter, waiter, Limit::Rate)).await;
+    let took = took.expect("a waiter that is polled is served").expect("it is served");
+    let most =
+        S.saturating_sub(Duration::from_millis(waiter.arrives)) + S + Duration::from_millis(10);
+    assert!(took <= most, "{waiter:?} behind {} took {took:?}, not {most:?}", crowd.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(full_or(1_000, 20))
+    })]
+
+    #[test]
+    fn crowd_of_forgotten_waiters_delays_nobody(
+        crowd in proptest::collection::vec((0..100_u64, 0..800_u64), 1..1_000),
+        kinds in [0..3_usize, 0..3_usize],
+        arrives in 0..3_000_u64,
+    ) {
+        let [others, own] = kinds.map(|kind| [Kind::Request, Kind::Service, Kind::Capacity][kind]);
+        let waiter = |kind, arrives, end| Waiter { kind, keys: 0, arrives, end, max_wait: None };
+        let crowd: Vec<_> = crowd
+            .into_iter()
+            .map(|(arrives, after)| waiter(others, arrives, End::Forgotten(after)))
+            .collect();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(waiter_behind_crowd_is_served(&crowd, waiter(own, arrives, End::Served)));
+    }
+}
+
 /// Those that come to a queue are served although the one before them is found to be forgotten just then.
 #[test]
 fn waiter_that_comes_behind_forgotten_one_is_served_in_time() {
