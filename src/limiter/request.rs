@@ -20,8 +20,8 @@ use crate::engine::Wait;
 use crate::event::Metadata;
 use crate::key::denial::Denial;
 use crate::key::queue::{Service, Turn};
-use crate::plan::Plan;
-use crate::quota::{Cost, Dimension, Quota};
+use crate::plan::{DefaultLimits, Plan};
+use crate::quota::{Cost, Dimension, Limit, Quota};
 use crate::timestamp::Timestamp;
 
 /// A request for a reservation: its keys, its cost and its options.
@@ -87,10 +87,25 @@ impl Request {
     /// Sets limits for the keys of the request. If the limits don't count a dimension of the cost, the
     /// request is refused and changes no limits; so it is if the backend wouldn't keep a limit that never resets.
     pub(super) fn set_limits(&mut self, limits: &Quota) {
-        let lost = limits.limits().iter().find(|limit| limit.window().is_endless());
-        let lost = lost.filter(|_| !self.core().is_local()).map(|limit| limit.dimension().clone());
+        let lost = self.lost_limit(limits.limits().iter());
         self.missing_limit = lost.or_else(|| missing_limit(&self.cost, limits));
         self.limits = self.missing_limit.is_none().then(|| Box::new(limits.clone()));
+    }
+
+    /// Sets the limits of those of its keys that no quota covers. If the backend wouldn't keep one that never resets,
+    /// the request is refused.
+    pub(super) fn set_default_limits(&mut self, limits: &DefaultLimits) {
+        let lost = self.lost_limit(limits.0.rules.iter().map(|rule| rule.limit()));
+        self.missing_limit = lost.or(self.missing_limit.take());
+        for key_ref in &mut self.keys {
+            key_ref.default_plan = Some(Arc::clone(&limits.0));
+        }
+    }
+
+    /// Returns the dimension of a limit that never resets, which a backend wouldn't keep.
+    fn lost_limit<'a>(&self, mut limits: impl Iterator<Item = &'a Limit>) -> Option<Dimension> {
+        let lost = limits.find(|limit| limit.window().is_endless())?;
+        (!self.core().is_local()).then(|| lost.dimension().clone())
     }
 
     /// Decides about the request under one of its keys, without reserving.

@@ -2,7 +2,6 @@ mod backend_call;
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -113,7 +112,8 @@ impl Acquire {
     ///
     /// A key keeps these limits until it is dropped as idle, a quota covers it, or a request comes with
     /// others. Usage of limits with the same dimension and window is kept. A waiting request is checked
-    /// against its own limits.
+    /// against its own limits. With a backend, a limit that never resets is refused with
+    /// [`Code::MissingLimit`](super::Code::MissingLimit).
     ///
     /// ```
     /// use std::time::Duration;
@@ -136,9 +136,7 @@ impl Acquire {
     /// Sets the default limits of a request that may be waiting: it keeps its place in the queue, and is
     /// checked against these limits when it is polled next.
     pub fn set_default_limits(&mut self, limits: &DefaultLimits) {
-        for key_ref in &mut self.request.keys {
-            key_ref.default_plan = Some(Arc::clone(&limits.0));
-        }
+        self.request.set_default_limits(limits);
     }
 
     /// Sets the number of requests that this one waits behind at most, in addition to the limiter's own

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tollgate::engine::Wait;
 use tollgate::limiter::{
-    AcquireError, Backend, BuildError, Code, Ending, ManualClock, Reservation, ReserveError,
-    Reserving, TokioClock, UnknownKey,
+    AcquireError, Backend, BuildError, Code, DefaultLimits, Ending, ManualClock, Reservation,
+    ReserveError, Reserving, TokioClock, UnknownKey,
 };
 use tollgate::quota::{Cost, Dimension, Limit, Quota, Share, Usd};
 
@@ -165,5 +166,13 @@ fn total_with_backend_is_an_error() {
         assert!(limiter.quotas().set_unknown_key(unknown).is_err());
         let given = limiter.acquire("k", &Cost::new().usd(Usd::default())).limits(&quota).try_now();
         assert_eq!(given.unwrap_err().code, Code::MissingLimit);
+        let default = DefaultLimits::new(&limiter, &quota);
+        let free = Cost::new().usd(Usd::default());
+        let given = || limiter.acquire("other", &free).default_limits(&default);
+        assert_eq!(given().try_now().unwrap_err().code, Code::MissingLimit);
+        let waits = given().into_future().now_or_never().expect("it doesn't wait");
+        assert!(
+            matches!(waits, Err(AcquireError::Refused(refused)) if refused.code == Code::MissingLimit)
+        );
     }
 }
