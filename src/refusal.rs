@@ -3,6 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use serde::Serialize;
+
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
@@ -53,7 +55,8 @@ pub struct Refusal {
 }
 
 /// What a refusal speaks of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalKind {
     /// Requests are sent too fast. The kind of a refusal that shows nothing else.
@@ -124,6 +127,17 @@ impl RefusalKind {
             Self::Account => "account",
             Self::Window => "window",
             Self::Capacity => "capacity",
+        }
+    }
+
+    /// Returns the reason in plain words, such as `a limit of an hour or longer is used up`.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Rate => "too many requests or tokens at once",
+            Self::Request => "the request itself is refused",
+            Self::Account => "the account is refused",
+            Self::Window => "a limit of an hour or longer is used up",
+            Self::Capacity => "the provider is overloaded",
         }
     }
 }

@@ -7,6 +7,7 @@ use super::learned::LearnedLimit;
 use super::utilization::Utilization;
 use crate::engine::{Bucket, Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Dimension, Limit, Window};
+use crate::refusal::RefusalKind;
 use crate::timestamp::Timestamp;
 
 /// The statistics of one key at one point in time.
@@ -40,6 +41,9 @@ pub struct KeyStats {
     pub next_at: Option<Timestamp>,
     /// The end of the cool-down after a refusal by the provider.
     pub cooling_until: Option<Timestamp>,
+    /// The kind of the refusal that started the cool-down; `None` if this program has received none, or not since it
+    /// started.
+    pub cooling_kind: Option<RefusalKind>,
     /// The provider's words, while it refuses the account and all requests of the key are answered with them.
     pub account_refused: Option<Box<str>>,
     /// The limits that were measured by the provider's answers, and hold beside those of the quota.

@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::exchange::Exchange;
 use crate::answer::learned::LearnedLimit;
 use crate::quota::{Cost, Dimension, Key, Quota};
+use crate::refusal::RefusalKind;
 use crate::timestamp::Timestamp;
 
 /// Names and values that a request attaches to its events. They must not hold secrets.
@@ -67,6 +68,8 @@ pub enum Event {
         key: Key,
         /// The end of the cool-down.
         until: Timestamp,
+        /// The kind of the refusal; `None` if this program has received none.
+        kind: Option<RefusalKind>,
         /// The program that reported the cause, if another did.
         agent: Option<String>,
     },

@@ -6,6 +6,7 @@ use tracing::{Level, debug, enabled, info, trace};
 
 use super::event::{Event, Metadata};
 use crate::quota::{Cost, Dimension};
+use crate::refusal::RefusalKind;
 
 /// Returns `true` if events of each reservation are logged; costs one load if not.
 #[inline]
@@ -44,9 +45,9 @@ pub(super) fn log(event: &Event) {
         Event::ChargeMismatch { key, dimension, kept } => {
             debug!(target: TARGET, %key, %dimension, kept, "charge doesn't match the limits");
         }
-        Event::CoolingDown { key, until, agent } => {
-            let until = until.as_nanos();
-            info!(target: TARGET, %key, until, agent = agent.as_deref(), "cooling down");
+        Event::CoolingDown { key, until, kind, agent } => {
+            let (until, reason) = (until.as_nanos(), kind.map(RefusalKind::describe));
+            info!(target: TARGET, %key, until, reason, agent = agent.as_deref(), "cooling down");
         }
         Event::Reduced { key, capacity, reason, agent } => {
             let (reason, agent) = (reason.as_str(), agent.as_deref());

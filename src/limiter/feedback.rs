@@ -249,7 +249,7 @@ impl Feedback<'_> {
         });
         let until = applied.ok_or(Ignored::Unknown)??;
         let agent = Some(cool_down.agent_id.as_str().into());
-        let event = || Event::CoolingDown { key: key.into(), until, agent };
+        let event = || Event::CoolingDown { key: key.into(), until, kind: None, agent };
         self.shared.core.events.announce(event);
         Ok(until)
     }

@@ -169,7 +169,12 @@ impl Permit {
             let until = entry.lock().see_utilization(readings);
             let Some(until) = until else { continue };
             let key = entry.key.clone();
-            entry.core.events.announce(|| Event::CoolingDown { key, until, agent: None });
+            entry.core.events.announce(|| Event::CoolingDown {
+                key,
+                until,
+                kind: None,
+                agent: None,
+            });
         }
     }
 

@@ -132,7 +132,8 @@ impl Feedback<'_> {
             }
         }
         if let Some(until) = reaction.until {
-            let event = || Event::CoolingDown { key: key.into(), until, agent: None };
+            let kind = Some(refused.refusal.kind);
+            let event = || Event::CoolingDown { key: key.into(), until, kind, agent: None };
             self.shared.core.events.announce(event);
         }
         if reaction.is_reduced {

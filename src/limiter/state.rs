@@ -207,7 +207,7 @@ impl LimiterState<'_> {
             });
             if let Some(until) = applied.flatten() {
                 let (key, agent) = (change.key.clone(), Some(ANOTHER.into()));
-                core.events.announce(|| Event::CoolingDown { key, until, agent });
+                core.events.announce(|| Event::CoolingDown { key, until, kind: None, agent });
             }
         }
     }

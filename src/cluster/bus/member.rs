@@ -124,7 +124,9 @@ impl Member {
                 let update = LearnedUpdate::new(&**key, &*self.id, limits.clone(), now);
                 self.publish(message::LEARNED, &message::write_learned(&update));
             }
-            Event::CoolingDown { key, until, agent: None } => self.publish_cool_down(key, *until),
+            Event::CoolingDown { key, until, agent: None, .. } => {
+                self.publish_cool_down(key, *until)
+            }
             _ => {}
         }
     }

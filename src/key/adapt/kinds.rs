@@ -22,6 +22,23 @@ impl Adapt {
         key_pace: KeyPace,
         now: Timestamp,
     ) -> Reaction {
+        let before = self.cooling_until;
+        let reaction = self.react(limits, refused, cost, key_pace, now);
+        if self.cooling_until != before {
+            let (until, kind) = (self.cooling_until, refused.refusal.kind);
+            self.refusals.get_or_insert_default().started_cool_down(until, kind);
+        }
+        reaction
+    }
+
+    fn react(
+        &mut self,
+        limits: &mut Limits,
+        refused: &RateLimited,
+        cost: Option<&Cost>,
+        key_pace: KeyPace,
+        now: Timestamp,
+    ) -> Reaction {
         let RateLimited { ref refusal, sent_at, fault, .. } = *refused;
         let sent_at = sent_at.unwrap_or(now);
         let refusals = self.refusals.get_or_insert_default();
@@ -96,6 +113,11 @@ impl Adapt {
     /// Returns why no request is sent at this time, whatever its cost.
     pub(crate) fn check_refusals(&self, at: Timestamp) -> Result<(), Denial> {
         self.refusals.as_ref().map_or(Ok(()), |refusals| refusals.check(at))
+    }
+
+    /// Returns the kind of the refusal that started the last cool-down, unless something else did.
+    pub(crate) fn cool_down_kind(&self) -> Option<RefusalKind> {
+        self.refusals.as_ref()?.cool_down_kind(self.cooling_until)
     }
 
     /// Returns the outage of the server, if there is one.

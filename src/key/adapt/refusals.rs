@@ -24,6 +24,8 @@ pub(super) struct Refusals {
     alone: SmallVec<[u64; 2]>,
     /// The time of the last refusal.
     at: Timestamp,
+    /// The end of the last cool-down that a refusal caused, and its kind.
+    cooling: Option<(Timestamp, RefusalKind)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -130,11 +132,23 @@ impl Refusals {
         }
     }
 
+    /// Notes that a refusal of this kind started a cool-down.
+    pub(super) fn started_cool_down(&mut self, until: Timestamp, kind: RefusalKind) {
+        self.cooling = Some((until, kind));
+    }
+
+    /// Returns the kind of the refusal that started a cool-down.
+    pub(super) fn cool_down_kind(&self, until: Timestamp) -> Option<RefusalKind> {
+        self.cooling.filter(|(end, _)| *end == until).map(|(_, kind)| kind)
+    }
+
     pub(super) fn rebase(&mut self, back: Duration) {
         self.circuit.rebase(back);
         let unconfirmed = self.unconfirmed.as_mut().map(|(refused, _)| &mut refused.at);
         let last = self.last.as_mut().map(|refused| &mut refused.at);
+        let cooling = self.cooling.as_mut().map(|(until, _)| until);
         let times = [&mut self.accepted, &mut self.at].into_iter().chain(unconfirmed).chain(last);
+        let times = times.chain(cooling);
         times.for_each(|time| *time = time.saturating_sub(back));
     }
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 use tollgate::Timestamp;
 
 use tollgate::engine::Wait;
-use tollgate::limiter::{Code, CoolDown, Event, Ignored, Limiter, ManualClock, Reduction};
+use tollgate::limiter::{
+    Code, CoolDown, Event, Ignored, Limiter, ManualClock, RateLimited, Reduction, Refusal,
+    RefusalKind,
+};
 use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::{S, builder};
@@ -36,7 +39,8 @@ fn cool_down_ends_with_empty_bucket_then_refills() {
     let mut events = limiter.subscribe();
     let until = limiter.now() + 3 * S;
     assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
-    let reported = Event::CoolingDown { key: "k".into(), until, agent: Some("other".into()) };
+    let agent = Some("other".into());
+    let reported = Event::CoolingDown { key: "k".into(), until, kind: None, agent };
     assert_eq!(events.try_recv().unwrap(), reported);
     assert!(events.try_recv().is_err(), "no limit is reduced");
     assert_eq!(limiter.stats("k").limits[0].limit, 60);
@@ -47,6 +51,28 @@ fn cool_down_ends_with_empty_bucket_then_refills() {
     clock.advance(Duration::from_secs(1));
     assert_eq!(refused(&limiter), None);
     assert!(refused(&limiter).is_some());
+}
+
+#[test]
+fn kind_of_refusal_is_stated_until_another_program_extends_its_pause() {
+    for kind in [RefusalKind::Rate, RefusalKind::Window] {
+        let (limiter, clock) = limiter(Quota::new().rpm(60), exact());
+        let mut events = limiter.subscribe();
+        let mut refusal = Refusal::new(kind);
+        refusal.delay = Some(3 * S);
+        limiter.feedback().rate_limited("k", &RateLimited::of(refusal));
+        let event = events.try_recv().unwrap();
+        assert!(
+            matches!(event, Event::CoolingDown { kind: Some(sent), .. } if sent == kind),
+            "{event:?}"
+        );
+        assert_eq!(limiter.stats("k").cooling_kind, Some(kind));
+        limiter.feedback().apply_cool_down(&pause(&limiter, 9), "me").unwrap();
+        assert_eq!(limiter.stats("k").cooling_kind, None);
+        clock.advance(20 * S);
+        let stats = limiter.stats("k");
+        assert_eq!((stats.cooling_until, stats.cooling_kind), (None, None));
+    }
 }
 
 #[test]

@@ -160,7 +160,12 @@ fn cool_down_is_reported_and_applied_remotely() {
     let until = START + 20 * S;
     assert_eq!(
         events.try_recv().unwrap(),
-        Event::CoolingDown { key: "k".into(), until, agent: Some("another process".into()) }
+        Event::CoolingDown {
+            key: "k".into(),
+            until,
+            kind: None,
+            agent: Some("another process".into())
+        }
     );
     assert_eq!(other.state().collect_changes(), [], "a remote pause is not reported again");
 

@@ -68,7 +68,11 @@ impl LongWaits {
             self.reported.insert(key.clone(), until);
             let span = HumanDuration::between(now, until)?;
             let at = rfc3339(until);
-            return Some(format!("{key}: the provider asks to wait; resuming in {span}, at {at}"));
+            let reason = stats.cooling_kind.map(|kind| format!(" ({})", kind.describe()));
+            let reason = reason.unwrap_or_default();
+            return Some(format!(
+                "{key}: the provider asks to wait{reason}; resuming in {span}, at {at}"
+            ));
         }
         let limit = exhausted_limit(stats, now)?;
         let amount = |number: u64| amount(limit.dimension.as_str(), number);
@@ -240,7 +244,8 @@ mod tests {
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         let reported = check(&mut waits, &limiter).notices;
         assert_eq!(reported.len(), 1, "{reported:?}");
-        let begin = "m: the provider asks to wait; resuming in 1m 3";
+        let begin =
+            "m: the provider asks to wait (too many requests or tokens at once); resuming in 1m 3";
         assert!(reported[0].starts_with(begin), "{reported:?}");
         clock.advance(Duration::from_secs(30));
         assert_eq!(check(&mut waits, &limiter), WaitCheck::default(), "reported already");

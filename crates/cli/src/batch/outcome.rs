@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::ids::Id;
 use super::input::InvalidLine;
 use super::request_hash::RequestHash;
+use tollgate::provider::RefusalKind;
 
 /// The outcome of one input line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,12 +120,14 @@ pub struct Failure {
     code: Cow<'static, str>,
     message: String,
     retryable: bool,
+    /// Why the provider refused the request.
+    refused: Option<RefusalKind>,
 }
 
 impl Failure {
     /// Returns a permanent failure, which the next run keeps.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: false }
+        Self { code: code.into(), message: message.into(), retryable: false, refused: None }
     }
 
     /// Returns the failure for an HTTP error status; `message` should be the provider's.
@@ -142,6 +145,18 @@ impl Failure {
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
+    }
+
+    /// Sets the kind of the provider's refusal.
+    #[must_use]
+    pub fn refused(mut self, kind: RefusalKind) -> Self {
+        self.refused = Some(kind);
+        self
+    }
+
+    /// Returns the kind of the provider's refusal, if it is one.
+    pub fn refusal(&self) -> Option<RefusalKind> {
+        self.refused
     }
 
     /// Returns true if the next run sends the request again.

@@ -58,7 +58,9 @@ impl ReceivedResponse {
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
         // What isn't refused for the request itself may be accepted later, whatever its status.
-        match self.refusal(shared).map(|refusal| refusal.kind) {
+        let kind = self.refusal(shared).map(|refusal| refusal.kind);
+        failure = kind.into_iter().fold(failure, Failure::refused);
+        match kind {
             Some(RefusalKind::Account) => {
                 let status = Some(self.parts.status.as_u16());
                 shared.stop.halt(account_rejected(status, failure.message()));

@@ -159,10 +159,14 @@ impl fmt::Display for Report {
         if self.failures.is_empty() {
             return Ok(());
         }
-        let failures = self.failures.iter().map(|FailureCount { code, count, example }| {
-            let FailureExample { custom_id, message } = example;
-            [format!("  {code}"), whole(*count), format!("{custom_id:?}: {}", printable(message))]
-        });
+        let failures =
+            self.failures.iter().map(|FailureCount { code, reason, count, example, .. }| {
+                let FailureExample { custom_id, message } = example;
+                let reason =
+                    reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
+                let example = format!("{reason}{custom_id:?}: {}", printable(message));
+                [format!("  {code}"), whole(*count), example]
+            });
         let failures = plain_table([Left, Right, Left], failures);
         write!(f, "\n\nfailures by cause\n{}", failures.trim_fmt())
     }

@@ -13,6 +13,7 @@ use super::page_request::PageRequest;
 use super::time::{Time, millis};
 use tollgate::Timestamp;
 use tollgate::limiter::{KeyStats, LearnedLimit, LimitStats, Utilization};
+use tollgate::provider::RefusalKind;
 use tollgate::quota::Dimension;
 
 /// The state of one key at one moment.
@@ -32,6 +33,10 @@ pub(super) struct KeyStatsResponse {
     /// The end of the cool-down after the provider rate limited a request; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<Time>,
+    /// The kind of the refusal that started the cool-down, such as `rate` or `window`; absent if this program has
+    /// received none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cooling_kind: Option<&'static str>,
     /// The start of an outage, in which one request at a time tests the server; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     outage_since: Option<Time>,
@@ -156,6 +161,7 @@ impl KeyStatsResponse {
             age_ms: stats.as_of.map(|as_of| millis(now.saturating_duration_since(as_of))),
             waiting: stats.waiting,
             cooling_until: stats.cooling_until.map(Time),
+            cooling_kind: stats.cooling_kind.map(RefusalKind::as_str),
             outage_since: stats.outage.as_ref().map(|outage| Time(outage.since)),
             account_refused: stats.account_refused.as_deref().map(str::to_owned),
             learned: stats.learned.iter().map(LearnedLimitResponse::new).collect(),

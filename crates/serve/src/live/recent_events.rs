@@ -31,12 +31,13 @@ pub(super) struct RecentEvent {
 impl RecentEvents {
     pub(super) fn record(&self, event: &Event, now: Timestamp) {
         match event {
-            Event::CoolingDown { key, until, agent } => {
+            Event::CoolingDown { key, until, kind, agent } => {
                 let length = *until - now;
                 let seconds = length.as_secs() + u64::from(length.subsec_nanos() > 0);
-                let detail = match agent {
-                    Some(agent) => format!("for {seconds} s, reported by {agent}"),
-                    None => format!("for {seconds} s"),
+                let detail = match (kind, agent) {
+                    (_, Some(agent)) => format!("for {seconds} s, reported by {agent}"),
+                    (Some(kind), None) => format!("for {seconds} s: {}", kind.describe()),
+                    (None, None) => format!("for {seconds} s"),
                 };
                 self.add(now, "cooling down", key, detail, None);
             }

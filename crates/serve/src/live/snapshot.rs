@@ -10,6 +10,7 @@ use tollgate::Timestamp;
 use tollgate::limiter::{
     Busiest, KeyStats, LearnedLimit, LimitStats, Limiter, Totals, Utilization,
 };
+use tollgate::provider::RefusalKind;
 use tollgate::quota::Dimension;
 
 /// A snapshot of the limiter for the page. All times are milliseconds since the Unix epoch.
@@ -52,6 +53,8 @@ struct KeySnapshot {
     /// The end of the cool-down, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<u64>,
+    /// The reason of the cool-down, in words.
+    cooling_reason: Option<&'static str>,
     /// The start of an outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     outage_since: Option<u64>,
@@ -138,6 +141,7 @@ impl KeySnapshot {
             limits,
             waiting,
             cooling_until,
+            cooling_kind,
             account_refused,
             outage,
             learned,
@@ -152,6 +156,7 @@ impl KeySnapshot {
             key: key.into(),
             waiting,
             cooling_until,
+            cooling_reason: cooling_kind.map(RefusalKind::describe),
             outage_since: outage.map(|outage| millis_up(outage.since)),
             account_refused,
             limits,

@@ -56,16 +56,22 @@ fn report_json_has_every_field_and_round_trips() {
 fn report_with_failures_ends_with_causes() {
     let failure = |code: &str, count, message: &str| FailureCount {
         code: code.to_owned(),
+        kind: None,
+        reason: None,
         count,
         example: FailureExample { custom_id: "r1".to_owned(), message: message.to_owned() },
     };
-    let failures = vec![failure("http_400", 1_234, "no\u{1b}[2J"), failure("timeout", 1, "late")];
+    let refused =
+        FailureCount { reason: Some("it is refused".to_owned()), ..failure("http_402", 2, "pay") };
+    let failures =
+        vec![failure("http_400", 1_234, "no\u{1b}[2J"), refused, failure("timeout", 1, "late")];
     let text = Report { skipped: 5, failed_earlier: 2, failures, ..Report::default() }.to_string();
     let end = "\
 wait p99        0.00 s
 
 failures by cause
   http_400  1,234  \"r1\": no\\u{1b}[2J
+  http_402      2  it is refused; \"r1\": pay
   timeout       1  \"r1\": late";
     assert!(text.ends_with(end), "{text}");
     let skipped =

@@ -122,7 +122,12 @@ async fn daily_quota_with_short_delay_waits_for_the_reset() {
     let output = output_of(folder.batch(&arguments)).await;
     assert_eq!(output.code, Some(2), "{output:?}");
     assert_eq!(
-        output.stderr.matches("the provider asks to wait; resuming in").count(),
+        output
+            .stderr
+            .matches(
+                "the provider asks to wait (a limit of an hour or longer is used up); resuming in"
+            )
+            .count(),
         1,
         "{output:?}"
     );

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use serde_json::Value;
 use tollgate::limiter::{KeySnapshot, LearnedLimit, RateLimited};
 use tollgate::quota::{Cost, Dimension};
 
@@ -114,7 +115,12 @@ async fn rare_events_are_listed_newest_first() {
     assert_eq!(entry(news.len() - 1), ("mail", "quota changed"));
     assert!((0..news.len()).any(|n| entry(n) == ("chat", "cooling down")), "{news:?}");
     let until = rig.limiter.stats("chat").cooling_until.unwrap().as_nanos().div_ceil(1_000_000);
-    assert_eq!(keys(&snapshot)["chat"]["cooling_until"], until);
+    let chat = &keys(&snapshot)["chat"];
+    assert_eq!(chat["cooling_until"], until);
+    let reason = "too many requests or tokens at once";
+    assert_eq!(chat["cooling_reason"], reason);
+    let is_reason = |news: &Value| news["detail"].as_str().is_some_and(|s| s.ends_with(reason));
+    assert!(news.iter().any(is_reason), "{news:?}");
 }
 
 #[tokio::test]
