@@ -75,11 +75,13 @@ pub(super) const PROXY: [&str; 3] = ["/{upstream}", "/{upstream}/", "/{upstream}
 
 /// Returns true if the path matches the template, segment by segment.
 fn matches(template: &str, path: &str) -> bool {
-    let mut segments = path.split('/');
-    for expected in template.split('/') {
+    // Short texts are split faster by bytes than by a search for a character.
+    let is_slash = |byte: &u8| *byte == b'/';
+    let mut segments = path.as_bytes().split(is_slash);
+    for expected in template.as_bytes().split(is_slash) {
         match (expected, segments.next()) {
-            ("...", Some(_)) => return true,
-            (_, Some(_)) if expected.starts_with('{') => {}
+            (b"...", Some(_)) => return true,
+            ([b'{', ..], Some(_)) => {}
             (_, Some(segment)) if segment == expected => {}
             _ => return false,
         }
