@@ -16,7 +16,6 @@ mod sink;
 mod skip;
 mod sniff;
 mod sse;
-mod state;
 mod token_counts;
 mod unescape;
 
