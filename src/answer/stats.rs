@@ -41,8 +41,7 @@ pub struct KeyStats {
     pub next_at: Option<Timestamp>,
     /// The end of the cool-down after a refusal by the provider.
     pub cooling_until: Option<Timestamp>,
-    /// The kind of the refusal that started the cool-down; `None` if this program has received none, or not since it
-    /// started.
+    /// The kind of the refusal that set the end of the cool-down; `None` if no refusal to this process has.
     pub cooling_kind: Option<RefusalKind>,
     /// The provider's words, while it refuses the account and all requests of the key are answered with them.
     pub account_refused: Option<Box<str>>,

@@ -68,7 +68,7 @@ pub enum Event {
         key: Key,
         /// The end of the cool-down.
         until: Timestamp,
-        /// The kind of the refusal; `None` if this program has received none.
+        /// The kind of the refusal that set this end; `None` if no refusal to this process has.
         kind: Option<RefusalKind>,
         /// The program that reported the cause, if another did.
         agent: Option<String>,

@@ -49,7 +49,8 @@ pub(super) enum Concerns {
 impl Refusals {
     /// Returns whether nothing follows from these refusals any more.
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
-        self.circuit.is_closed() && now - self.at > REMEMBERED_FOR
+        let is_cooling = self.cooling.is_some_and(|(until, _)| until > now);
+        self.circuit.is_closed() && now - self.at > REMEMBERED_FOR && !is_cooling
     }
 
     pub(super) fn check(&self, at: Timestamp) -> Result<(), Denial> {

@@ -29,8 +29,8 @@ impl Contact {
     }
 }
 
-/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Any number of
-/// them is polled about 5,000 times a second in all.
+/// Returns the time after which a waiter has to be polled again: the longer, the more go before it. Those of
+/// one key are polled about 5,000 times a second in all at most.
 pub(crate) fn poll_period(rank: usize, waiters: usize) -> Duration {
     let [rank, waiters] = [rank, waiters].map(count);
     let more = (FIRST_PERIOD / 64).saturating_mul(rank.saturating_mul(rank));

@@ -15,6 +15,8 @@ pub(super) struct LongWaits {
     longest: Option<Duration>,
     /// The time until which the wait of a key has been reported.
     reported: HashMap<Key, Timestamp>,
+    /// The time since which it is unknown when an exhausted key resumes.
+    unknown_since: HashMap<Key, Timestamp>,
     /// The time since which all lines of the job wait.
     idle_since: Option<Timestamp>,
 }
@@ -30,7 +32,7 @@ pub(super) struct WaitCheck {
 
 impl LongWaits {
     pub(super) fn new(longest: Option<Duration>) -> Self {
-        Self { longest, reported: HashMap::new(), idle_since: None }
+        Self { longest, reported: HashMap::new(), unknown_since: HashMap::new(), idle_since: None }
     }
 
     /// Checks the keys with queued requests, of a job that has started so many lines which haven't ended. The last line
@@ -48,22 +50,15 @@ impl LongWaits {
         let idle_since = self.idle_since.unwrap_or(now).max(answered_at);
         let too_long =
             self.longest.and_then(|longest| too_long(waiting(), longest, idle_since, now));
-        let idle = now.saturating_duration_since(idle_since);
         let notices = waiting().filter_map(|(key, stats)| {
             let is_reported = self.reported.get(key).is_some_and(|until| *until > now);
-            if is_reported { None } else { self.notice(key, stats, idle, now) }
+            if is_reported { None } else { self.notice(key, stats, now) }
         });
         WaitCheck { notices: notices.collect(), too_long }
     }
 
-    /// Returns the notice for a key, of a job of which nothing has been in flight for the time `idle`.
-    fn notice(
-        &mut self,
-        key: &Key,
-        stats: &KeyStats,
-        idle: Duration,
-        now: Timestamp,
-    ) -> Option<String> {
+    fn notice(&mut self, key: &Key, stats: &KeyStats, now: Timestamp) -> Option<String> {
+        let unknown_since = self.unknown_since.remove(key);
         if let Some(until) = cooldown_end(stats, now) {
             self.reported.insert(key.clone(), until);
             let span = HumanDuration::between(now, until)?;
@@ -82,7 +77,9 @@ impl LongWaits {
         let usage = format!("{key}: {used} of {most} {dimension} in {hours} h used");
         let Some(until) = stats.next_at else {
             // The time is also unknown until the first request is checked.
-            if idle < LONG {
+            let since = unknown_since.unwrap_or(now);
+            self.unknown_since.insert(key.clone(), since);
+            if now.saturating_duration_since(since) < LONG {
                 return None;
             }
             // A request of another process that shares the limit is the first.

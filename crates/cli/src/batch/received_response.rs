@@ -9,7 +9,6 @@ use super::job_context::JobContext;
 use super::outcome::{BatchResponse, Failure, Outcome};
 use super::secrets::Secrets;
 use super::stop::Halt;
-use tollgate::Timestamp;
 use tollgate::middleware::Journey;
 use tollgate::provider::{ApiError, Class, InvalidAnswer, Refusal, RefusalKind};
 
@@ -74,8 +73,7 @@ impl ReceivedResponse {
 
     fn refusal(&self, shared: &JobContext) -> Option<Refusal> {
         let Parts { status, headers, .. } = &self.parts;
-        // The kind doesn't depend on the time.
-        let now = Timestamp::UNIX_EPOCH;
+        let now = shared.limiter.now();
         match &self.in_band {
             Some(error) => shared.profile.refusal_in_band(error, headers, now),
             None => shared.profile.refusal(*status, headers, &self.body, now),

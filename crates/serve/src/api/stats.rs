@@ -33,8 +33,8 @@ pub(super) struct KeyStatsResponse {
     /// The end of the cool-down after the provider rate limited a request; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_until: Option<Time>,
-    /// The kind of the refusal that started the cool-down, such as `rate` or `window`; absent if this program has
-    /// received none.
+    /// The kind of the refusal that set the end of the cool-down, such as `rate` or `window`; absent if no refusal to
+    /// this process has.
     #[serde(skip_serializing_if = "Option::is_none")]
     cooling_kind: Option<&'static str>,
     /// The start of an outage, in which one request at a time tests the server; absent otherwise.
