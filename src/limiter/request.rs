@@ -32,6 +32,8 @@ pub(super) struct Request {
     pub(super) limits: Option<Box<Quota>>,
     /// A dimension of the cost that those limits don't count.
     missing_limit: Option<Dimension>,
+    /// A dimension of the default limits of its keys that the backend wouldn't keep.
+    lost_default: Option<Dimension>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<Timestamp>,
     /// The time of its arrival; the epoch before.
@@ -70,6 +72,7 @@ impl Request {
             cost,
             limits: None,
             missing_limit: None,
+            lost_default: None,
             metadata: None,
             deadline: None,
             arrived_at: Timestamp::UNIX_EPOCH,
@@ -92,11 +95,10 @@ impl Request {
         self.limits = self.missing_limit.is_none().then(|| Box::new(limits.clone()));
     }
 
-    /// Sets the limits of those of its keys that no quota covers. If the backend wouldn't keep one that never resets,
-    /// the request is refused.
+    /// Sets the limits of those of its keys that no quota covers. If there are such keys, and the backend wouldn't keep
+    /// one that never resets, the request is refused.
     pub(super) fn set_default_limits(&mut self, limits: &DefaultLimits) {
-        let lost = self.lost_limit(limits.0.rules.iter().map(|rule| rule.limit()));
-        self.missing_limit = lost.or(self.missing_limit.take());
+        self.lost_default = self.lost_limit(limits.0.rules.iter().map(|rule| rule.limit()));
         for key_ref in &mut self.keys {
             key_ref.default_plan = Some(Arc::clone(&limits.0));
         }
@@ -115,7 +117,7 @@ impl Request {
             let refused = Refused::new(key, Code::Closed, Wait::Never, core.clock.now());
             return Decision::refused_by(refused);
         };
-        if let Some(dimension) = &self.missing_limit {
+        if let Some(dimension) = self.uncounted(|| self.plan_under(key_ref).is_some()) {
             let refused = Refused::missing_limit(key, dimension.clone(), core.clock.now());
             return Decision { stats: table.stats(key), ..Decision::refused_by(refused) };
         }
@@ -163,7 +165,10 @@ impl Request {
     /// Returns whether the request has no options that need the slow path.
     #[inline]
     fn has_fast_path(&self) -> bool {
-        self.limits.is_none() && self.missing_limit.is_none() && self.metadata.is_none()
+        self.limits.is_none()
+            && self.missing_limit.is_none()
+            && self.lost_default.is_none()
+            && self.metadata.is_none()
     }
 
     /// Returns the key of the request, if it may take the fast path.
@@ -260,13 +265,20 @@ impl Request {
 
     /// Returns the refusal of a cost in a dimension that no limit counts.
     fn missing_limit_refusal(&self, scopes: &Scopes<'_>) -> Option<Refused> {
-        match &self.missing_limit {
+        let takes_default = || scopes.own().any(|scope| !scope.plan().named);
+        match self.uncounted(takes_default) {
             None => scopes.missing_limit(&self.cost),
             Some(dimension) => {
                 let key = scopes.get(0).key();
                 Some(Refused::missing_limit(key, dimension.clone(), scopes.now()))
             }
         }
+    }
+
+    /// Returns a dimension that wouldn't be counted by the limits that came with the request.
+    fn uncounted(&self, takes_default: impl FnOnce() -> bool) -> Option<&Dimension> {
+        let lost = self.lost_default.as_ref().filter(|_| self.limits.is_none() && takes_default());
+        self.missing_limit.as_ref().or(lost)
     }
 
     /// Returns the error of a request for which waiting cannot succeed.

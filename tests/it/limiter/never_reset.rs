@@ -166,6 +166,7 @@ fn total_with_backend_is_an_error() {
         assert!(limiter.quotas().set_unknown_key(unknown).is_err());
         let given = limiter.acquire("k", &Cost::new().usd(Usd::default())).limits(&quota).try_now();
         assert_eq!(given.unwrap_err().code, Code::MissingLimit);
+        let kept = DefaultLimits::new(&limiter, &Quota::new().rpm(1));
         let default = DefaultLimits::new(&limiter, &quota);
         let free = Cost::new().usd(Usd::default());
         let given = || limiter.acquire("other", &free).default_limits(&default);
@@ -174,5 +175,15 @@ fn total_with_backend_is_an_error() {
         assert!(
             matches!(waits, Err(AcquireError::Refused(refused)) if refused.code == Code::MissingLimit)
         );
+        // Where others apply: later ones, those of a quota, or those of the request.
+        let free = Cost::new().usd(Usd::default());
+        let mut replaced = limiter.acquire("other", &free).default_limits(&default);
+        replaced.set_default_limits(&kept);
+        let covered = limiter.acquire("k", &free).default_limits(&default);
+        let given = limiter.acquire("other", &free).limits(&Quota::new().rpm(1));
+        for acquire in [replaced, covered, given.default_limits(&default)] {
+            let asks = acquire.into_future().now_or_never();
+            assert!(!matches!(asks, Some(Err(AcquireError::Refused(_)))), "{asks:?}");
+        }
     }
 }
