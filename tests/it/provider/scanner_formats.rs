@@ -58,6 +58,13 @@ fn usage_in_first_choice_of_a_chunk_is_read() {
 }
 
 #[test]
+fn usage_in_first_choice_of_a_whole_answer_is_read() {
+    let body = r#"{"choices":[{"index":0,"message":{"content":"{\"usage\":{}}"},"finish_reason":"stop",
+        "usage":{"prompt_tokens":8,"completion_tokens":11}},{"usage":{"prompt_tokens":99}}]}"#;
+    assert_eq!(scan_whole(body.as_bytes()).usage, usage(8, 11));
+}
+
+#[test]
 fn error_of_minimax_in_a_success_is_read() {
     let error = |status: &str| {
         let body = format!(

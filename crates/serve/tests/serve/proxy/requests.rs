@@ -148,7 +148,9 @@ async fn websocket_is_refused_and_other_upgrades_ignored() {
     };
     let response = raw(proxy.addr(), head("WebSocket")).await;
     assert!(
-        response.starts_with("HTTP/1.1 426 ") && response.contains("no_websocket"),
+        response.starts_with("HTTP/1.1 426 ")
+            && response.contains("no_websocket")
+            && response.contains("send the request by HTTP"),
         "{response}"
     );
     assert!(up.is_idle());
