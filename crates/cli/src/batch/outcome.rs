@@ -120,7 +120,8 @@ pub struct Failure {
     code: Cow<'static, str>,
     message: String,
     retryable: bool,
-    /// Why the provider refused the request.
+    /// Why the provider refused the request; only in the report.
+    #[serde(skip)]
     refused: Option<RefusalKind>,
 }
 
