@@ -37,7 +37,7 @@ use crate::timestamp::Timestamp;
 ///
 /// # Cancel safety
 /// Dropping the future gives up its place in the queue and wakes the next request. The requests behind a
-/// future that is neither polled nor dropped pass it after about a second, later if hundreds wait, and what it holds
+/// future that is neither polled nor dropped pass it after about a second, later if thousands wait, and what it holds
 /// at a [`Backend`](super::Backend) is given back; it returns to its place when it is polled.
 ///
 /// # Panics
