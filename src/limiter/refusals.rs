@@ -113,14 +113,9 @@ impl Feedback<'_> {
         };
         let reacted = self.with(key, |state| {
             let reaction = state.adapt_and_record(react);
-            // An earlier refusal may hold for longer. A pause for a full provider is none of the key.
-            let kind = match reaction.until == Some(state.cooling_until()) {
-                true => state.cool_down_kind(),
-                false => Some(refused.refusal.kind),
-            };
-            (state.key().clone(), state.capacity(), kind, reaction)
+            (state.key().clone(), state.capacity(), reaction)
         });
-        let Some((state_key, capacity, pause, reaction)) = reacted else { return };
+        let Some((state_key, capacity, reaction)) = reacted else { return };
         if reaction.is_stopped {
             let Refusal { kind, status, text, .. } = &refused.refusal;
             let reason = &**text;
@@ -137,7 +132,8 @@ impl Feedback<'_> {
             }
         }
         if let Some(until) = reaction.until {
-            let event = || Event::CoolingDown { key: key.into(), until, kind: pause, agent: None };
+            let kind = reaction.kind;
+            let event = || Event::CoolingDown { key: key.into(), until, kind, agent: None };
             self.shared.core.events.announce(event);
         }
         if reaction.is_reduced {

@@ -22,23 +22,6 @@ impl Adapt {
         key_pace: KeyPace,
         now: Timestamp,
     ) -> Reaction {
-        let before = self.cooling_until;
-        let reaction = self.react(limits, refused, cost, key_pace, now);
-        if self.cooling_until != before {
-            let (until, kind) = (self.cooling_until, refused.refusal.kind);
-            self.refusals.get_or_insert_default().started_cool_down(until, kind);
-        }
-        reaction
-    }
-
-    fn react(
-        &mut self,
-        limits: &mut Limits,
-        refused: &RateLimited,
-        cost: Option<&Cost>,
-        key_pace: KeyPace,
-        now: Timestamp,
-    ) -> Reaction {
         let RateLimited { ref refusal, sent_at, fault, .. } = *refused;
         let sent_at = sent_at.unwrap_or(now);
         let refusals = self.refusals.get_or_insert_default();
@@ -47,13 +30,21 @@ impl Adapt {
         let mut reaction = Reaction::default();
         match refusal.kind {
             RefusalKind::Rate | RefusalKind::Window => {
-                return self.on_limit(limits, refused, cost, key_pace, now);
+                let before = self.cooling_until;
+                let reaction = self.on_limit(limits, refused, cost, key_pace, now);
+                let until = self.cooling_until;
+                if until != before {
+                    let refusals = self.refusals.get_or_insert_default();
+                    refusals.started_cool_down(until, refusal.kind);
+                }
+                return Reaction { kind: self.cool_down_kind(), ..reaction };
             }
             RefusalKind::Capacity => {
                 let pause = circuit.failed(refused, sent_at, now);
                 reaction.is_stopped = pause.as_ref().is_some_and(|pause| pause.is_new);
                 // Other programs are told what the provider says.
                 reaction.until = pause.filter(|_| fault.is_none()).map(|pause| pause.until);
+                reaction.kind = Some(refusal.kind);
             }
             // A client may have sent a wrong key of its own.
             RefusalKind::Account if refusal.status == Some(401) => {}

@@ -84,6 +84,8 @@ pub(crate) struct Adapt {
 pub(crate) struct Reaction {
     /// The end of the pause of the key; `None` if the refusal concerns no other request.
     pub(crate) until: Option<Timestamp>,
+    /// The kind of the refusal that set this end, which may be an earlier one.
+    pub(crate) kind: Option<RefusalKind>,
     /// `true` if the account counts as refused from now on, or the server as down.
     pub(crate) is_stopped: bool,
     /// `true` if the refusal reduced the limits.

@@ -9,7 +9,7 @@ use crate::key::limits::Limits;
 use crate::provider::{LimitReading, UtilizationReading};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
 /// The result of a comparison with the headers of a response.
@@ -286,11 +286,6 @@ impl KeyState {
     /// Returns the provider's refusal of the account, if it refuses that.
     pub(in crate::limiter) fn account_refusal(&self) -> Option<&Arc<Refusal>> {
         self.evidence()?.account_refusal()
-    }
-
-    /// Returns the kind of the refusal that set the end of the last cool-down, if one did.
-    pub(in crate::limiter) fn cool_down_kind(&self) -> Option<RefusalKind> {
-        self.evidence()?.cool_down_kind()
     }
 
     /// Returns the end of the last cool-down; the Unix epoch if there was none.

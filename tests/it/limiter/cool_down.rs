@@ -67,6 +67,20 @@ fn kind_of_refusal_is_stated_until_another_program_extends_its_pause() {
             "{event:?}"
         );
         assert_eq!(limiter.stats("k").cooling_kind, Some(kind));
+        // A shorter pause of the other kind leaves the end, and its kind.
+        let other = match kind {
+            RefusalKind::Rate => RefusalKind::Window,
+            _ => RefusalKind::Rate,
+        };
+        let mut refusal = Refusal::new(other);
+        refusal.delay = Some(S);
+        limiter.feedback().rate_limited("k", &RateLimited::of(refusal));
+        while let Ok(event) = events.try_recv() {
+            let is_of_other =
+                matches!(event, Event::CoolingDown { kind: Some(sent), .. } if sent == other);
+            assert!(!is_of_other, "{event:?}");
+        }
+        assert_eq!(limiter.stats("k").cooling_kind, Some(kind));
         limiter.feedback().apply_cool_down(&pause(&limiter, 9), "me").unwrap();
         assert_eq!(limiter.stats("k").cooling_kind, None);
         clock.advance(20 * S);

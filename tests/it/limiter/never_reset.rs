@@ -176,7 +176,6 @@ fn total_with_backend_is_an_error() {
             matches!(waits, Err(AcquireError::Refused(refused)) if refused.code == Code::MissingLimit)
         );
         // Where others apply: later ones, those of a quota, or those of the request.
-        let free = Cost::new().usd(Usd::default());
         let mut replaced = limiter.acquire("other", &free).default_limits(&default);
         replaced.set_default_limits(&kept);
         let covered = limiter.acquire("k", &free).default_limits(&default);

@@ -182,9 +182,13 @@ async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit, max_wai
 }
 
 fn check(waiters: &[Waiter], limit: Limit, max_waiting: usize) {
+    block_on_paused(all_polled_waiters_are_served(waiters, limit, max_waiting));
+}
+
+fn block_on_paused(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(all_polled_waiters_are_served(waiters, limit, max_waiting));
+    runtime.block_on(test);
 }
 
 proptest! {
@@ -253,9 +257,7 @@ proptest! {
             .into_iter()
             .map(|(arrives, after)| waiter(others, arrives, End::Forgotten(after)))
             .collect();
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(waiter_behind_crowd_is_served(&crowd, waiter(own, arrives, End::Served)));
+        block_on_paused(waiter_behind_crowd_is_served(&crowd, waiter(own, arrives, End::Served)));
     }
 }
 
