@@ -1,7 +1,7 @@
 use http::{HeaderMap, StatusCode};
 
 use super::Profile;
-use super::error::{ApiError, codes};
+use super::error::{ApiError, ErrorRules, codes};
 use super::refusal;
 use crate::quota::{Dimension, SettleAt};
 use crate::refusal::RefusalKind;
@@ -22,8 +22,10 @@ pub enum FailureCharge {
 impl FailureCharge {
     /// Returns the charge of a response with this status, from 300 on.
     ///
-    /// - 429, 503 and 529 keep their tokens: many providers count refused requests, and none bills them.
-    /// - Other statuses below 500 refuse a request before it is processed, except for 408, 424 and 499.
+    /// - 429, 503, 529, and other statuses below 500 except for 408, 424 and 499, refuse a request before it is
+    ///   processed.
+    /// - A profile lists the statuses of refusals whose tokens the provider counts nevertheless. Neither an account that
+    ///   is refused nor a request that never fits has them taken.
     /// - At a provider that charges tokens at admission, a request whose response states the remaining tokens
     ///   was admitted (recorded: a 400 of OpenAI has the tokens of the request taken from them, and the errors of
     ///   validation state none).
@@ -36,14 +38,15 @@ impl FailureCharge {
     ) -> Self {
         let rules = &profile.rules().errors;
         let error = ApiError::read(body).map(|error| error.with_kind_from(headers));
+        let refusal = || refusal::of_response(rules, status, headers, body, Timestamp::UNIX_EPOCH);
         let charge = match status.as_u16() {
-            429 | 503 | 529 => Self::Tokens,
+            429 | 503 | 529 => {
+                refusal().map_or(Self::Request, |refusal| Self::of_refusal(rules, refusal.kind))
+            }
             400 if rules.charges_unread(error.as_ref()) => Self::Reserved,
             status if rules.counted_statuses.contains(&status) => Self::Tokens,
             408 | 424 | 499 | 500.. => {
-                let now = Timestamp::UNIX_EPOCH;
-                let refusal = refusal::of_response(rules, status, headers, body, now);
-                refusal.map_or(Self::Reserved, |refusal| Self::of_refusal(refusal.kind))
+                refusal().map_or(Self::Reserved, |refusal| Self::of_refusal(rules, refusal.kind))
             }
             _ => match &error {
                 Some(error) if codes::is_charged(error, rules) => Self::Reserved,
@@ -62,7 +65,7 @@ impl FailureCharge {
         let refusal = refusal::of_error(rules, error, &headers, now);
         let charge = match (status.map(|status| status.as_u16()), refusal) {
             _ if codes::is_charged(error, rules) => Self::Reserved,
-            (_, Some(refusal)) => Self::of_refusal(refusal.kind),
+            (_, Some(refusal)) => Self::of_refusal(rules, refusal.kind),
             (Some(400..=407 | 409..=423 | 425..=498), _) => Self::Request,
             _ if codes::is_request_error(error, rules) => Self::Request,
             _ => Self::Reserved,
@@ -70,10 +73,15 @@ impl FailureCharge {
         charge.as_billed(rules.bills_failures)
     }
 
-    fn of_refusal(kind: RefusalKind) -> Self {
-        match kind {
-            RefusalKind::Rate | RefusalKind::Window | RefusalKind::Capacity => Self::Tokens,
-            RefusalKind::Request | RefusalKind::Account => Self::Request,
+    fn of_refusal(rules: &ErrorRules, kind: RefusalKind) -> Self {
+        let counted: &[u16] = match kind {
+            RefusalKind::Rate | RefusalKind::Window => &[429],
+            RefusalKind::Capacity => &[503, 529],
+            RefusalKind::Request | RefusalKind::Account => &[],
+        };
+        match counted.iter().any(|status| rules.counted_statuses.contains(status)) {
+            true => Self::Tokens,
+            false => Self::Request,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::quota::Algorithm;
 ///   settled at the end. Source: Google's page on rate limits.
 /// - **Failures**: "If your request fails with a 400 or 500 error, you won't be charged for the tokens used. However,
 ///   the request will still count against your quota." (ai.google.dev/gemini-api/docs/billing, read in November 2026).
+///   Whether a 429 or 503 counts isn't stated: they are counted.
 /// - **Limits**: token buckets per minute; requests per day until midnight in
 ///   `America/Los_Angeles`.
 /// - **Quotas**: tier 1, as AI Studio showed it to an account; Google's documentation has no numbers.
@@ -29,7 +30,7 @@ pub const GEMINI: Profile = Profile::new(
             "*/*:batchEmbedContents",
             "*/*:countTokens",
         ])
-        .errors(ERRORS.counted_statuses(&[400]))
+        .errors(ERRORS.counted_statuses(&[400, 429, 503]))
         .count_tokens(CountTokensFormat::Gemini)
         .api(
             Api::bearer(&["GEMINI_API_KEY", "GOOGLE_API_KEY"])

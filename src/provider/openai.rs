@@ -6,6 +6,7 @@ use super::api::Api;
 use super::charge::Charge;
 use super::count_tokens::CountTokensFormat;
 use super::cut_streams::CutStreams;
+use super::error::ErrorRules;
 use super::limits::LimitHeaders;
 use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
@@ -56,6 +57,7 @@ pub const OPENAI: Profile = Profile::new(
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)
         .usage_on_request()
+        .errors(ErrorRules::new().counted_statuses(&[429, 503]))
         .cut_streams(CUT_STREAMS)
         .count_tokens(CountTokensFormat::OpenAi)
         .api(Api::bearer(&["OPENAI_API_KEY"]).origin("https://api.openai.com")),

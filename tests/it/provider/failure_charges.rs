@@ -22,7 +22,7 @@ fn error(code: &str) -> String {
 
 #[test]
 fn status_determines_the_charge_of_a_failure() {
-    for profile in [OPENAI, GROQ, BEDROCK, COMPATIBLE_USAGE] {
+    for profile in [GROQ, BEDROCK, COMPATIBLE_USAGE] {
         for (status, expected) in [
             (302, Request),
             (400, Request),
@@ -34,13 +34,13 @@ fn status_determines_the_charge_of_a_failure() {
             (413, Request),
             (422, Request),
             (424, Reserved),
-            (429, Tokens),
+            (429, Request),
             (499, Reserved),
             (500, Reserved),
             (502, Reserved),
-            (503, Tokens),
+            (503, Request),
             (504, Reserved),
-            (529, Tokens),
+            (529, Request),
         ] {
             assert_eq!(charge(profile, status, &[], ""), expected, "{profile:?} {status}");
         }
@@ -57,7 +57,18 @@ fn providers_state_which_failures_they_bill() {
         (AZURE, 400, String::new(), Reserved),
         (AZURE, 408, String::new(), Reserved),
         (AZURE, 401, String::new(), Request),
-        (AZURE, 429, String::new(), Tokens),
+        (AZURE, 429, String::new(), Request),
+        // Refused requests count, except where the account or the request is what was refused.
+        (OPENAI, 400, String::new(), Request),
+        (OPENAI, 429, String::new(), Tokens),
+        (OPENAI, 429, error("rate_limit_exceeded"), Tokens),
+        (OPENAI, 429, error("insufficient_quota"), Request),
+        (OPENAI, 429, error("request_too_large"), Request),
+        (OPENAI, 503, error("server_is_overloaded"), Tokens),
+        (GEMINI, 429, String::new(), Tokens),
+        (VERTEX, 429, String::new(), Request),
+        (ANTHROPIC, 429, error("rate_limit_error"), Request),
+        (ANTHROPIC, 529, error("overloaded_error"), Request),
         // 400 and 500 are not billed, and count.
         (GEMINI, 400, String::new(), Tokens),
         (GEMINI, 403, String::new(), Request),
@@ -108,7 +119,8 @@ fn errors_in_band_have_the_charge_of_their_status() {
     for (profile, code, expected) in [
         (OPENAI, "rate_limit_exceeded", Tokens),
         (OPENAI, "429", Tokens),
-        (ANTHROPIC, "overloaded_error", Tokens),
+        (ANTHROPIC, "overloaded_error", Request),
+        (GROQ, "rate_limit_exceeded", Request),
         (OPENAI, "invalid_prompt", Request),
         (OPENAI, "insufficient_quota", Request),
         (OPENROUTER, "400", Request),
