@@ -46,8 +46,10 @@ impl Request {
             self.unlist_retired(entries);
             return None;
         }
-        for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
-            scopes.count_as_model(&key_ref.key, key_ref.read_by, self.core());
+        if scopes.iter().any(|scope| scope.is_unread() && !self.has_scope(scope.key())) {
+            for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
+                scopes.count_as_model(&key_ref.key, key_ref.read_by, self.core());
+            }
         }
         if let Some(limits) = self.limits.as_deref() {
             scopes.apply_limits(limits, self.core());
@@ -60,6 +62,12 @@ impl Request {
             scopes.get_mut(0).start_learning(can_wait);
         }
         Some(scopes)
+    }
+
+    /// Returns whether this is a key of the request that isn't the model.
+    fn has_scope(&self, key: &str) -> bool {
+        let mut same = self.keys.iter().filter(|key_ref| *key_ref.key == *key).peekable();
+        same.peek().is_some() && same.all(|key_ref| key_ref.read_by.is_none())
     }
 
     /// Removes retired entries from the table, in case the thread that retired them hasn't done so yet.

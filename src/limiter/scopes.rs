@@ -152,18 +152,11 @@ impl<'a> Scopes<'a> {
 
     /// Counts a key as the model that a profile has read from a request, unless it does so already.
     pub(super) fn count_as_model(&mut self, key: &str, read_by: Option<Profile>, core: &Core) {
-        let is_scope = |scope: &Locked<'_>| {
-            let plan = scope.plan();
-            plan.profile.is_none() && !plan.is_default()
-        };
-        if !self.locked.iter().any(is_scope) {
-            return;
-        }
         let quotas = core.quotas.read();
         let is_of_model = |resolved: &ResolvedQuota| resolved.plan.profile.is_some();
         let Some(resolved) = quotas.resolve(key, read_by).filter(is_of_model) else { return };
         let scope = self.locked.iter_mut().find(|scope| *scope.key() == resolved.key);
-        let Some(scope) = scope.filter(|scope| is_scope(scope)) else { return };
+        let Some(scope) = scope.filter(|scope| scope.is_unread()) else { return };
         let version = core.next_version();
         let given = scope.plan().given.as_ref();
         let given = given.map(|quota| quotas.given(key, quota, read_by, version));

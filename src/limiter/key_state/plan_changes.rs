@@ -11,6 +11,12 @@ impl KeyState {
         &self.limits.plan
     }
 
+    /// Returns whether a quota covers the key, and no profile has read it from a request.
+    #[inline]
+    pub(in crate::limiter) fn is_unread(&self) -> bool {
+        self.plan().profile.is_none() && !self.plan().is_default()
+    }
+
     /// Returns the plan of the key's quota, without a reduction after a refusal.
     pub(in crate::limiter) fn full_plan(&self) -> &Arc<Plan> {
         let Self { limits, extra, .. } = self;
