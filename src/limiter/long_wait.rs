@@ -36,7 +36,7 @@ pub(super) fn is_long(since: Timestamp, now: Timestamp) -> bool {
     now >= since + LONG
 }
 
-/// Logs a long wait. Called without a lock.
+/// Logs a long wait. Called without a lock. Its target isn't the limiter's, which servers turn off.
 #[cold]
 pub(super) fn log(refused: &Refused) {
     let (key, code) = (&refused.key, refused.code);
@@ -44,7 +44,7 @@ pub(super) fn log(refused: &Refused) {
     // Unknown if it hangs on requests in flight.
     let fits_in_s = refused.retry_after().map(|wait| wait.as_secs_f64());
     tracing::warn!(
-        target: "tollgate::limiter", %key, %code, dimension, fits_in_s,
+        target: "tollgate::waits", %key, %code, dimension, fits_in_s,
         "a request waits for longer than {} s", LONG.as_secs()
     );
 }
