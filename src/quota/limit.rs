@@ -45,6 +45,9 @@ pub(crate) enum Counting {
 
 impl Limit {
     /// Creates a limit of `amount` per `window`, or `None` if the amount is 0.
+    ///
+    /// In [`Dimension::usd`] the amount is in micro-dollars here, and wherever it is a plain number:
+    /// [`usd`](Self::usd), [`usd_on_calendar`](Self::usd_on_calendar) and [`usd_total`](Self::usd_total) take a [`Usd`].
     pub fn new(dimension: Dimension, amount: u64, window: Window) -> Option<Self> {
         let amount = NonZeroU64::new(amount)?;
         Some(Self {
@@ -88,6 +91,23 @@ impl Limit {
     /// ```
     pub fn usd(amount: Usd, window: Window) -> Option<Self> {
         Self::new(Dimension::usd(), amount.as_micros(), window)
+    }
+
+    /// Creates a limit of money per day, week or month of a calendar, or `None` if the amount is 0.
+    ///
+    /// ```
+    /// use tollgate::quota::{Calendar, Limit, Period, Quota, Usd};
+    /// let weeks = Calendar::utc(Period::Week);
+    /// let quota = Quota::new().limit(Limit::usd_on_calendar(Usd::from_dollars(50), &weeks));
+    /// assert_eq!(quota.limits()[0].amount(), 50_000_000);
+    /// ```
+    pub fn usd_on_calendar(amount: Usd, calendar: &Calendar) -> Option<Self> {
+        Self::on_calendar(Dimension::usd(), amount.as_micros(), calendar)
+    }
+
+    /// Creates a limit of money that never resets, or `None` if the amount is 0; see [`total`](Self::total).
+    pub fn usd_total(amount: Usd) -> Option<Self> {
+        Self::total(Dimension::usd(), amount.as_micros())
     }
 
     /// Creates a limit of `amount` that never resets, or `None` if the amount is 0.
