@@ -43,6 +43,18 @@ use crate::timestamp::Timestamp;
 /// # Panics
 /// Waiting for a time needs a tokio runtime with timers: a poll outside of one panics, unless the request is
 /// granted or refused at once. With a [`ManualClock`](super::ManualClock) it doesn't.
+///
+/// # Without `.await`
+/// Nothing is reserved until the future is polled. The compiler warns of one that is dropped at once, though not of one
+/// that is kept in a variable:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// use tollgate::{Cost, Limiter};
+/// async fn send(limiter: &Limiter) {
+///     limiter.acquire("gpt-4o", &Cost::new());
+/// }
+/// ```
 #[must_use = "nothing is reserved until the future is awaited"]
 pub struct Acquire {
     request: Request,

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{AcquireError, Code};
+use proptest::prelude::*;
+use tollgate::limiter::{Acquire, AcquireError, Code, Permit};
 use tollgate::quota::{Algorithm, Dimension, Limit, Window};
 use tollgate::{Cost, Quota};
 
 use super::{paused, settle_down};
+use tollgate_testing::full::full_or;
 
 const S: Duration = Duration::from_secs(1);
 
@@ -93,4 +95,57 @@ async fn forgotten_request_in_front_refuses_no_deadline() {
     let passes = limiter.acquire("k", &Cost::new()).max_wait(5 * S);
     passes.await.unwrap().settle(&Cost::new());
     assert!(limiter.now() - begin < 2 * S, "{:?}", limiter.now() - begin);
+}
+
+/// What happened to a key before a request arrives.
+#[derive(Debug, Clone)]
+struct Before {
+    quota: usize,
+    /// The amount of each request, the time before it, and what it used if it has ended.
+    requests: Vec<(u64, u64, Option<u64>)>,
+}
+
+fn before() -> impl Strategy<Value = Before> {
+    let request = (1..600_u64, 0..20_000_u64, proptest::option::of(0..600_u64));
+    (0..3_usize, proptest::collection::vec(request, 1..12))
+        .prop_map(|(quota, requests)| Before { quota, requests })
+}
+
+/// Returns the request after that with this wait, and the permits in flight.
+async fn arriving(before: &Before, amount: u64, wait: Duration) -> (Acquire, Vec<Permit>) {
+    let limiter = paused(quotas()[before.quota].clone());
+    let mut in_flight = Vec::new();
+    for &(amount, millis, used) in &before.requests {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        let Ok(permit) = limiter.try_acquire("k", &outputs(amount)) else { continue };
+        match used {
+            Some(used) => permit.settle(&outputs(used.min(amount))),
+            None => in_flight.push(permit),
+        }
+    }
+    (limiter.acquire("k", &outputs(amount)).max_wait(wait), in_flight)
+}
+
+/// A request that could be granted in time, if all that is held came back now, isn't refused when it arrives.
+#[test]
+fn request_is_refused_early_only_if_it_could_not_be_granted() {
+    let config = ProptestConfig { cases: full_or(50_000, 2_000), ..ProptestConfig::default() };
+    let refused = std::cell::Cell::new(0);
+    proptest!(config, |(before in before(), amount in 1..1_001_u64, wait in 0..90_000_u64)| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        let wait = Duration::from_millis(wait);
+        let is_refused = runtime.block_on(async {
+            let (mut arrives, _in_flight) = arriving(&before, amount, wait).await;
+            matches!(arrives.arrive(), Some(Err(_)))
+        });
+        let could_be_granted = runtime.block_on(async {
+            let (arrives, in_flight) = arriving(&before, amount, wait).await;
+            in_flight.into_iter().for_each(|permit| permit.settle(&outputs(0)));
+            arrives.await.is_ok()
+        });
+        prop_assert!(!(is_refused && could_be_granted));
+        refused.set(refused.get() + u32::from(is_refused));
+    });
+    assert!(refused.get() > 0, "no request was refused early");
 }

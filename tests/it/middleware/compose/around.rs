@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::time::error::Elapsed;
 use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Quota, Usd};
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;
@@ -138,6 +138,30 @@ async fn balance_prefers_endpoint_with_quota() {
         send(&mut service).await.unwrap();
         assert_eq!(seconds_since(&limiter, begin), expected);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn balance_sends_nothing_to_account_whose_money_is_spent() {
+    let budget = Quota::new().usd_per_day(Usd::from_dollars(10));
+    let builder = builder().quota("spent", budget.clone()).quota("left", budget);
+    let limiter = builder.build().unwrap();
+    let dollars = |amount| Cost::new().usd(Usd::from_dollars(amount));
+    limiter.acquire("spent", &dollars(10)).await.unwrap().settle(&dollars(10));
+    let begin = limiter.now();
+    let endpoint = |key: &'static str| {
+        let layer = RateLimitLayer::new(limiter.clone()).key(key);
+        let layer = layer.classify(move |_: &u64| Classified::new(key, dollars(1)));
+        let inner = Strict::new(move |_: u64| async move { Ok(key) });
+        Constant::new(layer.observe(|_: &&str| None).layer(inner), 1_u32)
+    };
+    let mut service = Balance::new(ServiceList::new(["spent", "left"].map(endpoint)));
+    for _ in 0..10 {
+        assert_eq!(service.ready().await.unwrap().call(0).await.unwrap(), "left");
+    }
+    assert_eq!(seconds_since(&limiter, begin), 0);
+    // Both are spent until the end of the day, and have the same again then.
+    let accounts = [service.ready().await.unwrap().call(0).await.unwrap()];
+    assert!(seconds_since(&limiter, begin) > 0, "{accounts:?}");
 }
 
 #[tokio::test(start_paused = true)]
