@@ -19,6 +19,8 @@ struct Waiter {
     end: End,
     /// The longest wait of a request, in milliseconds.
     max_wait: Option<u64>,
+    /// It may be refused because too many wait.
+    may_be_too_many: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +47,16 @@ enum Limit {
     Flight,
 }
 
+impl Limit {
+    /// Returns how long a request is in flight.
+    fn in_flight(self) -> Duration {
+        match self {
+            Limit::Rate => Duration::ZERO,
+            Limit::Flight => S,
+        }
+    }
+}
+
 const KEYS: [&[&str]; 4] = [&["a"], &["b"], &["a", "b"], &["b", "a"]];
 
 fn waiters() -> impl Strategy<Value = Vec<Waiter>> {
@@ -63,7 +75,7 @@ fn waiters() -> impl Strategy<Value = Vec<Waiter>> {
     let waiter = (kind, keys, 0..5_000_u64, end, max_wait);
     let waiter = waiter.prop_map(|(kind, keys, arrives, end, max_wait)| {
         let max_wait = max_wait.filter(|_| kind == Kind::Request);
-        Waiter { kind, keys, arrives, end, max_wait }
+        Waiter { kind, keys, arrives, end, max_wait, may_be_too_many: false }
     });
     proptest::collection::vec(waiter, 1..12)
 }
@@ -77,10 +89,7 @@ fn max_waiting() -> impl Strategy<Value = usize> {
 /// for too long, or too many wait; so may the call of a service, since its other key may have become short.
 async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
     let keys = KEYS[waiter.keys];
-    let in_flight = match limit {
-        Limit::Rate => Duration::ZERO,
-        Limit::Flight => S,
-    };
+    let in_flight = limit.in_flight();
     match waiter.kind {
         Kind::Request => {
             let acquire = limiter.acquire_all(keys, &Cost::new());
@@ -90,7 +99,7 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
                 .fold(acquire, |acquire, most| acquire.max_wait(Duration::from_millis(most)));
             let permit = match acquire.await {
                 Ok(permit) => permit,
-                Err(AcquireError::QueueFull { .. }) => return,
+                Err(AcquireError::QueueFull { .. }) => return assert!(waiter.may_be_too_many),
                 Err(error) => return assert!(waiter.max_wait.is_some(), "{error}"),
             };
             sleep(in_flight).await;
@@ -107,7 +116,10 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
             });
             let mut service = layer.observe(|_: &u64| None).layer(inner);
             match service.ready().await.unwrap().call(1).await {
-                Ok(_) | Err(RateLimitError::Limited(AcquireError::QueueFull { .. })) => {}
+                Ok(_) => {}
+                Err(RateLimitError::Limited(AcquireError::QueueFull { .. })) => {
+                    assert!(waiter.may_be_too_many);
+                }
                 Err(error) => panic!("{error}"),
             }
         }
@@ -139,15 +151,20 @@ async fn run(limiter: Limiter, waiter: Waiter, limit: Limit) -> Option<Duration>
     (waiter.end == End::Served).then(|| clock.now() - begin)
 }
 
-/// Returns how long all others take at most, and the waiter itself.
+/// Returns how long all others that may be served take at most, and the waiter itself. One that is forgotten or dropped
+/// before the first can be served takes nothing.
 ///
 /// One that was forgotten while it was in flight keeps its place: it is as slow as the caller makes it.
 fn longest_wait(waiters: &[Waiter], limit: Limit) -> Duration {
-    let takes = match limit {
-        Limit::Rate => S,
-        Limit::Flight => S + Duration::from_millis(60),
+    let (takes, first) = match limit {
+        Limit::Rate => (S, 1_000),
+        Limit::Flight => (S + Duration::from_millis(60), 500),
     };
-    takes * (waiters.len() as u32 + 1)
+    let may_be_served = |waiter: &&Waiter| match waiter.end {
+        End::Served => true,
+        End::Forgotten(after) | End::Dropped(after) => waiter.arrives + after >= first,
+    };
+    takes * (waiters.iter().filter(may_be_served).count() as u32 + 1)
 }
 
 async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit, max_waiting: usize) {
@@ -165,6 +182,7 @@ async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit, max_wai
         ["a", "b"].map(|key| limiter.try_acquire(key, &Cost::new().requests(used)).unwrap());
     let mut running = Vec::new();
     for &waiter in waiters {
+        let waiter = Waiter { may_be_too_many: max_waiting != usize::MAX, ..waiter };
         running.push((waiter, tokio::spawn(run(limiter.clone(), waiter, limit))));
     }
     sleep(S / 2).await;
@@ -174,8 +192,9 @@ async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit, max_wai
         if waiter.end == End::Served {
             let served = timeout(Duration::from_secs(60), running).await;
             let took = served.expect("a waiter that is polled is served").unwrap().unwrap();
-            let most =
-                waiter.max_wait.map_or(most, |wait| most.min(Duration::from_millis(wait) + 2 * S));
+            let most = waiter.max_wait.map_or(most, |wait| {
+                most.min(Duration::from_millis(wait) + limit.in_flight() + S / 10)
+            });
             assert!(took <= most, "{waiter:?} took {took:?}, not {most:?}");
         }
     }
@@ -252,7 +271,7 @@ proptest! {
         arrives in 0..3_000_u64,
     ) {
         let [others, own] = kinds.map(|kind| [Kind::Request, Kind::Service, Kind::Capacity][kind]);
-        let waiter = |kind, arrives, end| Waiter { kind, keys: 0, arrives, end, max_wait: None };
+        let waiter = |kind, arrives, end| Waiter { kind, keys: 0, arrives, end, max_wait: None, may_be_too_many: false };
         let crowd: Vec<_> = crowd
             .into_iter()
             .map(|(arrives, after)| waiter(others, arrives, End::Forgotten(after)))
@@ -264,7 +283,14 @@ proptest! {
 /// Those that come to a queue are served although the one before them is found to be forgotten just then.
 #[test]
 fn waiter_that_comes_behind_forgotten_one_is_served_in_time() {
-    let waiter = |kind, keys, arrives, end| Waiter { kind, keys, arrives, end, max_wait: None };
+    let waiter = |kind, keys, arrives, end| Waiter {
+        kind,
+        keys,
+        arrives,
+        end,
+        max_wait: None,
+        may_be_too_many: false,
+    };
     let request = |keys, arrives, end| waiter(Kind::Request, keys, arrives, end);
     let others = [request(0, 0, End::Served); 4];
     let of_b = [request(1, 767, End::Dropped(0)), request(1, 0, End::Forgotten(0))];
