@@ -321,7 +321,7 @@ impl KeyGate {
             *state = GateState::Shut { since };
             let long_wait = long_wait::note(&mut key, denial, query.typical, since, true);
             drop(key);
-            long_wait.iter().for_each(long_wait::log);
+            long_wait.iter().for_each(|refused| long_wait::log(refused, core));
             return Check::Shut(Some(until));
         }
         let denial = match (key.check_limits(&typical, now), *state) {
@@ -359,7 +359,7 @@ impl KeyGate {
         let long_wait = long_wait::note(&mut key, denial, query.typical, since, is_first);
         let long_at = long_wait::due(&key, since).filter(|_| is_first);
         drop(key);
-        long_wait.iter().for_each(long_wait::log);
+        long_wait.iter().for_each(|refused| long_wait::log(refused, core));
         Check::Shut([due, ends, polls_by, long_at].into_iter().flatten().min())
     }
 

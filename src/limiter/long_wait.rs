@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::core::Core;
 use super::entry::Locked;
 use crate::answer::error::Refused;
 use crate::engine::Wait;
@@ -36,15 +37,19 @@ pub(super) fn is_long(since: Timestamp, now: Timestamp) -> bool {
     now >= since + LONG
 }
 
-/// Logs a long wait. Called without a lock. Its target isn't the limiter's, which servers turn off.
+/// Logs a long wait. Called without a lock.
+///
+/// Its target isn't the limiter's, which servers turn off. A key that a quota doesn't name may be a secret, or any text of
+/// a client: the name of its quota is logged, as in metrics.
 #[cold]
-pub(super) fn log(refused: &Refused) {
-    let (key, code) = (&refused.key, refused.code);
+pub(super) fn log(refused: &Refused, core: &Core) {
+    let key = core.quotas.read().name_of(&refused.key).map(ToString::to_string);
+    let (key, code) = (key.as_deref(), refused.code);
     let dimension = refused.dimension.as_ref().map(Dimension::as_str);
     // Unknown if it hangs on requests in flight.
     let fits_in_s = refused.retry_after().map(|wait| wait.as_secs_f64());
     tracing::warn!(
-        target: "tollgate::waits", %key, %code, dimension, fits_in_s,
+        target: "tollgate::waits", key, %code, dimension, fits_in_s,
         "a request waits for longer than {} s", LONG.as_secs()
     );
 }

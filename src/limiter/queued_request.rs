@@ -150,7 +150,7 @@ impl QueuedRequest {
             Some(_) => place.update_wakers(&mut scopes, waker),
         }
         drop(scopes);
-        long_wait.iter().for_each(long_wait::log);
+        long_wait.iter().for_each(|refused| long_wait::log(refused, request.core()));
         let grant = |reservations| {
             Progress::Ended(Ok(request.grant(reservations, None, self.arrived_at, now)))
         };

@@ -42,7 +42,8 @@ async fn wait_known_to_be_long_is_logged_at_once() {
     let _long = wait(&limiter, 31).await;
     let lines = lines(&log);
     assert_eq!(lines.len(), 1, "{lines:?}");
-    for part in ["WARN", "key=k", "code=rpm_exceeded", "dimension=\"requests\"", "fits_in_s=31"] {
+    for part in ["WARN", "key=\"k\"", "code=rpm_exceeded", "dimension=\"requests\"", "fits_in_s=31"]
+    {
         assert!(lines[0].contains(part), "{part} is missing in {lines:?}");
     }
 }
@@ -154,4 +155,18 @@ fn key_with_a_logged_wait_is_dropped_when_idle() {
     drop(waiting);
     clock.advance(120 * S);
     assert_eq!(limiter.state().prune(), 1);
+}
+
+/// A key that no quota names may be a secret.
+#[tokio::test(start_paused = true)]
+async fn long_wait_of_unnamed_key_is_logged_by_its_quota() {
+    let (log, _guard) = capture();
+    let builder = super::builder().clock(tollgate::limiter::TokioClock::new());
+    let limiter = builder.quota("user:*", Quota::new().rpm(1)).build().unwrap();
+    limiter.acquire("user:s3cret", &Cost::new()).await.unwrap();
+    let _waiting = tokio::spawn(limiter.acquire("user:s3cret", &Cost::new()).into_future());
+    settle_down().await;
+    let lines = lines(&log);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("key=\"user:*\"") && !log.text().contains("s3cret"), "{lines:?}");
 }
