@@ -324,6 +324,12 @@ impl ResponseGuard {
         });
     }
 
+    /// Sets the actual cost of a request that failed, in place of what its head alone has shown.
+    pub(super) fn revise_failed(&mut self, profile: Profile, charge: FailureCharge) {
+        self.charged = None;
+        self.set_failed(profile, charge);
+    }
+
     /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.
     pub(super) fn on_unread_body(&self, encoding: &HeaderValue) {
         WARN.call_once(|| {

@@ -24,8 +24,8 @@ impl FailureCharge {
     ///
     /// - 429, 503, 529, and other statuses below 500 except for 408, 424 and 499, refuse a request before it is
     ///   processed.
-    /// - A profile lists the statuses of refusals whose tokens the provider counts nevertheless. Neither an account that
-    ///   is refused nor a request that never fits has them taken.
+    /// - A profile lists the statuses whose tokens the provider counts nevertheless, except where it refuses the account.
+    ///   A 429, 503 or 529 of a request that never fits isn't counted either.
     /// - At a provider that charges tokens at admission, a request whose response states the remaining tokens
     ///   was admitted (recorded: a 400 of OpenAI has the tokens of the request taken from them, and the errors of
     ///   validation state none).
@@ -44,7 +44,10 @@ impl FailureCharge {
                 refusal().map_or(Self::Request, |refusal| Self::of_refusal(rules, refusal.kind))
             }
             400 if rules.charges_unread(error.as_ref()) => Self::Reserved,
-            status if rules.counted_statuses.contains(&status) => Self::Tokens,
+            status if rules.counted_statuses.contains(&status) => match refusal() {
+                Some(refusal) if refusal.kind == RefusalKind::Account => Self::Request,
+                _ => Self::Tokens,
+            },
             408 | 424 | 499 | 500.. => {
                 refusal().map_or(Self::Reserved, |refusal| Self::of_refusal(rules, refusal.kind))
             }

@@ -16,7 +16,7 @@ use crate::quota::Algorithm;
 ///   settled at the end. Source: Google's page on rate limits.
 /// - **Failures**: "If your request fails with a 400 or 500 error, you won't be charged for the tokens used. However,
 ///   the request will still count against your quota." (ai.google.dev/gemini-api/docs/billing, read in November 2026).
-///   Whether a 429 or 503 counts isn't stated: they are counted.
+///   A 429 or 503 is taken for such a failure.
 /// - **Limits**: token buckets per minute; requests per day until midnight in
 ///   `America/Los_Angeles`.
 /// - **Quotas**: tier 1, as AI Studio showed it to an account; Google's documentation has no numbers.

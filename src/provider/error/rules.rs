@@ -92,8 +92,8 @@ impl ErrorRules {
     }
 
     /// Sets the statuses of failures whose tokens count to the limits, although the provider doesn't bill them. 429 and
-    /// 503 stand for all refusals of a rate and for lack of capacity, also inside a stream; neither a refused account nor
-    /// a request that never fits is counted. Default: none.
+    /// 503 stand for all refusals of a rate and for lack of capacity, also inside a stream, but not for those of a request
+    /// that never fits. A refused account is never counted. Default: none.
     #[must_use]
     pub const fn counted_statuses(self, statuses: &'static [u16]) -> Self {
         Self { counted_statuses: statuses, ..self }

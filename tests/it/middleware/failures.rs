@@ -58,6 +58,29 @@ async fn failure_after_processing_may_have_begun_keeps_tokens() {
     }
 }
 
+/// The body shows what was refused.
+#[tokio::test(start_paused = true)]
+async fn refusal_costs_tokens_only_where_the_provider_counts_them() {
+    for (profile, status, body, costs_tokens) in [
+        (OPENAI, 429, r#"{"error": {"code": "rate_limit_exceeded"}}"#, true),
+        (OPENAI, 429, r#"{"error": {"code": "insufficient_quota"}}"#, false),
+        (OPENAI, 429, r#"{"error": {"code": "request_too_large"}}"#, false),
+        (ANTHROPIC, 429, r#"{"error": {"type": "rate_limit_error"}}"#, false),
+        (ANTHROPIC, 529, r#"{"error": {"type": "overloaded_error"}}"#, false),
+        (COMPATIBLE_USAGE, 429, "{}", false),
+        (COMPATIBLE_USAGE, 503, "<html>", false),
+    ] {
+        let limiter = limiter(profile);
+        let layer = RateLimitLayer::new(limiter.clone()).provider(profile);
+        let mut client = client_returning(&layer, failed(status, body));
+        read(send(&mut client, request(400)).await).await.unwrap();
+        let stats = limiter.stats("m");
+        let used = [stats.limits[0].used, stats.limits[1].used];
+        let tokens = if costs_tokens { 100 + 1 + 1 + 50 } else { 0 };
+        assert_eq!(used, [1, tokens], "{profile:?} {status} {body}");
+    }
+}
+
 /// A request of nearly the whole limit is refused with 413.
 #[tokio::test(start_paused = true)]
 async fn refused_request_does_not_delay_the_next() {

@@ -66,6 +66,13 @@ fn providers_state_which_failures_they_bill() {
         (OPENAI, 429, error("request_too_large"), Request),
         (OPENAI, 503, error("server_is_overloaded"), Tokens),
         (GEMINI, 429, String::new(), Tokens),
+        (GEMINI, 503, String::new(), Tokens),
+        (
+            GEMINI,
+            400,
+            r#"{"error": {"status": "INVALID_ARGUMENT", "message": "API key not valid."}}"#.into(),
+            Request,
+        ),
         (VERTEX, 429, String::new(), Request),
         (ANTHROPIC, 429, error("rate_limit_error"), Request),
         (ANTHROPIC, 529, error("overloaded_error"), Request),
