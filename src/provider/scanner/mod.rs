@@ -160,7 +160,8 @@ impl Scanner {
         let (is_whole, output_bytes) = (self.is_whole(), self.output_bytes());
         let (usage, error) = (self.usage(), self.frame.take_error());
         let has_data = self.frame.has_data();
-        let has_generated = usage.is_some() || output_bytes.map_or(has_data, |bytes| bytes > 0);
+        let has_usage = usage.is_some_and(|usage| usage != Usage::default());
+        let has_generated = has_usage || output_bytes.map_or(has_data, |bytes| bytes > 0);
         Scanned { usage, is_final, is_whole, output_bytes, has_generated, error }
     }
 
