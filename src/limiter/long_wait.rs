@@ -44,7 +44,8 @@ pub(super) fn is_long(since: Timestamp, now: Timestamp) -> bool {
 #[cold]
 pub(super) fn log(refused: &Refused, core: &Core) {
     let key = core.quotas.read().name_of(&refused.key).map(ToString::to_string);
-    let (key, code) = (key.as_deref(), refused.code);
+    // A key without a name has the limits of all others.
+    let (key, code) = (key.as_deref().unwrap_or("*"), refused.code);
     let dimension = refused.dimension.as_ref().map(Dimension::as_str);
     // Unknown if it hangs on requests in flight.
     let fits_in_s = refused.retry_after().map(|wait| wait.as_secs_f64());
