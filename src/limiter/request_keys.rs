@@ -46,8 +46,8 @@ impl Request {
             self.unlist_retired(entries);
             return None;
         }
-        if scopes.iter().any(|scope| scope.is_unread() && !self.has_scope(scope.key())) {
-            for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
+        for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
+            if scopes.iter().any(|scope| scope.is_unread() && !self.has_scope(scope.key())) {
                 scopes.count_as_model(&key_ref.key, key_ref.read_by, self.core());
             }
         }
