@@ -97,9 +97,10 @@ impl Limit {
     ///
     /// ```
     /// use tollgate::quota::{Calendar, Limit, Period, Quota, Usd};
-    /// let weeks = Calendar::utc(Period::Week);
+    /// let weeks = Calendar::new(Period::Week, "UTC")?;
     /// let quota = Quota::new().limit(Limit::usd_on_calendar(Usd::from_dollars(50), &weeks));
     /// assert_eq!(quota.limits()[0].amount(), 50_000_000);
+    /// # Ok::<(), tollgate::quota::UnknownZone>(())
     /// ```
     pub fn usd_on_calendar(amount: Usd, calendar: &Calendar) -> Option<Self> {
         Self::on_calendar(Dimension::usd(), amount.as_micros(), calendar)
