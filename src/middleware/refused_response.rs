@@ -45,7 +45,7 @@ impl RefusedResponse {
     /// for lack of capacity says nothing about others.
     pub(super) fn end(self, guard: &mut ResponseGuard) {
         let Self { profile, status, headers, body, answered_at, hold } = self;
-        guard.revise_failed(profile, profile.failure_charge(status, &headers, &body));
+        guard.set_failed(profile, profile.failure_charge(status, &headers, &body));
         let is_final = profile.classify(status, &headers, &body) == Class::Terminal;
         let is_said = |refusal: &Refusal| {
             !is_final || matches!(refusal.kind, RefusalKind::Request | RefusalKind::Account)

@@ -196,10 +196,6 @@ impl ResponseGuard {
             permit.observe_utilization(&profile.utilization(headers, self.now()));
         }
         self.charged_tokens = profile.charged_in_head(headers);
-        if is_refusal(status) {
-            let charge = profile.failure_charge(status, headers, b"");
-            self.set_failed(profile, charge);
-        }
         // The body may say that the request was refused.
         self.is_judged = true;
     }
@@ -322,12 +318,6 @@ impl ResponseGuard {
             }
             cost
         });
-    }
-
-    /// Sets the actual cost of a request that failed, in place of what its head alone has shown.
-    pub(super) fn revise_failed(&mut self, profile: Profile, charge: FailureCharge) {
-        self.charged = None;
-        self.set_failed(profile, charge);
     }
 
     /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.
