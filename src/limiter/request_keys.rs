@@ -47,7 +47,8 @@ impl Request {
             return None;
         }
         for key_ref in self.keys.iter().filter(|key_ref| key_ref.read_by.is_some()) {
-            if scopes.iter().any(|scope| scope.is_unread() && !self.has_scope(scope.key())) {
+            let may_be_read = |key: &str| *key == *key_ref.key || !self.has_scope(key);
+            if scopes.iter().any(|scope| scope.is_unread() && may_be_read(scope.key())) {
                 scopes.count_as_model(&key_ref.key, key_ref.read_by, self.core());
             }
         }
@@ -64,10 +65,9 @@ impl Request {
         Some(scopes)
     }
 
-    /// Returns whether this is a key of the request that isn't the model.
+    /// Returns whether the request has this key, and not as the model that a profile has read.
     fn has_scope(&self, key: &str) -> bool {
-        let mut same = self.keys.iter().filter(|key_ref| *key_ref.key == *key).peekable();
-        same.peek().is_some() && same.all(|key_ref| key_ref.read_by.is_none())
+        self.keys.iter().any(|key_ref| key_ref.read_by.is_none() && *key_ref.key == *key)
     }
 
     /// Removes retired entries from the table, in case the thread that retired them hasn't done so yet.
