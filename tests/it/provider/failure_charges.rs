@@ -22,7 +22,8 @@ fn error(code: &str) -> String {
 
 #[test]
 fn status_determines_the_charge_of_a_failure() {
-    for profile in [GROQ, BEDROCK, COMPATIBLE_USAGE] {
+    for profile in [OPENAI, GROQ, BEDROCK, COMPATIBLE_USAGE] {
+        let refused = if profile == OPENAI { Tokens } else { Request };
         for (status, expected) in [
             (302, Request),
             (400, Request),
@@ -34,13 +35,13 @@ fn status_determines_the_charge_of_a_failure() {
             (413, Request),
             (422, Request),
             (424, Reserved),
-            (429, Request),
+            (429, refused),
             (499, Reserved),
             (500, Reserved),
             (502, Reserved),
-            (503, Request),
+            (503, refused),
             (504, Reserved),
-            (529, Request),
+            (529, refused),
         ] {
             assert_eq!(charge(profile, status, &[], ""), expected, "{profile:?} {status}");
         }
