@@ -20,3 +20,9 @@ mod shared_protocol;
 mod telemetry;
 #[cfg(feature = "tower")]
 mod wrong_limits;
+
+/// Runs a future in a runtime of its own, whose time is paused.
+fn block_on_paused<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().start_paused(true).build().unwrap().block_on(future)
+}

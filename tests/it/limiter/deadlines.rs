@@ -8,6 +8,7 @@ use tollgate::quota::{Algorithm, Dimension, Limit, Window};
 use tollgate::{Cost, Quota};
 
 use super::{paused, settle_down};
+use crate::block_on_paused;
 use tollgate_testing::full::full_or;
 
 const S: Duration = Duration::from_secs(1);
@@ -97,7 +98,7 @@ async fn forgotten_request_in_front_refuses_no_deadline() {
     assert!(limiter.now() - begin < 2 * S, "{:?}", limiter.now() - begin);
 }
 
-/// What happened to a key before a request arrives.
+/// The requests of a key before another arrives.
 #[derive(Debug, Clone)]
 struct Before {
     quota: usize,
@@ -132,14 +133,12 @@ fn request_is_refused_early_only_if_it_could_not_be_granted() {
     let config = ProptestConfig { cases: full_or(50_000, 2_000), ..ProptestConfig::default() };
     let refused = std::cell::Cell::new(0);
     proptest!(config, |(before in before(), amount in 1..1_001_u64, wait in 0..90_000_u64)| {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         let wait = Duration::from_millis(wait);
-        let is_refused = runtime.block_on(async {
+        let is_refused = block_on_paused(async {
             let (mut arrives, _in_flight) = arriving(&before, amount, wait).await;
             matches!(arrives.arrive(), Some(Err(_)))
         });
-        let could_be_granted = runtime.block_on(async {
+        let could_be_granted = block_on_paused(async {
             let (arrives, in_flight) = arriving(&before, amount, wait).await;
             in_flight.into_iter().for_each(|permit| permit.settle(&outputs(0)));
             arrives.await.is_ok()

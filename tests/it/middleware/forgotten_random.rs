@@ -7,6 +7,7 @@ use tollgate::middleware::RateLimitError;
 use tollgate_testing::full::full_or;
 
 use super::*;
+use crate::block_on_paused;
 
 /// A waiter of one or two keys, and its end.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +20,6 @@ struct Waiter {
     end: End,
     /// The longest wait of a request, in milliseconds.
     max_wait: Option<u64>,
-    /// It may be refused because too many wait.
-    may_be_too_many: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +74,7 @@ fn waiters() -> impl Strategy<Value = Vec<Waiter>> {
     let waiter = (kind, keys, 0..5_000_u64, end, max_wait);
     let waiter = waiter.prop_map(|(kind, keys, arrives, end, max_wait)| {
         let max_wait = max_wait.filter(|_| kind == Kind::Request);
-        Waiter { kind, keys, arrives, end, max_wait, may_be_too_many: false }
+        Waiter { kind, keys, arrives, end, max_wait }
     });
     proptest::collection::vec(waiter, 1..12)
 }
@@ -87,9 +86,9 @@ fn max_waiting() -> impl Strategy<Value = usize> {
 
 /// Serves a waiter. Under [`Limit::Flight`], it is in flight for a second. A request may be refused, since it would wait
 /// for too long, or too many wait; so may the call of a service, since its other key may have become short.
-async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
+async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit, max_waiting: usize) {
     let keys = KEYS[waiter.keys];
-    let in_flight = limit.in_flight();
+    let (in_flight, may_be_full) = (limit.in_flight(), max_waiting != usize::MAX);
     match waiter.kind {
         Kind::Request => {
             let acquire = limiter.acquire_all(keys, &Cost::new());
@@ -99,7 +98,7 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
                 .fold(acquire, |acquire, most| acquire.max_wait(Duration::from_millis(most)));
             let permit = match acquire.await {
                 Ok(permit) => permit,
-                Err(AcquireError::QueueFull { .. }) => return assert!(waiter.may_be_too_many),
+                Err(AcquireError::QueueFull { .. }) => return assert!(may_be_full),
                 Err(error) => return assert!(waiter.max_wait.is_some(), "{error}"),
             };
             sleep(in_flight).await;
@@ -118,7 +117,7 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
             match service.ready().await.unwrap().call(1).await {
                 Ok(_) => {}
                 Err(RateLimitError::Limited(AcquireError::QueueFull { .. })) => {
-                    assert!(waiter.may_be_too_many);
+                    assert!(may_be_full);
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -132,10 +131,15 @@ async fn serve(limiter: Limiter, waiter: Waiter, limit: Limit) {
 }
 
 /// Runs a waiter to its end. Returns how long it took, if it was served.
-async fn run(limiter: Limiter, waiter: Waiter, limit: Limit) -> Option<Duration> {
+async fn run(
+    limiter: Limiter,
+    waiter: Waiter,
+    limit: Limit,
+    max_waiting: usize,
+) -> Option<Duration> {
     sleep(Duration::from_millis(waiter.arrives)).await;
     let (clock, begin) = (limiter.clone(), limiter.now());
-    let mut served = Box::pin(serve(limiter, waiter, limit));
+    let mut served = Box::pin(serve(limiter, waiter, limit, max_waiting));
     match waiter.end {
         End::Served => served.await,
         End::Dropped(after) => drop(timeout(Duration::from_millis(after), served).await),
@@ -182,8 +186,7 @@ async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit, max_wai
         ["a", "b"].map(|key| limiter.try_acquire(key, &Cost::new().requests(used)).unwrap());
     let mut running = Vec::new();
     for &waiter in waiters {
-        let waiter = Waiter { may_be_too_many: max_waiting != usize::MAX, ..waiter };
-        running.push((waiter, tokio::spawn(run(limiter.clone(), waiter, limit))));
+        running.push((waiter, tokio::spawn(run(limiter.clone(), waiter, limit, max_waiting))));
     }
     sleep(S / 2).await;
     begin.into_iter().for_each(|permit| permit.settle(&Cost::new().requests(used)));
@@ -202,12 +205,6 @@ async fn all_polled_waiters_are_served(waiters: &[Waiter], limit: Limit, max_wai
 
 fn check(waiters: &[Waiter], limit: Limit, max_waiting: usize) {
     block_on_paused(all_polled_waiters_are_served(waiters, limit, max_waiting));
-}
-
-fn block_on_paused(test: impl Future<Output = ()>) {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(test);
 }
 
 proptest! {
@@ -249,9 +246,10 @@ async fn waiter_behind_crowd_is_served(crowd: &[Waiter], waiter: Waiter) {
     let limiter = builder().quota("*", quota).max_waiting(usize::MAX).build().unwrap();
     limiter.try_acquire("a", &Cost::new().requests(60)).unwrap().settle(&Cost::new().requests(60));
     for &waiter in crowd {
-        tokio::spawn(run(limiter.clone(), waiter, Limit::Rate));
+        tokio::spawn(run(limiter.clone(), waiter, Limit::Rate, usize::MAX));
     }
-    let took = timeout(Duration::from_secs(60), run(limiter, waiter, Limit::Rate)).await;
+    let took =
+        timeout(Duration::from_secs(60), run(limiter, waiter, Limit::Rate, usize::MAX)).await;
     let took = took.expect("a waiter that is polled is served").expect("it is served");
     let most =
         S.saturating_sub(Duration::from_millis(waiter.arrives)) + S + Duration::from_millis(10);
@@ -271,7 +269,7 @@ proptest! {
         arrives in 0..3_000_u64,
     ) {
         let [others, own] = kinds.map(|kind| [Kind::Request, Kind::Service, Kind::Capacity][kind]);
-        let waiter = |kind, arrives, end| Waiter { kind, keys: 0, arrives, end, max_wait: None, may_be_too_many: false };
+        let waiter = |kind, arrives, end| Waiter { kind, keys: 0, arrives, end, max_wait: None };
         let crowd: Vec<_> = crowd
             .into_iter()
             .map(|(arrives, after)| waiter(others, arrives, End::Forgotten(after)))
@@ -283,14 +281,7 @@ proptest! {
 /// Those that come to a queue are served although the one before them is found to be forgotten just then.
 #[test]
 fn waiter_that_comes_behind_forgotten_one_is_served_in_time() {
-    let waiter = |kind, keys, arrives, end| Waiter {
-        kind,
-        keys,
-        arrives,
-        end,
-        max_wait: None,
-        may_be_too_many: false,
-    };
+    let waiter = |kind, keys, arrives, end| Waiter { kind, keys, arrives, end, max_wait: None };
     let request = |keys, arrives, end| waiter(Kind::Request, keys, arrives, end);
     let others = [request(0, 0, End::Served); 4];
     let of_b = [request(1, 767, End::Dropped(0)), request(1, 0, End::Forgotten(0))];

@@ -126,9 +126,7 @@ proptest! {
 
     #[test]
     fn one_bad_request_delays_others_by_5_s_at_most(case in cases()) {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(async {
+        crate::block_on_paused(async {
             let (with, without) = (time_of_others(&case, true).await, time_of_others(&case, false).await);
             assert!(with <= without + 5 * S, "{with:?} instead of {without:?}");
         });

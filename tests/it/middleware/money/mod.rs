@@ -23,6 +23,7 @@ use self::job::{End, Job, Kind, MODELS, jobs};
 use self::provider::{Bill, CONTEXT, DEARER, MAX_OUTPUT, Provider, RATES};
 use super::builder;
 use super::inner::Strict;
+use crate::block_on_paused;
 
 /// The longest wait of a request, longer than any is in flight.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -129,11 +130,6 @@ fn per_day(bills: &[Bill], key: &str, by_end: bool) -> BTreeMap<u64, u64> {
     days
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_time().start_paused(true).build().unwrap().block_on(future)
-}
-
 const ACCOUNT: &str = "account";
 
 /// The largest amount of a budget in the property.
@@ -150,7 +146,7 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 fn money_spent_is_never_above_a_budget() {
     let config = ProptestConfig { cases: full_or(100_000, 1_000), ..ProptestConfig::default() };
     proptest!(config, |(jobs in jobs(LARGEST), budgets in budgets())| {
-        let (bills, has_ended) = block_on(bills(&jobs, &budgets, 60 * DAY));
+        let (bills, has_ended) = block_on_paused(bills(&jobs, &budgets, 60 * DAY));
         prop_assert!(has_ended, "requests wait for ever");
         for (key, budget) in &budgets {
             for by_end in [false, true] {
@@ -176,7 +172,7 @@ fn money_is_used_where_work_waits() {
         let jobs = jobs.iter().filter(is_bounded).map(at_once).collect::<Vec<_>>().repeat(4);
         // Twice the price of 300 bytes and tokens around them, and of three outputs of 150 tokens.
         let budget = 20 * DEARER * (300 * RATES.0 + 3 * MAX_OUTPUT * RATES.1);
-        let (bills, has_ended) = block_on(bills(&jobs, &[(ACCOUNT, budget)].into(), LONGEST_WAIT / 4));
+        let (bills, has_ended) = block_on_paused(bills(&jobs, &[(ACCOUNT, budget)].into(), LONGEST_WAIT / 4));
         prop_assume!(!has_ended);
         let spent: u64 = bills.iter().map(|bill| bill.micros).sum();
         prop_assert!(spent <= budget && spent * 10 >= budget * 9, "{spent} of {budget}");
