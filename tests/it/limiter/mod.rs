@@ -9,7 +9,6 @@ mod changes;
 mod claims;
 mod collected_changes;
 mod cool_down;
-#[cfg(feature = "regex")]
 mod deadlines;
 #[cfg(feature = "regex")]
 mod default_limits;
