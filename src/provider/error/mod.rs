@@ -25,8 +25,8 @@ pub struct ApiError {
     quota: Option<CompactString>,
     /// The reason, from Google's `details`.
     reason: Option<Box<str>>,
-    /// The seconds until a reset, in the stream of a success.
-    resets_in: Option<u32>,
+    /// The JSON of an error in a success.
+    details: Box<[u8]>,
 }
 
 impl ApiError {
@@ -42,13 +42,18 @@ impl ApiError {
     /// ```
     pub fn read(body: &[u8]) -> Option<Self> {
         let known = ErrorParts::read(body);
-        let mut error = known.or_else(|| Self::new("", "", text(body, OTHER_MESSAGES)?))?;
+        let error = known.or_else(|| Self::new("", "", text(body, OTHER_MESSAGES)?))?;
+        Some(error.naming(body))
+    }
+
+    /// Sets the quota and the reason that this JSON states.
+    fn naming(mut self, json: &[u8]) -> Self {
         // Of several quotas the one of the longest window counts: it resets last.
-        let quotas = || json_member::values(body, "quotaId");
+        let quotas = || json_member::values(json, "quotaId");
         let long = quotas().find(|quota| quota.contains("PerDay"));
-        error.quota = long.or(quotas().next()).and_then(name);
-        error.reason = text(body, &["reason"]).and_then(name).map(Into::into);
-        Some(error)
+        self.quota = long.or(quotas().next()).and_then(name);
+        self.reason = text(json, &["reason"]).and_then(name).map(Into::into);
+        self
     }
 
     /// Sets the type from AWS's header, if the body states none.
@@ -88,13 +93,18 @@ impl ApiError {
         self.quota.as_deref()
     }
 
-    /// Sets the seconds until a reset.
-    pub(super) fn with_resets_in(self, seconds: &str) -> Self {
-        Self { resets_in: seconds.parse().ok(), ..self }
+    /// Sets the JSON of an error in a success.
+    pub(super) fn with_details(self, json: &[u8]) -> Self {
+        Self { details: json.into(), ..self.naming(json) }
     }
 
-    pub(in crate::provider) fn resets_in(&self) -> Option<u32> {
-        self.resets_in
+    /// Returns the JSON of an error in a success, which may be cut off.
+    pub(in crate::provider) fn details(&self) -> &[u8] {
+        &self.details
+    }
+
+    pub(in crate::provider) fn held_bytes(&self) -> usize {
+        self.message.len() + self.details.len()
     }
 
     /// Returns the machine-readable code, type and reason.

@@ -80,6 +80,12 @@ impl Profile {
         refusal::of_error(&self.rules.errors, error, headers, now)
     }
 
+    /// Returns the headers of a success that [`refusal_in_band`](Self::refusal_in_band) needs: none in most responses.
+    #[cfg(feature = "tower")]
+    pub(crate) fn headers_for_refusal(headers: &HeaderMap) -> HeaderMap {
+        if refusal::depends_on(headers) { headers.clone() } else { HeaderMap::new() }
+    }
+
     /// Returns the delay before a retry that the provider asks for, also after a failure that is no
     /// [refusal](Self::refusal), at most [`LONGEST_DELAY`].
     ///

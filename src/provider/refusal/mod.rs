@@ -40,7 +40,7 @@ pub(super) fn of_error(
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Option<Refusal> {
-    Evidence::of_error(error).refusal(rules, headers, now)
+    Evidence::new(error, error.details()).refusal(rules, headers, now)
 }
 
 /// Returns the delay that a response states, whether it is a refusal or not: see
@@ -57,6 +57,12 @@ pub(super) fn stated_delay(
         evidence.in_body(rules).next()
     };
     Some(delay::in_headers(headers).or_else(body)?.delay(now))
+}
+
+/// Returns true if a refusal may be read otherwise with these headers than without headers.
+#[cfg(feature = "tower")]
+pub(super) fn depends_on(headers: &HeaderMap) -> bool {
+    delay::may_be_in(headers)
 }
 
 /// What an answer shows.
@@ -77,31 +83,20 @@ struct Evidence {
 impl Evidence {
     fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let error = ApiError::read(body).unwrap_or_default().with_kind_from(headers);
-        let mut evidence = Self::of_error(&error);
+        let mut evidence = Self::new(&error, body);
         let stated = status.as_u16();
         // A gateway may answer another status than the one that it passes on.
         if !(evidence.status == 429 && stated >= 500) {
             evidence.status = stated;
         }
-        evidence.members = json_member::all(body);
         if evidence.members.is_empty() && evidence.messages.is_empty() {
             evidence.add_message(&plain_text(body));
         }
-        let members = std::mem::take(&mut evidence.members);
-        for (name, value) in &members {
-            match value.contains(char::is_whitespace) {
-                true if TEXTS.contains(&name.as_str()) => evidence.add_message(value),
-                false if CODES.contains(&name.as_str()) || TEXTS.contains(&name.as_str()) => {
-                    evidence.add_code(value);
-                }
-                _ => {}
-            }
-        }
-        evidence.members = members;
         evidence
     }
 
-    fn of_error(error: &ApiError) -> Self {
+    /// Returns what an error shows and the members of its JSON.
+    fn new(error: &ApiError, json: &[u8]) -> Self {
         let status = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
         let mut evidence = Self {
             status: status.map_or(0, |status| status.as_u16()),
@@ -113,12 +108,20 @@ impl Evidence {
             members: Vec::new(),
         };
         error.codes().for_each(|code| evidence.add_code(code));
-        let reset =
-            error.resets_in().map(|seconds| ("resets_in_seconds".to_owned(), seconds.to_string()));
-        evidence.members.extend(reset);
         if !error.message().is_empty() {
             evidence.add_message(error.message());
         }
+        let members = json_member::all(json);
+        for (name, value) in &members {
+            match value.contains(char::is_whitespace) {
+                true if TEXTS.contains(&name.as_str()) => evidence.add_message(value),
+                false if CODES.contains(&name.as_str()) || TEXTS.contains(&name.as_str()) => {
+                    evidence.add_code(value);
+                }
+                _ => {}
+            }
+        }
+        evidence.members = members;
         evidence
     }
 
@@ -160,7 +163,8 @@ impl Evidence {
         // Times are measured from the time at which the provider answered.
         let now = super::date::of_response(headers).unwrap_or(now);
         let amounts = Amounts::read(&self.text);
-        let used_up = delay::of_used_up_windows(headers, now).filter(|_| self.status == 429);
+        let is_rate = self.status == 429 || self.status == 0 && self.has(kinds::RATE);
+        let used_up = delay::of_used_up_windows(headers, now).filter(|_| is_rate);
         let long = self.in_body(rules).any(|stated| stated.delay(now) >= LONG);
         let kind = self.kind(rules, &amounts, used_up.is_some(), long)?;
         let mut refusal = Refusal::new(kind);

@@ -9,9 +9,11 @@ pub(super) struct Fields {
     len: usize,
     /// The first member of each chain.
     chains: [u8; CHAINS],
-    /// The fields that are objects, those that state the end of a stream, and those that are looked for in lists.
+    /// The fields that are objects, those that state the end of a stream, those that state an error, and those that are
+    /// looked for in lists.
     objects: Set,
     ends: Set,
+    errors: Set,
     listed: Set,
     /// The fields with a path of each length.
     at_depth: [Set; MAX_DEPTH],
@@ -34,11 +36,11 @@ impl Fields {
         assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
         let members = [Member { key: "", depth: 0, fields: Set::EMPTY, next: NONE }; MAX_MEMBERS];
         let chains = [NONE; CHAINS];
-        let (objects, ends, listed) = (Set::EMPTY, Set::EMPTY, Set::EMPTY);
+        let (objects, ends, errors, listed) = (Set::EMPTY, Set::EMPTY, Set::EMPTY, Set::EMPTY);
         let (at_depth, below) = ([Set::EMPTY; MAX_DEPTH], [Set::EMPTY; MAX_DEPTH]);
         let len = 0;
         let mut fields =
-            Self { counts, members, len, chains, objects, ends, listed, at_depth, below };
+            Self { counts, members, len, chains, objects, ends, errors, listed, at_depth, below };
         let mut index = 0;
         while index < counts.len() + ERRORS.len() {
             fields.add(index, fields.at(index as u32));
@@ -55,6 +57,7 @@ impl Fields {
                 self.ends.0 |= 1 << index;
                 self.listed.0 |= 1 << index;
             }
+            FieldValue::Error => self.errors.0 |= 1 << index,
             FieldValue::ListedCount(_) => self.listed.0 |= 1 << index,
             _ => {}
         }
@@ -135,6 +138,11 @@ impl Fields {
     /// Returns true if a value with these fields in an object at this depth states the end of a stream.
     pub(super) fn has_end(&self, fields: Set, depth: usize) -> bool {
         !self.ending_at(fields.and(self.ends), depth).is_empty()
+    }
+
+    /// Returns true if a value with these fields in an object at this depth states an error.
+    pub(super) fn has_error(&self, fields: Set, depth: usize) -> bool {
+        !self.ending_at(fields.and(self.errors), depth).is_empty()
     }
 
     /// Returns true if the first element of a list with these fields is followed.

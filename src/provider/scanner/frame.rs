@@ -13,6 +13,8 @@ pub(super) struct Frame {
     counts: TokenCounts,
     staged: TokenCounts,
     parts: ErrorParts,
+    /// The JSON of the error in the current object.
+    details: Vec<u8>,
     /// True if the current object has a field; most objects of a stream have none.
     is_staged: bool,
     /// True if the current object has a count.
@@ -75,6 +77,7 @@ impl Frame {
         if std::mem::take(&mut self.is_staged) {
             self.staged = TokenCounts::default();
             self.parts.clear();
+            self.details.clear();
             (self.is_counted, self.is_last) = (false, false);
         }
     }
@@ -86,7 +89,8 @@ impl Frame {
     pub(super) fn held_bytes(&self) -> usize {
         let spilled = self.parts.0.iter().filter(|text| text.spilled());
         spilled.map(Text::capacity).sum::<usize>()
-            + self.error.as_ref().map_or(0, |error| error.message().len())
+            + self.details.capacity()
+            + self.error.as_ref().map_or(0, ApiError::held_bytes)
     }
 }
 
@@ -106,6 +110,20 @@ impl Sink for Frame {
 
     fn end_stream(&mut self) {
         (self.is_staged, self.is_last) = (true, true);
+    }
+
+    fn is_error(&self) -> bool {
+        self.is_staged && self.parts.name_an_error()
+    }
+
+    fn record(&mut self, bytes: &[u8]) {
+        // The whole body of a failed request is at hand. Only the first error is kept.
+        if self.has_failed || self.error.is_some() {
+            return;
+        }
+        self.is_staged = true;
+        let free = LONGEST_DETAILS - self.details.len();
+        self.details.extend_from_slice(&bytes[..bytes.len().min(free)]);
     }
 
     fn begin(&mut self, part: ErrorPart) {
@@ -133,7 +151,8 @@ impl Sink for Frame {
             let is_last = self.is_last || LAST_EVENTS.contains(&kind);
             self.has_ended |= (is_last && self.is_counted) || kind == MESSAGE_STOP;
             if self.error.is_none() {
-                self.error = self.parts.error(self.has_failed);
+                let error = self.parts.error(self.has_failed);
+                self.error = error.map(|error| error.with_details(trim(&self.details)));
             }
         }
         self.add_data();
@@ -143,7 +162,7 @@ impl Sink for Frame {
 
 /// The texts of an error, whose lengths are bounded and whose buffers are reused.
 #[derive(Default)]
-pub(in crate::provider) struct ErrorParts([Text; 11]);
+pub(in crate::provider) struct ErrorParts([Text; 10]);
 
 /// A text that is stored inline if it is short, since successes have an `object` or `type` too.
 type Text = SmallVec<[u8; SHORT]>;
@@ -173,11 +192,16 @@ impl ErrorParts {
                 &self.text(ErrorPart::StatusMessage),
             );
         }
-        let is_named_error =
-            is(ErrorPart::RootKind, b"error") || is(ErrorPart::RootObject, b"error");
-        (has_failed || is_named_error)
+        (has_failed || self.name_an_error())
             .then(|| self.named([ErrorPart::RootCode, ErrorPart::RootKind, ErrorPart::RootMessage]))
             .flatten()
+    }
+
+    /// Returns true if the object names itself an error.
+    fn name_an_error(&self) -> bool {
+        [ErrorPart::RootKind, ErrorPart::RootObject]
+            .iter()
+            .any(|part| self.0[*part as usize][..] == *b"error")
     }
 
     /// Returns the error with these parts.
@@ -185,8 +209,7 @@ impl ErrorParts {
         let kind = self.text(kind);
         // `"type": "error"` doesn't state the kind of error.
         let kind = if kind == "error" { "" } else { &kind };
-        let error = ApiError::new(&self.text(code), kind, &self.text(message))?;
-        Some(error.with_resets_in(&self.text(ErrorPart::ResetsIn)))
+        ApiError::new(&self.text(code), kind, &self.text(message))
     }
 
     fn text(&self, part: ErrorPart) -> std::borrow::Cow<'_, str> {
@@ -214,6 +237,14 @@ impl ErrorParts {
     }
 }
 
+/// Returns the text without what is around its members.
+fn trim(json: &[u8]) -> &[u8] {
+    let is_inside = |byte: &u8| *byte != b',' && !byte.is_ascii_whitespace();
+    let end = json.iter().rposition(is_inside).map_or(0, |last| last + 1);
+    let start = json[..end].iter().position(is_inside).unwrap_or(end);
+    &json[start..end]
+}
+
 /// The types of the events that begin a stream, whose last event is one of [`LAST_EVENTS`].
 const FIRST_EVENTS: &[&[u8]] = &[b"message_start", b"message-start", b"response.created"];
 
@@ -238,6 +269,9 @@ const LONGEST_MESSAGE: usize = 1_024;
 
 /// The maximum number of bytes that are kept of a code or a type.
 const LONGEST_CODE: usize = 64;
+
+/// The maximum number of bytes that are kept of the JSON of an error in a success.
+const LONGEST_DETAILS: usize = 2_048;
 
 /// The number of bytes that are kept without an allocation: enough for the types of nearly all events of
 /// a stream.

@@ -3,6 +3,7 @@ use super::key::Key;
 use super::response_field::{ErrorPart, FieldValue, MAX_DEPTH, ResponseField};
 use super::sink::Sink;
 use super::skip::{closing_quote, ends_in_escape, plain_run, quote_or_escape};
+use super::state::State;
 use super::unescape::Unescape;
 
 /// A push lexer for JSON: it follows the objects that may hold a field, and skips everything else by
@@ -28,35 +29,9 @@ pub(super) struct Lexer {
     key: Key,
     number: Option<u64>,
     unescape: Unescape,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// A value is expected.
-    Value,
-    /// The first element of a list is expected, which is followed if it is an object.
-    Element,
-    /// In a followed object: a key or the end is expected.
-    Member,
-    Key,
-    KeyEscape,
-    Colon,
-    /// In the integer part of a field.
-    Number,
-    /// In the fraction of a field.
-    Fraction,
-    /// Any other number, `true`, `false`, `null`.
-    Scalar,
-    /// In the string of a field.
-    Text(ErrorPart),
-    TextEscape(ErrorPart),
-    /// Any other string.
-    String,
-    StringEscape,
-    /// Within brackets that are skipped.
-    Nested,
-    /// Invalid JSON, until the next reset.
-    Lost,
+    /// The depth of the object that states an error, if one was found. It is recorded from there on, and so are numbers
+    /// after it.
+    error_depth: Option<usize>,
 }
 
 impl Lexer {
@@ -73,6 +48,7 @@ impl Lexer {
             key: Key::default(),
             number: None,
             unescape: Unescape::default(),
+            error_depth: None,
         }
     }
 
@@ -85,6 +61,7 @@ impl Lexer {
         self.value = Set::EMPTY;
         self.nested = 0;
         self.number = None;
+        self.error_depth = None;
     }
 
     /// Returns true before, between and after roots.
@@ -94,6 +71,7 @@ impl Lexer {
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) {
         while !bytes.is_empty() {
+            let before = self.state;
             let read = match self.state {
                 State::Value if self.depth == 0 => self.root(bytes, sink),
                 State::Value => self.begin(bytes[0], sink),
@@ -110,6 +88,12 @@ impl Lexer {
                 State::Nested => self.nested(bytes, sink),
                 State::Lost => return,
             };
+            if let Some(depth) = self.error_depth
+                // Texts around the error may repeat the request.
+                && (self.depth >= depth || !before.is_text() && !self.state.is_text())
+            {
+                sink.record(&bytes[..read]);
+            }
             bytes = &bytes[read..];
         }
     }
@@ -140,6 +124,10 @@ impl Lexer {
         let can_end = matches!(byte, b'{' | b'"' | b't');
         if has_field && can_end && self.fields.has_end(self.value, self.depth) {
             sink.end_stream();
+        }
+        if has_field && can_end && self.fields.has_error(self.value, self.depth) {
+            let depth = self.depth + usize::from(byte == b'{');
+            self.error_depth.get_or_insert(depth);
         }
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
@@ -214,6 +202,9 @@ impl Lexer {
         let Some(at) = bytes.iter().position(|b| !is_between(b)) else { return bytes.len() };
         match bytes[at] {
             b'"' => {
+                if self.depth == 1 && self.error_depth.is_none() && sink.is_error() {
+                    self.error_depth = Some(1);
+                }
                 self.key.clear();
                 self.state = State::Key;
                 at + 1 + self.key(&bytes[at + 1..])
@@ -298,7 +289,7 @@ impl Lexer {
                         sink.whole();
                         sink.count(count, number);
                     }
-                    FieldValue::Object | FieldValue::End => {}
+                    FieldValue::Object | FieldValue::End | FieldValue::Error => {}
                     FieldValue::Text(part) => sink.write(part, number),
                 }
             }
@@ -381,6 +372,7 @@ impl Lexer {
             self.state = State::Member;
         } else {
             sink.end();
+            self.error_depth = None;
             self.value = Set::EMPTY;
             self.state = State::Value;
         }

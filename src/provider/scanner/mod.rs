@@ -16,6 +16,7 @@ mod sink;
 mod skip;
 mod sniff;
 mod sse;
+mod state;
 mod token_counts;
 mod unescape;
 

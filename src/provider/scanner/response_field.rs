@@ -23,6 +23,8 @@ pub(super) enum FieldValue {
     /// A text, an object or `true` that only the last event of a stream has.
     End,
     Text(ErrorPart),
+    /// An error: an object, or a text.
+    Error,
 }
 
 /// A part of an error.
@@ -40,8 +42,6 @@ pub(super) enum ErrorPart {
     /// MiniMax's status and its text, of which 0 is a success.
     StatusCode,
     StatusMessage,
-    /// The seconds until a reset.
-    ResetsIn,
     /// Not a part of an error: the encoded text in a message of Bedrock's.
     Bytes,
 }
@@ -84,6 +84,8 @@ impl ResponseField {
 
 /// The fields of errors of all known providers.
 pub(super) const ERRORS: &[ResponseField] = &[
+    ResponseField { path: &["error"], value: FieldValue::Error },
+    ResponseField { path: &["response", "error"], value: FieldValue::Error },
     ResponseField::text(&["error"], ErrorPart::Message),
     ResponseField::text(&["error", "message"], ErrorPart::Message),
     ResponseField::text(&["error", "code"], ErrorPart::Code),
@@ -101,8 +103,6 @@ pub(super) const ERRORS: &[ResponseField] = &[
     ResponseField::text(&["Message"], ErrorPart::RootMessage),
     ResponseField::text(&["detail"], ErrorPart::RootMessage),
     ResponseField::text(&["response", "error", "type"], ErrorPart::Kind),
-    ResponseField::text(&["error", "resets_in_seconds"], ErrorPart::ResetsIn),
-    ResponseField::text(&["response", "error", "resets_in_seconds"], ErrorPart::ResetsIn),
     // MiniMax.
     ResponseField::text(&["base_resp", "status_code"], ErrorPart::StatusCode),
     ResponseField::text(&["base_resp", "status_msg"], ErrorPart::StatusMessage),

@@ -12,6 +12,14 @@ pub(super) trait Sink {
     /// Marks the current object as the last one of a stream.
     fn end_stream(&mut self);
 
+    /// Returns true if the current root names itself an error.
+    fn is_error(&self) -> bool {
+        false
+    }
+
+    /// Receives the next bytes of an object that states an error.
+    fn record(&mut self, _: &[u8]) {}
+
     /// Begins the text of a part.
     fn begin(&mut self, part: ErrorPart);
 

@@ -239,6 +239,21 @@ async fn refusal_reduces_only_the_named_limit() {
     }
 }
 
+/// Headers of the response count for an error in its body too.
+#[tokio::test(start_paused = true)]
+async fn refusal_in_band_pauses_for_time_in_headers() {
+    const PLAIN: &str = r#"{"error": {"code": "rate_limit_exceeded", "message": "Rate limit"}}"#;
+    for headers in [
+        &[("retry-after", "7")][..],
+        &[("content-type", "application/json"), ("retry-after-ms", "7000")],
+        &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "7")],
+    ] {
+        assert_eq!(cool_down_seconds(200, headers, PLAIN).await, 7, "{headers:?}");
+    }
+    let left = &[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "7")];
+    assert_eq!(cool_down_seconds(200, left, PLAIN).await, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn refusal_with_unread_body_is_judged_by_head() {
     let refused = || answer(429, RETRY, SPENT);

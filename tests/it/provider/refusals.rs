@@ -11,7 +11,9 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use proptest::prelude::*;
 use serde_json::Value;
 use tollgate::Timestamp;
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, Refusal, RefusalKind, Scanner};
+use tollgate::provider::{
+    ANTHROPIC, ApiError, GEMINI, OPENAI, Profile, Refusal, RefusalKind, Scanner,
+};
 use tollgate::quota::Dimension;
 use tollgate_simulate::{Fault, FaultKind, Provider, Settings};
 
@@ -23,18 +25,18 @@ const MIDNIGHT: Timestamp = Timestamp::from_unix_secs(1_788_220_800 + 7 * 3_600)
 
 #[test]
 fn reported_refusals_mean_what_was_found() {
-    check(include_str!("../../data/refusals.jsonl"));
+    check(TABLES[0]);
 }
 
 #[test]
 fn refusals_in_other_words_mean_what_they_say() {
-    check(include_str!("../../data/refusals_held_out.jsonl"));
+    check(TABLES[1]);
 }
 
 /// The second part of the answers that were written before: the words of public sources.
 #[test]
 fn refusals_in_words_of_public_sources_are_read() {
-    check(include_str!("../../data/refusals_second_held_out.jsonl"));
+    check(TABLES[2]);
 }
 
 #[test]
@@ -233,6 +235,73 @@ fn is_delay(
     }
 }
 
+/// An error in a success says what it says with its status, unless only the status shows that it is a refusal.
+#[test]
+fn error_in_band_is_read_like_one_with_its_status() {
+    const ONLY_BY_STATUS: &[&str] = &[
+        "oai-slow-down",
+        "qwen-burst",
+        "zai-1302",
+        "zai-1303",
+        "zai-1305",
+        "zai-1313",
+        "mis-unavailable",
+        "half-hour",
+    ];
+    let mut compared = 0;
+    for row in TABLES.iter().flat_map(|rows| rows.lines()) {
+        let mut row: Value = serde_json::from_str(row).expect("a row of JSON");
+        let name = row["name"].as_str().expect("a name").to_owned();
+        let expected = read(&row);
+        row["status"] = 200.into();
+        let has_error = error_in_band(&row).is_some();
+        if has_error && !ONLY_BY_STATUS.contains(&&name[..]) {
+            let in_band = read(&row);
+            let status = in_band.as_ref().and_then(|refusal| refusal.status);
+            let expected = expected.map(|mut refusal| {
+                refusal.status = status;
+                refusal
+            });
+            assert_eq!(in_band, expected, "{row}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 80, "{compared}");
+}
+
+#[test]
+fn members_of_an_error_in_band_are_read() {
+    let seconds = |body: &str| {
+        let mut scanner = Scanner::new(OPENAI, Some("text/event-stream"));
+        scanner.feed(format!("data: {body}\n\n").as_bytes());
+        let error = scanner.finish().error.expect("an error");
+        let refusal = OPENAI.refusal_in_band(&error, &HeaderMap::new(), NOW).expect("a refusal");
+        refusal.delay.map(|delay| delay.as_secs_f64())
+    };
+    for (body, expected) in [
+        (r#"{"error":{"code":429,"retry_after":7}}"#, Some(7.0)),
+        (r#"{"error":{"code":429,"metadata":{"a":[{"retry_after_ms":"1500"}]}}}"#, Some(1.5)),
+        (r#"{"error":"rate limit exceeded","retryAfterMs":4200}"#, Some(4.2)),
+        (
+            r#"{"type":"error","code":"rate_limit_exceeded","message":"m","retry_after":7}"#,
+            Some(7.0),
+        ),
+        (r#"{"error":{"code":429},"user":"u","retry_after":12.5}"#, Some(12.5)),
+        (
+            r#"{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","resets_in_seconds":9}}}"#,
+            Some(9.0),
+        ),
+        // Texts around the error may repeat the request.
+        (
+            r#"{"error":{"code":429},"instructions":"{\"retry_after\":7}","tools":[{"retry_after":8}]}"#,
+            None,
+        ),
+        (r#"{"retry_after":7,"choices":[],"error":{"code":429}}"#, None),
+    ] {
+        assert_eq!(seconds(body), expected, "{body}");
+    }
+}
+
 /// Reads a row as the layer does.
 fn read(row: &Value) -> Option<Refusal> {
     let profile = Profile::find(row["url"].as_str().expect("a URL"));
@@ -249,7 +318,19 @@ fn read(row: &Value) -> Option<Refusal> {
     if !status.is_success() {
         return profile.refusal(status, &headers, body, NOW);
     }
-    let mut scanner = Scanner::of(profile, &headers);
-    scanner.feed(body);
-    profile.refusal_in_band(&scanner.finish().error?, &headers, NOW)
+    profile.refusal_in_band(&error_in_band(row)?, &headers, NOW)
 }
+
+/// Returns the error that is found in the body of a success.
+fn error_in_band(row: &Value) -> Option<ApiError> {
+    let profile = Profile::find(row["url"].as_str().expect("a URL"));
+    let mut scanner = Scanner::new(profile, None);
+    scanner.feed(row["body"].as_str().expect("a body").as_bytes());
+    scanner.finish().error
+}
+
+const TABLES: [&str; 3] = [
+    include_str!("../../data/refusals.jsonl"),
+    include_str!("../../data/refusals_held_out.jsonl"),
+    include_str!("../../data/refusals_second_held_out.jsonl"),
+];
