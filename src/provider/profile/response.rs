@@ -81,9 +81,15 @@ impl Profile {
     }
 
     /// Returns the headers of a success that [`refusal_in_band`](Self::refusal_in_band) needs: none in most responses.
+    /// Not its date: a stream may state an error long after that.
     #[cfg(feature = "tower")]
     pub(crate) fn headers_for_refusal(headers: &HeaderMap) -> HeaderMap {
-        if refusal::depends_on(headers) { headers.clone() } else { HeaderMap::new() }
+        if !refusal::depends_on(headers) {
+            return HeaderMap::new();
+        }
+        let mut headers = headers.clone();
+        headers.remove(http::header::DATE);
+        headers
     }
 
     /// Returns the delay before a retry that the provider asks for, also after a failure that is no

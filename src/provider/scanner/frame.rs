@@ -122,6 +122,7 @@ impl Sink for Frame {
             return;
         }
         self.is_staged = true;
+        self.details.reserve_exact(LONGEST_DETAILS - self.details.len());
         let free = LONGEST_DETAILS - self.details.len();
         self.details.extend_from_slice(&bytes[..bytes.len().min(free)]);
     }
@@ -152,7 +153,8 @@ impl Sink for Frame {
             self.has_ended |= (is_last && self.is_counted) || kind == MESSAGE_STOP;
             if self.error.is_none() {
                 let error = self.parts.error(self.has_failed);
-                self.error = error.map(|error| error.with_details(trim(&self.details)));
+                let details = std::mem::take(&mut self.details);
+                self.error = error.map(|error| error.with_details(trim(&details)));
             }
         }
         self.add_data();
@@ -271,7 +273,7 @@ const LONGEST_MESSAGE: usize = 1_024;
 const LONGEST_CODE: usize = 64;
 
 /// The maximum number of bytes that are kept of the JSON of an error in a success.
-const LONGEST_DETAILS: usize = 2_048;
+const LONGEST_DETAILS: usize = 4_096;
 
 /// The number of bytes that are kept without an allocation: enough for the types of nearly all events of
 /// a stream.

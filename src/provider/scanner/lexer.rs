@@ -29,8 +29,7 @@ pub(super) struct Lexer {
     key: Key,
     number: Option<u64>,
     unescape: Unescape,
-    /// The depth of the object that states an error, if one was found. It is recorded from there on, and so are numbers
-    /// after it.
+    /// The depth of the members of the object that states an error, which is recorded until it ends.
     error_depth: Option<usize>,
 }
 
@@ -71,7 +70,6 @@ impl Lexer {
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) {
         while !bytes.is_empty() {
-            let before = self.state;
             let read = match self.state {
                 State::Value if self.depth == 0 => self.root(bytes, sink),
                 State::Value => self.begin(bytes[0], sink),
@@ -88,11 +86,12 @@ impl Lexer {
                 State::Nested => self.nested(bytes, sink),
                 State::Lost => return,
             };
-            if let Some(depth) = self.error_depth
-                // Texts around the error may repeat the request.
-                && (self.depth >= depth || !before.is_text() && !self.state.is_text())
-            {
-                sink.record(&bytes[..read]);
+            if let Some(depth) = self.error_depth {
+                match self.depth >= depth {
+                    true => sink.record(&bytes[..read]),
+                    // What follows the error may repeat the request.
+                    false => self.error_depth = Some(usize::MAX),
+                }
             }
             bytes = &bytes[read..];
         }
@@ -125,9 +124,8 @@ impl Lexer {
         if has_field && can_end && self.fields.has_end(self.value, self.depth) {
             sink.end_stream();
         }
-        if has_field && can_end && self.fields.has_error(self.value, self.depth) {
-            let depth = self.depth + usize::from(byte == b'{');
-            self.error_depth.get_or_insert(depth);
+        if has_field && byte == b'{' && self.fields.has_error(self.value, self.depth) {
+            self.error_depth.get_or_insert(self.depth + 1);
         }
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,

@@ -29,11 +29,3 @@ pub(super) enum State {
     /// Invalid JSON, until the next reset.
     Lost,
 }
-
-impl State {
-    /// Returns true within a string, or within brackets that are skipped.
-    pub(super) fn is_text(self) -> bool {
-        use State::{Nested, String, StringEscape, Text, TextEscape};
-        matches!(self, Nested | String | StringEscape | Text(_) | TextEscape(_))
-    }
-}
