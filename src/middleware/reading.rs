@@ -35,7 +35,7 @@ pub struct Reading {
 #[expect(clippy::large_enum_variant, reason = "not boxed, so that a response needs no allocation")]
 enum BodyState {
     /// A successful response, scanned for its usage or an error, and the headers that say more of a refusal in it.
-    Success(Profile, Scanner, HeaderMap),
+    Success(Profile, Scanner, Option<Box<HeaderMap>>),
     /// A refusal, with the beginning of its body.
     Refused(Box<RefusedResponse>),
     /// Another failure, with the beginning of its body.
@@ -166,10 +166,9 @@ impl Reading {
     fn finish(&mut self) -> Option<Box<ApiError>> {
         let body = match &mut self.body {
             BodyState::Success(profile, scanner, headers) => {
-                let (profile, scanned, headers) =
-                    (*profile, scanner.end(), std::mem::take(headers));
+                let (profile, scanned, headers) = (*profile, scanner.end(), headers.take());
                 self.body = BodyState::Unread;
-                return self.on_success(profile, scanned, &headers);
+                return self.on_success(profile, scanned, headers.as_deref());
             }
             BodyState::Unread => return None,
             body => std::mem::replace(body, BodyState::Unread),
@@ -192,7 +191,7 @@ impl Reading {
         &mut self,
         profile: Profile,
         scanned: Scanned,
-        headers: &HeaderMap,
+        headers: Option<&HeaderMap>,
     ) -> Option<Box<ApiError>> {
         // The usage of a stream that failed is incomplete, like that of a truncated one.
         if let Some(error) = scanned.error.as_ref().filter(|_| !scanned.has_generated) {
@@ -230,8 +229,14 @@ impl Reading {
         }
     }
 
-    fn on_error_in_body(&mut self, profile: Profile, error: &ApiError, headers: &HeaderMap) {
-        let refusal = profile.refusal_in_band(error, headers, self.guard.now());
+    fn on_error_in_body(
+        &mut self,
+        profile: Profile,
+        error: &ApiError,
+        headers: Option<&HeaderMap>,
+    ) {
+        let none = HeaderMap::new();
+        let refusal = profile.refusal_in_band(error, headers.unwrap_or(&none), self.guard.now());
         match refusal {
             Some(refusal) => self.guard.report_refusal(refusal, None),
             None if profile.classify_in_band(error) == Class::Terminal => self.on_accepted(),

@@ -80,16 +80,13 @@ impl Profile {
         refusal::of_error(&self.rules.errors, error, headers, now)
     }
 
-    /// Returns the headers of a success that [`refusal_in_band`](Self::refusal_in_band) needs: none in most responses.
+    /// Returns the headers of a success, if [`refusal_in_band`](Self::refusal_in_band) depends on them.
     /// Not its date: a stream may state an error long after that.
     #[cfg(feature = "tower")]
-    pub(crate) fn headers_for_refusal(headers: &HeaderMap) -> HeaderMap {
-        if !refusal::depends_on(headers) {
-            return HeaderMap::new();
-        }
-        let mut headers = headers.clone();
+    pub(crate) fn headers_for_refusal(headers: &HeaderMap) -> Option<Box<HeaderMap>> {
+        let mut headers = refusal::depends_on(headers).then(|| Box::new(headers.clone()))?;
         headers.remove(http::header::DATE);
-        headers
+        Some(headers)
     }
 
     /// Returns the delay before a retry that the provider asks for, also after a failure that is no

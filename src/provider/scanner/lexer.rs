@@ -30,7 +30,7 @@ pub(super) struct Lexer {
     number: Option<u64>,
     unescape: Unescape,
     /// The depth of the members of the object that states an error, which is recorded until it ends.
-    error_depth: Option<usize>,
+    error_depth: usize,
 }
 
 impl Lexer {
@@ -47,7 +47,7 @@ impl Lexer {
             key: Key::default(),
             number: None,
             unescape: Unescape::default(),
-            error_depth: None,
+            error_depth: NO_ERROR,
         }
     }
 
@@ -60,7 +60,7 @@ impl Lexer {
         self.value = Set::EMPTY;
         self.nested = 0;
         self.number = None;
-        self.error_depth = None;
+        self.error_depth = NO_ERROR;
     }
 
     /// Returns true before, between and after roots.
@@ -68,32 +68,40 @@ impl Lexer {
         self.depth == 0 && self.nested == 0 && !self.in_list && self.state == State::Value
     }
 
-    pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) {
-        while !bytes.is_empty() {
+    pub(super) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) {
+        let (mut rest, mut error) = (bytes, 0);
+        while !rest.is_empty() {
             let read = match self.state {
-                State::Value if self.depth == 0 => self.root(bytes, sink),
-                State::Value => self.begin(bytes[0], sink),
-                State::Element => self.element(bytes[0]),
-                State::Member => self.member(bytes, sink),
-                State::Key => self.key(bytes),
+                State::Value if self.depth == 0 => self.root(rest, sink),
+                State::Value => self.begin(rest[0], sink),
+                State::Element => self.element(rest[0]),
+                State::Member => self.member(rest, sink),
+                State::Key => self.key(rest),
                 State::KeyEscape => self.advance(State::Key),
-                State::Colon => self.colon(bytes[0]),
-                State::Number | State::Fraction | State::Scalar => self.scalar(bytes, sink),
-                State::Text(part) => self.text(bytes, part, sink),
-                State::TextEscape(part) => self.text_escape(bytes[0], part, sink),
-                State::String => self.string(bytes, sink),
+                State::Colon => self.colon(rest[0]),
+                State::Number | State::Fraction | State::Scalar => self.scalar(rest, sink),
+                State::Text(part) => self.text(rest, part, sink),
+                State::TextEscape(part) => self.text_escape(rest[0], part, sink),
+                State::String => self.string(rest, sink),
                 State::StringEscape => self.advance(State::String),
-                State::Nested => self.nested(bytes, sink),
-                State::Lost => return,
-            };
-            if let Some(depth) = self.error_depth {
-                match self.depth >= depth {
-                    true => sink.record(&bytes[..read]),
-                    // What follows the error may repeat the request.
-                    false => self.error_depth = Some(usize::MAX),
+                State::Nested => self.nested(rest, sink),
+                State::ErrorBegins => {
+                    error = bytes.len() - rest.len();
+                    self.state = State::Member;
+                    0
                 }
-            }
-            bytes = &bytes[read..];
+                State::ErrorEnds => {
+                    sink.record(&bytes[error..bytes.len() - rest.len()]);
+                    self.error_depth = AFTER_ERROR;
+                    self.state = State::Member;
+                    0
+                }
+                State::Lost => break,
+            };
+            rest = &rest[read..];
+        }
+        if self.depth >= self.error_depth && self.state != State::ErrorBegins {
+            sink.record(&bytes[error..bytes.len() - rest.len()]);
         }
     }
 
@@ -124,16 +132,18 @@ impl Lexer {
         if has_field && can_end && self.fields.has_end(self.value, self.depth) {
             sink.end_stream();
         }
-        if has_field && byte == b'{' && self.fields.has_error(self.value, self.depth) {
-            self.error_depth.get_or_insert(self.depth + 1);
-        }
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
             b'{' if has_field => {
                 if self.fields.has_object(self.value, self.depth) {
                     sink.whole();
                 }
-                self.follow(self.fields.deeper(self.value, self.depth))
+                let has_error = self.fields.has_error(self.value, self.depth);
+                self.follow(self.fields.deeper(self.value, self.depth));
+                if has_error {
+                    self.begin_error();
+                }
+                1
             }
             b'[' if has_field => self.begin_list(),
             b'"' if has_field => self.begin_string(sink),
@@ -200,14 +210,15 @@ impl Lexer {
         let Some(at) = bytes.iter().position(|b| !is_between(b)) else { return bytes.len() };
         match bytes[at] {
             b'"' => {
-                if self.depth == 1 && self.error_depth.is_none() && sink.is_error() {
-                    self.error_depth = Some(1);
-                }
                 self.key.clear();
                 self.state = State::Key;
                 at + 1 + self.key(&bytes[at + 1..])
             }
             b'}' => {
+                if self.depth == self.error_depth {
+                    self.state = State::ErrorEnds;
+                    return at;
+                }
                 self.depth -= 1;
                 if self.depth == 1 {
                     sink.commit();
@@ -308,6 +319,10 @@ impl Lexer {
             self.state = State::TextEscape(part);
         } else {
             self.end_value(sink);
+            let names_root = matches!(part, ErrorPart::RootKind | ErrorPart::RootObject);
+            if names_root && self.depth == 1 && sink.is_error() {
+                self.begin_error();
+            }
         }
         end + 1
     }
@@ -365,12 +380,21 @@ impl Lexer {
         at
     }
 
+    /// Begins to record the members of this object, unless an error was recorded: what follows it may repeat the
+    /// request.
+    fn begin_error(&mut self) {
+        if self.error_depth == NO_ERROR {
+            self.error_depth = self.depth;
+            self.state = State::ErrorBegins;
+        }
+    }
+
     fn end_value(&mut self, sink: &mut impl Sink) {
         if self.depth > 0 {
             self.state = State::Member;
         } else {
             sink.end();
-            self.error_depth = None;
+            self.error_depth = NO_ERROR;
             self.value = Set::EMPTY;
             self.state = State::Value;
         }
@@ -381,3 +405,7 @@ impl Lexer {
         self.fields.ending(self.value, self.depth)
     }
 }
+
+/// Depths that no member has: before the first error of a root, and after it.
+const NO_ERROR: usize = usize::MAX;
+const AFTER_ERROR: usize = usize::MAX - 1;

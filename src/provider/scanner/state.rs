@@ -9,6 +9,10 @@ pub(super) enum State {
     Element,
     /// In a followed object: a key or the end is expected.
     Member,
+    /// The same, at the first byte of an error's members.
+    ErrorBegins,
+    /// The end of an object that states an error.
+    ErrorEnds,
     Key,
     KeyEscape,
     Colon,

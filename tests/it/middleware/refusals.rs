@@ -254,6 +254,19 @@ async fn refusal_in_band_pauses_for_time_in_headers() {
     assert_eq!(cool_down_seconds(200, left, PLAIN).await, 1);
 }
 
+/// A stream may state an error long after its head: a time in it is measured from the event, not from the head's date.
+#[tokio::test(start_paused = true)]
+async fn time_in_a_refusal_in_band_is_measured_from_the_event() {
+    const UNTIL: &str = r#"{"error": {"code": "rate_limit_exceeded",
+        "message": "Your limit will reset at 2026-09-04 19:01:25"}}"#;
+    const DATE: (&str, &str) = ("date", "Fri, 04 Sep 2026 18:01:25 GMT");
+    let to_reset = cool_down_seconds(200, &[], UNTIL).await;
+    assert!(to_reset > 0);
+    let headers = &[DATE, ("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "7")];
+    assert_eq!(cool_down_seconds(200, headers, UNTIL).await, to_reset);
+    assert_eq!(cool_down_seconds(429, headers, UNTIL).await, 3_600);
+}
+
 #[tokio::test(start_paused = true)]
 async fn refusal_with_unread_body_is_judged_by_head() {
     let refused = || answer(429, RETRY, SPENT);
