@@ -89,8 +89,8 @@ impl Meter {
         }
     }
 
-    /// Adds the values of a key. Without `has_own_label`, its limits are left out: the limits of several keys
-    /// don't add up to one.
+    /// Adds the values of a key. Without `has_own_label`, its limits are left out: those of several keys don't add up
+    /// to one.
     fn add(
         &self,
         current: &mut GaugeValues,
@@ -98,7 +98,7 @@ impl Meter {
         has_own_label: bool,
         stats: &KeyStats,
     ) {
-        for limit in &stats.limits {
+        for limit in stats.limits.iter().filter(|_| has_own_label) {
             let LimitStats { dimension, window, limit: capacity, used, held, .. } = limit;
             let values = vec![
                 key.clone(),
@@ -111,9 +111,7 @@ impl Meter {
             };
             add(&USED, *used);
             add(&HELD, *held);
-            if has_own_label {
-                add(&CAPACITY, *capacity);
-            }
+            add(&CAPACITY, *capacity);
         }
         for LearnedLimit { dimension, amount, .. } in stats.learned.iter().filter(|_| has_own_label)
         {

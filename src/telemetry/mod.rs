@@ -93,9 +93,10 @@
 //! - `gen_ai.request.model` has the same values as `key`: the quota of the model, or else the quota of the
 //!   key.
 //!
-//! A request with several keys counts for each of them. Of keys with the same label, what they use, hold and wait
-//! for is added up, and the largest utilization counts. Limits can't be added up: `tollgate_capacity` and
-//! `tollgate_learned_limit` are 0 or absent while several keys have the label, as under a glob.
+//! A request with several keys counts for each of them. Of keys with the same label, as under a glob, counters and the
+//! waiting requests are added up, and the largest utilization counts. Limits can't be added up, nor what is used of
+//! them: `tollgate_capacity`, `tollgate_used`, `tollgate_held` and `tollgate_learned_limit` are 0 or absent while
+//! several keys have the label.
 //! [`with_names`](Metrics::with_names) gives such keys labels of their own if they aren't secret, and
 //! [`LimiterState::stats`](crate::limiter::LimiterState::stats) has the limits of each key.
 //!

@@ -60,6 +60,6 @@ async fn client_keys_create_no_series() {
     }
     let page = scrape(&rig).await;
     assert!(page.series() < before + 20, "{} after {before}", page.series());
-    let keys = page.values("tollgate_used", "key");
+    let keys = page.values("tollgate_waiting", "key");
     assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["other", "tenant:*"]);
 }
