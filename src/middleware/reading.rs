@@ -34,8 +34,8 @@ pub struct Reading {
 /// The state of reading a body.
 #[expect(clippy::large_enum_variant, reason = "not boxed, so that a response needs no allocation")]
 enum BodyState {
-    /// A successful response, scanned for its usage or an error, and the headers that say more of a refusal in it.
-    Success(Profile, Scanner, Option<Box<HeaderMap>>),
+    /// A successful response, scanned for its usage or an error.
+    Success(Profile, Scanner),
     /// A refusal, with the beginning of its body.
     Refused(Box<RefusedResponse>),
     /// Another failure, with the beginning of its body.
@@ -71,7 +71,7 @@ impl Reading {
                 if guard.measures_output(profile) {
                     scanner.measure_output();
                 }
-                BodyState::Success(profile, scanner, Profile::headers_for_refusal(headers))
+                BodyState::Success(profile, scanner)
             }
             () => {
                 if let Some(encoding) = encoding(headers) {
@@ -99,7 +99,7 @@ impl Reading {
     /// Reads the next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.body {
-            BodyState::Success(profile, scanner, _) => {
+            BodyState::Success(profile, scanner) => {
                 scanner.feed(bytes);
                 if self.settles_early
                     && let Some(usage) = scanner.usage()
@@ -124,7 +124,7 @@ impl Reading {
     /// Returns what the first event of a successful stream is: see [`Scanner::first_event`].
     pub(super) fn first_event(&self) -> Option<Result<(), &ApiError>> {
         match &self.body {
-            BodyState::Success(_, scanner, _) => scanner.first_event(),
+            BodyState::Success(_, scanner) => scanner.first_event(),
             _ => Some(Ok(())),
         }
     }
@@ -137,7 +137,7 @@ impl Reading {
     /// Records that all that has arrived of the body was read, and more is awaited. Without these calls, a
     /// stream that is cut off may have been unread for its whole duration, and is charged more.
     pub fn awaits_more(&mut self) {
-        if matches!(&self.body, BodyState::Success(_, scanner, _) if scanner.measures_output()) {
+        if matches!(&self.body, BodyState::Success(_, scanner) if scanner.measures_output()) {
             self.caught_up_at = Some(self.guard.now());
         }
     }
@@ -165,10 +165,10 @@ impl Reading {
     /// reservation may admit the next request.
     fn finish(&mut self) -> Option<Box<ApiError>> {
         let body = match &mut self.body {
-            BodyState::Success(profile, scanner, headers) => {
-                let (profile, scanned, headers) = (*profile, scanner.end(), headers.take());
+            BodyState::Success(profile, scanner) => {
+                let (profile, scanned) = (*profile, scanner.end());
                 self.body = BodyState::Unread;
-                return self.on_success(profile, scanned, headers.as_deref());
+                return self.on_success(profile, scanned);
             }
             BodyState::Unread => return None,
             body => std::mem::replace(body, BodyState::Unread),
@@ -187,12 +187,7 @@ impl Reading {
         }
     }
 
-    fn on_success(
-        &mut self,
-        profile: Profile,
-        scanned: Scanned,
-        headers: Option<&HeaderMap>,
-    ) -> Option<Box<ApiError>> {
+    fn on_success(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
         // The usage of a stream that failed is incomplete, like that of a truncated one.
         if let Some(error) = scanned.error.as_ref().filter(|_| !scanned.has_generated) {
             self.guard.set_failed(profile, profile.failure_charge_in_band(error));
@@ -204,7 +199,7 @@ impl Reading {
         }
         let error = scanned.error.clone().map(Box::new);
         match &error {
-            Some(error) => self.on_error_in_body(profile, error, headers),
+            Some(error) => self.on_error_in_body(profile, error),
             None if self.is_broken => {
                 if self.may_be_refused {
                     self.guard.report_failure(ServerFailure::unclear("the response was cut off"));
@@ -229,14 +224,8 @@ impl Reading {
         }
     }
 
-    fn on_error_in_body(
-        &mut self,
-        profile: Profile,
-        error: &ApiError,
-        headers: Option<&HeaderMap>,
-    ) {
-        let none = HeaderMap::new();
-        let refusal = profile.refusal_in_band(error, headers.unwrap_or(&none), self.guard.now());
+    fn on_error_in_body(&mut self, profile: Profile, error: &ApiError) {
+        let refusal = profile.refusal_in_band(error, self.guard.now());
         match refusal {
             Some(refusal) => self.guard.report_refusal(refusal, None),
             None if profile.classify_in_band(error) == Class::Terminal => self.on_accepted(),

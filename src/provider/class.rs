@@ -61,8 +61,7 @@ pub(super) fn of_response(
 /// Returns the class of an error in the body of a success. The provider had accepted the request, so
 /// the same one may succeed unless the error says that the request itself is at fault.
 pub(super) fn of_error(rules: &ErrorRules, error: &ApiError) -> Class {
-    let none = HeaderMap::new();
-    if let Some(refusal) = refusal::of_error(rules, error, &none, Timestamp::UNIX_EPOCH) {
+    if let Some(refusal) = refusal::of_error(rules, error, Timestamp::UNIX_EPOCH) {
         return of_kind(refusal.kind);
     }
     let numeric = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());

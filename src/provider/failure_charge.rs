@@ -64,8 +64,7 @@ impl FailureCharge {
     pub(super) fn of_error(profile: &Profile, error: &ApiError) -> Self {
         let rules = &profile.rules().errors;
         let status = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
-        let (headers, now) = (HeaderMap::new(), Timestamp::UNIX_EPOCH);
-        let refusal = refusal::of_error(rules, error, &headers, now);
+        let refusal = refusal::of_error(rules, error, Timestamp::UNIX_EPOCH);
         let charge = match (status.map(|status| status.as_u16()), refusal) {
             _ if codes::is_charged(error, rules) => Self::Reserved,
             (_, Some(refusal)) => Self::of_refusal(rules, refusal.kind),

@@ -26,13 +26,18 @@ fn value(after_name: &[u8]) -> Option<&str> {
 pub(super) const MAX_BODY: usize = 64 * 1024;
 
 /// Returns the members of a JSON text whose values are strings or numbers, at any depth, in order: names, and values
-/// without quotes and escapes. The text may be truncated. JSON in a string is searched too, if all of the string is JSON.
+/// without quotes and escapes. The text may be truncated. JSON in a string is searched too, if all of the string is JSON
+/// and it is one that states an error: others may be what the model generated.
 pub(super) fn all(json: &[u8]) -> Vec<(String, String)> {
     let json = String::from_utf8_lossy(&json[..json.len().min(MAX_BODY)]);
     let mut members = Vec::new();
     add_members(&json, &mut members, true);
     members
 }
+
+/// The names of strings in which gateways pass on the error of another provider.
+const ERROR_TEXTS: &[&str] =
+    &["raw", "message", "msg", "error", "detail", "details", "body", "response"];
 
 fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
     let mut rest = json;
@@ -46,7 +51,8 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
         if let Some(text) = value.strip_prefix('"') {
             let (text, after) = string(text);
             rest = after;
-            match text.trim_start().starts_with(['{', '[']) {
+            let is_json = text.trim_start().starts_with(['{', '[']);
+            match is_json && ERROR_TEXTS.contains(&&*name) {
                 true if is_root => add_members(&text, members, false),
                 _ => members.push((name, text)),
             }

@@ -25,7 +25,7 @@ fn error_bodies_are_read_without_panic() {
                     assert!(refusal.to_string().len() < 300, "{refusal}");
                 }
                 if let Some(error) = &error {
-                    let _ = profile.refusal_in_band(error, &none, NOW);
+                    let _ = profile.refusal_in_band(error, NOW);
                     let _ = profile.classify_in_band(error);
                 }
             }

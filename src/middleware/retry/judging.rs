@@ -97,7 +97,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
             _ => body.error().cloned(),
         });
         if let Some(error) = in_band {
-            return self.judge_in_band(&error, &parts.headers);
+            return self.judge_in_band(&error);
         }
         match is_success {
             true if self.ahead == Ahead::All
@@ -124,9 +124,9 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         }
     }
 
-    fn judge_in_band(&self, error: &ApiError, headers: &HeaderMap) -> Verdict {
+    fn judge_in_band(&self, error: &ApiError) -> Verdict {
         let class = self.profile.classify_in_band(error);
-        let refusal = self.profile.refusal_in_band(error, headers, self.answered_at);
+        let refusal = self.profile.refusal_in_band(error, self.answered_at);
         refusal.map_or_else(|| retry(class, None), |refusal| verdict(class, &refusal))
     }
 }

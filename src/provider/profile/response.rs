@@ -69,24 +69,11 @@ impl Profile {
         refusal::of_response(&self.rules.errors, status, headers, body, now)
     }
 
-    /// Returns what an error in the body of a success says, as [`refusal`](Self::refusal) does. `headers` are those of
-    /// the response.
-    pub fn refusal_in_band(
-        &self,
-        error: &ApiError,
-        headers: &HeaderMap,
-        now: Timestamp,
-    ) -> Option<Refusal> {
-        refusal::of_error(&self.rules.errors, error, headers, now)
-    }
-
-    /// Returns the headers of a success, if [`refusal_in_band`](Self::refusal_in_band) depends on them.
-    /// Not its date: a stream may state an error long after that.
-    #[cfg(feature = "tower")]
-    pub(crate) fn headers_for_refusal(headers: &HeaderMap) -> Option<Box<HeaderMap>> {
-        let mut headers = refusal::depends_on(headers).then(|| Box::new(headers.clone()))?;
-        headers.remove(http::header::DATE);
-        Some(headers)
+    /// Returns what an error in the body of a success says, as [`refusal`](Self::refusal) does. The headers of the
+    /// response say nothing of it: they speak of the request that was accepted, at the time of its head. Anthropic sends
+    /// `retry-after` with successes too.
+    pub fn refusal_in_band(&self, error: &ApiError, now: Timestamp) -> Option<Refusal> {
+        refusal::of_error(&self.rules.errors, error, now)
     }
 
     /// Returns the delay before a retry that the provider asks for, also after a failure that is no

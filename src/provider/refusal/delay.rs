@@ -100,19 +100,6 @@ pub(super) fn of_unmeasured_windows(headers: &HeaderMap) -> Option<Duration> {
     resets.max()
 }
 
-/// Returns true if the headers may state a delay or the reset of a window, so that a refusal after them is read with
-/// them.
-#[cfg(feature = "tower")]
-pub(super) fn may_be_in(headers: &HeaderMap) -> bool {
-    let states = |name: &str| {
-        DELAYS.iter().any(|(delay, _)| name == *delay)
-            || RESETS.contains(&name)
-            || name == "ratelimit"
-            || WINDOWS.iter().any(|start| name.starts_with(start))
-    };
-    headers.keys().any(|name| states(name.as_str()))
-}
-
 /// Returns the delays that members of a body state by their names: `retryDelay`, `resets_in_seconds`, `retry_after_ms`,
 /// and one of `fields`. The last counts that is latest.
 pub(super) fn in_members(members: &[(String, String)], fields: &[&str]) -> Vec<Stated> {
@@ -207,10 +194,6 @@ const DELAYS: &[(&str, f64)] = &[
 const RESETS: &[&str] = &["ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset"];
 const REMAINING: &[&str] =
     &["ratelimit-remaining", "x-ratelimit-remaining", "x-rate-limit-remaining"];
-
-/// The starts of the headers of windows.
-#[cfg(feature = "tower")]
-const WINDOWS: &[&str] = &["anthropic-ratelimit-unified-", "x-codex-"];
 
 /// Words in the names of members that state a delay, and in those of other members with the same words.
 const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|time remaining";

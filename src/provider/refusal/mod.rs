@@ -34,13 +34,8 @@ pub(super) fn of_response(
 }
 
 /// Returns the refusal that an error in the body of a success states, with the headers of the response.
-pub(super) fn of_error(
-    rules: &ErrorRules,
-    error: &ApiError,
-    headers: &HeaderMap,
-    now: Timestamp,
-) -> Option<Refusal> {
-    Evidence::new(error, error.details()).refusal(rules, headers, now)
+pub(super) fn of_error(rules: &ErrorRules, error: &ApiError, now: Timestamp) -> Option<Refusal> {
+    Evidence::new(error, error.details()).refusal(rules, &HeaderMap::new(), now)
 }
 
 /// Returns the delay that a response states, whether it is a refusal or not: see
@@ -57,12 +52,6 @@ pub(super) fn stated_delay(
         evidence.in_body(rules).next()
     };
     Some(delay::in_headers(headers).or_else(body)?.delay(now))
-}
-
-/// Returns true if a refusal may be read otherwise with these headers than without headers.
-#[cfg(feature = "tower")]
-pub(super) fn depends_on(headers: &HeaderMap) -> bool {
-    delay::may_be_in(headers)
 }
 
 /// What an answer shows.
@@ -163,8 +152,7 @@ impl Evidence {
         // Times are measured from the time at which the provider answered.
         let now = super::date::of_response(headers).unwrap_or(now);
         let amounts = Amounts::read(&self.text);
-        let is_rate = self.status == 429 || self.status == 0 && self.has(kinds::RATE);
-        let used_up = delay::of_used_up_windows(headers, now).filter(|_| is_rate);
+        let used_up = delay::of_used_up_windows(headers, now).filter(|_| self.status == 429);
         let long = self.in_body(rules).any(|stated| stated.delay(now) >= LONG);
         let kind = self.kind(rules, &amounts, used_up.is_some(), long)?;
         let mut refusal = Refusal::new(kind);

@@ -113,12 +113,16 @@ impl Sink for Frame {
     }
 
     fn is_error(&self) -> bool {
-        self.is_staged && self.parts.name_an_error()
+        self.parts.name_an_error()
+    }
+
+    fn begin_error(&mut self) {
+        self.details.clear();
     }
 
     fn record(&mut self, bytes: &[u8]) {
         // The whole body of a failed request is at hand. Only the first error is kept.
-        if self.has_failed || self.error.is_some() {
+        if self.has_failed || self.error.is_some() || bytes.is_empty() {
             return;
         }
         self.is_staged = true;
@@ -154,7 +158,7 @@ impl Sink for Frame {
             if self.error.is_none() {
                 let error = self.parts.error(self.has_failed);
                 let details = std::mem::take(&mut self.details);
-                self.error = error.map(|error| error.with_details(trim(&details)));
+                self.error = error.map(|error| error.with_details(&details));
             }
         }
         self.add_data();
@@ -214,8 +218,11 @@ impl ErrorParts {
         ApiError::new(&self.text(code), kind, &self.text(message))
     }
 
-    fn text(&self, part: ErrorPart) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.0[part as usize])
+    /// Returns a text, with `?` for invalid bytes, so that it is not longer than what was kept.
+    fn text(&self, part: ErrorPart) -> String {
+        let chunks = self.0[part as usize].utf8_chunks();
+        let mark = |bytes: &[u8]| if bytes.is_empty() { "" } else { "?" };
+        chunks.flat_map(|chunk| [chunk.valid(), mark(chunk.invalid())]).collect()
     }
 
     fn of(&mut self, part: ErrorPart) -> &mut Text {
@@ -237,14 +244,6 @@ impl ErrorParts {
     fn clear(&mut self) {
         self.0.iter_mut().for_each(Text::clear);
     }
-}
-
-/// Returns the text without what is around its members.
-fn trim(json: &[u8]) -> &[u8] {
-    let is_inside = |byte: &u8| *byte != b',' && !byte.is_ascii_whitespace();
-    let end = json.iter().rposition(is_inside).map_or(0, |last| last + 1);
-    let start = json[..end].iter().position(is_inside).unwrap_or(end);
-    &json[start..end]
 }
 
 /// The types of the events that begin a stream, whose last event is one of [`LAST_EVENTS`].
@@ -273,7 +272,7 @@ const LONGEST_MESSAGE: usize = 1_024;
 const LONGEST_CODE: usize = 64;
 
 /// The maximum number of bytes that are kept of the JSON of an error in a success.
-const LONGEST_DETAILS: usize = 4_096;
+const LONGEST_DETAILS: usize = 2_560;
 
 /// The number of bytes that are kept without an allocation: enough for the types of nearly all events of
 /// a stream.

@@ -86,6 +86,7 @@ impl Lexer {
                 State::StringEscape => self.advance(State::String),
                 State::Nested => self.nested(rest, sink),
                 State::ErrorBegins => {
+                    sink.begin_error();
                     error = bytes.len() - rest.len();
                     self.state = State::Member;
                     0
@@ -114,7 +115,14 @@ impl Lexer {
     /// Reads bytes before, between and after roots.
     fn root(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         match bytes[0] {
-            b'{' => self.follow(self.fields.all()),
+            b'{' => {
+                self.follow(self.fields.all());
+                // The headers of a message may name it an error.
+                if sink.is_error() {
+                    self.begin_error();
+                }
+                1
+            }
             b'[' | b']' if self.in_list != (bytes[0] == b'[') => {
                 self.in_list = !self.in_list;
                 1
@@ -320,7 +328,7 @@ impl Lexer {
         } else {
             self.end_value(sink);
             let names_root = matches!(part, ErrorPart::RootKind | ErrorPart::RootObject);
-            if names_root && self.depth == 1 && sink.is_error() {
+            if names_root && sink.is_error() {
                 self.begin_error();
             }
         }
@@ -381,9 +389,9 @@ impl Lexer {
     }
 
     /// Begins to record the members of this object, unless an error was recorded: what follows it may repeat the
-    /// request.
+    /// request. An error within an object that names itself one counts in its place.
     fn begin_error(&mut self) {
-        if self.error_depth == NO_ERROR {
+        if self.error_depth == NO_ERROR || self.error_depth < self.depth {
             self.error_depth = self.depth;
             self.state = State::ErrorBegins;
         }

@@ -23,7 +23,7 @@ pub(super) enum FieldValue {
     /// A text, an object or `true` that only the last event of a stream has.
     End,
     Text(ErrorPart),
-    /// An error: an object, or a text.
+    /// An object that states an error.
     Error,
 }
 

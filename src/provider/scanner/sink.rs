@@ -17,6 +17,9 @@ pub(super) trait Sink {
         false
     }
 
+    /// Begins an object that states an error, in place of one around it.
+    fn begin_error(&mut self) {}
+
     /// Receives the next bytes of an object that states an error.
     fn record(&mut self, _: &[u8]) {}
 

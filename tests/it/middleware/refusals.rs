@@ -239,32 +239,23 @@ async fn refusal_reduces_only_the_named_limit() {
     }
 }
 
-/// Headers of the response count for an error in its body too.
+/// The head of a success speaks of the request that was accepted. Anthropic states `retry-after` in it too.
 #[tokio::test(start_paused = true)]
-async fn refusal_in_band_pauses_for_time_in_headers() {
+async fn headers_of_a_success_say_nothing_of_an_error_in_it() {
     const PLAIN: &str = r#"{"error": {"code": "rate_limit_exceeded", "message": "Rate limit"}}"#;
-    for headers in [
-        &[("retry-after", "7")][..],
-        &[("content-type", "application/json"), ("retry-after-ms", "7000")],
-        &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "7")],
-    ] {
-        assert_eq!(cool_down_seconds(200, headers, PLAIN).await, 7, "{headers:?}");
-    }
-    let left = &[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "7")];
-    assert_eq!(cool_down_seconds(200, left, PLAIN).await, 1);
-}
-
-/// A stream may state an error long after its head: a time in it is measured from the event, not from the head's date.
-#[tokio::test(start_paused = true)]
-async fn time_in_a_refusal_in_band_is_measured_from_the_event() {
     const UNTIL: &str = r#"{"error": {"code": "rate_limit_exceeded",
         "message": "Your limit will reset at 2026-09-04 19:01:25"}}"#;
-    const DATE: (&str, &str) = ("date", "Fri, 04 Sep 2026 18:01:25 GMT");
     let to_reset = cool_down_seconds(200, &[], UNTIL).await;
-    assert!(to_reset > 0);
-    let headers = &[DATE, ("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "7")];
-    assert_eq!(cool_down_seconds(200, headers, UNTIL).await, to_reset);
-    assert_eq!(cool_down_seconds(429, headers, UNTIL).await, 3_600);
+    assert!(to_reset > 1);
+    for headers in [
+        RETRY,
+        &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "7")],
+        &[("x-codex-primary-used-percent", "100"), ("x-codex-primary-reset-after-seconds", "7200")],
+        &[("date", "Fri, 04 Sep 2026 18:01:25 GMT")],
+    ] {
+        assert_eq!(cool_down_seconds(200, headers, PLAIN).await, 1, "{headers:?}");
+        assert_eq!(cool_down_seconds(200, headers, UNTIL).await, to_reset, "{headers:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

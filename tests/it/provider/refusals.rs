@@ -235,8 +235,8 @@ fn is_delay(
     }
 }
 
-/// An error in a success says what it says with its status, unless only the status shows that it is a refusal, or a
-/// delay stands beside the error.
+/// An error in a success says what it says with its status and without headers, unless only the status shows that it is
+/// a refusal, or a delay stands beside the error.
 #[test]
 fn error_in_band_is_read_like_one_with_its_status() {
     const ONLY_BY_STATUS: &[&str] = &[
@@ -253,6 +253,7 @@ fn error_in_band_is_read_like_one_with_its_status() {
     for row in TABLES.iter().flat_map(|rows| rows.lines()) {
         let mut row: Value = serde_json::from_str(row).expect("a row of JSON");
         let name = row["name"].as_str().expect("a name").to_owned();
+        row["headers"] = serde_json::json!({});
         let expected = read(&row);
         row["status"] = 200.into();
         let has_error = error_in_band(&row).is_some();
@@ -279,7 +280,7 @@ fn members_of_an_error_in_band_are_read() {
         let mut scanner = Scanner::new(OPENAI, Some("text/event-stream"));
         scanner.feed(format!("data: {body}\n\n").as_bytes());
         let error = scanner.finish().error.expect("an error");
-        let refusal = OPENAI.refusal_in_band(&error, &HeaderMap::new(), NOW).expect("a refusal");
+        let refusal = OPENAI.refusal_in_band(&error, NOW).expect("a refusal");
         refusal.delay.map(|delay| delay.as_secs_f64())
     };
     for (body, expected) in [
@@ -302,6 +303,14 @@ fn members_of_an_error_in_band_are_read() {
             None,
         ),
         (r#"{"retry_after":7,"choices":[],"error":{"code":429}}"#, None),
+        (
+            r#"{"type":"error","error":{"code":429,"retry_after":7},"request":{"retry_after":8}}"#,
+            Some(7.0),
+        ),
+        (
+            r#"{"type":"error","request":{"retry_after":8},"error":{"code":429,"retry_after":7}}"#,
+            Some(7.0),
+        ),
     ] {
         assert_eq!(seconds(body), expected, "{body}");
     }
@@ -323,7 +332,7 @@ fn read(row: &Value) -> Option<Refusal> {
     if !status.is_success() {
         return profile.refusal(status, &headers, body, NOW);
     }
-    profile.refusal_in_band(&error_in_band(row)?, &headers, NOW)
+    profile.refusal_in_band(&error_in_band(row)?, NOW)
 }
 
 /// What the model or the user wrote is no part of the error beside it.
@@ -343,8 +352,7 @@ fn texts_around_an_error_in_band_say_nothing_of_it() {
         ] {
             let row = serde_json::json!({"url": "https://api.openai.com", "body": body});
             let error = error_in_band(&row).expect("an error");
-            let refusal =
-                OPENAI.refusal_in_band(&error, &HeaderMap::new(), NOW).expect("a refusal");
+            let refusal = OPENAI.refusal_in_band(&error, NOW).expect("a refusal");
             assert_eq!(refusal.kind, RefusalKind::Rate, "{body}");
         }
     }
@@ -375,8 +383,30 @@ fn details_of_a_pretty_printed_error_are_kept_whole() {
         "body": serde_json::to_string_pretty(&body).expect("JSON")
     });
     let error = error_in_band(&row).expect("an error");
-    let refusal = GEMINI.refusal_in_band(&error, &HeaderMap::new(), NOW).expect("a refusal");
+    let refusal = GEMINI.refusal_in_band(&error, NOW).expect("a refusal");
     assert_eq!(refusal.delay.map(|delay| delay.as_secs()), Some(34));
+}
+
+/// Groq repeats what the model generated in an error.
+#[test]
+fn generated_text_in_an_error_says_nothing_of_it() {
+    for generated in [
+        r#"[{"name": "list", "arguments": {"status": "overdue"}}]"#,
+        r#"{"message": "insufficient credits"}"#,
+    ] {
+        let body = serde_json::json!({"error": {
+            "message": "Failed to call a function.", "type": "invalid_request_error",
+            "code": "tool_use_failed", "failed_generation": generated
+        }});
+        for status in [200, 400] {
+            let url = "https://api.groq.com/openai/v1/chat/completions";
+            let row = serde_json::json!({
+                "url": url, "status": status, "headers": {}, "body": body.to_string()
+            });
+            let kind = read(&row).map(|refusal| refusal.kind);
+            assert!(kind.is_none_or(|kind| kind == RefusalKind::Request), "{status}: {kind:?}");
+        }
+    }
 }
 
 /// Returns the error that is found in the body of a success.

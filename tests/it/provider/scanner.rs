@@ -123,6 +123,29 @@ fn huge_body_is_read_in_bounded_memory() {
 }
 
 #[test]
+fn longest_error_is_read_in_bounded_memory() {
+    for text in [&b"m"[..], b"\xff", "\u{20ac}".as_bytes()] {
+        let text = text.repeat(9_000);
+        let mut scanner = Scanner::new(OPENAI, Some("application/json"));
+        for part in [
+            &b"{\"message\":\""[..],
+            &text,
+            b"\",\"base_resp\":{\"status_msg\":\"",
+            &text,
+            b"\"},\"error\":{\"message\":\"",
+            &text,
+            b"\",\"x\":\"",
+            &text,
+            b"\"}}",
+        ] {
+            scanner.feed(part);
+            assert!(scanner.held_bytes() < BOUND, "{}", scanner.held_bytes());
+        }
+        assert!(scanner.finish().error.is_some());
+    }
+}
+
+#[test]
 fn repeated_events_hold_constant_memory() {
     let event = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"type\":\"delta\",\
                  \"choices\":[{\"delta\":{\"content\":\" hi\"}}],\"usage\":null}\n\n";

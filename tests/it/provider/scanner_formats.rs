@@ -1,6 +1,6 @@
 //! Formats of all providers, scanned whole and in chunks.
 
-use tollgate::provider::{OPENAI, Profile, Scanned, Scanner};
+use tollgate::provider::{BEDROCK, OPENAI, Profile, Scanned, Scanner};
 use tollgate::quota::Usage;
 
 use super::scanner_fixtures::{Fixture, fixtures};
@@ -130,6 +130,15 @@ fn headers_of_every_type_are_skipped() {
     head.extend(b"\0\x07\0\0\x0d:message-type\x07\0\x09exception");
     let scanned = scan_whole(&with_head(&head, br#"{"message":"x"}"#));
     assert_eq!(scanned.error.unwrap().message(), "x");
+}
+
+#[test]
+fn members_of_an_exception_are_read() {
+    let throttled = [(":exception-type", "throttlingException"), (":message-type", "exception")];
+    let body = br#"{"message":"Too many tokens","retryAfterSeconds":5}"#;
+    let error = scan_whole(&message(&throttled, body)).error.unwrap();
+    let refusal = BEDROCK.refusal_in_band(&error, tollgate::Timestamp::UNIX_EPOCH).unwrap();
+    assert_eq!(refusal.delay, Some(std::time::Duration::from_secs(5)));
 }
 
 #[test]

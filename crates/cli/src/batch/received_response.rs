@@ -75,7 +75,7 @@ impl ReceivedResponse {
         let Parts { status, headers, .. } = &self.parts;
         let now = shared.limiter.now();
         match &self.in_band {
-            Some(error) => shared.profile.refusal_in_band(error, headers, now),
+            Some(error) => shared.profile.refusal_in_band(error, now),
             None => shared.profile.refusal(*status, headers, &self.body, now),
         }
     }

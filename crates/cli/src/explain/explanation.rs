@@ -130,7 +130,7 @@ fn refusal(
     let (response, now) = (&entry.response, entry.ended_at.unwrap_or_default());
     let status = StatusCode::from_u16(response.status).ok()?;
     let mut refusal = match in_band {
-        Some(error) => profile.refusal_in_band(error, headers, now)?,
+        Some(error) => profile.refusal_in_band(error, now)?,
         None => profile.refusal(status, headers, &response.body, now)?,
     };
     if entry.ended_at.is_none() && refusal.until.is_some() {
