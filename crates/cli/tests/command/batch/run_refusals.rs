@@ -104,35 +104,65 @@ async fn account_without_money_ends_the_command_with_2() {
     assert!(server.received() <= 2, "{}", server.received());
 }
 
-/// Gemini states a short delay beside a daily quota.
+/// Azure states a day for a request that is larger than the deployment's limit.
 #[tokio::test]
-async fn daily_quota_with_short_delay_waits_for_the_reset() {
-    let folder = Folder::with(&lines(5));
-    let row = named("window", "gem-perday-short");
-    let server = Scripted::start(move |call| match call.number {
-        0 => Reply::ok(),
-        _ => reply(&row),
+async fn stray_delay_of_a_day_holds_up_no_other_line() {
+    let folder = Folder::with(&lines(12));
+    let refused = named("rate", "az-86400");
+    let server = Scripted::start(move |call| match call.id == "r1" {
+        true => reply(&refused),
+        false => Reply::ok(),
     })
     .await;
-    let arguments = format!(
-        "--base-url {} --provider gemini --api-key-env OPENAI_API_KEY --rpm 1000 --max-in-flight 1 \
-         --max-wait 1s",
-        server.base()
-    );
-    let output = output_of(folder.batch(&arguments)).await;
-    assert_eq!(output.code, Some(2), "{output:?}");
-    assert_eq!(
-        output
-            .stderr
-            .matches(
-                "the provider asks to wait (a limit of an hour or longer is used up); resuming in"
-            )
-            .count(),
-        1,
-        "{output:?}"
-    );
-    assert!(output.stderr.contains("longer than --max-wait (1s)"), "{output:?}");
-    assert_eq!((server.received(), folder.lines().len()), (2, 1), "{output:?}");
+    let profile = Profile::find("https://res.openai.azure.com");
+    let job = Job { profile, quota: Quota::new(), retries: 2, ..folder.job(server.base()) };
+    let ended = tokio::time::timeout(Duration::from_secs(60), run(&job)).await.expect("an end");
+    assert_eq!((ended.report.succeeded, ended.report.failed), (11, 1), "{ended:?}");
+    assert!(server.received() <= 14, "{} were sent", server.received());
+    assert!(ended.report.learned.is_empty(), "{ended:?}");
+}
+
+/// MiniMax refuses in a 200.
+#[tokio::test]
+async fn line_refused_in_a_success_is_sent_again() {
+    let folder = Folder::with(&lines(5));
+    let refused = named("rate", "mmx-1002");
+    let server = Scripted::start(move |call| match call.number {
+        0 => reply(&refused),
+        _ => Reply::ok(),
+    })
+    .await;
+    let profile = profile_of("mmx-1002");
+    let job = Job { profile, max_in_flight: 1, retries: 2, ..folder.job(server.base()) };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, ended.report.failed), (5, 0), "{ended:?}");
+    assert_eq!((server.received(), ended.report.retries), (6, 1), "{ended:?}");
+}
+
+/// Gemini states a short delay beside a daily quota; Codex ends its window in a week.
+#[tokio::test]
+async fn used_up_window_waits_for_its_reset() {
+    for (name, provider) in [("gem-perday-short", "gemini"), ("codex-usage", "openai")] {
+        let folder = Folder::with(&lines(5));
+        let row = named("window", name);
+        let server = Scripted::start(move |call| match call.number {
+            0 => Reply::ok(),
+            _ => reply(&row),
+        })
+        .await;
+        let arguments = format!(
+            "--base-url {} --provider {provider} --api-key-env OPENAI_API_KEY --rpm 1000 \
+             --max-in-flight 1 --max-wait 1s",
+            server.base()
+        );
+        let output = output_of(folder.batch(&arguments)).await;
+        assert_eq!(output.code, Some(2), "{name}: {output:?}");
+        let waits =
+            "the provider asks to wait (a limit of an hour or longer is used up); resuming in";
+        assert_eq!(output.stderr.matches(waits).count(), 1, "{name}: {output:?}");
+        assert!(output.stderr.contains("longer than --max-wait (1s)"), "{name}: {output:?}");
+        assert_eq!((server.received(), folder.lines().len()), (2, 1), "{name}: {output:?}");
+    }
 }
 
 /// Returns the lines without an answer after a run against a provider that refuses some requests, and a second run

@@ -64,6 +64,53 @@ async fn stray_delay_of_a_day_closes_no_deployment() {
     }
 }
 
+/// B can never fit: its answer is passed on at once, and nobody else waits.
+#[tokio::test]
+async fn request_that_never_fits_is_refused_alone() {
+    let up = TestUpstream::start().await;
+    let (addr, proxied) = (up.addr, answer(up, "too long", "oai-too-large"));
+    let more = "quotas: {gpt-4o: {rpm: 6000}}\nretry: {attempts: 3}";
+    let (proxy, _clock) = Proxy::timed(addr, "openai", "mode: reject", more).await;
+    let begin = proxy.limiter.now();
+    for (text, status) in [("a", 200), ("too long", 429), ("c", 200), ("too long", 429), ("d", 200)]
+    {
+        let response = send(&proxy, text).await;
+        assert_eq!(response.status(), status, "{text}");
+        if status == 429 {
+            let message = json(response).await["error"]["message"].as_str().unwrap().to_owned();
+            assert!(message.starts_with("Request too large for gpt-4o"), "{message}");
+        }
+    }
+    assert_eq!((proxied.load(Ordering::Relaxed), proxy.limiter.now()), (5, begin));
+}
+
+/// Gemini states a short delay beside a daily quota, which counts until midnight in California.
+#[tokio::test]
+async fn daily_quota_with_short_delay_pauses_until_its_reset() {
+    let mut up = TestUpstream::start().await;
+    let path = "/up/v1beta/models/gemini-2.5-flash:generateContent";
+    let quotas = "quotas: {gemini-2.5-flash: {rpm: 600}}\nretry: {attempts: 3}";
+    let (proxy, clock) = Proxy::timed(up.addr, "gemini", "mode: reject", quotas).await;
+    let send = || {
+        let body = r#"{"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}"#;
+        tokio::spawn(proxy.post(path, body).send())
+    };
+    let (status, fields, body) = reported("gem-perday-short");
+    let sent = send();
+    up.request().await.answer(&status, &fields, &body).await;
+    assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), body);
+    let refused = send().await.unwrap().unwrap();
+    assert_eq!(refused.status(), 429);
+    let stated: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    let since_midnight = (proxy.limiter.now().as_nanos() / 1_000_000_000 + stated) % 86_400;
+    assert!([7, 8].map(|hours| hours * 3_600).iter().any(|at| since_midnight.abs_diff(*at) <= 1));
+    assert!(up.is_idle());
+    clock.advance(Duration::from_secs(stated));
+    let sent = send();
+    up.request().await.answer("200 OK", "", "{}").await;
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+}
+
 #[tokio::test]
 async fn refused_account_is_answered_in_the_providers_words() {
     for (provider, name, words, kind) in [
