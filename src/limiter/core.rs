@@ -15,6 +15,7 @@ use crate::event::{Events, StripedTotals};
 use crate::key::adapt::Pace;
 use crate::plan::QuotaRegistry;
 use crate::price::Prices;
+use crate::quota::Key;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RandomState, RwLock};
 use crate::timestamp::Timestamp;
@@ -105,6 +106,14 @@ impl AnyClock {
 }
 
 impl Core {
+    /// Returns the name of a key in logs that servers keep: that of its quota, or `*`. A key that a quota doesn't name may
+    /// be a secret, or any text of a client.
+    pub(super) fn logged_name(&self, key: &str) -> Key {
+        let name = self.quotas.read().name_of(key).cloned();
+        // A key without a name has the limits of all others.
+        name.unwrap_or_else(|| "*".into())
+    }
+
     pub(super) fn new(
         clock: AnyClock,
         quotas: QuotaRegistry,

@@ -5,7 +5,7 @@ use super::entry::Locked;
 use crate::answer::error::Refused;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::quota::{Cost, Dimension, Key};
+use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
 /// Notes that a request or a gate has waited since this time and that a key doesn't admit it now. Returns the refusal
@@ -37,15 +37,11 @@ pub(super) fn is_long(since: Timestamp, now: Timestamp) -> bool {
     now >= since + LONG
 }
 
-/// Logs a long wait. Called without a lock.
-///
-/// Its target isn't the limiter's, which servers turn off. A key that a quota doesn't name may be a secret, or any text of
-/// a client: the name of its quota is logged instead.
+/// Logs a long wait. Called without a lock. Its target isn't the limiter's, which servers turn off.
 #[cold]
 pub(super) fn log(refused: &Refused, core: &Core) {
-    let name = core.quotas.read().name_of(&refused.key).cloned();
-    // A key without a name has the limits of all others.
-    let (key, code) = (name.as_ref().map_or("*", Key::as_str), refused.code);
+    let (name, code) = (core.logged_name(&refused.key), refused.code);
+    let key = name.as_str();
     let dimension = refused.dimension.as_ref().map(Dimension::as_str);
     // Unknown if it hangs on requests in flight.
     let fits_in_s = refused.retry_after().map(|wait| wait.as_secs_f64());

@@ -116,20 +116,9 @@ impl Feedback<'_> {
             (state.key().clone(), state.capacity(), reaction)
         });
         let Some((state_key, capacity, reaction)) = reacted else { return };
-        if reaction.is_stopped {
-            let Refusal { kind, status, text, .. } = &refused.refusal;
-            let reason = &**text;
-            match kind {
-                RefusalKind::Account => {
-                    tracing::warn!(key, reason, "the provider refuses the account");
-                }
-                _ => tracing::warn!(
-                    key,
-                    status,
-                    reason,
-                    "requests fail one after the other; testing the server with one at a time"
-                ),
-            }
+        let is_window = refused.refusal.kind == RefusalKind::Window;
+        if reaction.is_stopped || is_window && reaction.until.is_some() {
+            self.log_refusal(key, &refused.refusal, reaction.until);
         }
         if let Some(until) = reaction.until {
             let kind = reaction.kind;
@@ -145,5 +134,20 @@ impl Feedback<'_> {
             let event = || Event::LimitsLearned { key: state_key, limits, capacity };
             self.shared.core.events.announce(event);
         }
+    }
+
+    /// Logs a refusal that stops a key for long. Its target isn't the limiter's, which servers turn off.
+    #[cold]
+    fn log_refusal(&self, key: &str, refusal: &Refusal, until: Option<Timestamp>) {
+        let core = &self.shared.core;
+        let name = core.logged_name(key);
+        let (key, reason, status) = (name.as_str(), &*refusal.text, refusal.status);
+        let pause_s = until.map(|until| (until - core.clock.now()).as_secs_f64());
+        let what = match refusal.kind {
+            RefusalKind::Account => "the provider refuses the account",
+            RefusalKind::Window => RefusalKind::Window.describe(),
+            _ => "requests fail one after the other; testing the server with one at a time",
+        };
+        tracing::warn!(target: "tollgate::refusals", key, status, reason, pause_s, "{what}");
     }
 }

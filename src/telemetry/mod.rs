@@ -122,7 +122,9 @@
 //! `INFO`; `quota changed`, `denied` (`dimension`), `waited` (`duration_ms`), `corrected` and
 //! `released` (`reserved_tokens`, `charged_tokens`) at `DEBUG`; `granted` and `settled` at `TRACE`.
 //! They contain the full key, and `entity` and `operation` from the request's metadata.
-//! A wait above 30 s is logged at `WARN` with the target `tollgate::waits`; its `key` is the name of the quota, or `*`.
+//! A wait above 30 s is logged at `WARN` with the target `tollgate::waits`, and a refusal that stops a key (of the account,
+//! of a limit of an hour or longer, or of a server that fails) with the target `tollgate::refusals`, with the provider's
+//! words as `reason`; their `key` is the name of the quota, or `*`.
 //!
 //! Spans and logs never contain prompts, responses or headers. Without a subscriber both cost a few atomic
 //! loads.

@@ -27,8 +27,9 @@ impl Drop for LogWriter {
 
 /// Starts logging to standard error, which never blocks the server: panics are logged, too, since their
 /// default report would wait until standard error is read. Dependencies log only warnings, since their connection logs
-/// contain headers. The limiter's events contain keys and are not logged, except for long waits (`tollgate::waits`); the
-/// status page and the metrics show them to authorized users.
+/// contain headers. The limiter's events contain keys and are not logged; the status page and the metrics show them to
+/// authorized users. Long waits (`tollgate::waits`) and refusals that stop a key (`tollgate::refusals`) are logged with the
+/// name of its quota.
 ///
 /// # Errors
 /// Returns an error if the system can't start the thread that writes the log.

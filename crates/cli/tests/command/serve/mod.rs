@@ -5,7 +5,7 @@ mod account_limits;
 mod command;
 mod http2;
 mod https;
-mod long_waits;
+mod logged_stops;
 pub(crate) mod process;
 mod robustness;
 #[cfg(unix)]

@@ -1,0 +1,85 @@
+//! The log of requests that wait for long, and of refusals that stop a key.
+
+use std::fs::File;
+
+use crate::cli::rig::TestHome;
+use crate::serve::process::Served;
+use tollgate_testing::upstream::{TestUpstream, chat, http};
+
+// Reading the log blocks a thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wait_above_30_s_is_logged_once_per_key() {
+    let mut up = TestUpstream::start().await;
+    let config = format!(
+        "quotas: {{gpt-4o: {{rpm: 1}}, gpt-4.1: {{rpm: 1}}, gpt-5: {{rpm: 60000}}}}\n\
+         serve:\n  allow_anonymous: true\n  upstreams: \
+         {{up: {{base_url: 'http://{}', provider: openai}}}}\n",
+        up.addr
+    );
+    let home = TestHome::new();
+    let log = File::create(home.path("log")).expect("a file");
+    let served = Served::start_in(home, &config, |command| {
+        command.stderr(log);
+    });
+    let url = served.url("/up/v1/chat/completions");
+    let send = |model| {
+        let request = http().post(&url).header("content-type", "application/json");
+        tokio::spawn(request.body(chat(model)).send())
+    };
+    for model in ["gpt-4o", "gpt-4.1"] {
+        let sent = send(model);
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    }
+    let _waiting = ["gpt-4o", "gpt-4o", "gpt-4o", "gpt-4.1"].map(send);
+    let keys = [r#""key":"gpt-4o""#, r#""key":"gpt-4.1""#];
+    keys.iter().for_each(|key| drop(served.read_with("log", key)));
+    // All requests that were sent before this one is answered have been read.
+    for _ in 0..3 {
+        let sent = send("gpt-5");
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    }
+    let log = served.read_with("log", "waits for longer than 30 s");
+    for key in keys {
+        let lines =
+            log.lines().filter(|line| line.contains("waits for longer") && line.contains(key));
+        assert_eq!(lines.count(), 1, "{log}");
+    }
+    assert!(!log.contains(r#""key":"gpt-5""#), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusal_that_stops_a_key_is_logged_in_the_providers_words() {
+    let mut up = TestUpstream::start().await;
+    let config = format!(
+        "quotas: {{gpt-4o: {{rpm: 60000}}, 'gpt-5*': {{rpm: 60000}}}}\n\
+         serve:\n  allow_anonymous: true\n  mode: reject\n  upstreams: \
+         {{up: {{base_url: 'http://{}', provider: openai}}}}\n",
+        up.addr
+    );
+    let home = TestHome::new();
+    let log = File::create(home.path("log")).expect("a file");
+    let served = Served::start_in(home, &config, |command| {
+        command.stderr(log);
+    });
+    let spent = r#"{"error": {"message": "You exceeded your current quota, please check your plan and billing details.", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
+    let window = r#"{"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 602705}}"#;
+    for (model, body, times, key, words) in [
+        ("gpt-4o", spent, 3, "gpt-4o", "You exceeded your current quota"),
+        ("gpt-5-codex", window, 1, "gpt-5*", "The usage limit has been reached"),
+    ] {
+        for _ in 0..times {
+            let request = http().post(served.url("/up/v1/chat/completions"));
+            let request = request.header("content-type", "application/json").body(chat(model));
+            let sent = tokio::spawn(request.send());
+            up.request().await.answer("429 Too Many Requests", "", body).await;
+            assert_eq!(sent.await.unwrap().unwrap().status(), 429);
+        }
+        let log = served.read_with("log", words);
+        let is_of_key = |line: &&str| line.contains("tollgate::refusals") && line.contains(words);
+        let lines: Vec<_> = log.lines().filter(is_of_key).collect();
+        assert_eq!(lines.len(), 1, "{log}");
+        assert!(lines[0].contains(&format!(r#""key":"{key}""#)), "{log}");
+    }
+}
