@@ -26,8 +26,8 @@ fn value(after_name: &[u8]) -> Option<&str> {
 pub(super) const MAX_BODY: usize = 64 * 1024;
 
 /// Returns the members of a JSON text whose values are strings or numbers, at any depth, in order: names, and values
-/// without quotes and escapes. The text may be truncated. JSON in a string is searched too, if all of the string is JSON
-/// and it is one that states an error: others may be what the model generated.
+/// without quotes and escapes. The text may be truncated. JSON in a string is searched too, in one that states an error:
+/// others may be what the model generated.
 pub(super) fn all(json: &[u8]) -> Vec<(String, String)> {
     let json = String::from_utf8_lossy(&json[..json.len().min(MAX_BODY)]);
     let mut members = Vec::new();
@@ -36,8 +36,25 @@ pub(super) fn all(json: &[u8]) -> Vec<(String, String)> {
 }
 
 /// The names of strings in which gateways pass on the error of another provider.
-const ERROR_TEXTS: &[&str] =
-    &["raw", "message", "msg", "error", "detail", "details", "body", "response"];
+const ERROR_TEXTS: &[&str] = &[
+    "raw",
+    "body",
+    "error",
+    "message",
+    "Message",
+    "OriginalMessage",
+    "msg",
+    "detail",
+    "details",
+    "description",
+    "reason",
+    "error_message",
+    "errorMessage",
+    "error_msg",
+    "err_msg",
+    "status_msg",
+    "error_description",
+];
 
 fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
     let mut rest = json;
@@ -51,10 +68,14 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
         if let Some(text) = value.strip_prefix('"') {
             let (text, after) = string(text);
             rest = after;
+            let known = members.len();
             let is_json = text.trim_start().starts_with(['{', '[']);
-            match is_json && ERROR_TEXTS.contains(&&*name) {
-                true if is_root => add_members(&text, members, false),
-                _ => members.push((name, text)),
+            if is_root && is_json && ERROR_TEXTS.contains(&&*name) {
+                add_members(&text, members, false);
+            }
+            // Text that only begins like JSON has no members.
+            if members.len() == known {
+                members.push((name, text));
             }
         } else if value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             let is_end = |c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E');

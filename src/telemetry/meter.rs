@@ -34,8 +34,8 @@ impl Meter {
 
     /// Updates the gauges, and the metrics of stores and buses. Call it before each scrape, or every few seconds.
     ///
-    /// Of keys with the same label, amounts are added up, and limits are left out. An update takes as long as [`LimiterState::stats`]: less than a
-    /// microsecond per key.
+    /// Of keys with the same label, waiting requests are added up; limits, and what is used of them, are left out. An
+    /// update takes as long as [`LimiterState::stats`]: less than a microsecond per key.
     ///
     /// [`LimiterState::stats`]: crate::limiter::LimiterState::stats
     pub fn sample(&self) {

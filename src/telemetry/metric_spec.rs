@@ -118,7 +118,7 @@ pub(super) const USED: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    description: "Current usage that counts against each limit; dollars for `usd`",
+    description: "Current usage that counts against each limit of a label that one key has; dollars for `usd`",
 };
 
 pub(super) const HELD: MetricSpec = MetricSpec {
@@ -126,7 +126,7 @@ pub(super) const HELD: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    description: "Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight",
+    description: "Amount of each limit of a label that one key has that requests in flight hold; for `concurrency`, the requests in flight",
 };
 
 pub(super) const LEARNED: MetricSpec = MetricSpec {

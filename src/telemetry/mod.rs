@@ -40,8 +40,8 @@
 //! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after a refusal or on request |
 //! | `tollgate_recovered_total` | counter |  | `key` | Recoveries of a key to its full quota |
 //! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit of a label that one key has; dollars for `usd` |
-//! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit; dollars for `usd` |
-//! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight |
+//! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit of a label that one key has; dollars for `usd` |
+//! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit of a label that one key has that requests in flight hold; for `concurrency`, the requests in flight |
 //! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits of a label that one key has, measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
 //! | `tollgate_utilization_ratio` | gauge |  | `key`, `window` | Used part of the account's windows, as the provider states it for subscriptions; 1 is used up |
 //! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
@@ -126,7 +126,8 @@
 //! of a limit of an hour or longer, or of a server that fails) with the target `tollgate::refusals`, with the provider's
 //! words as `reason`; their `key` is the name of the quota, or `*`.
 //!
-//! Spans and logs never contain prompts, responses or headers. Without a subscriber both cost a few atomic
+//! Spans and logs never contain prompts, responses or headers, except for the words of an error that stops a key; what
+//! looks like an API key in them is masked. Without a subscriber both cost a few atomic
 //! loads.
 
 mod key_names;

@@ -388,8 +388,8 @@ impl Lexer {
         at
     }
 
-    /// Begins to record the members of this object, unless an error was recorded: what follows it may repeat the
-    /// request. An error within an object that names itself one counts in its place.
+    /// Begins to record the members of this object that follow, unless an error was recorded: what is after it may repeat
+    /// the request. An error within an object that names itself one counts in its place.
     fn begin_error(&mut self) {
         if self.error_depth == NO_ERROR || self.error_depth < self.depth {
             self.error_depth = self.depth;

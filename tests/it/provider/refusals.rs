@@ -311,6 +311,8 @@ fn members_of_an_error_in_band_are_read() {
             r#"{"type":"error","request":{"retry_after":8},"error":{"code":429,"retry_after":7}}"#,
             Some(7.0),
         ),
+        // An object names itself an error too late.
+        (r#"{"retry_after":7,"code":"rate_limit_exceeded","message":"m","type":"error"}"#, None),
     ] {
         assert_eq!(seconds(body), expected, "{body}");
     }

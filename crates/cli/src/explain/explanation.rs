@@ -53,14 +53,19 @@ pub fn explain(entry: &Entry) -> Explanation {
         Some(error) if in_band => error.message().as_bytes(),
         _ => &response.body,
     };
+    let refusal = refusal(profile, entry, &headers, error.as_ref().filter(|_| in_band));
     let delay = || profile.retry_delay(&headers, body, entry.ended_at.unwrap_or_default());
     Explanation {
         estimate: profile.read_request(&request.url, &request.body),
         charged: profile.charged_in_head(&headers),
         limits: profile.limits(&headers),
         // Successes may have `retry-after` too.
-        retry_after: if class == Class::Ok { None } else { delay() },
-        refusal: refusal(profile, entry, &headers, error.as_ref().filter(|_| in_band)),
+        retry_after: match class {
+            Class::Ok => None,
+            _ if in_band => refusal.as_ref().and_then(|refusal| refusal.delay),
+            _ => delay(),
+        },
+        refusal,
         ended_at: entry.ended_at,
         status: Some(response.status).filter(|status| *status > 0),
         profile,
