@@ -116,8 +116,7 @@ impl Feedback<'_> {
             (state.key().clone(), state.capacity(), reaction)
         });
         let Some((state_key, capacity, reaction)) = reacted else { return };
-        let is_window = refused.refusal.kind == RefusalKind::Window;
-        if reaction.is_stopped || is_window && reaction.until.is_some() {
+        if reaction.is_stopped {
             self.log_refusal(key, &refused.refusal, reaction.until);
         }
         if let Some(until) = reaction.until {

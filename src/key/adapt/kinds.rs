@@ -31,13 +31,18 @@ impl Adapt {
         match refusal.kind {
             RefusalKind::Rate | RefusalKind::Window => {
                 let before = self.cooling_until;
+                let is_window = |adapt: &Self| {
+                    adapt.cooling_until > now && adapt.cool_down_kind() == Some(RefusalKind::Window)
+                };
+                let was_window = is_window(self);
                 let reaction = self.on_limit(limits, refused, cost, key_pace, now);
                 let until = self.cooling_until;
                 if until != before {
                     let refusals = self.refusals.get_or_insert_default();
                     refusals.started_cool_down(until, refusal.kind);
                 }
-                return Reaction { kind: self.cool_down_kind(), ..reaction };
+                let is_stopped = !was_window && is_window(self);
+                return Reaction { kind: self.cool_down_kind(), is_stopped, ..reaction };
             }
             RefusalKind::Capacity => {
                 let pause = circuit.failed(refused, sent_at, now);

@@ -6,6 +6,7 @@
 mod amounts;
 mod delay;
 mod kinds;
+mod secrets;
 mod words;
 
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub(super) fn of_response(
         .then(|| Evidence::of_response(status, headers, body).refusal(rules, headers, now))?
 }
 
-/// Returns the refusal that an error in the body of a success states, with the headers of the response.
+/// Returns the refusal that an error in the body of a success states.
 pub(super) fn of_error(rules: &ErrorRules, error: &ApiError, now: Timestamp) -> Option<Refusal> {
     Evidence::new(error, error.details()).refusal(rules, &HeaderMap::new(), now)
 }
@@ -163,7 +164,8 @@ impl Evidence {
         refusal.scope = self.scope(kind);
         refusal.status = Some(self.status).filter(|status| *status > 0);
         let message = self.messages.first().map_or("", String::as_str);
-        refusal.text = message.chars().take(Refusal::LONGEST_TEXT).collect();
+        let text = secrets::masked(message);
+        refusal.text = text.chars().take(Refusal::LONGEST_TEXT).collect();
         let mut stated: Vec<Stated> =
             delay::in_headers(headers).into_iter().chain(self.in_body(rules)).collect();
         match kind {

@@ -44,7 +44,9 @@ pub(super) fn start(log: Log) -> io::Result<LogWriter> {
     let filter = Targets::new()
         .with_default(others)
         .with_target("tollgate", level)
-        .with_target("tollgate::limiter", LevelFilter::OFF);
+        .with_target("tollgate::limiter", LevelFilter::OFF)
+        // The spans of requests have the key too.
+        .with_target("tollgate::request", LevelFilter::OFF);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let queue = LogQueue::start(unlocked_stderr()?, report_dropped)?;
     let lines = tracing_subscriber::fmt::layer().with_writer(queue.clone()).with_ansi(colours);
