@@ -72,6 +72,7 @@ mod request;
 mod request_keys;
 mod request_reports;
 mod scopes;
+mod secrets;
 mod shared;
 mod standing;
 mod state;

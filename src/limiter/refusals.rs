@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::feedback::Feedback;
 #[cfg(feature = "tower")]
 use super::key_state::KeyState;
+use super::secrets;
 use crate::event::{Event, RateLimited};
 use crate::key::adapt::Adapt;
 use crate::key::limits::Limits;
@@ -140,7 +141,7 @@ impl Feedback<'_> {
     fn log_refusal(&self, key: &str, refusal: &Refusal, until: Option<Timestamp>) {
         let core = &self.shared.core;
         let name = core.logged_name(key);
-        let (key, reason, status) = (name.as_str(), &*refusal.text, refusal.status);
+        let (key, reason, status) = (name.as_str(), secrets::masked(&refusal.text), refusal.status);
         let pause_s = until.map(|until| (until - core.clock.now()).as_secs_f64());
         let what = match refusal.kind {
             RefusalKind::Account => "the provider refuses the account",

@@ -6,7 +6,6 @@
 mod amounts;
 mod delay;
 mod kinds;
-mod secrets;
 mod words;
 
 use std::time::Duration;
@@ -164,8 +163,7 @@ impl Evidence {
         refusal.scope = self.scope(kind);
         refusal.status = Some(self.status).filter(|status| *status > 0);
         let message = self.messages.first().map_or("", String::as_str);
-        let text = secrets::masked(message);
-        refusal.text = text.chars().take(Refusal::LONGEST_TEXT).collect();
+        refusal.text = message.chars().take(Refusal::LONGEST_TEXT).collect();
         let mut stated: Vec<Stated> =
             delay::in_headers(headers).into_iter().chain(self.in_body(rules)).collect();
         match kind {
