@@ -106,14 +106,6 @@ impl AnyClock {
 }
 
 impl Core {
-    /// Returns the name of a key in logs that servers keep: that of its quota, or `*`. A key that a quota doesn't name may
-    /// be a secret, or any text of a client.
-    pub(super) fn logged_name(&self, key: &str) -> Key {
-        let name = self.quotas.read().name_of(key).cloned();
-        // A key without a name has the limits of all others.
-        name.unwrap_or_else(|| "*".into())
-    }
-
     pub(super) fn new(
         clock: AnyClock,
         quotas: QuotaRegistry,
@@ -150,6 +142,14 @@ impl Core {
             retried: AtomicU64::new(0),
             versions: AtomicU32::new(0),
         }
+    }
+
+    /// Returns the name of a key in logs that servers keep: that of its quota, or `*`. A key that a quota doesn't name may
+    /// be a secret, or any text of a client.
+    pub(super) fn logged_name(&self, key: &str) -> Key {
+        let name = self.quotas.read().name_of(key).cloned();
+        // A key without a name has the limits of all others.
+        name.unwrap_or_else(|| "*".into())
     }
 
     /// Refuses new work from now on. A key that is locked afterwards grants no more reservations.

@@ -35,19 +35,17 @@ pub(super) fn all(json: &[u8]) -> Vec<(String, String)> {
     members
 }
 
-/// The names of strings in which gateways pass on the error of another provider.
-const ERROR_TEXTS: &[&str] = &[
-    "raw",
-    "body",
+/// The names of strings that state an error in words.
+pub(super) const MESSAGES: &[&str] = &[
     "error",
     "message",
     "Message",
-    "OriginalMessage",
     "msg",
     "detail",
     "details",
     "description",
     "reason",
+    "raw",
     "error_message",
     "errorMessage",
     "error_msg",
@@ -55,6 +53,9 @@ const ERROR_TEXTS: &[&str] = &[
     "status_msg",
     "error_description",
 ];
+
+/// Other names of strings in which gateways pass on the error of another provider.
+const PASSED_ON: &[&str] = &["body", "OriginalMessage"];
 
 fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
     let mut rest = json;
@@ -70,7 +71,8 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
             rest = after;
             let known = members.len();
             let is_json = text.trim_start().starts_with(['{', '[']);
-            if is_root && is_json && ERROR_TEXTS.contains(&&*name) {
+            let is_error = || MESSAGES.contains(&&*name) || PASSED_ON.contains(&&*name);
+            if is_root && is_json && is_error() {
                 add_members(&text, members, false);
             }
             // Text that only begins like JSON has no members.

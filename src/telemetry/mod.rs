@@ -127,8 +127,7 @@
 //! words as `reason`; their `key` is the name of the quota, or `*`.
 //!
 //! Spans and logs never contain prompts, responses or headers, except for the words of an error that stops a key; what
-//! looks like an API key in them is masked. Without a subscriber both cost a few atomic
-//! loads.
+//! looks like an API key in them is masked. Without a subscriber both cost a few atomic loads.
 
 mod key_names;
 mod label_set;

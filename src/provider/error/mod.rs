@@ -99,11 +99,11 @@ impl ApiError {
     }
 
     /// Returns the JSON of an error in a success, which may be cut off.
-    pub(in crate::provider) fn details(&self) -> &[u8] {
+    pub(super) fn details(&self) -> &[u8] {
         &self.details
     }
 
-    pub(in crate::provider) fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         self.message.len() + self.details.len()
     }
 

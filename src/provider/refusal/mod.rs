@@ -102,11 +102,11 @@ impl Evidence {
         }
         let members = json_member::all(json);
         for (name, value) in &members {
+            let has_name = |names: &[&str]| names.contains(&name.as_str());
+            let is_message = has_name(json_member::MESSAGES) || has_name(OTHER_MESSAGES);
             match value.contains(char::is_whitespace) {
-                true if TEXTS.contains(&name.as_str()) => evidence.add_message(value),
-                false if CODES.contains(&name.as_str()) || TEXTS.contains(&name.as_str()) => {
-                    evidence.add_code(value);
-                }
+                true if is_message => evidence.add_message(value),
+                false if is_message || has_name(CODES) => evidence.add_code(value),
                 _ => {}
             }
         }
@@ -350,25 +350,7 @@ const CODES: &[&str] = &[
     "err_code",
     "__type",
 ];
-const TEXTS: &[&str] = &[
-    "error",
-    "message",
-    "Message",
-    "msg",
-    "detail",
-    "details",
-    "description",
-    "title",
-    "reason",
-    "raw",
-    "code",
-    "error_message",
-    "errorMessage",
-    "error_msg",
-    "err_msg",
-    "status_msg",
-    "error_description",
-];
+const OTHER_MESSAGES: &[&str] = &["title", "code"];
 
 const MAX_MESSAGES: usize = 8;
 const LONGEST_MESSAGE: usize = 1_024;

@@ -318,25 +318,6 @@ fn members_of_an_error_in_band_are_read() {
     }
 }
 
-/// Reads a row as the layer does.
-fn read(row: &Value) -> Option<Refusal> {
-    let profile = Profile::find(row["url"].as_str().expect("a URL"));
-    let pairs = row["headers"].as_object().expect("headers").iter();
-    let headers: HeaderMap = pairs
-        .map(|(name, value)| {
-            let name: HeaderName = name.parse().expect("a name");
-            (name, value.as_str().expect("a text").parse().expect("a value"))
-        })
-        .collect();
-    let status = row["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    let status = StatusCode::from_u16(status.expect("a number")).expect("a status");
-    let body = row["body"].as_str().expect("a body").as_bytes();
-    if !status.is_success() {
-        return profile.refusal(status, &headers, body, NOW);
-    }
-    profile.refusal_in_band(&error_in_band(row)?, NOW)
-}
-
 /// What the model or the user wrote is no part of the error beside it.
 #[test]
 fn texts_around_an_error_in_band_say_nothing_of_it() {
@@ -409,6 +390,25 @@ fn generated_text_in_an_error_says_nothing_of_it() {
             assert!(kind.is_none_or(|kind| kind == RefusalKind::Request), "{status}: {kind:?}");
         }
     }
+}
+
+/// Reads a row as the layer does.
+fn read(row: &Value) -> Option<Refusal> {
+    let profile = Profile::find(row["url"].as_str().expect("a URL"));
+    let pairs = row["headers"].as_object().expect("headers").iter();
+    let headers: HeaderMap = pairs
+        .map(|(name, value)| {
+            let name: HeaderName = name.parse().expect("a name");
+            (name, value.as_str().expect("a text").parse().expect("a value"))
+        })
+        .collect();
+    let status = row["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+    let status = StatusCode::from_u16(status.expect("a number")).expect("a status");
+    let body = row["body"].as_str().expect("a body").as_bytes();
+    if !status.is_success() {
+        return profile.refusal(status, &headers, body, NOW);
+    }
+    profile.refusal_in_band(&error_in_band(row)?, NOW)
 }
 
 /// Returns the error that is found in the body of a success.

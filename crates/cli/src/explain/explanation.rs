@@ -48,13 +48,9 @@ pub fn explain(entry: &Entry) -> Explanation {
     let Scanned { usage, error, .. } = scan(profile, response);
     let (class, in_band) = judge(profile, response, error.as_ref());
     let headers = dated(&response.headers, entry.ended_at);
-    let body = match &error {
-        // The rest of the body is generated text.
-        Some(error) if in_band => error.message().as_bytes(),
-        _ => &response.body,
-    };
     let refusal = refusal(profile, entry, &headers, error.as_ref().filter(|_| in_band));
-    let delay = || profile.retry_delay(&headers, body, entry.ended_at.unwrap_or_default());
+    let delay =
+        || profile.retry_delay(&headers, &response.body, entry.ended_at.unwrap_or_default());
     Explanation {
         estimate: profile.read_request(&request.url, &request.body),
         charged: profile.charged_in_head(&headers),
@@ -62,6 +58,7 @@ pub fn explain(entry: &Entry) -> Explanation {
         // Successes may have `retry-after` too.
         retry_after: match class {
             Class::Ok => None,
+            // The rest of the body is generated text.
             _ if in_band => refusal.as_ref().and_then(|refusal| refusal.delay),
             _ => delay(),
         },

@@ -6,21 +6,26 @@ use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
 use tollgate_testing::upstream::{TestUpstream, chat, http};
 
-// Reading the log blocks a thread.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wait_above_30_s_is_logged_once_per_key() {
-    let mut up = TestUpstream::start().await;
+/// Starts a server in front of an upstream, whose log is the file `log`.
+fn serve_logged(up: &TestUpstream, quotas: &str, mode: &str) -> Served {
     let config = format!(
-        "quotas: {{gpt-4o: {{rpm: 1}}, 'gpt-4.*': {{rpm: 1}}, gpt-5: {{rpm: 60000}}}}\n\
-         serve:\n  allow_anonymous: true\n  upstreams: \
+        "quotas: {quotas}\nserve:\n  allow_anonymous: true\n  mode: {mode}\n  upstreams: \
          {{up: {{base_url: 'http://{}', provider: openai}}}}\n",
         up.addr
     );
     let home = TestHome::new();
     let log = File::create(home.path("log")).expect("a file");
-    let served = Served::start_in(home, &config, |command| {
+    Served::start_in(home, &config, |command| {
         command.stderr(log);
-    });
+    })
+}
+
+// Reading the log blocks a thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wait_above_30_s_is_logged_once_per_key() {
+    let mut up = TestUpstream::start().await;
+    let quotas = "{gpt-4o: {rpm: 1}, 'gpt-4.*': {rpm: 1}, gpt-5: {rpm: 60000}}";
+    let served = serve_logged(&up, quotas, "wait");
     let url = served.url("/up/v1/chat/completions");
     let send = |model| {
         let request = http().post(&url).header("content-type", "application/json");
@@ -53,17 +58,8 @@ async fn wait_above_30_s_is_logged_once_per_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusal_that_stops_a_key_is_logged_in_the_providers_words() {
     let mut up = TestUpstream::start().await;
-    let config = format!(
-        "quotas: {{gpt-4o: {{rpm: 60000}}, 'gpt-5*': {{rpm: 60000}}}}\n\
-         serve:\n  allow_anonymous: true\n  mode: reject\n  upstreams: \
-         {{up: {{base_url: 'http://{}', provider: openai}}}}\n",
-        up.addr
-    );
-    let home = TestHome::new();
-    let log = File::create(home.path("log")).expect("a file");
-    let served = Served::start_in(home, &config, |command| {
-        command.stderr(log);
-    });
+    let quotas = "{gpt-4o: {rpm: 60000}, 'gpt-5*': {rpm: 60000}}";
+    let served = serve_logged(&up, quotas, "reject");
     let spent = r#"{"error": {"message": "You exceeded your current quota, please check your plan and billing details.", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
     let window = r#"{"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 602705}}"#;
     // The requests that are in flight at the same time, one group after the other.
