@@ -131,15 +131,25 @@ impl Job {
         most * self.used.0 / 100
     }
 
+    /// Returns the bytes of the request, of which each may be a token.
+    pub(super) fn bytes(&self) -> u64 {
+        self.request(0).body().len() as u64
+    }
+
     /// Returns the tokens that are generated, unless the stream is cut.
     pub(super) fn output(&self) -> u64 {
+        self.most_output() * self.used.1 / 100
+    }
+
+    /// Returns the most tokens that can be generated.
+    pub(super) fn most_output(&self) -> u64 {
         let bound = match self.kind {
             Kind::Embeddings => 0,
             // Anthropic's API needs a bound.
             Kind::Messages => self.bound.unwrap_or(9),
             _ => self.bound.unwrap_or(MAX_OUTPUT),
         };
-        bound * self.choices() * self.used.1 / 100
+        bound * self.choices()
     }
 
     /// Returns the request, with its number for the provider.

@@ -32,6 +32,8 @@ pub(super) struct Bill {
     /// The model that ran.
     pub(super) model: &'static str,
     pub(super) micros: u64,
+    /// The most that it could have been, by what the client has seen.
+    pub(super) most: u64,
     pub(super) sent: Timestamp,
     pub(super) ended: Timestamp,
 }
@@ -63,11 +65,19 @@ impl Provider {
     /// Bills work that was done outside of HTTP, and isn't billed by the token unless its price was stated.
     pub(super) fn work(&self, model: &'static str, stated: Option<u64>) {
         let now = self.clock.now();
-        self.bill(model, stated.unwrap_or(self.flat), now, now);
+        let micros = stated.unwrap_or(self.flat);
+        self.bill(Bill { model, micros, most: micros, sent: now, ended: now });
     }
 
-    fn bill(&self, model: &'static str, micros: u64, sent: Timestamp, ended: Timestamp) {
-        self.bills.lock().unwrap().push(Bill { model, micros, sent, ended });
+    fn bill(&self, bill: Bill) {
+        self.bills.lock().unwrap().push(bill);
+    }
+
+    /// Bills a job with this output. `most` are the most tokens of input and output, by what the client has seen.
+    fn bill_job(&self, job: &Job, output: u64, most: (u64, u64), sent: Timestamp) {
+        let (micros, most) = (self.cost(job, job.input(), output), self.cost(job, most.0, most.1));
+        let (model, ended) = (job.model_that_runs(), self.clock.now());
+        self.bill(Bill { model, micros, most, sent, ended });
     }
 
     pub(super) async fn answer(
@@ -79,8 +89,7 @@ impl Provider {
         tokio::time::sleep(Duration::from_millis(job.latency)).await;
         let status = match job.end {
             End::Lost => {
-                let now = self.clock.now();
-                self.bill(job.model_that_runs(), self.cost(&job, job.output()), sent, now);
+                self.bill_job(&job, job.output(), (job.bytes(), job.most_output()), sent);
                 return Err(InnerError);
             }
             End::Status(status) => StatusCode::from_u16(status).unwrap(),
@@ -99,9 +108,9 @@ impl Provider {
         Ok(Response::builder().status(status).header("content-type", kind).body(body).unwrap())
     }
 
-    /// Returns the price of a job with this output.
-    fn cost(&self, job: &Job, output: u64) -> u64 {
-        let by_tokens = job.input() * RATES.0 + output * RATES.1;
+    /// Returns the price of a job with these tokens of input and output.
+    fn cost(&self, job: &Job, input: u64, output: u64) -> u64 {
+        let by_tokens = input * RATES.0 + output * RATES.1;
         match (job.kind, job.stated_mode()) {
             (kind, _) if kind.is_free() => 0,
             (kind, _) if !kind.is_billed_by_tokens() => self.flat,
@@ -157,12 +166,15 @@ impl Drop for Billed {
         let Self { provider, job, sent, .. } = self;
         // A provider that notices the end of a connection stops, a moment later. Others finish.
         let stops = job.is_stream() && self.has_text && job.shows_all();
-        let output = match stops && !self.frames.is_empty() {
-            true => job.output().min(self.generated + job.unseen),
-            false => job.output(),
-        };
-        let cost = provider.cost(job, output);
-        provider.bill(job.model_that_runs(), cost, *sent, provider.clock.now());
+        if self.frames.is_empty() {
+            let output = job.output();
+            provider.bill_job(job, output, (job.input(), output), *sent);
+            return;
+        }
+        let output = if stops { self.generated + job.unseen } else { job.output() };
+        let states_input = self.has_text && job.kind == Kind::Messages;
+        let input = if states_input { job.input() } else { job.bytes() };
+        provider.bill_job(job, output.min(job.output()), (input, job.most_output()), *sent);
     }
 }
 
