@@ -17,19 +17,9 @@ pub(super) struct Chromium {
 impl Chromium {
     pub(super) async fn start() -> Self {
         let client = tollgate_testing::http::client();
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver is installed: apt-get install chromium chromium-driver");
-        let stdout = BufReader::new(driver.stdout.take().expect("stdout is piped"));
-        let port = stdout.lines().map_while(Result::ok).find_map(|line| {
-            let port = line.split_once("was started successfully on port ")?.1;
-            port.trim_end_matches('.').parse::<u16>().ok()
-        });
-        let root =
-            format!("http://127.0.0.1:{}/session", port.expect("chromedriver prints its port"));
+        // Of several at the same time, one may find its port taken in IPv6, and ends.
+        let (driver, port) = (0..10).find_map(|_| driver()).expect("chromedriver starts");
+        let root = format!("http://127.0.0.1:{port}/session");
         let mut browser = Self { driver, session: root, client };
         let options = json!({"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -129,4 +119,23 @@ impl Drop for Chromium {
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
+}
+
+/// Starts chromedriver on a free port, which it prints; returns `None` if it ends before.
+fn driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver is installed: apt-get install chromium chromium-driver");
+    let stdout = BufReader::new(driver.stdout.take().expect("stdout is piped"));
+    let port = stdout.lines().map_while(Result::ok).find_map(|line| {
+        let port = line.split_once("was started successfully on port ")?.1;
+        port.trim_end_matches('.').parse().ok()
+    });
+    if port.is_none() {
+        let _ = driver.wait();
+    }
+    port.map(|port| (driver, port))
 }
