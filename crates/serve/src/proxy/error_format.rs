@@ -166,8 +166,9 @@ fn detail(error: &AcquireError, headers: &HeaderMap, document: &Value) -> String
         let policy =
             document.get("violated-policies").and_then(|policies| policies.get(0)?.as_str());
         let left = policy.and_then(|policy| parameter(headers, "ratelimit", policy, 'r'));
+        // The fields of a response state no amounts of money.
         let left =
-            left.map_or(String::new(), |left| format!("{} left of ", dimension.amount(left)));
+            left.map_or("limit ".to_owned(), |left| format!("{} left of ", dimension.amount(left)));
         let window = policy.and_then(|policy| parameter(headers, "ratelimit-policy", policy, 'w'));
         return format!(
             "{dimension}{} of {whose}: needs {}, {left}{}",

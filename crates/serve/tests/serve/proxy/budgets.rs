@@ -71,6 +71,22 @@ async fn free_request_is_forwarded_when_the_money_is_spent() {
 }
 
 #[tokio::test]
+async fn refusal_states_the_price_and_the_budget() {
+    let up = TestUpstream::start().await;
+    let quotas = "quotas: {gpt-4o: {usd_per_day: 0.1}}";
+    let proxy = Proxy::with(&[("up", up.addr, "openai")], "mode: reject", quotas).await;
+    let all = Cost::new().custom("usd", 99_999);
+    proxy.limiter.try_acquire("gpt-4o", &all).unwrap().settle(&all);
+    let chat = r#"{"model": "gpt-4o", "messages": [], "max_tokens": 9}"#;
+    let request = http().post(proxy.url("/up/v1/chat/completions")).body(chat);
+    let refused = request.header("content-type", "application/json").send().await.unwrap();
+    assert_eq!(refused.status(), 429);
+    let detail = json(refused).await["detail"].to_string();
+    assert!(detail.contains("usd of gpt-4o: needs $0.000"), "{detail}");
+    assert!(detail.contains(", limit $0.10"), "{detail}");
+}
+
+#[tokio::test]
 async fn fast_mode_counts_to_the_budget_of_its_model() {
     let mut up = TestUpstream::start().await;
     let upstreams = [("up", up.addr, "anthropic")];
