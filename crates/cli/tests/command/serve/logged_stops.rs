@@ -9,7 +9,7 @@ use tollgate_testing::upstream::{TestUpstream, chat, http};
 /// Starts a server in front of an upstream, whose log is the file `log`.
 fn serve_logged(up: &TestUpstream, quotas: &str, mode: &str) -> Served {
     let config = format!(
-        "quotas: {quotas}\nserve:\n  allow_anonymous: true\n  mode: {mode}\n  upstreams: \
+        "quotas: {quotas}\nwaiting: {{max_wait: 2h}}\nserve:\n  allow_anonymous: true\n  mode: {mode}\n  upstreams: \
          {{up: {{base_url: 'http://{}', provider: openai}}}}\n",
         up.addr
     );
@@ -24,20 +24,28 @@ fn serve_logged(up: &TestUpstream, quotas: &str, mode: &str) -> Served {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wait_above_30_s_is_logged_once_per_key() {
     let mut up = TestUpstream::start().await;
-    let quotas = "{gpt-4o: {rpm: 1}, 'gpt-4.*': {rpm: 1}, gpt-5: {rpm: 60000}}";
-    let served = serve_logged(&up, quotas, "wait");
+    let budget = "{limits: [{dimension: usd, limit: 0.009, window: 1h}]}";
+    let quotas = format!(
+        "{{gpt-4o: {{rpm: 1}}, 'gpt-4.*': {{rpm: 1}}, gpt-4o-mini: {budget}, gpt-5: {{rpm: 60000}}}}"
+    );
+    let served = serve_logged(&up, &quotas, "wait");
     let url = served.url("/up/v1/chat/completions");
     let send = |model| {
         let request = http().post(&url).header("content-type", "application/json");
         tokio::spawn(request.body(chat(model)).send())
     };
-    for model in ["gpt-4o", "gpt-4.1"] {
+    // Costs $0.0098.
+    let usage = r#"{"usage": {"prompt_tokens": 9, "completion_tokens": 16384}}"#;
+    for model in ["gpt-4o", "gpt-4.1", "gpt-4o-mini"] {
         let sent = send(model);
-        up.request().await.answer("200 OK", "", "{}").await;
-        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+        up.request().await.answer("200 OK", "", usage).await;
+        let answer = sent.await.unwrap().unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.text().await.unwrap();
     }
-    let _waiting = ["gpt-4o", "gpt-4o", "gpt-4o", "gpt-4.1"].map(send);
-    let keys = [r#""key":"gpt-4o""#, r#""key":"gpt-4.*""#];
+    let _waiting =
+        ["gpt-4o", "gpt-4o", "gpt-4o", "gpt-4.1", "gpt-4o-mini", "gpt-4o-mini"].map(send);
+    let keys = [r#""key":"gpt-4o""#, r#""key":"gpt-4.*""#, r#""key":"gpt-4o-mini""#];
     keys.iter().for_each(|key| drop(served.read_with("log", key)));
     // All requests that were sent before this one is answered have been read.
     for _ in 0..3 {
