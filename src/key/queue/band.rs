@@ -30,10 +30,10 @@ pub(super) struct Band {
 }
 
 impl Band {
-    pub(super) fn new(priority: Priority, now: Timestamp) -> Self {
+    pub(super) fn new(priority: Priority, served_at: Timestamp) -> Self {
         Self {
             priority,
-            served_at: now,
+            served_at,
             time: 0,
             flows: HashMap::default(),
             order: FlowOrder::default(),

@@ -7,7 +7,8 @@
 //! - The flow that was chosen stays the head until one of its waiters is admitted or it has none: the
 //!   buckets fill for it. Only a waiter with a higher priority takes its place, but not in a turn of a
 //!   starved priority, and not once the head is older than `max_starvation`.
-//! - A priority that has had no turn for `max_starvation` has one turn before the higher ones.
+//! - A priority that has had no turn for `max_starvation` has one turn before the higher ones. The time goes on while
+//!   its waiters give up and others come, unless it has none for that long.
 //!
 //! Pure: `now` is an argument, and wakers are stored and returned, never called here.
 
@@ -17,7 +18,9 @@ mod claims;
 mod contact;
 mod flow;
 mod flow_order;
+mod given_up;
 mod head;
+mod listeners;
 mod presence;
 mod priority;
 mod turn;
@@ -33,13 +36,13 @@ use self::band::Band;
 pub(crate) use self::claims::{Claimed, Claims};
 use self::contact::Contact;
 pub(crate) use self::contact::poll_period;
+use self::given_up::GivenUp;
 use self::head::Head;
 pub(crate) use self::presence::{Absent, is_absent};
 pub use self::priority::{Priority, PriorityError};
 use self::turn::Kind;
 pub(crate) use self::turn::{Amounts, GateTerms, NO_AMOUNTS, Service, Turn};
 pub(crate) use self::wakers::Wakers;
-use self::wakers::replace;
 use crate::timestamp::Timestamp;
 
 /// The waiters of one key, and listeners that wait in the queue of another key.
@@ -47,6 +50,7 @@ use crate::timestamp::Timestamp;
 pub(crate) struct WaitQueue {
     /// The priorities with waiters, highest first.
     bands: SmallVec<[Box<Band>; 1]>,
+    given_up: GivenUp,
     /// Set as long as there are waiters.
     head: Option<Head>,
     /// The number of flows that were the head.
@@ -104,7 +108,9 @@ impl WaitQueue {
         self.max_starvation = service.max_starvation;
         let at = self.bands.partition_point(|band| band.priority > turn.priority);
         if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
-            self.bands.insert(at, Box::new(Band::new(turn.priority, now)));
+            let served_at = self.given_up.take(turn.priority, self.max_starvation, now);
+            let band = Band::new(turn.priority, served_at.unwrap_or(now));
+            self.bands.insert(at, Box::new(band));
         }
         self.bands[at].enter(turn, service, gate, Contact::new(waker.clone(), now));
         if self.head.is_none_or(|head| self.is_displaced(head, turn.priority, now)) {
@@ -132,6 +138,7 @@ impl WaitQueue {
         let band = &mut self.bands[at];
         let (waker, next) = band.remove(turn)?;
         if band.is_empty() {
+            self.given_up.note(band.priority, band.served_at, now);
             self.bands.remove(at);
         }
         if let Some(head) = self.head.as_mut().filter(|_| was_head) {
@@ -165,7 +172,10 @@ impl WaitQueue {
     /// Charges the flow of a request that is admitted without waiting in this queue; the turn of the head
     /// ends if it is of that flow. Returns whether it is another flow's turn now, whose waiter is to be woken.
     pub(crate) fn charge(&mut self, turn: Turn, service: Service, now: Timestamp) -> bool {
-        let Some(band) = self.band_mut(turn.priority) else { return false };
+        let Some(band) = self.band_mut(turn.priority) else {
+            self.given_up.forget(turn.priority);
+            return false;
+        };
         band.served_at = now;
         band.charge(turn.flow, service);
         let is_of_head = |head: Head| head.turn.is_of_flow(turn);
@@ -197,7 +207,11 @@ impl WaitQueue {
     /// Removes a request that asks: it is admitted or gives up.
     #[must_use = "the wakers are to be called or dropped without a lock"]
     pub(crate) fn end_asking(&mut self, turn: Turn, is_granted: bool) -> Option<Answered> {
-        if is_granted { self.asking.grant(turn) } else { self.asking.cancel(turn) }
+        if is_granted {
+            self.given_up.forget(turn.priority);
+            return self.asking.grant(turn);
+        }
+        self.asking.cancel(turn)
     }
 
     /// Returns a request to the queue that was refused: to its turn, unless another waiter may take that.
@@ -235,6 +249,7 @@ impl WaitQueue {
     /// Moves all times back, after the clock was set back by this much.
     pub(crate) fn rebase(&mut self, back: Duration) {
         let served = self.bands.iter_mut().map(|band| &mut band.served_at);
+        let served = served.chain(self.given_up.times_mut());
         let since = self.head.as_mut().map(|head| &mut head.since);
         let polls = [&mut self.polled_at, &mut self.quiet_until, &mut self.busy_until];
         let times = served.chain(since).chain(polls).chain(&mut self.resumed_at);
@@ -322,32 +337,6 @@ impl WaitQueue {
         let listeners = self.listeners.iter().map(|(_, waker)| waker.clone());
         let waiters = self.in_order().map(|(_, waker)| waker.clone());
         waiters.chain(self.asking.wakers()).chain(listeners)
-    }
-
-    /// Returns the wakers of all listeners.
-    pub(crate) fn listener_wakers(&self) -> impl Iterator<Item = Waker> {
-        self.listeners.iter().map(|(_, waker)| waker.clone())
-    }
-
-    /// Adds a listener, by the arrival number of its request.
-    pub(crate) fn listen(&mut self, arrival: u64, waker: &Waker) {
-        if !self.listeners.iter().any(|(number, _)| *number == arrival) {
-            self.listeners.push((arrival, waker.clone()));
-        }
-    }
-
-    /// Replaces the waker of a listener that stays. Returns the old one.
-    #[must_use = "to be dropped without a lock"]
-    pub(crate) fn set_listener_waker(&mut self, arrival: u64, waker: &Waker) -> Option<Waker> {
-        let own = self.listeners.iter_mut().find(|(number, _)| *number == arrival)?;
-        replace(&mut own.1, waker)
-    }
-
-    /// Removes a listener. Returns its waker.
-    #[must_use = "to be dropped without a lock"]
-    pub(crate) fn stop_listening(&mut self, arrival: u64) -> Option<Waker> {
-        let at = self.listeners.iter().position(|(number, _)| *number == arrival)?;
-        Some(self.listeners.swap_remove(at).1)
     }
 
     /// Chooses the head.

@@ -101,6 +101,35 @@ fn arrival_does_not_pass_a_starved_priority() {
 }
 
 #[test]
+fn starved_priority_has_turn_although_its_requests_give_up() {
+    let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
+    let mut queue = WaitQueue::default();
+    let high = |arrival| turn(arrival, Priority::INTERACTIVE);
+    queue.enter(high(100), service(1, 1), None, &waker(), at(0));
+    // A request of the lower priority waits for 4 s each, with a second between them.
+    for second in 0..10 {
+        let low = turn(second, Priority::BATCH);
+        if second % 5 < 4 {
+            queue.enter(low, service(1, 1), None, &waker(), at(second));
+        }
+        queue.enter(high(second + 101), service(1, 1), None, &waker(), at(second));
+        drop(queue.grant(high(second + 100), service(1, 1), at(second)));
+        assert!(queue.is_head(high(second + 101)), "{second}");
+        drop(queue.remove(low, at(second)));
+    }
+    queue.enter(turn(10, Priority::BATCH), service(1, 1), None, &waker(), at(10));
+    queue.enter(high(111), service(1, 1), None, &waker(), at(10));
+    drop(queue.grant(high(110), service(1, 1), at(10)));
+    assert!(queue.is_head(turn(10, Priority::BATCH)), "it has had no turn for 10 s");
+    // It was served.
+    drop(queue.grant(turn(10, Priority::BATCH), service(1, 1), at(10)));
+    queue.enter(turn(11, Priority::BATCH), service(1, 1), None, &waker(), at(11));
+    queue.enter(high(112), service(1, 1), None, &waker(), at(11));
+    drop(queue.grant(high(111), service(1, 1), at(12)));
+    assert!(queue.is_head(high(112)));
+}
+
+#[test]
 fn starved_priority_has_turn_after_clock_was_set_back() {
     let turn = |arrival, priority| Turn::request(arrival).within(priority, 0);
     let (low, high) = (turn(1, Priority::BATCH), turn(2, Priority::INTERACTIVE));

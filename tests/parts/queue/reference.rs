@@ -14,6 +14,8 @@ pub(super) struct Reference {
     pub(super) starts: HashMap<(Priority, u64), u128>,
     pub(super) times: HashMap<Priority, u128>,
     pub(super) served_at: HashMap<Priority, u64>,
+    /// The priorities whose last waiter left without being served: when they were served, and when it left.
+    pub(super) given_up: HashMap<Priority, (u64, u64)>,
     /// Priority, flow, since when, and whether the turn is that of a starved priority.
     pub(super) head: Option<(Priority, u64, u64, bool)>,
     pub(super) now: u64,
@@ -75,7 +77,10 @@ impl Reference {
             return;
         }
         if !self.has(turn.priority) {
-            self.served_at.insert(turn.priority, self.now);
+            let given_up = self.given_up.remove(&turn.priority);
+            let given_up = given_up.filter(|(_, left_at)| self.now < left_at + 10);
+            let served_at = given_up.map_or(self.now, |(served_at, _)| served_at);
+            self.served_at.insert(turn.priority, served_at);
             self.times.remove(&turn.priority);
             self.starts.retain(|(priority, _), _| *priority != turn.priority);
         }
@@ -93,6 +98,10 @@ impl Reference {
         let at = self.waiters.iter().position(|waiter| waiter.0 == turn)?;
         let was_next = self.head() == Some(turn) || self.first_request() == Some(turn);
         let waker = self.waiters.remove(at).1;
+        if !self.has(turn.priority) {
+            let times = (self.served_at[&turn.priority], self.now);
+            self.given_up.insert(turn.priority, times);
+        }
         if self.head.is_some() && self.head().is_none() {
             self.choose();
         }
@@ -112,6 +121,7 @@ impl Reference {
 
     pub(super) fn charge(&mut self, turn: Turn, unit: u64, weight: u32) {
         if !self.has(turn.priority) {
+            self.given_up.remove(&turn.priority);
             return;
         }
         self.account(turn, unit, weight);
