@@ -92,7 +92,7 @@ impl Asked {
         self.refusal.map(|refusal| Blocker::at_backend(place.scope, refusal))
     }
 
-    /// Notes a refusal. Returns the error, without a wait if the answer is out of date.
+    /// Notes a refusal. Returns the error, without a wait if the answer is out of date and the request asks again.
     pub(super) fn on_refused(
         &mut self,
         error: ReserveError,
@@ -100,7 +100,7 @@ impl Asked {
         scopes: &Scopes<'_>,
     ) -> ReserveError {
         self.was_refused = true;
-        if self.changes != scopes.changes() {
+        if self.changes != scopes.changes() && request.can_wait(scopes.now()) {
             return ReserveError::Full(Wait::Unknown);
         }
         // Without a place in the backend, the request asks again as soon as its turn has come.

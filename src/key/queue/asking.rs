@@ -200,6 +200,11 @@ impl Asking {
         self.requests.iter().map(|asker| (asker.turn, &asker.contact))
     }
 
+    /// Returns whether a request asks in its turn, so that others wait behind it.
+    pub(super) fn is_in_turn(&self, turn: Turn) -> bool {
+        self.in_turn().any(|asker| asker.turn == turn)
+    }
+
     /// Returns the contacts of all requests that ask.
     pub(super) fn contacts_mut(&mut self) -> impl Iterator<Item = &mut Contact> {
         self.requests.iter_mut().map(|asker| &mut asker.contact)

@@ -197,7 +197,13 @@ impl WaitQueue {
 
     fn absent_asker(&self) -> Option<Turn> {
         let mut asking = self.asking.contacts();
-        asking.find_map(|(turn, contact)| self.has_missed(contact).then_some(turn))
+        asking.find_map(|(turn, contact)| {
+            let has_missed = match self.asking.is_in_turn(turn) {
+                true => self.has_missed(contact),
+                false => is_absent(contact.polls_by.saturating_add(OUT_OF_TURN), self.polled_at),
+            };
+            has_missed.then_some(turn)
+        })
     }
 
     /// Returns whether a waiter is absent, which should have been polled by its time. If the whole program stood still
@@ -217,3 +223,7 @@ pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
 
 /// The time by which it may be late if only requests that don't wait show that the program runs.
 const LONG_GRACE: Duration = Duration::from_secs(1);
+
+/// The time by which a request may be late that asks out of turn. Nobody waits behind it, and in a slow program,
+/// requests that don't wait would be refused while the grants of late ones are given back and asked for again.
+const OUT_OF_TURN: Duration = Duration::from_secs(10);

@@ -354,6 +354,30 @@ async fn forgotten_request_that_asks_gives_its_grant_back() {
     assert_eq!((state.free, state.held.len()), (100, 0));
 }
 
+/// Where the program is slow, requests that don't wait would ask again and again, and be refused while grants are held
+/// that nobody uses.
+#[tokio::test(start_paused = true)]
+async fn request_that_does_not_wait_keeps_its_grant_if_it_is_polled_late() {
+    let (limiter, state) = distant(100, 2);
+    let ask = |cost| Box::pin(limiter.acquire("k", &tokens(cost)).max_wait(Duration::ZERO));
+    let mut late = ask(60);
+    assert!(futures_util::poll!(&mut late).is_pending());
+    let others = async |seconds| {
+        for _ in 0..seconds {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            ask(40).await.unwrap().release();
+        }
+    };
+    others(8).await;
+    late.await.unwrap().release();
+    assert_eq!(state.lock().calls.len(), 9);
+    // But not for ever.
+    let mut forgotten = ask(60);
+    assert!(futures_util::poll!(&mut forgotten).is_pending());
+    others(12).await;
+    ask(100).await.unwrap().release();
+}
+
 #[tokio::test(start_paused = true)]
 async fn forgotten_requests_that_ask_return_their_slots() {
     let (limiter, state) = distant(1_000, 1);
