@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI8, AtomicU64};
 use std::time::Duration;
 
 pub use latency::Latency;
@@ -166,6 +166,18 @@ pub struct Reservation {
     pub scopes: Box<[Reserved]>,
     /// The amounts to reserve under each key, of which some keys count a [`part`](Reserved::part).
     pub cost: Cost,
+    pub(crate) precedence: Precedence,
+}
+
+/// What decides about the turn of a request among those that wait.
+#[derive(Debug, Default)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "for a shared store"))]
+pub(crate) struct Precedence {
+    /// The priority, or a higher one of requests that wait behind it.
+    pub(crate) priority: AtomicI8,
+    pub(crate) flow: Option<Key>,
+    pub(crate) weight: u32,
+    pub(crate) max_starvation: Duration,
 }
 
 impl Reservation {
@@ -174,7 +186,12 @@ impl Reservation {
         let reserved =
             |(key, rules)| Reserved { key, rules, is_spending_key: false, note: AtomicU64::new(0) };
         let scopes = keys.into_iter().map(reserved).collect();
-        Arc::new(Self { scopes, cost: Cost::new().requests(0) })
+        Arc::new(Self::without_turn(scopes, Cost::new().requests(0)))
+    }
+
+    /// Returns one that doesn't wait for a turn.
+    pub(crate) fn without_turn(scopes: Box<[Reserved]>, cost: Cost) -> Self {
+        Self { scopes, cost, precedence: Precedence::default() }
     }
 }
 

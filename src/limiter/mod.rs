@@ -118,6 +118,8 @@ pub use crate::answer::stats::{KeyStats, LimitStats, Outage};
 pub use crate::answer::utilization::Utilization;
 #[cfg(any(feature = "nats", feature = "redis", feature = "sqlite", feature = "yaml"))]
 pub(crate) use crate::backend::LatencyRecorder;
+#[cfg(feature = "redis")]
+pub(crate) use crate::backend::Precedence;
 pub use crate::backend::{
     Backend, BackendStatus, Closing, Ending, Latency, Measured, Measurement, Rechecking,
     Refreshing, Reservation, ReserveError, Reserved, Reserving, Resetting,

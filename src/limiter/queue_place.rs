@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use super::ask_slot::AskSlot;
@@ -246,6 +247,10 @@ impl QueuePlace {
         let is_out_of_turn = !can_wait && slot.is_some();
         if !is_out_of_turn && !(is_in_turn && (is_idle || slot.is_some())) {
             return None;
+        }
+        if let Some(queue) = locked.queue() {
+            let priority = queue.priority_at_turn(self.turn).level();
+            reservation.precedence.priority.store(priority, Ordering::Relaxed);
         }
         let attempt = Attempt { is_in_turn: !is_out_of_turn, is_first: is_first_attempt };
         locked.ask(self.turn, attempt, waker);

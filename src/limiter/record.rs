@@ -41,7 +41,7 @@ impl Limiter {
             return;
         };
         if let Some(reserved) = self.shared.with(key, budget, |key| Reserved::of(key)) {
-            backend.charge(&Arc::new(Reservation { scopes: [reserved].into(), cost }));
+            backend.charge(&Arc::new(Reservation::without_turn([reserved].into(), cost)));
         }
     }
 }

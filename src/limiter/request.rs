@@ -384,9 +384,12 @@ impl Request {
             pairs.all(|(reserved, scope)| Arc::ptr_eq(&reserved.rules, &scope.plan().rules))
         };
         last.filter(same).unwrap_or_else(|| {
+            let (own, keys) = (self.own_standing.as_deref(), self.keys.iter());
+            let keys = keys.map(|key_ref| &key_ref.key);
             Arc::new(Reservation {
                 scopes: scopes.iter().map(Reserved::of).collect(),
                 cost: scopes.clip_guesses(&self.cost),
+                precedence: Standing::precedence(own, keys, self.core()),
             })
         })
     }

@@ -15,7 +15,7 @@ use super::log_limit::LogLimit;
 use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
 use super::piece::{Group, Piece};
 use super::reservations::{ReservationState, Reservations};
-use super::script::{Id, Operation, Outcome, RetryAfter, View};
+use super::script::{Id, Operation, Order, Outcome, RetryAfter, View};
 use super::store::Store;
 use super::turns::Turns;
 use crate::cluster::OnFailure;
@@ -209,7 +209,8 @@ impl Coordinator {
     ) -> Result<Result<(), ReserveError>, Failure> {
         let ReserveRequest { reservation, id, waits, started_at, .. } = request;
         let ttl = micros(self.store.settings.ttl);
-        let operation = Operation::Reserve { ttl, waits: *waits };
+        let order = Order::of(&reservation.precedence);
+        let operation = Operation::Reserve { ttl, waits: *waits, order };
         let mut granted = Vec::new();
         for group in self.groups(reservation, &reservation.cost) {
             if !self.reservations.lock().is_pending(reservation, *id) {

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::coordinator::{Coordinator, micros};
 use super::failure::Failure;
 use super::piece::{Group, Piece};
-use super::script::{Id, Operation, Outcome, Response};
+use super::script::{Id, Operation, Order, Outcome, Response};
 use crate::cluster::OnFailure;
 use crate::limiter::Clock;
 use crate::quota::Dimension;
@@ -107,7 +107,8 @@ impl Coordinator {
     /// requests don't wait for the rest, which is counted. Returns whether that is done: other processes may
     /// charge theirs at the same time, so the amounts are reserved first.
     async fn charge_what_fits(&self, id: Id, owed: &Piece) -> Result<bool, Failure> {
-        let reserve = Operation::Reserve { ttl: micros(self.store.settings.ttl), waits: false };
+        let ttl = micros(self.store.settings.ttl);
+        let reserve = Operation::Reserve { ttl, waits: false, order: Order::ARRIVAL };
         let mut piece = owed.clone();
         for amount in piece.rules.iter().zip(&mut piece.amounts) {
             if *amount.0.dimension() == Dimension::Concurrency {

@@ -296,6 +296,12 @@ impl WaitQueue {
         self.head() == Some(turn)
     }
 
+    /// Returns the priority with which a waiter asks a backend: for the head, the highest of those that wait behind it.
+    pub(crate) fn priority_at_turn(&self, turn: Turn) -> Priority {
+        let highest = self.bands.first().filter(|_| self.is_head(turn));
+        highest.map_or(turn.priority, |band| band.priority)
+    }
+
     /// Returns whether a waiter is in the queue.
     pub(crate) fn contains(&self, turn: Turn) -> bool {
         self.waker(turn).is_some()

@@ -20,6 +20,7 @@ mod lease_processes;
 mod logs;
 mod lost_data;
 mod network_namespaces;
+mod order;
 mod outage;
 mod proxy;
 mod redis_cluster;

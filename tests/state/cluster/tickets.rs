@@ -32,7 +32,7 @@ async fn waiter() {
 
 /// Returns whether a request waits in the server's queue of key `k`.
 fn has_tickets(redis: &mut Redis) -> bool {
-    send_command(redis.server().address, "HEXISTS tollgate:{account}:k q").starts_with(":1")
+    send_command(redis.server().address, "HEXISTS tollgate:{account}:k w").starts_with(":1")
 }
 
 /// Starts a process that waits for more than is available, ends it in this way, and asserts that

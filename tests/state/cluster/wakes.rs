@@ -39,7 +39,7 @@ impl Pair {
         let (limiter, cost) = (self.waiter.clone(), cost.clone());
         let waiting = tokio::spawn(async move { limiter.acquire("k", &cost).await });
         let address = self.redis.server().address;
-        let key = "HEXISTS tollgate:{account}:k q";
+        let key = "HEXISTS tollgate:{account}:k w";
         until("a request waits", || send_command(address, key).starts_with(":1"));
         waiting
     }

@@ -1,10 +1,13 @@
+use std::sync::atomic::Ordering;
+
 use redis::Cmd;
 use smallvec::SmallVec;
 
-use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Part, ServerTime};
+use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Order, Part, ServerTime};
 use super::response::{KnownReservation, View};
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Parameters, Rule};
+use crate::limiter::Precedence;
 use crate::quota::{Dimension, Grid};
 use crate::timestamp::Timestamp;
 
@@ -35,14 +38,10 @@ impl Call<'_> {
         let mut encoded = Encoder(Vec::with_capacity(384));
         let (operation, flag, ttl) = self.operation.numbers();
         let ServerTime { expected, jumps } = &self.time;
-        encoded.extend([
-            operation,
-            flag.into(),
-            ttl,
-            *expected,
-            self.generation,
-            jumps.len() as u64,
-        ]);
+        encoded.extend([operation, flag.into(), ttl, *expected, self.generation]);
+        let order = self.operation.order();
+        encoded.extend([order.number(), order.weight.max(1).into(), order.max_starvation]);
+        encoded.push(jumps.len() as u64);
         jumps.iter().for_each(|jump| encoded.extend([jump.at, jump.by]));
         for part in self.parts {
             encoded.part(part, *expected, self.operation.is_lease());
@@ -54,7 +53,7 @@ impl Call<'_> {
 impl Operation {
     fn numbers(self) -> (u64, bool, u64) {
         match self {
-            Self::Reserve { ttl, waits } => (1, waits, ttl),
+            Self::Reserve { ttl, waits, order: _ } => (1, waits, ttl),
             Self::Settle { unsure } => (2, unsure, 0),
             Self::Release { unsure } => (3, unsure, 0),
             Self::Renew { ttl, restores } => (4, restores, ttl),
@@ -66,8 +65,30 @@ impl Operation {
         }
     }
 
+    fn order(self) -> Order {
+        match self {
+            Self::Reserve { order, .. } => order,
+            _ => Order::ARRIVAL,
+        }
+    }
+
     pub(super) fn is_lease(self) -> bool {
         matches!(self, Self::Lease { .. })
+    }
+}
+
+impl Order {
+    pub(in crate::cluster::shared) fn of(precedence: &Precedence) -> Self {
+        let Precedence { priority, flow, weight, max_starvation } = precedence;
+        let flow = flow.as_ref().map_or(0, |name| fnv(name.bytes()));
+        let max_starvation = u64::try_from(max_starvation.as_micros()).unwrap_or(EXACT);
+        Self { priority: priority.load(Ordering::Relaxed), flow, weight: *weight, max_starvation }
+    }
+
+    /// Returns the number that identifies the priority, in its upper bits, and the flow.
+    fn number(self) -> u64 {
+        let priority = u64::from(self.priority.cast_unsigned() ^ 0x80);
+        priority << FLOW_BITS | self.flow >> (u64::BITS - FLOW_BITS)
     }
 }
 
@@ -235,12 +256,16 @@ fn tag(rule: &Rule) -> u64 {
     hash(dimension) << HASH_BITS | hash(window.to_le_bytes().into_iter())
 }
 
-/// Returns the upper bits of an FNV-1a hash.
+/// Returns the upper bits of a hash.
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    fnv(bytes) >> (u64::BITS - HASH_BITS)
+}
+
+/// Returns an FNV-1a hash.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    hash >> (u64::BITS - HASH_BITS)
+    })
 }
 
 /// Returns the time in microseconds for which an amount counts, if the time of its use decides about that.
@@ -270,6 +295,9 @@ const EXACT: u64 = 1 << 53;
 
 /// The bits of each half of a tag.
 const HASH_BITS: u32 = 26;
+
+/// The bits of a flow in the number of an order.
+const FLOW_BITS: u32 = 44;
 
 /// The maximum margin in tokens, many times the largest burst.
 const MAX_MARGIN: u64 = 1 << 52;

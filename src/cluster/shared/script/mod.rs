@@ -12,7 +12,7 @@ mod tests;
 mod text;
 
 pub(super) use call::{
-    Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Part, ServerTime, wake_channel,
+    Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Order, Part, ServerTime, wake_channel,
 };
 pub(super) use encode::use_span;
 pub(super) use response::{

@@ -34,7 +34,7 @@ impl ScriptText {
 /// The production script, which reads only the server's clock; tests substitute another one.
 pub(super) static TEXT: LazyLock<ScriptText> = LazyLock::new(|| ScriptText::new(SOURCES.concat()));
 
-pub(super) const SOURCES: [&str; 14] = [
+pub(super) const SOURCES: [&str; 15] = [
     include_str!("lua/call.lua"),
     include_str!("lua/fast_path.lua"),
     include_str!("lua/lease_path.lua"),
@@ -44,6 +44,7 @@ pub(super) const SOURCES: [&str; 14] = [
     include_str!("lua/sliding.lua"),
     include_str!("lua/windows.lua"),
     include_str!("lua/parts.lua"),
+    include_str!("lua/turns.lua"),
     include_str!("lua/tickets.lua"),
     include_str!("lua/times.lua"),
     include_str!("lua/operations.lua"),

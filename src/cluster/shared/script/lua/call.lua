@@ -4,7 +4,8 @@ local values, unpack, pack, sub = unpack, struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local operation, flag, ttl, expected, generation, count, pos = unpack('<dddddd', packed)
+local operation, flag, ttl, expected, generation, order, weight, starvation, count, pos =
+  unpack('<ddddddddd', packed)
 -- changes of the clock forward that the caller has noticed, with the time after each
 local jumps = {}
 for i = 1, count do

@@ -8,10 +8,11 @@ if fast then
   local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992
   local count, views, wait, which, where, p = #KEYS, '', 0, 1, 1, pos
   local heads, states, reservations, queues, wakes = {}, {}, {}, {}, {}
+  local is_mixed = false
   for k = 1, count do
     local n, known_created, known_at, has_usage
     n, known_created, known_at, has_usage, p = unpack('<dddd', packed, p)
-    local entry = redis.call('HMGET', KEYS[k], 's', id, 'q')
+    local entry = redis.call('HMGET', KEYS[k], 's', id, 'w')
     found[k] = entry
     local state, reservation, queue = entry[1], entry[2], entry[3]
     fast = fast and has_usage ~= 1 and state
@@ -20,13 +21,18 @@ if fast then
     local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
     fast = version == 1 and last <= now and now < next
       and (known_created == created or known_created == 0 and generation == 0)
-    local place, base, record, size = false, 17 + 16 * n, 16 + 16 * n, #state
+    local place, base, record, size = false, 49 + 16 * n, 40 + 16 * n, #state
     if fast and tickets > 0 then
       if not queue then fast = false break end
-      local columns, next_due = unpack('<dd', queue)
+      local columns, next_due, common, first = unpack('<dddd', queue)
+      base = first
       place = find(queue, id, base, true)
       while place and (place - base) % record ~= 0 do place = find(queue, id, place + 1, true) end
       fast = columns == n and now < next_due and not (place and operation > 1)
+      -- the order of several flows is found below, and a renewed ticket stays where it is
+      if fast and operation == 1 and common ~= order then
+        fast, is_mixed = place and unpack('<d', queue, place + 16) == order, true
+      end
     end
     -- the new state in pieces, the first one for the head, so that long logs are copied once
     local out, o, held, ahead, till = { '' }, 1, '', 0, now + ttl
@@ -53,8 +59,8 @@ if fast then
       end
       if name ~= tag or sort ~= kind or kind > 3 or r1 ~= rate then fast = false break end
       if tickets > 0 then
-        local column, gone = unpack('<dd', queue, 1 + 16 * i)
-        local own, before = unpack('<dd', queue, (place or #queue - record + 1) + 16 * i)
+        local column, gone = unpack('<dd', queue, 33 + 16 * i)
+        local own, before = unpack('<dd', queue, (place or #queue - record + 1) + 24 + 16 * i)
         if column ~= tag then fast = false break end
         ahead = before - gone + (place and 0 or own)
       end
@@ -212,30 +218,30 @@ if fast then
     heads[k], states[k], queues[k] = { created, next, expires, tickets }, out, place
     reservations[k], wakes[k] = held, freed and not full
   end
-  if fast and wait == 0 then
+  if fast and wait == 0 and not is_mixed then
     for k = 1, count do
       local key, head, queue = KEYS[k], heads[k], found[k][3]
       local created, next, expires, tickets = head[1], head[2], head[3], head[4]
       local due = now + ttl
       if operation == 1 and due < next then next = due end
       if wakes[k] and tickets > (queues[k] and 1 or 0) then
-        local record = 16 + 16 * unpack('<d', queue)
-        local first = record + 1 + (queues[k] and record or 0)
+        local columns, _, _, first = unpack('<dddd', queue)
+        if queues[k] then first = first + 40 + 16 * columns end
         wake(sub(queue, first, first + 15))
       end
       if queues[k] then
         tickets = tickets - 1
         if tickets == 0 then
-          redis.call('HDEL', key, 'q', 't' .. id)
+          redis.call('HDEL', key, 'w', 't' .. id)
         else
           redis.call('HDEL', key, 't' .. id)
-          local columns, next_due = unpack('<dd', queue)
-          local base, q = 17 + 16 * columns, pack('<dd', columns, next_due)
+          local columns, next_due, common, base, _, starved = unpack('<dddddd', queue)
+          local w = pack('<dddddd', columns, next_due, common, base, now, starved)
           for i = 1, columns do
-            local tag, gone = unpack('<dd', queue, 1 + 16 * i)
-            q = q .. pack('<dd', tag, gone + unpack('<d', queue, base + 16 * i))
+            local tag, gone = unpack('<dd', queue, 33 + 16 * i)
+            w = w .. pack('<dd', tag, gone + unpack('<d', queue, base + 24 + 16 * i))
           end
-          redis.call('HSET', key, 'q', q .. sub(queue, base + 16 + 16 * columns))
+          redis.call('HSET', key, 'w', w .. sub(queue, base + 40 + 16 * columns))
         end
       end
       states[k][1] = pack('<dddddd', 1, created, now, next, expires, tickets)
@@ -249,7 +255,11 @@ if fast then
     end
     return pack('<ddddd', 0, now, 0, 0, 0) .. views
   end
-  for k = 1, count do fast = fast and not (queues[k] and (k ~= which or wait == 1e21)) end
+  for k = 1, count do
+    fast = fast and not (queues[k] and (k ~= which or wait == 1e21)) and (wait > 0 or not is_mixed)
+      -- flows are remembered that are ahead
+      and not (flag == 1 and k == which and heads[k][4] == 0 and found[k][3])
+  end
   if fast then
     views, p = '', pos
     for k = 1, count do
@@ -258,7 +268,7 @@ if fast then
       local waits = flag == 1 and k == which and wait < 1e21 and (queues[k] or tickets < MAX_TICKETS)
       local n, _, place, from, has_usage = unpack('<d', packed, p), nil, queues[k], 49
       has_usage = unpack('<d', packed, p + 24)
-      local record, columns = id, ''
+      local record, columns, service = '', '', 0
       p, views = p + 32, views .. pack('<d', created)
       for i = 1, n do
         local tag, kind, need, limit, rate, unit, t, w, r, h, used
@@ -291,17 +301,25 @@ if fast then
             local own, sum = unpack('<dd', queue, #queue - 15 - 16 * (n - i))
             before = own + sum
           end
-          record = record .. pack('<dd', need < limit and need or limit, before)
+          local own = need < limit and need or limit
+          local time = kind == 1 and own * unit / rate or kind == 3 and own * rate / limit or 0
+          if time > service then service = time end
+          record = record .. pack('<dd', own, before)
           columns = columns .. pack('<dd', tag, 0)
         end
       end
       if waits and place then
         redis.call('HSET', key, 't' .. id, pack('<d', now + TICKET_TTL))
       elseif waits then
-        local due = pack('<d', now + TICKET_TTL)
-        record = tickets > 0 and queue .. record or pack('<d', n) .. due .. columns .. record
+        local due = now + TICKET_TTL
+        record = id .. pack('<ddd', order, service / weight, now) .. record
+        if tickets > 0 then
+          record = queue .. record
+        else
+          record = pack('<dddddd', n, due, order, 49 + 16 * n, now, starvation) .. columns .. record
+        end
         local head = pack('<dddddd', 1, created, now, next, expires, tickets + 1)
-        redis.call('HSET', key, 's', head .. sub(state, 49), 'q', record, 't' .. id, due)
+        redis.call('HSET', key, 's', head .. sub(state, 49), 'w', record, 't' .. id, pack('<d', due))
       end
     end
     if wait == 1e20 then wait = -1 elseif wait == 1e21 then wait = -2 else wait = wait - now end

@@ -93,6 +93,7 @@ local function reserve()
     return finish(REFUSED, which - 1, where - 1, wait)
   end
   for _, part in ipairs(parts) do
+    if not part.reservation then charge_turn(part) end
     dequeue(part)
     if not part.reservation then
       local out = { pack('<dd', now, now + ttl) }

@@ -1,5 +1,5 @@
 -- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
--- buckets, q the tickets of waiting requests, t with an id the expiry of its ticket, v the restored
+-- buckets, w the tickets of waiting requests, t with an id the expiry of its ticket, v the restored
 -- usage, o the rules of several processes; each reservation has a field named by its id.
 kinds = { token, concurrency, sliding, anchored, grid }
 -- the version of a state with buckets of windows that only some processes state

@@ -11,7 +11,7 @@ for i, part in ipairs(parts) do
   for _, rule in ipairs(part.rules) do
     if rule.valid and (now < rule[1] or now >= rule.valid) then return answer(STALE) end
   end
-  local fields = found[i] or redis.call('HMGET', part.key, 's', part.id or id, 'q')
+  local fields = found[i] or redis.call('HMGET', part.key, 's', part.id or id, 'w')
   local state = fields[1]
   part.reservation, part.waiting = fields[2], fields[3]
   if not load(part, state) then

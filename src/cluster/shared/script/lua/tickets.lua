@@ -1,28 +1,42 @@
--- Tickets of waiting requests: amounts are kept for earlier requests. Field q of a hash holds the
--- number of columns, the earliest possible expiry, and tag and removed amount of each column; then
--- each ticket in order of arrival: its id, and its amount and the sum of the amounts before it in each
--- column, of which the removed amount is to be subtracted. A ticket expires at the time in the field
--- that is named 't' and its id, so that a renewal writes only this field.
+-- Tickets of waiting requests: amounts are kept for those whose turn is earlier. Field w of a hash holds
+--  1. the number of columns, the time of the next check of all tickets, the common order of the tickets (or
+--     MIXED_ORDERS), the position of the first ticket, the time since which it is the first (0: whatever arrives, it
+--     stays the first), and the time after which a lower priority has a turn;
+--  2. tag and removed amount of each column;
+--  3. with MIXED_ORDERS, the bands that 'turns' describes;
+--  4. each ticket by its turn: id, order, service, time of arrival, and in each column its amount and the sum of
+--     the amounts before it, of which the removed amount is to be subtracted.
+-- A ticket expires at the time in the field that is named 't' and its id, so that a renewal writes only this field.
 -- the minimum time between two checks of all tickets
 local MIN_CHECK = 100000
 local write_tickets
 
 local function read_tickets(part, moved)
-  local list, queue, tags, n, p, next_due, _ = {}, part.tickets > 0 and part.waiting, {}, 0, 1, 0, nil
-  part.queue = list
-  if not queue then return end
-  n, next_due, p = unpack('<dd', queue)
+  local list, queue, tags, by = {}, part.waiting, {}, moved or 0
+  part.queue, part.bands = list, {}
+  if not queue then
+    part.tickets = 0
+    return
+  end
+  local n, next_due, common, first, p, from, _ = unpack('<dddd', queue)
+  _, _, _, _, part.head_since, part.starvation, p = unpack('<dddddd', queue)
+  if part.head_since > 0 then part.head_since = part.head_since + by end
   for i = 1, n do tags[i], _, p = unpack('<dd', queue, p) end
+  from = p
+  if from < first then read_bands(part, sub(queue, from, first - 1), by) end
+  p = first
   local all, names = {}, {}
   while p <= #queue do
     local ticket = { id = sub(queue, p, p + 15), amounts = {} }
-    p = p + 16
+    ticket.order, ticket.service, ticket.since, p = unpack('<ddd', queue, p + 16)
+    ticket.since = ticket.since + by
     for i = 1, n do ticket.amounts[tags[i]], _, p = unpack('<dd', queue, p) end
     all[#all + 1], names[#names + 1] = ticket, 't' .. ticket.id
   end
-  for i, due in ipairs(redis.call('HMGET', part.key, values(names))) do
+  part.head = all[1] and all[1].id
+  for i, due in ipairs(#all > 0 and redis.call('HMGET', part.key, values(names)) or {}) do
     local ticket = all[i]
-    ticket.due = due and unpack('<d', due) + (moved or 0) or 0
+    ticket.due = due and unpack('<d', due) + by or 0
     if ticket.due <= now and (now >= next_due or moved) then
       redis.call('HDEL', part.key, names[i])
       part.freed = true
@@ -31,7 +45,7 @@ local function read_tickets(part, moved)
       if moved then redis.call('HSET', part.key, names[i], pack('<d', ticket.due)) end
     end
   end
-  if moved or now >= next_due then write_tickets(part) end
+  if moved or now >= next_due or #list ~= part.tickets then write_tickets(part) end
 end
 
 -- returns the tags of all tickets, those of the call first
@@ -47,17 +61,21 @@ local function ticket_columns(part)
 end
 
 function write_tickets(part)
-  if #part.queue == 0 then
-    if part.tickets > 0 then redis.call('HDEL', part.key, 'q') end
+  arrange(part)
+  local common, bands = encode_bands(part)
+  if #part.queue == 0 and bands == '' then
+    if part.waiting then redis.call('HDEL', part.key, 'w') end
     part.waiting = false
   else
     local columns, next_due, sums = ticket_columns(part), EXACT, {}
     for _, ticket in ipairs(part.queue) do next_due = min(next_due, ticket.due) end
     next_due = max(next_due, now + MIN_CHECK)
-    local out = { pack('<dd', #columns, next_due) }
+    local first = 49 + 16 * #columns + #bands
+    local out = { pack('<dddddd', #columns, next_due, common, first, part.head_since, part.starvation) }
     for _, tag in ipairs(columns) do out[#out + 1] = pack('<dd', tag, 0) end
+    out[#out + 1] = bands
     for _, ticket in ipairs(part.queue) do
-      out[#out + 1] = ticket.id
+      out[#out + 1] = ticket.id .. pack('<ddd', ticket.order, ticket.service, ticket.since)
       for i, tag in ipairs(columns) do
         local amount, before = ticket.amounts[tag] or 0, sums[i] or 0
         out[#out + 1] = pack('<dd', amount, before)
@@ -65,15 +83,42 @@ function write_tickets(part)
       end
     end
     part.waiting = table.concat(out)
-    redis.call('HSET', part.key, 'q', part.waiting)
+    redis.call('HSET', part.key, 'w', part.waiting)
   end
   part.tickets, part.dirty = #part.queue, true
 end
 
--- adds the amounts that are kept for earlier requests to each bucket's 'ahead'
+-- sets the turn and the amounts of the caller's ticket to those of the call
+local function update_ticket(part, ticket)
+  ticket.order, ticket.service = order, 0
+  for _, rule in ipairs(part.rules) do
+    local amount = min(rule.need, rule.limit)
+    ticket.amounts[rule.tag] = amount
+    if amount > 0 then ticket.service = max(ticket.service, min(rule.methods.service(rule, amount), FAR) / weight) end
+  end
+end
+
+-- Returns the ticket of the caller. A new one is not stored before 'enqueue'.
+local function own_ticket(part)
+  if not part.queue then read_tickets(part) end
+  for _, ticket in ipairs(part.queue) do
+    if ticket.id == id then return ticket end
+  end
+  local ticket = { id = id, amounts = {}, since = now, is_new = true }
+  ticket.head, ticket.head_since = part.head, part.head_since
+  part.queue[#part.queue + 1] = ticket
+  return ticket
+end
+
+-- adds the amounts that are kept for requests with earlier turns to each bucket's 'ahead'
 local function add_earlier_tickets(part)
   if part.tickets == 0 then return end
-  if not part.queue then read_tickets(part) end
+  if operation == 1 then
+    update_ticket(part, own_ticket(part))
+    arrange(part)
+  elseif not part.queue then
+    read_tickets(part)
+  end
   for _, ticket in ipairs(part.queue) do
     if ticket.id == id then break end
     for tag, amount in pairs(ticket.amounts) do
@@ -89,38 +134,54 @@ local function renew_ticket(part, ticket)
   part.needed_until = max(part.needed_until or 0, ticket.due)
 end
 
-local function enqueue(part)
-  local place
-  if not part.queue then read_tickets(part) end
-  for i, ticket in ipairs(part.queue) do
-    if ticket.id == id then place = i end
+-- removes the caller's ticket; returns whether it was stored, or its flow was charged
+local function remove_ticket(part)
+  local kept, is_changed = {}, part.is_charged
+  for _, ticket in ipairs(part.queue) do
+    if ticket.id ~= id then
+      kept[#kept + 1] = ticket
+    elseif not ticket.is_new then
+      redis.call('HDEL', part.key, 't' .. id)
+      part.freed, is_changed = true, true
+    end
   end
-  if not place and #part.queue >= MAX_TICKETS then return end
-  place = place or #part.queue + 1
-  local ticket = { id = id, amounts = {} }
+  part.queue = kept
+  return is_changed
+end
+
+local function enqueue(part)
+  local ticket = own_ticket(part)
+  if ticket.is_new and #part.queue > MAX_TICKETS then
+    remove_ticket(part)
+    return
+  end
+  ticket.is_new, part.starvation = false, starvation
+  update_ticket(part, ticket)
   renew_ticket(part, ticket)
-  for _, rule in ipairs(part.rules) do ticket.amounts[rule.tag] = min(rule.need, rule.limit) end
-  part.queue[place] = ticket
   write_tickets(part)
 end
 
 local function dequeue(part)
-  if part.tickets == 0 then return end
-  if not part.queue then read_tickets(part) end
-  local kept = {}
-  for _, ticket in ipairs(part.queue) do
-    if ticket.id ~= id then kept[#kept + 1] = ticket end
+  if not part.waiting then return end
+  if not part.queue then
+    if part.tickets == 0 then return end
+    read_tickets(part)
   end
-  if #kept == part.tickets then return end
-  part.queue, part.freed = kept, true
-  redis.call('HDEL', part.key, 't' .. id)
-  write_tickets(part)
+  if remove_ticket(part) then write_tickets(part) end
+end
+
+-- charges the flow of a granted request, if others wait
+local function charge_turn(part)
+  if part.tickets == 0 then return end
+  local ticket = own_ticket(part)
+  take_turn(part, ticket)
+  part.is_charged = true
 end
 
 -- wakes the first waiting request, unless that is the caller's
 local function wake_first(part)
-  if part.tickets == 0 then return end
-  local at = 17 + 16 * unpack('<d', part.waiting)
+  if part.tickets == 0 or not part.waiting then return end
+  local _, _, _, at = unpack('<dddd', part.waiting)
   local first = sub(part.waiting, at, at + 15)
   if first ~= id then wake(first) end
 end

@@ -37,7 +37,7 @@ local function shift(part, by)
     redis.call('HSET', part.key, name, moved)
     if name == id then part.reservation = moved end
   end)
-  if part.tickets > 0 then read_tickets(part, by) end
+  if part.waiting then read_tickets(part, by) end
   local restored = read_restored(part)
   if restored.at > 0 then
     restored.at = restored.at + by

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_testing::full::full_or;
 
-use super::super::{Call, Id, Operation, Outcome, Part, Response, ServerTime};
+use super::super::{Call, Id, Operation, Order, Outcome, Part, Response, ServerTime};
 use super::random::Random;
 use super::server::Server;
 use crate::cluster::shared::server_clock::Jump;
@@ -25,6 +25,7 @@ fn fast_path_responds_as_the_script_without_it() {
 #[derive(Debug, Clone)]
 struct Request {
     id: Id,
+    order: Order,
     keys: Vec<usize>,
     amounts: Vec<Vec<u64>>,
 }
@@ -66,7 +67,7 @@ impl Schedule {
             // Waiting requests renew their tickets: the two drop expired ones at different times.
             if self.now - self.renewed >= 400_000 {
                 self.renewed = self.now;
-                let again = |request: &Request| (RESERVE_AND_WAIT, request.clone());
+                let again = |request: &Request| (reserve(request.order, true), request.clone());
                 calls.splice(0..0, self.waiting.iter().map(again));
             }
             for (operation, request) in calls {
@@ -114,7 +115,6 @@ impl Schedule {
     /// Returns a new request, or a call on behalf of an earlier one.
     fn pick(&mut self) -> (Operation, Request) {
         let choice = self.random.below(12);
-        let reserve = Operation::Reserve { ttl: TTL, waits: !choice.is_multiple_of(3) };
         if choice < 4 && !self.held.is_empty() {
             let index = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
             let mut request = self.held.swap_remove(index);
@@ -131,7 +131,7 @@ impl Schedule {
             let request = self.waiting[index].clone();
             let operation = match self.random.below(8) {
                 0 => Operation::Release { unsure: false },
-                _ => RESERVE_AND_WAIT,
+                _ => reserve(request.order, true),
             };
             return (operation, request);
         }
@@ -147,7 +147,19 @@ impl Schedule {
             .iter()
             .map(|key| self.keys[*key].1.iter().map(|rule| amount(random, rule)).collect())
             .collect();
-        (reserve, Request { id: Id(id), keys, amounts })
+        let order = self.order();
+        let request = Request { id: Id(id), order, keys, amounts };
+        (reserve(order, !choice.is_multiple_of(3)), request)
+    }
+
+    /// Returns a random order; in half of the schedules there is only one.
+    fn order(&mut self) -> Order {
+        if self.seed.is_multiple_of(2) {
+            return Order::ARRIVAL;
+        }
+        let (priority, flow) = (self.random.pick(&[0, 0, 7]), self.random.below(3) << 32);
+        let (flow, weight) = (flow << 24, self.random.pick(&[1, 2]));
+        Order { priority, flow, weight, max_starvation: 5_000_000 }
     }
 
     /// Records a response; returns whether a waiting request was granted.
@@ -165,8 +177,12 @@ impl Schedule {
             }
             _ => self.waiting.retain(|other| other.id != request.id),
         }
-        operation == RESERVE_AND_WAIT && self.waiting.len() < waiting
+        matches!(operation, Operation::Reserve { waits: true, .. }) && self.waiting.len() < waiting
     }
+}
+
+fn reserve(order: Order, waits: bool) -> Operation {
+    Operation::Reserve { ttl: TTL, waits, order }
 }
 
 fn amount(random: &mut Random, rule: &Rule) -> u64 {
@@ -190,4 +206,3 @@ fn rule(random: &mut Random, at: u64) -> Rule {
 
 const START: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 20_000_000;
-const RESERVE_AND_WAIT: Operation = Operation::Reserve { ttl: TTL, waits: true };

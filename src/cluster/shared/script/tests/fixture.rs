@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::super::{
-    Call, Id, KnownReservation, LeaseRequest, Operation, Outcome, Part, Response, RetryAfter,
-    ServerTime, View,
+    Call, Id, KnownReservation, LeaseRequest, Operation, Order, Outcome, Part, Response,
+    RetryAfter, ServerTime, View,
 };
 use super::server::Server;
 use crate::engine::Rule;
@@ -116,7 +116,8 @@ pub(super) const ALL_ALGORITHMS: [Algorithm; 4] = [
 ];
 
 /// A reservation that expires after ten seconds.
-pub(super) const RESERVE: Operation = Operation::Reserve { ttl: 10 * S, waits: false };
+pub(super) const RESERVE: Operation =
+    Operation::Reserve { ttl: 10 * S, waits: false, order: Order::ARRIVAL };
 
 /// One second, in microseconds.
 pub(super) const S: u64 = 1_000_000;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smallvec::smallvec;
 use tollgate_testing::full::full_or;
 
-use super::super::{Call, Id, Operation, Outcome, Part};
+use super::super::{Call, Id, Operation, Order, Outcome, Part};
 use super::fixture::{S, START};
 use super::random::Random;
 use super::server::Server;
@@ -117,7 +117,7 @@ impl World {
             .collect();
         let name = |piece: &Piece| format!("{{j}}{}", &*piece.key).into_bytes();
         let names: Vec<Vec<u8>> = pieces.iter().map(name).collect();
-        let operation = Operation::Reserve { ttl: 10 * S, waits: false };
+        let operation = Operation::Reserve { ttl: 10 * S, waits: false, order: Order::ARRIVAL };
         for _ in 0..3 {
             let views = &mut self.processes[process];
             let time = views.time("", &pieces, own);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_testing::full::full_or;
 
 use super::super::{
-    Call, Id, LeaseAnswer, LeaseRequest, Operation, Outcome, Part, Response, ServerTime,
+    Call, Id, LeaseAnswer, LeaseRequest, Operation, Order, Outcome, Part, Response, ServerTime,
 };
 use super::fixture::{S, START};
 use super::random::Random;
@@ -104,7 +104,11 @@ impl Schedule {
         self.next = self.next.wrapping_add(1).max(100);
         let waits = self.random.one_in(3);
         let parts = [Part { name, rules, amounts, lease: None, view: None, wants_uses: false }];
-        let call = self.call(Operation::Reserve { ttl: S, waits }, Id([self.next; 16]), &parts);
+        let call = self.call(
+            Operation::Reserve { ttl: S, waits, order: Order::ARRIVAL },
+            Id([self.next; 16]),
+            &parts,
+        );
         assert_eq!(fast.call(&call, self.now), slow.call(&call, self.now), "{call:?}");
     }
 

@@ -14,5 +14,6 @@ mod random;
 mod restored;
 mod server;
 mod tickets;
+mod turns;
 mod wakes;
 mod world;

@@ -1,7 +1,7 @@
 use redis::Commands;
 
 use super::super::text::{SOURCES, TEXT};
-use super::super::{Call, Id, Operation, Outcome, Part, RetryAfter, ServerTime};
+use super::super::{Call, Id, Operation, Order, Outcome, Part, RetryAfter, ServerTime};
 use super::fixture::{ALL_ALGORITHMS, Fixture, S, refused};
 use crate::quota::Dimension;
 
@@ -76,7 +76,7 @@ fn several_keys_are_reserved_atomically() {
             wants_uses: false,
         };
         let parts = [part((b"{a}j", amounts[0])), part((b"{a}k", amounts[1]))];
-        let operation = Operation::Reserve { ttl: 10 * S, waits: false };
+        let operation = Operation::Reserve { ttl: 10 * S, waits: false, order: Order::ARRIVAL };
         let call = Call {
             operation,
             id: Id([id; 16]),
@@ -122,7 +122,7 @@ fn production_script_runs_by_hash_with_the_server_clock() {
         view: None,
         wants_uses: false,
     }];
-    let operation = Operation::Reserve { ttl: S, waits: false };
+    let operation = Operation::Reserve { ttl: S, waits: false, order: Order::ARRIVAL };
     let call = Call {
         operation,
         id: Id([1; 16]),

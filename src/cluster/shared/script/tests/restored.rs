@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tollgate_testing::full::full_or;
 
-use super::super::{Amounts, Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
+use super::super::{
+    Amounts, Call, Id, Operation, Order, Outcome, Part, Response, ServerTime, View,
+};
 use super::fixture::{ALL_ALGORITHMS, S, START};
 use super::random::Random;
 use super::server::Server;
@@ -108,7 +110,7 @@ impl World {
         id[8..].copy_from_slice(&self.next.to_le_bytes());
         let amounts: Amounts =
             [1 + self.random.below(3), self.random.below(8), 1].as_slice().into();
-        let operation = Operation::Reserve { ttl: 60 * S, waits: false };
+        let operation = Operation::Reserve { ttl: 60 * S, waits: false, order: Order::ARRIVAL };
         let response = self.call(server, process, operation, Id(id), &amounts);
         if response.outcome == Outcome::Done {
             self.grants.push((self.now, Id(id), amounts[0]));

@@ -1,13 +1,13 @@
 use smallvec::smallvec;
 
-use super::super::{Operation, Outcome, RetryAfter, ServerTime};
+use super::super::{Operation, Order, Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
 use crate::cluster::shared::server_clock::Jump;
 
 const HOUR: u64 = 3_600 * S;
 /// The time after which a ticket expires without renewal.
 const TICKET: u64 = S * 9 / 10;
-const WAITS: Operation = Operation::Reserve { ttl: 10 * S, waits: true };
+const WAITS: Operation = Operation::Reserve { ttl: 10 * S, waits: true, order: Order::ARRIVAL };
 
 fn wait(fixture: &mut Fixture, id: u8, amount: u64) -> Outcome {
     fixture.call(WAITS, id, &[amount]).outcome

@@ -2,12 +2,12 @@
 
 use redis::Connection;
 
-use super::super::{Operation, Outcome, wake_channel};
+use super::super::{Operation, Order, Outcome, wake_channel};
 use super::fixture::{Fixture, S};
 use super::server::Server;
 use crate::quota::{Algorithm, Dimension};
 
-const WAITS: Operation = Operation::Reserve { ttl: 10 * S, waits: true };
+const WAITS: Operation = Operation::Reserve { ttl: 10 * S, waits: true, order: Order::ARRIVAL };
 
 /// A key, and all messages about it.
 struct Key {

@@ -4,7 +4,7 @@ use crate::timestamp::Timestamp;
 use std::time::Duration;
 
 use super::super::call::Amounts;
-use super::super::{Call, Id, Operation, Part, ServerTime};
+use super::super::{Call, Id, Operation, Order, Part, ServerTime};
 use super::random::Random;
 use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
 use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, SettleAt, Window};
@@ -171,7 +171,15 @@ impl TestKey {
                 EngineResult::Refused(self.rules_with_wait(short, &cost, time), short.wait)
             }
         };
-        (call(self, Operation::Reserve { ttl: 1 << 50, waits: false }, id, &cost), expected_result)
+        (
+            call(
+                self,
+                Operation::Reserve { ttl: 1 << 50, waits: false, order: Order::ARRIVAL },
+                id,
+                &cost,
+            ),
+            expected_result,
+        )
     }
 
     fn amount(random: &mut Random, large: u64) -> u64 {

@@ -1,0 +1,117 @@
+//! The order in which requests of several processes are granted that wait for one limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate::cluster::Shared;
+use tollgate::limiter::{Backend, Limiter, Priority, WaitPolicy};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
+
+use super::failure::send_command;
+use super::shared::{closed, until};
+use tollgate_testing::servers::Redis;
+
+/// The names of the grants of several processes, in their order.
+type Grants = Arc<Mutex<Vec<&'static str>>>;
+
+/// Several processes' limiters with one quota and one policy.
+struct Fleet {
+    redis: Redis,
+    processes: Vec<(Limiter, Arc<Shared>)>,
+    grants: Grants,
+}
+
+impl Fleet {
+    fn start(processes: usize, quota: &Quota, policy: &WaitPolicy) -> Self {
+        let redis = Redis::start();
+        let start = |_| {
+            let shared = closed(&redis.url()).connect().unwrap();
+            let backend = Arc::clone(&shared) as Arc<dyn Backend>;
+            let builder = Limiter::builder().margin(Margin::NONE).quota("*", quota.clone());
+            let limiter = builder.wait_policy(policy.clone()).backend(backend).build().unwrap();
+            (limiter, shared)
+        };
+        let processes = (0..processes).map(start).collect();
+        Self { redis, processes, grants: Grants::default() }
+    }
+
+    /// Starts requests of a process, which all wait for one key.
+    fn request(
+        &self,
+        process: usize,
+        name: &'static str,
+        count: usize,
+        cost: &Cost,
+        priority: Priority,
+    ) {
+        for _ in 0..count {
+            let (limiter, grants) = (self.processes[process].0.clone(), Arc::clone(&self.grants));
+            let cost = cost.clone();
+            tokio::spawn(async move {
+                let acquire = limiter.acquire("k", &cost).priority(priority).flow(name);
+                if let Ok(permit) = acquire.await {
+                    grants.lock().push(name);
+                    permit.settle(&cost);
+                }
+            });
+        }
+    }
+
+    /// Waits until this many requests wait in the store.
+    fn wait_for_tickets(&mut self, count: usize) {
+        let address = self.redis.server().address;
+        until("requests wait", || {
+            let fields = send_command(address, "HKEYS tollgate:{account}:k");
+            fields.lines().filter(|field| field.starts_with('t') && field.len() >= 17).count()
+                >= count
+        });
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.grants.lock().iter().filter(|grant| **grant == name).count()
+    }
+}
+
+/// A token bucket of this many requests or tokens per window, all of which can be used at once.
+fn bucket(dimension: Dimension, amount: u64, window: Duration) -> Quota {
+    let limit = Limit::new(dimension, amount, Window::new(window).unwrap()).unwrap();
+    Quota::new().limit(limit.with_algorithm(Algorithm::TokenBucket))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interactive_request_passes_waiting_batch_requests_of_other_processes() {
+    // A large request needs 10 s of refill, the small one a third of a second.
+    let quota = bucket(Dimension::Tokens, 600, Duration::from_secs(20));
+    let mut fleet = Fleet::start(3, &quota, &WaitPolicy::new());
+    let batch = Cost::new().requests(0).tokens(300);
+    for process in [0, 1] {
+        fleet.request(process, "batch", 4, &batch, Priority::BATCH);
+    }
+    fleet.wait_for_tickets(2);
+    let small = Cost::new().requests(0).tokens(10);
+    fleet.request(2, "interactive", 1, &small, Priority::INTERACTIVE);
+    until("it is granted", || fleet.count("interactive") == 1);
+    let before = fleet.count("batch");
+    assert!(before <= 3, "{before} requests for 300 of 600 tokens were granted before it");
+    assert_eq!(fleet.grants.lock()[2], "interactive");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flows_of_several_processes_share_a_limit_by_their_weights() {
+    let quota = bucket(Dimension::Requests, 4, Duration::from_millis(200));
+    let policy = WaitPolicy::new().weight("heavy", 3);
+    let mut fleet = Fleet::start(3, &quota, &policy);
+    for (process, name) in [(0, "one"), (1, "two"), (2, "heavy")] {
+        fleet.request(process, name, 100, &Cost::new(), Priority::NORMAL);
+    }
+    fleet.wait_for_tickets(3);
+    let before = fleet.grants.lock().len();
+    until("many requests are granted", || fleet.grants.lock().len() >= before + 50);
+    let grants = fleet.grants.lock()[before..before + 50].to_vec();
+    let share = |name| grants.iter().filter(|grant| **grant == name).count();
+    // A request that asks late, on a busy machine, is passed once.
+    for (name, range) in [("one", 8..13), ("two", 8..13), ("heavy", 26..34)] {
+        assert!(range.contains(&share(name)), "{name}: {} of {grants:?}", share(name));
+    }
+}
