@@ -13,8 +13,9 @@ use crate::quota::Key;
 /// flow requests go in order of arrival.
 ///
 /// Service is the time for which a request occupies the limits: the longest of cost / rate over its
-/// dimensions. Turns are per key and within this process: with a shared backend, other processes
-/// have queues of their own.
+/// dimensions. Turns are per key. With [`cluster::Shared`](crate::cluster), the processes that share a limit have one
+/// order: each sends the first request of its queue with its priority, its flow and its weight. Another
+/// [`Backend`](super::Backend) decides between processes itself.
 ///
 /// ```
 /// use std::time::Duration;

@@ -34,7 +34,8 @@ use crate::timestamp::Timestamp;
 /// program's runtime.
 ///
 /// A request that doesn't fit leaves a ticket in the store and waits in the limiter's queue. Waiting requests of
-/// several processes are admitted in the order in which they reached the store. When an amount comes back, the
+/// several processes are admitted in the order of their [priorities and flows](crate::limiter::WaitPolicy), those of one
+/// flow in the order in which they reached the store. When an amount comes back, the
 /// store sends a message to the process of the request that is next. A waiting request also asks again about
 /// four times per second, which renews its ticket, and every 20 ms for a concurrency slot while the messages
 /// can't be received.

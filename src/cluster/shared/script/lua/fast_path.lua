@@ -21,7 +21,7 @@ if fast then
     local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
     fast = version == 1 and last <= now and now < next
       and (known_created == created or known_created == 0 and generation == 0)
-    local place, base, record, size = false, 49 + 16 * n, 40 + 16 * n, #state
+    local place, base, record, size = false, 49 + 16 * n, 48 + 16 * n, #state
     if fast and tickets > 0 then
       if not queue then fast = false break end
       local columns, next_due, common, first = unpack('<dddd', queue)
@@ -60,7 +60,7 @@ if fast then
       if name ~= tag or sort ~= kind or kind > 3 or r1 ~= rate then fast = false break end
       if tickets > 0 then
         local column, gone = unpack('<dd', queue, 33 + 16 * i)
-        local own, before = unpack('<dd', queue, (place or #queue - record + 1) + 24 + 16 * i)
+        local own, before = unpack('<dd', queue, (place or #queue - record + 1) + 32 + 16 * i)
         if column ~= tag then fast = false break end
         ahead = before - gone + (place and 0 or own)
       end
@@ -226,7 +226,7 @@ if fast then
       if operation == 1 and due < next then next = due end
       if wakes[k] and tickets > (queues[k] and 1 or 0) then
         local columns, _, _, first = unpack('<dddd', queue)
-        if queues[k] then first = first + 40 + 16 * columns end
+        if queues[k] then first = first + 48 + 16 * columns end
         wake(sub(queue, first, first + 15))
       end
       if queues[k] then
@@ -239,9 +239,9 @@ if fast then
           local w = pack('<dddddd', columns, next_due, common, base, now, starved)
           for i = 1, columns do
             local tag, gone = unpack('<dd', queue, 33 + 16 * i)
-            w = w .. pack('<dd', tag, gone + unpack('<d', queue, base + 24 + 16 * i))
+            w = w .. pack('<dd', tag, gone + unpack('<d', queue, base + 32 + 16 * i))
           end
-          redis.call('HSET', key, 'w', w .. sub(queue, base + 40 + 16 * columns))
+          redis.call('HSET', key, 'w', w .. sub(queue, base + 48 + 16 * columns))
         end
       end
       states[k][1] = pack('<dddddd', 1, created, now, next, expires, tickets)
@@ -312,7 +312,7 @@ if fast then
         redis.call('HSET', key, 't' .. id, pack('<d', now + TICKET_TTL))
       elseif waits then
         local due = now + TICKET_TTL
-        record = id .. pack('<ddd', order, service / weight, now) .. record
+        record = id .. pack('<dddd', order, service / weight, now, 0) .. record
         if tickets > 0 then
           record = queue .. record
         else

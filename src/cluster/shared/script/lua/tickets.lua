@@ -4,48 +4,54 @@
 --     stays the first), and the time after which a lower priority has a turn;
 --  2. tag and removed amount of each column;
 --  3. with MIXED_ORDERS, the bands that 'turns' describes;
---  4. each ticket by its turn: id, order, service, time of arrival, and in each column its amount and the sum of
---     the amounts before it, of which the removed amount is to be subtracted.
+--  4. each ticket by its turn: id, order, service, time of arrival, virtual time of its start, and in each column its
+--     amount and the sum of the amounts before it, of which the removed amount is to be subtracted.
 -- A ticket expires at the time in the field that is named 't' and its id, so that a renewal writes only this field.
 -- the minimum time between two checks of all tickets
 local MIN_CHECK = 100000
 local write_tickets
 
+-- removes the tickets that have expired
+local function check_tickets(part, moved)
+  local names, kept = {}, 0
+  for i, ticket in ipairs(part.queue) do names[i] = 't' .. ticket.id end
+  part.next_due = EXACT
+  for i, due in ipairs(#names > 0 and redis.call('HMGET', part.key, values(names)) or {}) do
+    due = due and unpack('<d', due) + moved or 0
+    if due <= now then
+      redis.call('HDEL', part.key, names[i])
+      remove_turn(part, kept + 1)
+      part.freed = true
+    else
+      if moved ~= 0 then redis.call('HSET', part.key, names[i], pack('<d', due)) end
+      kept, part.next_due = kept + 1, min(part.next_due, due)
+    end
+  end
+end
+
 local function read_tickets(part, moved)
-  local list, queue, tags, by = {}, part.waiting, {}, moved or 0
-  part.queue, part.bands = list, {}
+  local queue, list, tags, by, _ = part.waiting, {}, {}, moved or 0, nil
+  part.queue, part.bands, part.next_due = list, {}, EXACT
   if not queue then
     part.tickets = 0
     return
   end
-  local n, next_due, common, first, p, from, _ = unpack('<dddd', queue)
-  _, _, _, _, part.head_since, part.starvation, p = unpack('<dddddd', queue)
-  if part.head_since > 0 then part.head_since = part.head_since + by end
+  local n, next_due, _, first, since, starved, p = unpack('<dddddd', queue)
+  part.next_due, part.starvation, part.head_since = next_due, starved, since > 0 and since + by or 0
   for i = 1, n do tags[i], _, p = unpack('<dd', queue, p) end
-  from = p
-  if from < first then read_bands(part, sub(queue, from, first - 1), by) end
+  if p < first then read_bands(part, sub(queue, p, first - 1), by) end
   p = first
-  local all, names = {}, {}
   while p <= #queue do
-    local ticket = { id = sub(queue, p, p + 15), amounts = {} }
-    ticket.order, ticket.service, ticket.since, p = unpack('<ddd', queue, p + 16)
-    ticket.since = ticket.since + by
-    for i = 1, n do ticket.amounts[tags[i]], _, p = unpack('<dd', queue, p) end
-    all[#all + 1], names[#names + 1] = ticket, 't' .. ticket.id
+    local ticket, amounts, arrived = { id = sub(queue, p, p + 15) }, {}, nil
+    ticket.order, ticket.service, arrived, ticket.start, p = unpack('<dddd', queue, p + 16)
+    for i = 1, n do amounts[tags[i]], _, p = unpack('<dd', queue, p) end
+    ticket.since, ticket.amounts = arrived + by, amounts
+    list[#list + 1] = ticket
   end
-  part.head = all[1] and all[1].id
-  for i, due in ipairs(#all > 0 and redis.call('HMGET', part.key, values(names)) or {}) do
-    local ticket = all[i]
-    ticket.due = due and unpack('<d', due) + by or 0
-    if ticket.due <= now and (now >= next_due or moved) then
-      redis.call('HDEL', part.key, names[i])
-      part.freed = true
-    else
-      list[#list + 1] = ticket
-      if moved then redis.call('HSET', part.key, names[i], pack('<d', ticket.due)) end
-    end
-  end
-  if moved or now >= next_due or #list ~= part.tickets then write_tickets(part) end
+  part.head = list[1] and list[1].id
+  local is_due = moved or now >= next_due
+  if is_due then check_tickets(part, by) end
+  if is_due or #list ~= part.tickets then write_tickets(part) end
 end
 
 -- returns the tags of all tickets, those of the call first
@@ -67,15 +73,13 @@ function write_tickets(part)
     if part.waiting then redis.call('HDEL', part.key, 'w') end
     part.waiting = false
   else
-    local columns, next_due, sums = ticket_columns(part), EXACT, {}
-    for _, ticket in ipairs(part.queue) do next_due = min(next_due, ticket.due) end
-    next_due = max(next_due, now + MIN_CHECK)
+    local columns, next_due, sums = ticket_columns(part), max(part.next_due, now + MIN_CHECK), {}
     local first = 49 + 16 * #columns + #bands
     local out = { pack('<dddddd', #columns, next_due, common, first, part.head_since, part.starvation) }
     for _, tag in ipairs(columns) do out[#out + 1] = pack('<dd', tag, 0) end
     out[#out + 1] = bands
     for _, ticket in ipairs(part.queue) do
-      out[#out + 1] = ticket.id .. pack('<ddd', ticket.order, ticket.service, ticket.since)
+      out[#out + 1] = ticket.id .. pack('<dddd', ticket.order, ticket.service, ticket.since, ticket.start)
       for i, tag in ipairs(columns) do
         local amount, before = ticket.amounts[tag] or 0, sums[i] or 0
         out[#out + 1] = pack('<dd', amount, before)
@@ -98,16 +102,21 @@ local function update_ticket(part, ticket)
   end
 end
 
--- Returns the ticket of the caller. A new one is not stored before 'enqueue'.
+-- Returns the ticket of the caller; a new one is not stored before 'enqueue'. One whose order has changed joins its
+-- new flow now.
 local function own_ticket(part)
+  local own = { id = id, amounts = {}, is_new = true }
   if not part.queue then read_tickets(part) end
-  for _, ticket in ipairs(part.queue) do
-    if ticket.id == id then return ticket end
+  own.head, own.head_since = part.head, part.head_since
+  for i, ticket in ipairs(part.queue) do
+    if ticket.id == id then
+      if ticket.order == order or operation ~= 1 then return ticket end
+      own = remove_turn(part, i)
+      break
+    end
   end
-  local ticket = { id = id, amounts = {}, since = now, is_new = true }
-  ticket.head, ticket.head_since = part.head, part.head_since
-  part.queue[#part.queue + 1] = ticket
-  return ticket
+  own.since, own.start, part.queue[#part.queue + 1] = now, nil, own
+  return own
 end
 
 -- adds the amounts that are kept for requests with earlier turns to each bucket's 'ahead'
@@ -128,25 +137,18 @@ local function add_earlier_tickets(part)
   end
 end
 
-local function renew_ticket(part, ticket)
-  ticket.due = now + TICKET_TTL
-  redis.call('HSET', part.key, 't' .. id, pack('<d', ticket.due))
-  part.needed_until = max(part.needed_until or 0, ticket.due)
-end
-
 -- removes the caller's ticket; returns whether it was stored, or its flow was charged
 local function remove_ticket(part)
-  local kept, is_changed = {}, part.is_charged
-  for _, ticket in ipairs(part.queue) do
-    if ticket.id ~= id then
-      kept[#kept + 1] = ticket
-    elseif not ticket.is_new then
+  for i, ticket in ipairs(part.queue) do
+    if ticket.id == id then
+      remove_turn(part, i)
+      if ticket.is_new then break end
       redis.call('HDEL', part.key, 't' .. id)
-      part.freed, is_changed = true, true
+      part.freed = true
+      return true
     end
   end
-  part.queue = kept
-  return is_changed
+  return part.is_charged
 end
 
 local function enqueue(part)
@@ -155,9 +157,11 @@ local function enqueue(part)
     remove_ticket(part)
     return
   end
+  local due = now + TICKET_TTL
+  redis.call('HSET', part.key, 't' .. id, pack('<d', due))
+  part.needed_until, part.next_due = max(part.needed_until or 0, due), min(part.next_due, due)
   ticket.is_new, part.starvation = false, starvation
   update_ticket(part, ticket)
-  renew_ticket(part, ticket)
   write_tickets(part)
 end
 
@@ -173,8 +177,7 @@ end
 -- charges the flow of a granted request, if others wait
 local function charge_turn(part)
   if part.tickets == 0 then return end
-  local ticket = own_ticket(part)
-  take_turn(part, ticket)
+  take_turn(part, own_ticket(part))
   part.is_charged = true
 end
 

@@ -6,35 +6,34 @@
 --
 -- An order is a priority and a flow. A band, all of one priority, has the virtual time at which the last granted request
 -- started, the time of its last grant (or since when it has tickets), the time at which it last had tickets, and its
--- flows: the virtual times at which their next requests start. A flow is charged when it is granted.
+-- flows without tickets that are ahead: the virtual times at which their next requests start. A flow is charged when a
+-- request of it is granted.
 local FLOWS, MIXED_ORDERS = 17592186044416, -1
 -- how long a band without tickets is remembered: processes send their next requests after an answer
 local REMEMBERED = SECOND
 -- the maximum number of flows that are remembered
 local MAX_FLOWS = 256
 
-local function priority_of(order) return floor(order / FLOWS) end
-
 local function read_bands(part, text, by)
   local p = 1
   while p <= #text do
-    local band, priority, count = { flows = {} }, nil, nil
-    priority, band.time, band.served, band.seen, count, p = unpack('<ddddd', text, p)
+    local band, count = { flows = {} }, nil
+    band.priority, band.time, band.served, band.seen, count, p = unpack('<ddddd', text, p)
     band.served, band.seen = band.served + by, band.seen + by
     for _ = 1, count do
       local flow, start
       flow, start, p = unpack('<dd', text, p)
       band.flows[flow] = start
     end
-    part.bands[priority] = band
+    part.bands[band.priority] = band
   end
 end
 
 local function band_of(part, order)
-  local priority = priority_of(order)
+  local priority = floor(order / FLOWS)
   local band = part.bands[priority]
   if not band then
-    band = { time = 0, served = now, seen = now, flows = {} }
+    band = { priority = priority, time = 0, served = now, seen = now, flows = {} }
     part.bands[priority] = band
   end
   return band
@@ -44,10 +43,9 @@ end
 local function choose(part)
   local queue, highest, chosen, since = part.queue, nil, nil, nil
   for i, ticket in ipairs(queue) do
-    local priority = priority_of(ticket.order)
-    highest = highest or priority
-    local served = part.bands[priority].served
-    if priority < highest and served + part.starvation <= now and (not since or served < since) then
+    highest = highest or ticket.priority
+    local served = part.bands[ticket.priority].served
+    if ticket.priority < highest and served + part.starvation <= now and (not since or served < since) then
       chosen, since = i, served
     end
   end
@@ -55,55 +53,65 @@ local function choose(part)
   return chosen or 1
 end
 
--- sorts the tickets by their turns
+local function goes_before(a, b)
+  if a.priority ~= b.priority then return a.priority > b.priority end
+  if a.start ~= b.start then return a.start < b.start end
+  return a.since < b.since
+end
+
+-- Sorts the tickets by their turns. Those of a flow are in order of arrival before.
 local function arrange(part)
-  local queue, starts, head, place = part.queue, {}, nil, nil
+  local queue, starts, ends, head, place = part.queue, {}, {}, nil, nil
+  part.starts = starts
   part.starvation, part.head_since = part.starvation or starvation, part.head_since or now
   if #queue == 0 then return end
-  for i, ticket in ipairs(queue) do
-    ticket.number = ticket.number or i
+  for _, ticket in ipairs(queue) do
     if ticket.id == part.head then head = ticket end
   end
-  local function arrived_before(a, b)
-    if a.since ~= b.since then return a.since < b.since end
-    return a.number < b.number
-  end
-  table.sort(queue, arrived_before)
   -- a new flow starts with the first request, if that is of its band
   local first = head and band_of(part, head.order)
-  local first_start = first and (first.flows[head.order] or first.time)
-  for _, ticket in ipairs(queue) do
-    local order, band = ticket.order, band_of(part, ticket.order)
-    band.flows[order] = band.flows[order] or max(band.time, band == first and first_start or 0)
-    ticket.start = starts[order] or band.flows[order]
-    starts[order] = ticket.start + ticket.service
+  local first_start = first and (first.flows[head.order] or head.start or first.time)
+  for i = 1, #queue do
+    local ticket = queue[i]
+    local order, band, j = ticket.order, band_of(part, ticket.order), i - 1
+    if not ends[order] then
+      starts[order] = band.flows[order] or ticket.start or max(band.time, band == first and first_start or 0)
+    end
+    ticket.priority, ticket.start = band.priority, ends[order] or starts[order]
+    ends[order] = ticket.start + ticket.service
+    while j > 0 and goes_before(ticket, queue[j]) do
+      queue[j + 1], j = queue[j], j - 1
+    end
+    queue[j + 1] = ticket
   end
-  table.sort(queue, function(a, b)
-    local one, other = priority_of(a.order), priority_of(b.order)
-    if one ~= other then return one > other end
-    if a.start ~= b.start then return a.start < b.start end
-    return arrived_before(a, b)
-  end)
   for i, ticket in ipairs(queue) do
     if ticket == head then place = i end
   end
-  local is_passed = head and priority_of(queue[1].order) > priority_of(head.order)
+  local is_passed = head and queue[1].priority > head.priority
   local is_kept = is_passed and now >= part.head_since + part.starvation
   if not head or is_passed and not is_kept then
     place = choose(part)
   elseif not is_passed and place > 1 then
     place, part.head, part.head_since = 1, queue[1].id, now
   end
-  table.insert(queue, 1, table.remove(queue, place))
+  if place > 1 then table.insert(queue, 1, table.remove(queue, place)) end
+end
+
+-- Removes a ticket; the next one of its flow starts at its time, unless the flow was charged.
+local function remove_turn(part, place)
+  local removed, is_first = table.remove(part.queue, place), true
+  for i = 1, place - 1 do is_first = is_first and part.queue[i].order ~= removed.order end
+  local flows = band_of(part, removed.order).flows
+  if is_first and not removed.is_new then flows[removed.order] = flows[removed.order] or removed.start end
+  return removed
 end
 
 -- Charges the flow of a request that is granted, and ends the turn of its flow. One without a ticket, which passes
 -- the first or fits beside it, ends no turn.
 local function take_turn(part, ticket)
-  local band = band_of(part, ticket.order)
-  band.time = max(band.time, ticket.start)
-  band.flows[ticket.order] = ticket.start + ticket.service
-  band.served, band.seen = now, now
+  local band, start = band_of(part, ticket.order), part.starts[ticket.order]
+  band.time, band.served, band.seen = max(band.time, start), now, now
+  band.flows[ticket.order] = start + ticket.service
   if ticket.is_new then
     part.head, part.head_since = ticket.head, ticket.head_since
     return
@@ -117,37 +125,35 @@ end
 -- without tickets that are ahead.
 local function encode_bands(part)
   local waiting, common, ahead, out = {}, nil, {}, {}
-  local function note(order) common = (common or order) == order and order or MIXED_ORDERS end
   for _, ticket in ipairs(part.queue) do
     band_of(part, ticket.order).seen, waiting[ticket.order] = now, true
-    note(ticket.order)
+    common = (common or ticket.order) == ticket.order and ticket.order or MIXED_ORDERS
   end
   for priority, band in pairs(part.bands) do
-    if now > band.seen + REMEMBERED then part.bands[priority] = nil end
-  end
-  for _, band in pairs(part.bands) do
-    for order, start in pairs(band.flows) do
-      if not waiting[order] and start > band.time then
-        ahead[#ahead + 1] = { order = order, by = start - band.time, band = band }
-        note(order)
-      elseif not waiting[order] then
-        band.flows[order] = nil
+    band.ahead = {}
+    if now > band.seen + REMEMBERED then
+      part.bands[priority] = nil
+    else
+      for order, start in pairs(band.flows) do
+        if start > band.time and not waiting[order] then
+          ahead[#ahead + 1] = { band = band, by = start - band.time, text = pack('<dd', order, start) }
+          common = (common or order) == order and order or MIXED_ORDERS
+        end
       end
     end
   end
   if common ~= MIXED_ORDERS then return common or MIXED_ORDERS, '' end
   if #ahead > MAX_FLOWS then
     table.sort(ahead, function(a, b) return a.by > b.by end)
-    for i = MAX_FLOWS + 1, #ahead do ahead[i].band.flows[ahead[i].order] = nil end
+  end
+  for i = 1, min(#ahead, MAX_FLOWS) do
+    local flows = ahead[i].band.ahead
+    flows[#flows + 1] = ahead[i].text
   end
   for priority, band in pairs(part.bands) do
-    local flows, count = {}, 0
-    for order, start in pairs(band.flows) do
-      count = count + 1
-      flows[count] = pack('<dd', order, start)
-    end
-    if count > 0 then
-      out[#out + 1] = pack('<ddddd', priority, band.time, band.served, band.seen, count) .. table.concat(flows)
+    if band.seen == now or #band.ahead > 0 then
+      out[#out + 1] = pack('<ddddd', priority, band.time, band.served, band.seen, #band.ahead)
+        .. table.concat(band.ahead)
     end
   end
   return MIXED_ORDERS, table.concat(out)
