@@ -63,19 +63,21 @@ end
 local function arrange(part)
   local queue, starts, ends, head, place = part.queue, {}, {}, nil, nil
   part.starts = starts
+  for _, band in pairs(part.bands) do band.first = nil end
   part.starvation, part.head_since = part.starvation or starvation, part.head_since or now
   if #queue == 0 then return end
   for _, ticket in ipairs(queue) do
+    local band = band_of(part, ticket.order)
+    local start = ticket.start and (band.flows[ticket.order] or ticket.start)
     if ticket.id == part.head then head = ticket end
+    if start then band.first = min(band.first or start, start) end
   end
-  -- a new flow starts with the first request, if that is of its band
-  local first = head and band_of(part, head.order)
-  local first_start = first and (first.flows[head.order] or head.start or first.time)
   for i = 1, #queue do
     local ticket = queue[i]
     local order, band, j = ticket.order, band_of(part, ticket.order), i - 1
     if not ends[order] then
-      starts[order] = band.flows[order] or ticket.start or max(band.time, band == first and first_start or 0)
+      -- a new flow starts with the first request of its band
+      starts[order] = band.flows[order] or ticket.start or max(band.time, band.first or 0)
     end
     ticket.priority, ticket.start = band.priority, ends[order] or starts[order]
     ends[order] = ticket.start + ticket.service
@@ -101,8 +103,11 @@ end
 local function remove_turn(part, place)
   local removed, is_first = table.remove(part.queue, place), true
   for i = 1, place - 1 do is_first = is_first and part.queue[i].order ~= removed.order end
-  local flows = band_of(part, removed.order).flows
-  if is_first and not removed.is_new then flows[removed.order] = flows[removed.order] or removed.start end
+  local band = band_of(part, removed.order)
+  if not removed.is_new then
+    band.seen = now
+    if is_first then band.flows[removed.order] = band.flows[removed.order] or removed.start end
+  end
   return removed
 end
 
