@@ -356,3 +356,21 @@ fn waiters_that_cannot_be_admitted_are_quiet_until_one_can() {
     queue.remove_absent(polls_by + Duration::from_millis(250));
     assert_eq!(queue.head(), Some(second));
 }
+
+#[test]
+fn head_asks_with_the_priority_of_those_behind_it() {
+    let (mut queue, now) = (WaitQueue::default(), at(1_000));
+    let priorities = [Priority::BATCH, Priority::BATCH, Priority::INTERACTIVE];
+    let [head, batch, interactive] =
+        [0, 1, 2].map(|at| Turn::request(at as u64).within(priorities[at], 0));
+    queue.enter(head, Service::default(), None, &waker(), now);
+    assert_eq!(queue.priority_at_turn(head), Priority::BATCH);
+    // The head is older than the time of starvation, and keeps its turn.
+    let later = now + Duration::from_secs(31);
+    for turn in [batch, interactive] {
+        queue.enter(turn, Service::default(), None, &waker(), later);
+    }
+    assert!(queue.is_head(head));
+    let asked = [head, batch, interactive].map(|turn| queue.priority_at_turn(turn));
+    assert_eq!(asked, [Priority::INTERACTIVE, Priority::BATCH, Priority::INTERACTIVE]);
+}

@@ -49,6 +49,7 @@ local function read_tickets(part, moved)
     list[#list + 1] = ticket
   end
   part.head = list[1] and list[1].id
+  part.woken = part.head
   local is_due = moved or now >= next_due
   if is_due then check_tickets(part, by) end
   if is_due or #list ~= part.tickets then write_tickets(part) end
@@ -69,6 +70,8 @@ end
 function write_tickets(part)
   arrange(part)
   local common, bands = encode_bands(part)
+  -- another request is the first, which may wait for the one before
+  if part.head ~= part.woken then part.freed = true end
   if #part.queue == 0 and bands == '' then
     if part.waiting then redis.call('HDEL', part.key, 'w') end
     part.waiting = false
