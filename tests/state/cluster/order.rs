@@ -8,7 +8,6 @@ use tollgate::cluster::Shared;
 use tollgate::limiter::{Backend, Limiter, Priority, WaitPolicy};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
-use super::failure::send_command;
 use super::shared::{closed, until};
 use tollgate_testing::servers::Redis;
 
@@ -17,7 +16,7 @@ type Grants = Arc<Mutex<Vec<&'static str>>>;
 
 /// Several processes' limiters with one quota and one policy.
 struct Fleet {
-    redis: Redis,
+    _redis: Redis,
     processes: Vec<(Limiter, Arc<Shared>)>,
     grants: Grants,
 }
@@ -33,7 +32,7 @@ impl Fleet {
             (limiter, shared)
         };
         let processes = (0..processes).map(start).collect();
-        Self { redis, processes, grants: Grants::default() }
+        Self { _redis: redis, processes, grants: Grants::default() }
     }
 
     /// Starts requests of a process, which all wait for one key.
@@ -58,13 +57,11 @@ impl Fleet {
         }
     }
 
-    /// Waits until this many requests wait in the store.
-    fn wait_for_tickets(&mut self, count: usize) {
-        let address = self.redis.server().address;
+    /// Waits until the store has decided about this many calls of each of the first processes.
+    fn wait_for_calls(&self, processes: usize, calls: u64) {
+        let processes = &self.processes[..processes];
         until("requests wait", || {
-            let fields = send_command(address, "HKEYS tollgate:{account}:k");
-            fields.lines().filter(|field| field.starts_with('t') && field.len() >= 17).count()
-                >= count
+            processes.iter().all(|(_, shared)| shared.status().decided >= calls)
         });
     }
 
@@ -83,12 +80,14 @@ fn bucket(dimension: Dimension, amount: u64, window: Duration) -> Quota {
 async fn interactive_request_passes_waiting_batch_requests_of_other_processes() {
     // A large request needs 10 s of refill, the small one a third of a second.
     let quota = bucket(Dimension::Tokens, 600, Duration::from_secs(20));
-    let mut fleet = Fleet::start(3, &quota, &WaitPolicy::new());
+    let fleet = Fleet::start(3, &quota, &WaitPolicy::new());
     let batch = Cost::new().requests(0).tokens(300);
     for process in [0, 1] {
         fleet.request(process, "batch", 4, &batch, Priority::BATCH);
     }
-    fleet.wait_for_tickets(2);
+    until("two are granted", || fleet.count("batch") == 2);
+    // The first ones of both processes wait, and ask again.
+    fleet.wait_for_calls(2, 6);
     let small = Cost::new().requests(0).tokens(10);
     fleet.request(2, "interactive", 1, &small, Priority::INTERACTIVE);
     until("it is granted", || fleet.count("interactive") == 1);
@@ -101,11 +100,11 @@ async fn interactive_request_passes_waiting_batch_requests_of_other_processes() 
 async fn flows_of_several_processes_share_a_limit_by_their_weights() {
     let quota = bucket(Dimension::Requests, 4, Duration::from_millis(200));
     let policy = WaitPolicy::new().weight("heavy", 3);
-    let mut fleet = Fleet::start(3, &quota, &policy);
+    let fleet = Fleet::start(3, &quota, &policy);
     for (process, name) in [(0, "one"), (1, "two"), (2, "heavy")] {
         fleet.request(process, name, 100, &Cost::new(), Priority::NORMAL);
     }
-    fleet.wait_for_tickets(3);
+    fleet.wait_for_calls(3, 4);
     let before = fleet.grants.lock().len();
     until("many requests are granted", || fleet.grants.lock().len() >= before + 50);
     let grants = fleet.grants.lock()[before..before + 50].to_vec();
