@@ -70,14 +70,17 @@ local function arrange(part)
     local band = band_of(part, ticket.order)
     local start = ticket.start and (band.flows[ticket.order] or ticket.start)
     if ticket.id == part.head then head = ticket end
-    if start then band.first = min(band.first or start, start) end
+    -- the start of a ticket counts if it is the first of its flow
+    if start and not starts[ticket.order] then
+      starts[ticket.order], band.first = start, min(band.first or start, start)
+    end
   end
   for i = 1, #queue do
     local ticket = queue[i]
     local order, band, j = ticket.order, band_of(part, ticket.order), i - 1
     if not ends[order] then
       -- a new flow starts with the first request of its band
-      starts[order] = band.flows[order] or ticket.start or max(band.time, band.first or 0)
+      starts[order] = starts[order] or band.flows[order] or max(band.time, band.first or 0)
     end
     ticket.priority, ticket.start = band.priority, ends[order] or starts[order]
     ends[order] = ticket.start + ticket.service

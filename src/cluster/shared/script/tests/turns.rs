@@ -153,6 +153,22 @@ fn service_of_a_flow_is_remembered_while_nobody_waits() {
 }
 
 #[test]
+fn flow_that_returns_gets_its_share() {
+    let mut queue = Queue::new();
+    queue.wait(&[(50, 10, flow(1, 1)), (100, 10, flow(2, 1))]);
+    queue.flows_served(10);
+    let (one, two) = (flow(1, 1), queue.waiting.iter().position(|request| request.0 >= 100));
+    let (gone, ..) = queue.waiting.remove(two.unwrap());
+    assert_eq!(queue.fixture.release(gone), Outcome::Unknown);
+    // Flow 1 goes on for 10 s, and never has nothing to send.
+    queue.wait(&[(60, 10, one)]);
+    queue.granted(1);
+    queue.wait(&[(80, 10, one), (120, 10, flow(2, 1))]);
+    let served = queue.flows_served(8);
+    assert_eq!(served.iter().filter(|flow| **flow == 1).count(), 4, "{served:?}");
+}
+
+#[test]
 fn request_that_gives_up_is_not_charged() {
     let mut queue = Queue::new();
     queue.wait(&[(50, 10, flow(1, 1)), (100, 10, flow(2, 1))]);
