@@ -21,7 +21,7 @@ if fast then
     local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
     fast = version == 1 and last <= now and now < next
       and (known_created == created or known_created == 0 and generation == 0)
-    local place, base, record, size = false, 49 + 16 * n, 48 + 16 * n, #state
+    local place, base, record, size = false, 57 + 16 * n, 48 + 16 * n, #state
     if fast and tickets > 0 then
       if not queue then fast = false break end
       local columns, next_due, common, first = unpack('<dddd', queue)
@@ -59,7 +59,7 @@ if fast then
       end
       if name ~= tag or sort ~= kind or kind > 3 or r1 ~= rate then fast = false break end
       if tickets > 0 then
-        local column, gone = unpack('<dd', queue, 33 + 16 * i)
+        local column, gone = unpack('<dd', queue, 41 + 16 * i)
         local own, before = unpack('<dd', queue, (place or #queue - record + 1) + 32 + 16 * i)
         if column ~= tag then fast = false break end
         ahead = before - gone + (place and 0 or own)
@@ -236,13 +236,15 @@ if fast then
         else
           redis.call('HDEL', key, 't' .. id)
           local columns, next_due, common, base, _, starved = unpack('<dddddd', queue)
-          local w = pack('<dddddd', columns, next_due, common, base, now, starved)
+          local w = pack('<ddddddd', columns, next_due, common, base, now, starved, now)
           for i = 1, columns do
-            local tag, gone = unpack('<dd', queue, 33 + 16 * i)
+            local tag, gone = unpack('<dd', queue, 41 + 16 * i)
             w = w .. pack('<dd', tag, gone + unpack('<d', queue, base + 32 + 16 * i))
           end
           redis.call('HSET', key, 'w', w .. sub(queue, base + 48 + 16 * columns))
         end
+      elseif operation == 1 and tickets > 0 then
+        redis.call('HSET', key, 'w', sub(queue, 1, 48) .. pack('<d', now) .. sub(queue, 57))
       end
       states[k][1] = pack('<dddddd', 1, created, now, next, expires, tickets)
       local state = table.concat(states[k])
@@ -316,7 +318,7 @@ if fast then
         if tickets > 0 then
           record = queue .. record
         else
-          record = pack('<dddddd', n, due, order, 49 + 16 * n, now, starvation) .. columns .. record
+          record = pack('<ddddddd', n, due, order, 57 + 16 * n, now, starvation, now) .. columns .. record
         end
         local head = pack('<dddddd', 1, created, now, next, expires, tickets + 1)
         redis.call('HSET', key, 's', head .. sub(state, 49), 'w', record, 't' .. id, pack('<d', due))

@@ -1,7 +1,8 @@
 -- Tickets of waiting requests: amounts are kept for those whose turn is earlier. Field w of a hash holds
 --  1. the number of columns, the time of the next check of all tickets, the common order of the tickets (or
 --     MIXED_ORDERS), the position of the first ticket, the time since which it is the first (0: whatever arrives, it
---     stays the first), and the time after which a lower priority has a turn;
+--     stays the first), the time after which a lower priority has a turn, and with a common order the last grant of its
+--     priority, as a band has it;
 --  2. tag and removed amount of each column;
 --  3. with MIXED_ORDERS, the bands that 'turns' describes;
 --  4. each ticket by its turn: id, order, service, time of arrival, virtual time of its start, and in each column its
@@ -36,10 +37,11 @@ local function read_tickets(part, moved)
     part.tickets = 0
     return
   end
-  local n, next_due, _, first, since, starved, p = unpack('<dddddd', queue)
+  local n, next_due, common, first, since, starved, served, p = unpack('<ddddddd', queue)
   part.next_due, part.starvation, part.head_since = next_due, starved, since > 0 and since + by or 0
   for i = 1, n do tags[i], _, p = unpack('<dd', queue, p) end
   if p < first then read_bands(part, sub(queue, p, first - 1), by) end
+  if common ~= MIXED_ORDERS then band_of(part, common).served = served + by end
   p = first
   while p <= #queue do
     local ticket, amounts, arrived = { id = sub(queue, p, p + 15) }, {}, nil
@@ -69,7 +71,7 @@ end
 
 function write_tickets(part)
   arrange(part)
-  local common, bands = encode_bands(part)
+  local common, bands, served = encode_bands(part)
   -- another request is the first, which may wait for the one before
   if part.head ~= part.woken then part.freed = true end
   if #part.queue == 0 and bands == '' then
@@ -77,8 +79,8 @@ function write_tickets(part)
     part.waiting = false
   else
     local columns, next_due, sums = ticket_columns(part), max(part.next_due, now + MIN_CHECK), {}
-    local first = 49 + 16 * #columns + #bands
-    local out = { pack('<dddddd', #columns, next_due, common, first, part.head_since, part.starvation) }
+    local first = 57 + 16 * #columns + #bands
+    local out = { pack('<ddddddd', #columns, next_due, common, first, part.head_since, part.starvation, served) }
     for _, tag in ipairs(columns) do out[#out + 1] = pack('<dd', tag, 0) end
     out[#out + 1] = bands
     for _, ticket in ipairs(part.queue) do

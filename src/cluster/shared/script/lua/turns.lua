@@ -130,7 +130,7 @@ local function take_turn(part, ticket)
 end
 
 -- Returns the common order of all tickets, or MIXED_ORDERS and the encoded bands if there are several orders, or flows
--- without tickets that are ahead.
+-- without tickets that are ahead; and the last grant of the common order's band.
 local function encode_bands(part)
   local waiting, common, ahead, out = {}, nil, {}, {}
   for _, ticket in ipairs(part.queue) do
@@ -150,7 +150,8 @@ local function encode_bands(part)
       end
     end
   end
-  if common ~= MIXED_ORDERS then return common or MIXED_ORDERS, '' end
+  if not common then return MIXED_ORDERS, '', 0 end
+  if common ~= MIXED_ORDERS then return common, '', band_of(part, common).served end
   if #ahead > MAX_FLOWS then
     table.sort(ahead, function(a, b) return a.by > b.by end)
   end
@@ -164,5 +165,5 @@ local function encode_bands(part)
         .. table.concat(band.ahead)
     end
   end
-  return MIXED_ORDERS, table.concat(out)
+  return MIXED_ORDERS, table.concat(out), 0
 end

@@ -2,6 +2,7 @@
 
 use super::super::{Operation, Order, Outcome};
 use super::fixture::{Fixture, S};
+use crate::quota::{Algorithm, Dimension};
 
 const BATCH: Order = Order { priority: -10, ..Order::ARRIVAL };
 const INTERACTIVE: Order = Order { priority: 10, ..Order::ARRIVAL };
@@ -118,6 +119,48 @@ fn lower_priority_has_one_turn_after_the_time_of_starvation() {
     }
     // After 10, 20, 30 and 35 s, and so on.
     assert_eq!(granted, [3, 5, 6, 2, 7, 8, 9]);
+}
+
+#[test]
+fn lower_priority_has_a_turn_although_higher_ones_pause() {
+    let mut queue = Queue::new();
+    queue.wait(&[(2, 50, BATCH)]);
+    let mut granted = Vec::new();
+    for id in 3..8 {
+        queue.wait(&[(id, 10, INTERACTIVE)]);
+        granted.push(queue.next().unwrap());
+        for _ in 0..4 {
+            queue.fixture.now += TICK;
+            let waiting = queue.waiting.clone();
+            assert!(waiting.into_iter().all(|request| !queue.ask(request)));
+        }
+    }
+    // The one at 32 s comes too late.
+    assert_eq!(granted, [3, 4, 5, 2, 6]);
+}
+
+#[test]
+fn lower_priority_has_a_turn_for_a_concurrency_slot() {
+    let mut queue = Queue {
+        fixture: Fixture::with(&[(Dimension::Concurrency, 1, Algorithm::TokenBucket)]),
+        waiting: Vec::new(),
+    };
+    assert!(queue.ask((1, 1, INTERACTIVE)));
+    queue.wait(&[(2, 1, BATCH)]);
+    let mut granted = vec![1];
+    for id in 3..40 {
+        queue.wait(&[(id, 1, INTERACTIVE)]);
+        queue.fixture.now += TICK;
+        assert!(queue.waiting.clone().into_iter().all(|request| !queue.ask(request)));
+        queue.fixture.now += TICK;
+        queue.fixture.settle(*granted.last().unwrap(), 1);
+        granted.push(queue.next().unwrap());
+        if granted.ends_with(&[2]) {
+            break;
+        }
+    }
+    assert!(granted.ends_with(&[2]), "{granted:?}");
+    assert!((30..33).contains(&granted.len()), "{granted:?}");
 }
 
 #[test]
