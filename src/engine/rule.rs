@@ -93,6 +93,21 @@ impl Rule {
         self.limit.window().is_endless()
     }
 
+    /// Returns the time for which an amount occupies the limit, in nanoseconds: amount / rate. It is 0 if the limit has
+    /// no rate.
+    pub(crate) fn service_time(&self, amount: u64) -> u64 {
+        if *self.dimension() == Dimension::Concurrency || self.is_total() {
+            return 0;
+        }
+        let (window, per_window) = (self.limit.window().as_nanos(), self.limit.amount().max(1));
+        // A division of 128 bits takes much longer than the rest of an insertion.
+        if let Some(product) = amount.checked_mul(window) {
+            return product / per_window;
+        }
+        let time = u128::from(amount) * u128::from(window) / u128::from(per_window);
+        u64::try_from(time).unwrap_or(u64::MAX)
+    }
+
     /// Returns `true` if requests hold their amounts until they end.
     #[inline]
     pub fn holds(&self) -> bool {

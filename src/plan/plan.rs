@@ -191,19 +191,7 @@ impl Plan {
 
     /// Returns the time for which a cost occupies the limits: the longest of amount / rate, in nanoseconds.
     pub(crate) fn service_time(&self, cost: &Cost) -> u64 {
-        let time = |rule: &Rule| {
-            let limit = rule.limit();
-            let (amount, window) = (rule.amount(cost), limit.window().as_nanos());
-            let per_window = limit.amount().max(1);
-            // A division of 128 bits takes much longer than the rest of an insertion.
-            if let Some(product) = amount.checked_mul(window) {
-                return product / per_window;
-            }
-            let time = u128::from(amount) * u128::from(window) / u128::from(per_window);
-            u64::try_from(time).unwrap_or(u64::MAX)
-        };
-        let timed = |rule: &&Rule| *rule.dimension() != Dimension::Concurrency && !rule.is_total();
-        self.rules.iter().filter(timed).map(time).max().unwrap_or(0)
+        self.rules.iter().map(|rule| rule.service_time(rule.amount(cost))).max().unwrap_or(0)
     }
 
     /// Clips a typical cost in each dimension to the amount that the limits can hold. If money is limited and the cost

@@ -111,7 +111,9 @@ impl Encoder {
         let (created_at, at) = view.map_or((0, 0), |view| (view.created_at, view.at));
         let seen = view.filter(|view| !view.buckets.is_empty());
         let usage = if seen.is_some() { 1 } else { 2 * u64::from(part.asks_for_uses()) };
-        self.extend([part.rules.len() as u64, created_at, at, usage]);
+        let service = part.rules.iter().zip(&part.amounts);
+        let service = service.map(|(rule, &amount)| rule.service_time(amount)).max().unwrap_or(0);
+        self.extend([part.rules.len() as u64, created_at, at, usage, service]);
         let lease = part.lease.filter(|_| leases);
         let size_at = self.0.len();
         if let Some(lease) = lease {

@@ -15,8 +15,6 @@ function concurrency.save(b)
   return pack('<dddddddd', b.tag, 2, 0, 0, 0, 0, 0, b.held)
 end
 
-function concurrency.service() return 0 end
-
 function concurrency.check(b, rule, _, _, ahead)
   if b.held + ahead < rule.limit then return 0 end
   return UNKNOWN

@@ -10,8 +10,8 @@ if fast then
   local heads, states, reservations, queues, wakes = {}, {}, {}, {}, {}
   local is_mixed = false
   for k = 1, count do
-    local n, known_created, known_at, has_usage
-    n, known_created, known_at, has_usage, p = unpack('<dddd', packed, p)
+    local n, known_created, known_at, has_usage, _
+    n, known_created, known_at, has_usage, _, p = unpack('<ddddd', packed, p)
     local entry = redis.call('HMGET', KEYS[k], 's', id, 'w')
     found[k] = entry
     local state, reservation, queue = entry[1], entry[2], entry[3]
@@ -269,9 +269,9 @@ if fast then
       local created, next, expires, tickets = head[1], head[2], head[3], head[4]
       local waits = flag == 1 and k == which and wait < 1e21 and (queues[k] or tickets < MAX_TICKETS)
       local n, _, place, from, has_usage = unpack('<d', packed, p), nil, queues[k], 49
-      has_usage = unpack('<d', packed, p + 24)
-      local record, columns, service = '', '', 0
-      p, views = p + 32, views .. pack('<d', created)
+      local record, columns, service = '', '', nil
+      has_usage, service, p = unpack('<dd', packed, p + 24)
+      views = views .. pack('<d', created)
       for i = 1, n do
         local tag, kind, need, limit, rate, unit, t, w, r, h, used
         local uses = ''
@@ -304,8 +304,6 @@ if fast then
             before = own + sum
           end
           local own = need < limit and need or limit
-          local time = kind == 1 and own * unit / rate or kind == 3 and own * rate / limit or 0
-          if time > service then service = time end
           record = record .. pack('<dd', own, before)
           columns = columns .. pack('<dd', tag, 0)
         end

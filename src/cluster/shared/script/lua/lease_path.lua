@@ -7,8 +7,8 @@ if operation == 6 then
   for k, key in ipairs(KEYS) do
     local at, fast = p, #jumps == 0 and not is_late
     local n, known_created, _, has_usage, size, number, first_report
-    n, known_created, _, has_usage, size, p = unpack('<ddddd', packed, p)
-    local next_part = at + 32 + size
+    n, known_created, _, has_usage, _, size, p = unpack('<dddddd', packed, p)
+    local next_part = at + 40 + size
     local lease_id = sub(packed, p, p + 15)
     number, first_report, p = unpack('<dd', packed, p + 16)
     local entry = fast and redis.call('HMGET', key, 's', lease_id) or {}

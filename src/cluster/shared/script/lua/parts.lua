@@ -35,7 +35,7 @@ end
 local function read_part(key, p)
   local part = { key = key, rules = {}, known_uses = false }
   local n, has_usage
-  n, part.known_created, part.known_at, has_usage, p = unpack('<dddd', packed, p)
+  n, part.known_created, part.known_at, has_usage, part.service, p = unpack('<ddddd', packed, p)
   if operation == 6 then
     part.id = sub(packed, p + 8, p + 23)
     part.call_number, part.first_report, p = unpack('<dd', packed, p + 24)

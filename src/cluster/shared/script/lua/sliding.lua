@@ -16,10 +16,6 @@ function sliding.save(b)
   return pack('<dddddd', b.tag, 3, b.span, b.held, b.total, #b.log) .. b.log
 end
 
-function sliding.service(rule, amount)
-  return amount * rule.span / rule.limit
-end
-
 function sliding.bind(b, rule)
   b.span = rule.span
 end

@@ -99,12 +99,8 @@ end
 
 -- sets the turn and the amounts of the caller's ticket to those of the call
 local function update_ticket(part, ticket)
-  ticket.order, ticket.service = order, 0
-  for _, rule in ipairs(part.rules) do
-    local amount = min(rule.need, rule.limit)
-    ticket.amounts[rule.tag] = amount
-    if amount > 0 then ticket.service = max(ticket.service, min(rule.methods.service(rule, amount), FAR) / weight) end
-  end
+  ticket.order, ticket.service = order, part.service / weight
+  for _, rule in ipairs(part.rules) do ticket.amounts[rule.tag] = min(rule.need, rule.limit) end
 end
 
 -- Returns the ticket of the caller; a new one is not stored before 'enqueue'. One whose order has changed joins its

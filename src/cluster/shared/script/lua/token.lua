@@ -29,11 +29,6 @@ local function missing(b, at)
   return w, r
 end
 
--- returns the time for which an amount occupies the limit
-function token.service(rule, amount)
-  return amount * rule.q / rule.p
-end
-
 -- keeps the missing amount under a changed rate; returns whether the state has changed
 function token.bind(b, rule)
   if b.p == rule.p and b.q == rule.q then return end

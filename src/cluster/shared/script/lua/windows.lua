@@ -22,10 +22,6 @@ function anchored.bind(b, rule)
   b.window, b.margin = rule.window, rule.margin
 end
 
-function anchored.service(rule, amount)
-  return amount * rule.window / rule.limit
-end
-
 local function ends(b)
   return b.start + ceiling(b.late * 8388608, 1000) + b.window + b.margin
 end
@@ -133,10 +129,6 @@ local function window_at(rule, at)
   end
   local start = at - fmod(at - from, length)
   return start, start + length
-end
-
-function grid.service(rule, amount)
-  return amount * rule[2] / rule.limit
 end
 
 function grid.used(b, rule, at)

@@ -1,8 +1,11 @@
 //! The order of waiting requests.
 
+use std::iter;
+
 use super::super::{Operation, Order, Outcome};
 use super::fixture::{Fixture, S};
-use crate::quota::{Algorithm, Dimension};
+use crate::engine::Rule;
+use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt};
 
 const BATCH: Order = Order { priority: -10, ..Order::ARRIVAL };
 const INTERACTIVE: Order = Order { priority: 10, ..Order::ARRIVAL };
@@ -14,13 +17,15 @@ const TICK: u64 = S / 2;
 struct Queue {
     fixture: Fixture,
     waiting: Vec<(u8, u64, Order)>,
+    /// What each request needs of other limits.
+    other_amounts: Vec<u64>,
 }
 
 impl Queue {
     fn new() -> Self {
         let mut fixture = Fixture::requests();
         assert_eq!(fixture.reserve(1, 100), Outcome::Done);
-        Self { fixture, waiting: Vec::new() }
+        Self { fixture, waiting: Vec::new(), other_amounts: Vec::new() }
     }
 
     /// Lets requests with these ids wait.
@@ -33,7 +38,9 @@ impl Queue {
 
     fn ask(&mut self, (id, amount, order): (u8, u64, Order)) -> bool {
         let operation = Operation::Reserve { ttl: 10 * S, waits: true, order };
-        self.fixture.call(operation, id, &[amount]).outcome == Outcome::Done
+        let amounts: Vec<u64> =
+            iter::once(amount).chain(self.other_amounts.iter().copied()).collect();
+        self.fixture.call(operation, id, &amounts).outcome == Outcome::Done
     }
 
     /// Returns the id of the next request that is granted, within 100 s.
@@ -50,7 +57,7 @@ impl Queue {
     }
 
     fn granted(&mut self, count: usize) -> Vec<u8> {
-        std::iter::from_fn(|| self.next()).take(count).collect()
+        iter::from_fn(|| self.next()).take(count).collect()
     }
 
     /// Returns the flows of the next requests that are granted, of which each is followed by another one of its
@@ -144,6 +151,7 @@ fn lower_priority_has_a_turn_for_a_concurrency_slot() {
     let mut queue = Queue {
         fixture: Fixture::with(&[(Dimension::Concurrency, 1, Algorithm::TokenBucket)]),
         waiting: Vec::new(),
+        other_amounts: Vec::new(),
     };
     assert!(queue.ask((1, 1, INTERACTIVE)));
     queue.wait(&[(2, 1, BATCH)]);
@@ -178,6 +186,18 @@ fn flows_are_served_by_their_weights() {
 #[test]
 fn flow_of_large_requests_gets_the_same_amount_as_one_of_small_requests() {
     let mut queue = Queue::new();
+    queue.wait(&[(50, 10, flow(1, 1)), (100, 2, flow(2, 1))]);
+    let served = queue.flows_served(24);
+    assert_eq!(served.iter().filter(|flow| **flow == 1).count(), 4, "{served:?}");
+}
+
+#[test]
+fn total_has_no_rate_and_does_not_count_as_service() {
+    let mut queue = Queue::new();
+    let total = Limit::total(Dimension::Requests, 1_000_000).unwrap();
+    let total = Rule::new(&total, Algorithm::FixedWindow, Margin::NONE, SettleAt::Send);
+    queue.fixture.rules.push(total);
+    queue.other_amounts.push(1);
     queue.wait(&[(50, 10, flow(1, 1)), (100, 2, flow(2, 1))]);
     let served = queue.flows_served(24);
     assert_eq!(served.iter().filter(|flow| **flow == 1).count(), 4, "{served:?}");
