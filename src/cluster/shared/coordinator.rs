@@ -209,7 +209,8 @@ impl Coordinator {
     ) -> Result<Result<(), ReserveError>, Failure> {
         let ReserveRequest { reservation, id, waits, started_at, .. } = request;
         let ttl = micros(self.store.settings.ttl);
-        let order = Order::of(&reservation.precedence);
+        let generation = self.store.generation.load(Ordering::Relaxed);
+        let order = Order::of(&reservation.precedence, generation);
         let operation = Operation::Reserve { ttl, waits: *waits, order };
         let mut granted = Vec::new();
         for group in self.groups(reservation, &reservation.cost) {

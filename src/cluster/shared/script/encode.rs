@@ -1,3 +1,5 @@
+#[expect(deprecated, reason = "a hash that is the same in all processes")]
+use std::hash::{Hasher, SipHasher};
 use std::sync::atomic::Ordering;
 
 use redis::Cmd;
@@ -78,9 +80,10 @@ impl Operation {
 }
 
 impl Order {
-    pub(in crate::cluster::shared) fn of(precedence: &Precedence) -> Self {
+    /// Returns the order of a request. `key` is the key of the hash of the flow, the same in all processes.
+    pub(in crate::cluster::shared) fn of(precedence: &Precedence, key: u64) -> Self {
         let Precedence { priority, flow, weight, max_starvation } = precedence;
-        let flow = flow.as_ref().map_or(0, |name| fnv(name.bytes()));
+        let flow = flow.as_ref().map_or(0, |name| keyed_hash(key, name.as_bytes()));
         let max_starvation = u64::try_from(max_starvation.as_micros()).unwrap_or(EXACT);
         Self { priority: priority.load(Ordering::Relaxed), flow, weight: *weight, max_starvation }
     }
@@ -261,6 +264,14 @@ fn tag(rule: &Rule) -> u64 {
 /// Returns the upper bits of a hash.
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     fnv(bytes) >> (u64::BITS - HASH_BITS)
+}
+
+/// Returns a hash for which nobody who doesn't know the key can choose a text.
+#[expect(deprecated, reason = "`DefaultHasher` has no key and may differ between processes")]
+fn keyed_hash(key: u64, text: &[u8]) -> u64 {
+    let mut hasher = SipHasher::new_with_keys(key, 0);
+    hasher.write(text);
+    hasher.finish()
 }
 
 /// Returns an FNV-1a hash.

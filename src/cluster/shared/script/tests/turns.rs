@@ -5,6 +5,7 @@ use std::iter;
 use super::super::{Operation, Order, Outcome};
 use super::fixture::{Fixture, S};
 use crate::engine::Rule;
+use crate::limiter::Precedence;
 use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt};
 
 const BATCH: Order = Order { priority: -10, ..Order::ARRIVAL };
@@ -270,4 +271,16 @@ fn tickets_of_another_form_are_ignored() {
     queue.waiting.clear();
     queue.wait(&[(4, 5, BATCH), (5, 5, INTERACTIVE)]);
     assert_eq!(queue.granted(2), [5, 4]);
+}
+
+#[test]
+fn number_of_a_flow_depends_on_its_name_and_the_key_of_the_hash() {
+    let order = |name: &str, key| {
+        let flow = Some(name.into());
+        Order::of(&Precedence { flow, weight: 3, ..Precedence::default() }, key)
+    };
+    assert_eq!(order("a", 1), order("a", 1));
+    assert_ne!(order("a", 1).flow, order("b", 1).flow);
+    assert_ne!(order("a", 1).flow, order("a", 2).flow);
+    assert_eq!(order("a", 1).weight, 3);
 }
