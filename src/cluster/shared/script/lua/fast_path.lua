@@ -18,14 +18,16 @@ if fast then
     fast = fast and has_usage ~= 1 and state
       and (operation == 1 and not reservation or operation > 1 and reservation and #reservation > 8)
     if not fast then break end
-    local version, created, last, next, expires, tickets, from = unpack('<dddddd', state)
+    local version, created, last, next, expires, _, from = unpack('<dddddd', state)
     fast = version == 1 and last <= now and now < next
       and (known_created == created or known_created == 0 and generation == 0)
     local place, base, record, size = false, 57 + 16 * n, 48 + 16 * n, #state
+    local columns, next_due, common, tickets = n, 0, 0, 0
+    if queue then
+      columns, next_due, common, base = unpack('<dddd', queue)
+      tickets = (#queue - base + 1) / (48 + 16 * columns)
+    end
     if fast and tickets > 0 then
-      if not queue then fast = false break end
-      local columns, next_due, common, first = unpack('<dddd', queue)
-      base = first
       place = find(queue, id, base, true)
       while place and (place - base) % record ~= 0 do place = find(queue, id, place + 1, true) end
       fast = columns == n and now < next_due and not (place and operation > 1)
@@ -246,7 +248,7 @@ if fast then
       elseif operation == 1 and tickets > 0 then
         redis.call('HSET', key, 'w', sub(queue, 1, 48) .. pack('<d', now) .. sub(queue, 57))
       end
-      states[k][1] = pack('<dddddd', 1, created, now, next, expires, tickets)
+      states[k][1] = pack('<dddddd', 1, created, now, next, expires, 0)
       local state = table.concat(states[k])
       if operation == 1 then
         redis.call('HSET', key, 's', state, id, pack('<dd', now, due) .. reservations[k])
@@ -318,7 +320,7 @@ if fast then
         else
           record = pack('<ddddddd', n, due, order, 57 + 16 * n, now, starvation, now) .. columns .. record
         end
-        local head = pack('<dddddd', 1, created, now, next, expires, tickets + 1)
+        local head = pack('<dddddd', 1, created, now, next, expires, 0)
         redis.call('HSET', key, 's', head .. sub(state, 49), 'w', record, 't' .. id, pack('<d', due))
       end
     end

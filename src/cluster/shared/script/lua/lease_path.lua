@@ -11,14 +11,14 @@ if operation == 6 then
     local next_part = at + 40 + size
     local lease_id = sub(packed, p, p + 15)
     number, first_report, p = unpack('<dd', packed, p + 16)
-    local entry = fast and redis.call('HMGET', key, 's', lease_id) or {}
+    local entry = fast and redis.call('HMGET', key, 's', lease_id, 'w') or {}
     local state, reservation = entry[1], entry[2]
-    fast = fast and has_usage ~= 1 and state and #state >= 48 + 64 * n
+    fast = fast and has_usage ~= 1 and state and #state >= 48 + 64 * n and not entry[3]
     local created, next, expires, till, last_call, q = 0, 0, 0, 0, 0, 33
     if fast then
-      local version, last, tickets
-      version, created, last, next, expires, tickets = unpack('<dddddd', state)
-      fast = version == 1 and last <= now and now < next and now + ttl <= expires and tickets == 0
+      local version, last
+      version, created, last, next, expires = unpack('<ddddd', state)
+      fast = version == 1 and last <= now and now < next and now + ttl <= expires
         and #state == 48 + 64 * n and (known_created == created or known_created == 0 and generation == 0)
       if reservation then
         fast = fast and #reservation >= 32

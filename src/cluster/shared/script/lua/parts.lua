@@ -76,11 +76,12 @@ end
 local function load(part, state)
   part.buckets, part.by_tag = {}, {}
   if not state then
-    part.created, part.last, part.next, part.expires, part.tickets = 0, 0, EXACT, 0, 0
+    part.created, part.last, part.next, part.expires = 0, 0, EXACT, 0
     return true
   end
-  local version, p
-  version, part.created, part.last, part.next, part.expires, part.tickets, p = unpack('<dddddd', state)
+  local version, _, p
+  -- the last number is the count of an older version's tickets
+  version, part.created, part.last, part.next, part.expires, _, p = unpack('<dddddd', state)
   if version ~= 1 and version ~= MIXED then return false end
   part.is_mixed = version == MIXED
   local size = #state
@@ -237,7 +238,7 @@ local function save(part)
   local prolong = till > part.expires
   if prolong then part.expires = floor(till + (till - now) / 4 + MAX_EARLY) end
   local version = part.is_mixed and MIXED or 1
-  local head = pack('<dddddd', version, part.created, now, part.next, part.expires, part.tickets)
+  local head = pack('<dddddd', version, part.created, now, part.next, part.expires, 0)
   local state = head .. table.concat(states)
   if part.new_value then
     redis.call('HSET', key, 's', state, id, part.new_value)

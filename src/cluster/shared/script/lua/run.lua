@@ -13,7 +13,7 @@ for i, part in ipairs(parts) do
   end
   local fields = found[i] or redis.call('HMGET', part.key, 's', part.id or id, 'w')
   local state = fields[1]
-  part.reservation, part.waiting = fields[2], fields[3]
+  part.reservation, part.waiting, part.tickets = fields[2], fields[3], count_tickets(fields[3])
   if not load(part, state) then
     return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end

@@ -12,6 +12,13 @@
 local MIN_CHECK = 100000
 local write_tickets
 
+-- returns the number of tickets in field w
+local function count_tickets(queue)
+  if not queue then return 0 end
+  local columns, _, _, first = unpack('<dddd', queue)
+  return (#queue - first + 1) / (48 + 16 * columns)
+end
+
 -- removes the tickets that have expired
 local function check_tickets(part, moved)
   local names, kept = {}, 0
@@ -33,10 +40,7 @@ end
 local function read_tickets(part, moved)
   local queue, list, tags, by, _ = part.waiting, {}, {}, moved or 0, nil
   part.queue, part.bands, part.next_due = list, {}, EXACT
-  if not queue then
-    part.tickets = 0
-    return
-  end
+  if not queue then return end
   local n, next_due, common, first, since, starved, served, p = unpack('<ddddddd', queue)
   part.next_due, part.starvation, part.head_since = next_due, starved, since > 0 and since + by or 0
   for i = 1, n do tags[i], _, p = unpack('<dd', queue, p) end
@@ -52,9 +56,10 @@ local function read_tickets(part, moved)
   end
   part.head = list[1] and list[1].id
   part.woken = part.head
-  local is_due = moved or now >= next_due
-  if is_due then check_tickets(part, by) end
-  if is_due or #list ~= part.tickets then write_tickets(part) end
+  if moved or now >= next_due then
+    check_tickets(part, by)
+    write_tickets(part)
+  end
 end
 
 -- returns the tags of all tickets, those of the call first

@@ -96,6 +96,12 @@ local function sweep(part)
     redis.call('HDEL', part.key, name)
     if name == id then part.reservation = false end
   end)
+  -- tickets of an older version, and flows that are forgotten
+  redis.call('HDEL', part.key, 'q')
+  if part.waiting and part.tickets == 0 then
+    if not part.queue then read_tickets(part) end
+    write_tickets(part)
+  end
   part.next, part.dirty = next < EXACT and max(next, now + MIN_SWEEP) or next, true
 end
 

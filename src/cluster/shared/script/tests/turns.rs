@@ -274,6 +274,36 @@ fn tickets_of_another_form_are_ignored() {
 }
 
 #[test]
+fn number_of_tickets_of_another_form_is_ignored() {
+    let mut queue = Queue::new();
+    queue.wait(&[(2, 50, BATCH)]);
+    let connection = queue.fixture.server.connection();
+    let mut state: Vec<u8> = redis::cmd("HGET").arg("{a}k").arg("s").query(connection).unwrap();
+    assert_eq!(state[40..48], 0_f64.to_le_bytes(), "older versions see no tickets");
+    state[40..48].copy_from_slice(&2_f64.to_le_bytes());
+    redis::cmd("HSET").arg("{a}k").arg("s").arg(state).query::<()>(connection).unwrap();
+    assert_eq!(queue.granted(1), [2]);
+}
+
+#[test]
+fn flows_and_tickets_that_are_not_needed_are_removed() {
+    let mut queue = Queue::new();
+    queue.wait(&[(50, 10, flow(1, 1)), (100, 10, flow(2, 2))]);
+    assert_eq!(queue.granted(2), [50, 100]);
+    let connection = queue.fixture.server.connection();
+    redis::cmd("HSET").arg("{a}k").arg("q").arg("old").query::<()>(connection).unwrap();
+    let exists = |queue: &mut Queue, field: &str| -> bool {
+        let connection = queue.fixture.server.connection();
+        redis::cmd("HEXISTS").arg("{a}k").arg(field).query(connection).unwrap()
+    };
+    assert!(exists(&mut queue, "w"));
+    // Reservations expire, for which the hash is searched.
+    queue.fixture.now += 11 * S;
+    assert_eq!(queue.fixture.reserve(3, 1), Outcome::Done);
+    assert!(!exists(&mut queue, "w") && !exists(&mut queue, "q"));
+}
+
+#[test]
 fn number_of_a_flow_depends_on_its_name_and_the_key_of_the_hash() {
     let order = |name: &str, key| {
         let flow = Some(name.into());
