@@ -22,7 +22,7 @@ if fast then
     fast = version == 1 and last <= now and now < next
       and (known_created == created or known_created == 0 and generation == 0)
     local place, base, record, size = false, 57 + 16 * n, 48 + 16 * n, #state
-    local columns, next_due, common, tickets = n, 0, 0, 0
+    local columns, next_due, common, tickets = n, EXACT, 0, 0
     if queue then
       columns, next_due, common, base = unpack('<dddd', queue)
       tickets = (#queue - base + 1) / (48 + 16 * columns)
@@ -35,6 +35,9 @@ if fast then
       if fast and operation == 1 and common ~= order then
         fast, is_mixed = place and unpack('<d', queue, place + 16) == order, true
       end
+    elseif fast and operation == 1 then
+      -- what is remembered of earlier tickets is to be forgotten
+      fast = now < next_due
     end
     -- the new state in pieces, the first one for the head, so that long logs are copied once
     local out, o, held, ahead, till = { '' }, 1, '', 0, now + ttl

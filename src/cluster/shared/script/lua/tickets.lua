@@ -23,7 +23,7 @@ end
 local function check_tickets(part, moved)
   local names, kept = {}, 0
   for i, ticket in ipairs(part.queue) do names[i] = 't' .. ticket.id end
-  part.next_due = EXACT
+  part.next_due = now + REMEMBERED
   for i, due in ipairs(#names > 0 and redis.call('HMGET', part.key, values(names)) or {}) do
     due = due and unpack('<d', due) + moved or 0
     if due <= now then
@@ -39,7 +39,7 @@ end
 
 local function read_tickets(part, moved)
   local queue, list, tags, by, _ = part.waiting, {}, {}, moved or 0, nil
-  part.queue, part.bands, part.next_due = list, {}, EXACT
+  part.queue, part.bands, part.next_due = list, {}, now + REMEMBERED
   if not queue then return end
   local n, next_due, common, first, since, starved, served, p = unpack('<ddddddd', queue)
   part.next_due, part.starvation, part.head_since = next_due, starved, since > 0 and since + by or 0
@@ -127,7 +127,7 @@ end
 
 -- adds the amounts that are kept for requests with earlier turns to each bucket's 'ahead'
 local function add_earlier_tickets(part)
-  if part.tickets == 0 then return end
+  if not part.waiting then return end
   if operation == 1 then
     update_ticket(part, own_ticket(part))
     arrange(part)

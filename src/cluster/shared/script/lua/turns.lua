@@ -1,15 +1,17 @@
 -- The order of waiting requests, the same as in a process: the highest priority first, within it the flow that has had
 -- the least service for its weight, within a flow the earliest. A request with a higher priority takes the place of the
 -- first one, but not in a turn of a starved priority, and not once that has been the first for the time after which a
--- priority is starved. Of the same priority, only a flow takes its place that was served before: a process sends its next
--- request after an answer.
+-- priority is starved. Of the same priority, only a flow takes its place that was served before, under the same
+-- conditions: a process sends its next request after an answer.
 --
 -- An order is a priority and a flow. A band, all of one priority, has the virtual time at which the last granted request
 -- started, the time of its last grant (or since when it has tickets), the time at which it last had tickets, and its
 -- flows without tickets that are ahead: the virtual times at which their next requests start. A flow is charged when a
 -- request of it is granted.
 local FLOWS, MIXED_ORDERS = 17592186044416, -1
--- how long a band without tickets is remembered: processes send their next requests after an answer
+-- How long the flows of a band without tickets are remembered: processes send their next requests after an answer. The
+-- last grant of a band whose last ticket was not granted is remembered for the time after which a priority is starved:
+-- requests that give up and are sent again don't wait anew for the turn of their priority.
 local REMEMBERED = SECOND
 -- the maximum number of flows that are remembered
 local MAX_FLOWS = 256
@@ -92,12 +94,12 @@ local function arrange(part)
   for i, ticket in ipairs(queue) do
     if ticket == head then place = i end
   end
-  local is_passed = head and queue[1].priority > head.priority
-  local is_kept = is_passed and now >= part.head_since + part.starvation
-  if not head or is_passed and not is_kept then
-    place = choose(part)
-  elseif not is_passed and place > 1 then
-    place, part.head, part.head_since = 1, queue[1].id, now
+  if not head or place > 1 and now < part.head_since + part.starvation then
+    if head and queue[1].priority == head.priority then
+      place, part.head, part.head_since = 1, queue[1].id, now
+    else
+      place = choose(part)
+    end
   end
   if place > 1 then table.insert(queue, 1, table.remove(queue, place)) end
 end
@@ -129,29 +131,33 @@ local function take_turn(part, ticket)
   end
 end
 
--- Returns the common order of all tickets, or MIXED_ORDERS and the encoded bands if there are several orders, or flows
--- without tickets that are ahead; and the last grant of the common order's band.
+-- Returns the common order of all tickets, or MIXED_ORDERS and the encoded bands if there are several orders, flows
+-- without tickets that are ahead, or bands without tickets; and the last grant of the common order's band.
 local function encode_bands(part)
-  local waiting, common, ahead, out = {}, nil, {}, {}
+  local waiting, common, ahead, bands, out = {}, nil, {}, 0, {}
   for _, ticket in ipairs(part.queue) do
     band_of(part, ticket.order).seen, waiting[ticket.order] = now, true
     common = (common or ticket.order) == ticket.order and ticket.order or MIXED_ORDERS
   end
   for priority, band in pairs(part.bands) do
+    local is_recent = now < band.seen + REMEMBERED
+    local is_owed_a_turn = band.seen > band.served and now < band.seen + part.starvation
     band.ahead = {}
-    if now > band.seen + REMEMBERED then
+    if not is_recent and not is_owed_a_turn then
       part.bands[priority] = nil
     else
+      bands = bands + 1
       for order, start in pairs(band.flows) do
-        if start > band.time and not waiting[order] then
+        if is_recent and start > band.time and not waiting[order] then
           ahead[#ahead + 1] = { band = band, by = start - band.time, text = pack('<dd', order, start) }
           common = (common or order) == order and order or MIXED_ORDERS
         end
       end
     end
   end
-  if not common then return MIXED_ORDERS, '', 0 end
-  if common ~= MIXED_ORDERS then return common, '', band_of(part, common).served end
+  if #part.queue > 0 and common ~= MIXED_ORDERS and bands == 1 then
+    return common, '', band_of(part, common).served
+  end
   if #ahead > MAX_FLOWS then
     table.sort(ahead, function(a, b) return a.by > b.by end)
   end
@@ -160,10 +166,8 @@ local function encode_bands(part)
     flows[#flows + 1] = ahead[i].text
   end
   for priority, band in pairs(part.bands) do
-    if band.seen == now or #band.ahead > 0 then
-      out[#out + 1] = pack('<ddddd', priority, band.time, band.served, band.seen, #band.ahead)
-        .. table.concat(band.ahead)
-    end
+    out[#out + 1] = pack('<ddddd', priority, band.time, band.served, band.seen, #band.ahead)
+      .. table.concat(band.ahead)
   end
   return MIXED_ORDERS, table.concat(out), 0
 end

@@ -1,84 +1,11 @@
 //! The order of waiting requests.
 
-use std::iter;
-
 use super::super::{Operation, Order, Outcome};
-use super::fixture::{Fixture, S};
+use super::fixture::S;
+use super::queue::{BATCH, INTERACTIVE, Queue, TICK, flow};
 use crate::engine::Rule;
 use crate::limiter::Precedence;
 use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt};
-
-const BATCH: Order = Order { priority: -10, ..Order::ARRIVAL };
-const INTERACTIVE: Order = Order { priority: 10, ..Order::ARRIVAL };
-/// Half a second, in which tickets are renewed.
-const TICK: u64 = S / 2;
-
-/// Requests that wait for a bucket of 100 requests, of which one refills per second. Each has one of the amounts
-/// and orders, and asks in every tick.
-struct Queue {
-    fixture: Fixture,
-    waiting: Vec<(u8, u64, Order)>,
-    /// What each request needs of other limits.
-    other_amounts: Vec<u64>,
-}
-
-impl Queue {
-    fn new() -> Self {
-        let mut fixture = Fixture::requests();
-        assert_eq!(fixture.reserve(1, 100), Outcome::Done);
-        Self { fixture, waiting: Vec::new(), other_amounts: Vec::new() }
-    }
-
-    /// Lets requests with these ids wait.
-    fn wait(&mut self, requests: &[(u8, u64, Order)]) {
-        for &request in requests {
-            assert!(!self.ask(request));
-            self.waiting.push(request);
-        }
-    }
-
-    fn ask(&mut self, (id, amount, order): (u8, u64, Order)) -> bool {
-        let operation = Operation::Reserve { ttl: 10 * S, waits: true, order };
-        let amounts: Vec<u64> =
-            iter::once(amount).chain(self.other_amounts.iter().copied()).collect();
-        self.fixture.call(operation, id, &amounts).outcome == Outcome::Done
-    }
-
-    /// Returns the id of the next request that is granted, within 100 s.
-    fn next(&mut self) -> Option<u8> {
-        for _ in 0..200 {
-            for at in 0..self.waiting.len() {
-                if self.ask(self.waiting[at]) {
-                    return Some(self.waiting.remove(at).0);
-                }
-            }
-            self.fixture.now += TICK;
-        }
-        None
-    }
-
-    fn granted(&mut self, count: usize) -> Vec<u8> {
-        iter::from_fn(|| self.next()).take(count).collect()
-    }
-
-    /// Returns the flows of the next requests that are granted, of which each is followed by another one of its
-    /// flow. Flow `n` has the ids from `n * 50`.
-    fn flows_served(&mut self, count: usize) -> Vec<u8> {
-        let mut served = Vec::new();
-        while served.len() < count {
-            let waiting = self.waiting.clone();
-            let id = self.next().unwrap();
-            served.push(id / 50);
-            let (_, amount, order) = *waiting.iter().find(|request| request.0 == id).unwrap();
-            self.wait(&[(id / 50 * 50 + (id % 50 + 1) % 50, amount, order)]);
-        }
-        served
-    }
-}
-
-fn flow(number: u64, weight: u32) -> Order {
-    Order { flow: number << 40, weight, ..Order::ARRIVAL }
-}
 
 #[test]
 fn higher_priority_goes_first() {
@@ -99,77 +26,6 @@ fn request_that_does_not_wait_passes_lower_priorities() {
     };
     assert_eq!([grants(TICK, BATCH), grants(0, INTERACTIVE)], [false, false]);
     assert_eq!([grants(TICK, BATCH), grants(0, INTERACTIVE)], [false, true]);
-}
-
-#[test]
-fn first_request_keeps_its_turn_after_the_time_of_starvation() {
-    let mut queue = Queue::new();
-    queue.wait(&[(2, 50, BATCH)]);
-    for _ in 0..60 {
-        queue.fixture.now += TICK;
-        assert!(!queue.ask((2, 50, BATCH)));
-    }
-    // It has been the first for 30 s.
-    queue.wait(&[(3, 10, INTERACTIVE)]);
-    assert_eq!(queue.granted(2), [2, 3]);
-}
-
-#[test]
-fn lower_priority_has_one_turn_after_the_time_of_starvation() {
-    let mut queue = Queue::new();
-    let interactive = |id| (id, 10, INTERACTIVE);
-    queue.wait(&[interactive(3), (2, 5, BATCH), (4, 5, BATCH)]);
-    let mut granted = Vec::new();
-    for id in 5..12 {
-        // The next one waits before the one before is granted.
-        queue.wait(&[interactive(id)]);
-        granted.push(queue.next().unwrap());
-    }
-    // After 10, 20, 30 and 35 s, and so on.
-    assert_eq!(granted, [3, 5, 6, 2, 7, 8, 9]);
-}
-
-#[test]
-fn lower_priority_has_a_turn_although_higher_ones_pause() {
-    let mut queue = Queue::new();
-    queue.wait(&[(2, 50, BATCH)]);
-    let mut granted = Vec::new();
-    for id in 3..8 {
-        queue.wait(&[(id, 10, INTERACTIVE)]);
-        granted.push(queue.next().unwrap());
-        for _ in 0..4 {
-            queue.fixture.now += TICK;
-            let waiting = queue.waiting.clone();
-            assert!(waiting.into_iter().all(|request| !queue.ask(request)));
-        }
-    }
-    // The one at 32 s comes too late.
-    assert_eq!(granted, [3, 4, 5, 2, 6]);
-}
-
-#[test]
-fn lower_priority_has_a_turn_for_a_concurrency_slot() {
-    let mut queue = Queue {
-        fixture: Fixture::with(&[(Dimension::Concurrency, 1, Algorithm::TokenBucket)]),
-        waiting: Vec::new(),
-        other_amounts: Vec::new(),
-    };
-    assert!(queue.ask((1, 1, INTERACTIVE)));
-    queue.wait(&[(2, 1, BATCH)]);
-    let mut granted = vec![1];
-    for id in 3..40 {
-        queue.wait(&[(id, 1, INTERACTIVE)]);
-        queue.fixture.now += TICK;
-        assert!(queue.waiting.clone().into_iter().all(|request| !queue.ask(request)));
-        queue.fixture.now += TICK;
-        queue.fixture.settle(*granted.last().unwrap(), 1);
-        granted.push(queue.next().unwrap());
-        if granted.ends_with(&[2]) {
-            break;
-        }
-    }
-    assert!(granted.ends_with(&[2]), "{granted:?}");
-    assert!((30..33).contains(&granted.len()), "{granted:?}");
 }
 
 #[test]
