@@ -5,11 +5,15 @@ kinds = { token, concurrency, sliding, anchored, grid }
 -- the version of a state with buckets of windows that only some processes state
 local MIXED = 2
 
-local function each_reservation(part, visit)
+local function each_field(part, visit)
   local all = redis.call('HGETALL', part.key)
-  for i = 1, #all, 2 do
-    if #all[i] == 16 then visit(all[i], all[i + 1]) end
-  end
+  for i = 1, #all, 2 do visit(all[i], all[i + 1]) end
+end
+
+local function each_reservation(part, visit)
+  each_field(part, function(name, value)
+    if #name == 16 then visit(name, value) end
+  end)
 end
 
 -- reads a rule, which is encoded at a position of a text

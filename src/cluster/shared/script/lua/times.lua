@@ -86,7 +86,9 @@ local MIN_SWEEP = SECOND / 2
 
 local function sweep(part)
   local next = EXACT
-  each_reservation(part, function(name, value)
+  each_field(part, function(name, value)
+    if #name == 17 and unpack('<d', value) <= now then redis.call('HDEL', part.key, name) end
+    if #name ~= 16 then return end
     local due = unpack('<d', value, #value == 8 and 1 or 9)
     if due > now or (name == id and operation ~= 1) then
       next = min(next, max(due, now))
@@ -96,12 +98,8 @@ local function sweep(part)
     redis.call('HDEL', part.key, name)
     if name == id then part.reservation = false end
   end)
-  -- tickets of an older version, and flows that are forgotten
+  -- tickets of an older version
   redis.call('HDEL', part.key, 'q')
-  if part.waiting and part.tickets == 0 then
-    if not part.queue then read_tickets(part) end
-    write_tickets(part)
-  end
   part.next, part.dirty = next < EXACT and max(next, now + MIN_SWEEP) or next, true
 end
 

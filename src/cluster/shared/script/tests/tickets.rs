@@ -116,3 +116,25 @@ fn ticket_lifetime_survives_a_clock_change() {
         assert_eq!(fixture.reserve(3, 40), Outcome::Done);
     }
 }
+
+#[test]
+fn fields_of_tickets_that_expired_are_removed() {
+    let mut fixture = Fixture::requests();
+    assert_eq!(fixture.reserve(1, 60), Outcome::Done);
+    fixture.now += 11 * S;
+    let field = |id: u8| [b"t", &[id; 16][..]].concat();
+    #[expect(clippy::cast_precision_loss, reason = "the time is below 2^53")]
+    for (id, due) in [(8, fixture.now), (9, fixture.now + 1)] {
+        let due = (due as f64).to_le_bytes();
+        let mut set = redis::cmd("HSET");
+        set.arg("{a}k").arg(field(id)).arg(&due);
+        set.query::<()>(fixture.server.connection()).unwrap();
+    }
+    // The reservation has expired, for which the hash is searched.
+    assert_eq!(fixture.reserve(2, 1), Outcome::Done);
+    let exists = [8, 9].map(|id| {
+        let connection = fixture.server.connection();
+        redis::cmd("HEXISTS").arg("{a}k").arg(field(id)).query::<bool>(connection).unwrap()
+    });
+    assert_eq!(exists, [false, true]);
+}
