@@ -6,9 +6,14 @@
 //! every client that can be served was served. Each member has a request in flight for three seconds. Exits with 1
 //! if a grant was above the limit, the server counts more than was used and repeated, or a client waited for more than two
 //! seconds. `-- --bench Flush lease` runs only the cases of these names.
+//!
+//! `-- --bench --fairness` runs three processes with flows of weights 1, 2 and 3 for half a minute instead. Exits with 1 if a
+//! share is more than 5 % from its weight, or 1 of 100 interactive requests waits longer than the refill of a large
+//! request and a second.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+mod fairness;
 mod ledger;
 mod matrix;
 mod member;
@@ -17,17 +22,26 @@ mod proxy;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use fairness::Fairness;
 use matrix::{Case, MAX_WAIT};
 
 fn main() -> ExitCode {
     if let Ok(spec) = std::env::var(MEMBER) {
-        member::run(&spec);
+        match spec.strip_prefix(fairness::MEMBER) {
+            Some(spec) => fairness::run_member(spec),
+            None => member::run(&spec),
+        }
         return ExitCode::SUCCESS;
     }
     let has = |argument: &str| std::env::args().any(|other| other == argument);
     // `cargo test --benches` only checks that the benchmark starts.
     if !has("--bench") {
         return ExitCode::SUCCESS;
+    }
+    if has("--fairness") {
+        let fairness = Fairness::measure(&start_member);
+        println!("{fairness}");
+        return if fairness.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     ledger::check_judge();
     let (begin, mut failures, mut seed) = (Instant::now(), 0, 1);
