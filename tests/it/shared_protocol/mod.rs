@@ -1,14 +1,16 @@
-//! The protocols of leases and tickets, and of reports to a store without data, as models of which all states are
-//! searched. Variants without one of
-//! its rules show what the rule is for, and that the search finds violations.
+//! The protocols of leases and tickets, of the turns of tickets, and of reports to a store without data, as models of which
+//! all states are searched. Variants without one of its rules show what the rule is for, and that the search finds
+//! violations.
 
 mod loss;
 mod model;
 mod search;
+mod turns;
 
 use loss::{COUNTED_TWICE, Reports};
 use model::{EXCEEDED, NOT_SERVED, Protocol};
 use search::{Found, Model, search};
+use turns::{STARVED, Turns, UNFAIR};
 
 use tollgate_testing::full::full_or;
 
@@ -99,4 +101,35 @@ fn views_that_are_added_to_each_other_count_twice() {
 #[test]
 fn view_of_a_store_without_all_reports_exceeds_limit_after_the_next_loss() {
     assert_violates(&Reports { keeps_view: false, ..REPORTS }, EXCEEDED);
+}
+
+const TURNS: Turns =
+    Turns { remembers: true, serves_starved: true, counts_service: true, starts_now: true };
+
+#[test]
+fn turns_serve_lower_priorities_and_all_flows() {
+    match search(&TURNS) {
+        Found::Nothing(states) => assert!(states > 1_000, "{states} states are too few"),
+        Found::Violation(property, steps) => panic!("{property}: violated by {steps:?}"),
+    }
+}
+
+#[test]
+fn priority_that_is_forgotten_when_its_request_gives_up_is_starved() {
+    assert_violates(&Turns { remembers: false, ..TURNS }, STARVED);
+}
+
+#[test]
+fn lower_priority_without_turns_is_starved() {
+    assert_violates(&Turns { serves_starved: false, ..TURNS }, STARVED);
+}
+
+#[test]
+fn flow_of_large_requests_gets_more_if_service_does_not_count() {
+    assert_violates(&Turns { counts_service: false, ..TURNS }, UNFAIR);
+}
+
+#[test]
+fn flow_that_returns_without_a_new_start_takes_all_turns() {
+    assert_violates(&Turns { starts_now: false, ..TURNS }, UNFAIR);
 }
