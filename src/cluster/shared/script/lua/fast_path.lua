@@ -264,7 +264,7 @@ if fast then
   end
   for k = 1, count do
     fast = fast and not (queues[k] and (k ~= which or wait == 1e21)) and (wait > 0 or not is_mixed)
-      -- flows are remembered that are ahead
+      -- flows that are ahead, or priorities, are remembered
       and not (flag == 1 and k == which and heads[k][4] == 0 and found[k][3])
   end
   if fast then
