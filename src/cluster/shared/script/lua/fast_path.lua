@@ -22,22 +22,25 @@ if fast then
     fast = version == 1 and last <= now and now < next
       and (known_created == created or known_created == 0 and generation == 0)
     local place, base, record, size = false, 57 + 16 * n, 48 + 16 * n, #state
-    local columns, next_due, common, tickets = n, EXACT, 0, 0
+    local columns, common, tickets, is_due = n, 0, 0, false
     if queue then
+      local next_due
       columns, next_due, common, base = unpack('<dddd', queue)
       tickets = (#queue - base + 1) / (48 + 16 * columns)
+      -- the second: the clock was set back, and a process of an older version moved no tickets
+      is_due = now >= next_due or next_due > now + 1000000
     end
     if fast and tickets > 0 then
       place = find(queue, id, base, true)
       while place and (place - base) % record ~= 0 do place = find(queue, id, place + 1, true) end
-      fast = columns == n and now < next_due and not (place and operation > 1)
+      fast = columns == n and not is_due and not (place and operation > 1)
       -- the order of several flows is found below, and a renewed ticket stays where it is
       if fast and operation == 1 and common ~= order then
         fast, is_mixed = place and unpack('<d', queue, place + 16) == order, true
       end
     elseif fast and operation == 1 then
       -- what is remembered of earlier tickets is to be forgotten
-      fast = now < next_due
+      fast = not is_due
     end
     -- the new state in pieces, the first one for the head, so that long logs are copied once
     local out, o, held, ahead, till = { '' }, 1, '', 0, now + ttl

@@ -25,13 +25,14 @@ local function check_tickets(part, moved)
   for i, ticket in ipairs(part.queue) do names[i] = 't' .. ticket.id end
   part.next_due = now + REMEMBERED
   for i, due in ipairs(#names > 0 and redis.call('HMGET', part.key, values(names)) or {}) do
-    due = due and unpack('<d', due) + moved or 0
+    local stored = due and unpack('<d', due)
+    due = stored and min(stored + moved, now + TICKET_TTL) or 0
     if due <= now then
       redis.call('HDEL', part.key, names[i])
       remove_turn(part, kept + 1)
       part.freed = true
     else
-      if moved ~= 0 then redis.call('HSET', part.key, names[i], pack('<d', due)) end
+      if due ~= stored then redis.call('HSET', part.key, names[i], pack('<d', due)) end
       kept, part.next_due = kept + 1, min(part.next_due, due)
     end
   end
@@ -42,21 +43,22 @@ local function read_tickets(part, moved)
   part.queue, part.bands, part.next_due = list, {}, now + REMEMBERED
   if not queue then return end
   local n, next_due, common, first, since, starved, served, p = unpack('<ddddddd', queue)
-  part.next_due, part.starvation, part.head_since = next_due, starved, since > 0 and since + by or 0
+  part.next_due, part.starvation, part.head_since = next_due, starved, since > 0 and min(since + by, now) or 0
   for i = 1, n do tags[i], _, p = unpack('<dd', queue, p) end
   if p < first then read_bands(part, sub(queue, p, first - 1), by) end
-  if common ~= MIXED_ORDERS then band_of(part, common).served = served + by end
+  if common ~= MIXED_ORDERS then band_of(part, common).served = min(served + by, now) end
   p = first
   while p <= #queue do
     local ticket, amounts, arrived = { id = sub(queue, p, p + 15) }, {}, nil
     ticket.order, ticket.service, arrived, ticket.start, p = unpack('<dddd', queue, p + 16)
     for i = 1, n do amounts[tags[i]], _, p = unpack('<dd', queue, p) end
-    ticket.since, ticket.amounts = arrived + by, amounts
+    ticket.since, ticket.amounts = min(arrived + by, now), amounts
     list[#list + 1] = ticket
   end
   part.head = list[1] and list[1].id
   part.woken = part.head
-  if moved or now >= next_due then
+  -- a process of an older version moves no tickets when the clock was set back
+  if moved or now >= next_due or next_due > now + REMEMBERED then
     check_tickets(part, by)
     write_tickets(part)
   end

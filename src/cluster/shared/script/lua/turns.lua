@@ -21,7 +21,7 @@ local function read_bands(part, text, by)
   while p <= #text do
     local band, count = { flows = {} }, nil
     band.priority, band.time, band.served, band.seen, count, p = unpack('<ddddd', text, p)
-    band.served, band.seen = band.served + by, band.seen + by
+    band.served, band.seen = min(band.served + by, now), min(band.seen + by, now)
     for _ = 1, count do
       local flow, start
       flow, start, p = unpack('<dd', text, p)

@@ -2,7 +2,9 @@ use smallvec::smallvec;
 
 use super::super::{Operation, Order, Outcome, RetryAfter, ServerTime};
 use super::fixture::{Fixture, S, refused};
+use super::server::Server;
 use crate::cluster::shared::server_clock::Jump;
+use crate::quota::{Algorithm, Dimension};
 
 const HOUR: u64 = 3_600 * S;
 /// The time after which a ticket expires without renewal.
@@ -114,6 +116,38 @@ fn ticket_lifetime_survives_a_clock_change() {
         assert!(matches!(fixture.reserve(3, 40), Outcome::Refused { .. }));
         fixture.now += S - TICKET;
         assert_eq!(fixture.reserve(3, 40), Outcome::Done);
+    }
+}
+
+/// The server's clock is set back, which a process of an older version notices first: it moves no tickets.
+#[expect(clippy::cast_precision_loss, reason = "the time is below 2^53")]
+fn set_back_without_tickets(fixture: &mut Fixture) {
+    fixture.now -= HOUR;
+    let connection = fixture.server.connection();
+    let mut state: Vec<u8> = redis::cmd("HGET").arg("{a}k").arg("s").query(connection).unwrap();
+    state[16..24].copy_from_slice(&(fixture.now as f64).to_le_bytes());
+    redis::cmd("HSET").arg("{a}k").arg("s").arg(state).query::<()>(connection).unwrap();
+}
+
+#[test]
+fn tickets_that_an_older_process_has_not_moved_expire_and_keep_their_order() {
+    for start in [Server::start, Server::without_fast_path] {
+        let mut fixture = Fixture::with(&[(Dimension::Concurrency, 1, Algorithm::TokenBucket)]);
+        fixture.server = start();
+        assert_eq!(fixture.reserve(1, 1), Outcome::Done);
+        for id in [2, 3, 4] {
+            keep_waiting(&mut fixture, id, 1);
+        }
+        fixture.settle(1, 1);
+        set_back_without_tickets(&mut fixture);
+        // The process of request 2 has died.
+        for _ in 0..2 {
+            keep_waiting(&mut fixture, 4, 1);
+            keep_waiting(&mut fixture, 3, 1);
+            fixture.now += S / 2;
+        }
+        keep_waiting(&mut fixture, 4, 1);
+        assert_eq!(wait(&mut fixture, 3, 1), Outcome::Done);
     }
 }
 
