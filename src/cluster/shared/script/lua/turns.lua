@@ -10,9 +10,9 @@
 -- request of it is granted.
 local FLOWS, MIXED_ORDERS = 17592186044416, -1
 -- How long the flows of a band without tickets are remembered: processes send their next requests after an answer. The
--- last grant of a band whose last ticket was not granted is remembered for the time after which a priority is starved:
--- requests that give up and are sent again don't wait anew for the turn of their priority.
-local REMEMBERED = SECOND
+-- last grant of a band whose last ticket was not granted is remembered for the time after which a priority is starved,
+-- up to a minute: requests that give up and are sent again don't wait anew for the turn of their priority.
+local REMEMBERED, MAX_OWED = SECOND, 60 * SECOND
 -- the maximum number of flows that are remembered
 local MAX_FLOWS = 256
 
@@ -141,7 +141,7 @@ local function encode_bands(part)
   end
   for priority, band in pairs(part.bands) do
     local is_recent = now < band.seen + REMEMBERED
-    local is_owed_a_turn = band.seen > band.served and now < band.seen + part.starvation
+    local is_owed_a_turn = band.seen > band.served and now < band.seen + min(part.starvation, MAX_OWED)
     band.ahead = {}
     if not is_recent and not is_owed_a_turn then
       part.bands[priority] = nil

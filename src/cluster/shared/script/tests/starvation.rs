@@ -1,6 +1,6 @@
 //! The turns of lower priorities.
 
-use super::super::Outcome;
+use super::super::{Order, Outcome};
 use super::fixture::S;
 use super::queue::{BATCH, INTERACTIVE, Queue, TICK};
 
@@ -144,17 +144,22 @@ fn lower_priority_has_its_turn_although_its_requests_give_up_and_return() {
 
 #[test]
 fn priority_is_forgotten_after_the_time_of_starvation() {
-    let mut queue = Queue::new();
-    queue.wait(&[(2, 5, BATCH), (3, 5, INTERACTIVE)]);
-    queue.fixture.now += TICK;
-    for id in [2, 3] {
-        assert_eq!(queue.fixture.release(id), Outcome::Unknown);
+    // Without a limit, after a minute.
+    for (max_starvation, remembered) in [(30 * S, 30), (1 << 53, 60)] {
+        let mut queue = Queue::new();
+        let [batch, interactive] =
+            [BATCH, INTERACTIVE].map(|order| Order { max_starvation, ..order });
+        queue.wait(&[(2, 5, batch), (3, 5, interactive)]);
+        queue.fixture.now += TICK;
+        for id in [2, 3] {
+            assert_eq!(queue.fixture.release(id), Outcome::Unknown);
+        }
+        let mut is_remembered = |after: u64| {
+            queue.fixture.now += after * S;
+            assert!(matches!(queue.fixture.reserve(4, 90), Outcome::Refused { .. }));
+            let connection = queue.fixture.server.connection();
+            redis::cmd("HEXISTS").arg("{a}k").arg("w").query::<bool>(connection).unwrap()
+        };
+        assert_eq!([10, remembered - 11, 1].map(&mut is_remembered), [true, true, false]);
     }
-    let mut is_remembered = |after: u64| {
-        queue.fixture.now += after;
-        assert!(matches!(queue.fixture.reserve(4, 90), Outcome::Refused { .. }));
-        let connection = queue.fixture.server.connection();
-        redis::cmd("HEXISTS").arg("{a}k").arg("w").query::<bool>(connection).unwrap()
-    };
-    assert_eq!([10 * S, 19 * S, S].map(&mut is_remembered), [true, true, false]);
 }
