@@ -111,19 +111,24 @@ local function update_ticket(part, ticket)
 end
 
 -- Returns the ticket of the caller; a new one is not stored before 'enqueue'. One whose order has changed joins its
--- new flow now.
+-- new flow, in which the earlier ticket goes first.
 local function own_ticket(part)
-  local own = { id = id, amounts = {}, is_new = true }
+  local own, place = { id = id, amounts = {}, since = now, is_new = true }, 1
   if not part.queue then read_tickets(part) end
   own.head, own.head_since = part.head, part.head_since
   for i, ticket in ipairs(part.queue) do
     if ticket.id == id then
       if ticket.order == order or operation ~= 1 then return ticket end
       own = remove_turn(part, i)
+      own.start = nil
       break
     end
   end
-  own.since, own.start, part.queue[#part.queue + 1] = now, nil, own
+  for i, ticket in ipairs(part.queue) do
+    if ticket.order == order and ticket.since > own.since then break end
+    place = i + 1
+  end
+  table.insert(part.queue, place, own)
   return own
 end
 

@@ -111,6 +111,20 @@ fn raised_priority_moves_a_waiting_request() {
 }
 
 #[test]
+fn request_whose_priority_is_raised_and_lowered_keeps_its_place() {
+    const LAST: Order = Order { priority: -20, ..BATCH };
+    let mut queue = Queue::new();
+    for request in [(2, 5, BATCH), (3, 5, BATCH), (4, 5, INTERACTIVE), (5, 5, LAST)] {
+        queue.wait(&[request]);
+        queue.fixture.now += 1;
+    }
+    for order in [INTERACTIVE, BATCH] {
+        assert!(!queue.ask((2, 5, order)));
+    }
+    assert_eq!(queue.granted(4), [4, 2, 3, 5]);
+}
+
+#[test]
 fn tickets_of_another_form_are_ignored() {
     let mut queue = Queue::new();
     queue.wait(&[(2, 50, BATCH)]);
