@@ -50,9 +50,9 @@ local function lease(part)
       local amount = rule.granted + rule.in_flight
       if amount > 0 then out[#out + 1] = pack('<dd', rule.tag, -amount) end
     end
-    -- nothing else expires in a hash with only the state and this lease
+    -- nothing else expires in a hash with only the state, this lease and field w
     local is_only = part.reservation and unpack('<d', part.reservation, 9) == part.next
-      and redis.call('HLEN', part.key) == 2
+      and redis.call('HLEN', part.key) == (part.waiting and 3 or 2)
     store_reservation(part, table.concat(out), now + ttl)
     if is_only then part.next = now + ttl end
     code = longest > 0 and REFUSED or LEASED

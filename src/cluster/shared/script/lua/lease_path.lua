@@ -13,7 +13,12 @@ if operation == 6 then
     number, first_report, p = unpack('<dd', packed, p + 16)
     local entry = fast and redis.call('HMGET', key, 's', lease_id, 'w') or {}
     local state, reservation = entry[1], entry[2]
-    fast = fast and has_usage ~= 1 and state and #state >= 48 + 64 * n and not entry[3]
+    fast = fast and has_usage ~= 1 and state and #state >= 48 + 64 * n
+    if fast and entry[3] then
+      -- what is remembered of earlier tickets, unless it is to be forgotten
+      local _, next_due, _, first = unpack('<dddd', entry[3])
+      fast = #entry[3] < first and now < next_due and next_due <= now + 1000000
+    end
     local created, next, expires, till, last_call, q = 0, 0, 0, 0, 0, 33
     if fast then
       local version, last
@@ -72,8 +77,9 @@ if operation == 6 then
       if granted + in_flight > 0 then held = held .. pack('<dd', tag, -granted - in_flight) end
     end
     if fast and (not reservation or q == #reservation + 1) then
-      -- nothing else expires in a hash with only the state and this lease
-      if now + ttl < next or till == next and redis.call('HLEN', key) == 2 then next = now + ttl end
+      -- nothing else expires in a hash with only the state, this lease and field w
+      local fields = entry[3] and 3 or 2
+      if now + ttl < next or till == next and redis.call('HLEN', key) == fields then next = now + ttl end
       redis.call('HSET', key, 's', pack('<dddddd', 1, created, now, next, expires, 0) .. out,
         lease_id, pack('<dddd', now, now + ttl, 0, number) .. held)
       answers[k] = pack('<ddd', 2, 0, created) .. view .. grants

@@ -1,4 +1,4 @@
-use super::super::{Amounts, Id, LeaseAnswer, LeaseRequest, Operation, Outcome, RetryAfter};
+use super::super::{Amounts, Id, LeaseAnswer, LeaseRequest, Operation, Order, Outcome, RetryAfter};
 use super::fixture::{Fixture, S, refused};
 
 fn amounts(amount: u64) -> Amounts {
@@ -101,4 +101,31 @@ fn expired_lease_counts_as_used_without_refund() {
     assert_eq!(fixture.call(Operation::Return, 1, &[0]).outcome, Outcome::Unknown);
     assert_eq!(lease(&mut fixture, 1, 2, 5, [5, 1, 30]), LeaseAnswer::Unknown);
     assert_eq!(fixture.level(), (60, 0));
+}
+
+#[test]
+fn request_that_gave_up_slows_no_leases() {
+    let mut fixture = Fixture::requests();
+    let waits = Operation::Reserve { ttl: 10 * S, waits: true, order: Order::ARRIVAL };
+    assert_eq!(fixture.reserve(3, 20), Outcome::Done);
+    assert_eq!(fixture.settle(3, 20), Outcome::Done);
+    assert_eq!(lease(&mut fixture, 1, 1, 0, [0, 1, 60]), granted(60));
+    assert_eq!(fixture.call(waits, 2, &[80]).outcome, refused(RetryAfter::Unknown));
+    fixture.release(2);
+    let executed = |fixture: &mut Fixture, command: &str| -> u32 {
+        let connection = fixture.server.connection();
+        let stats: String = redis::cmd("INFO").arg("commandstats").query(connection).unwrap();
+        let prefix = format!("cmdstat_{command}:calls=");
+        let calls = stats.lines().find_map(|line| line.strip_prefix(&prefix)?.split(',').next());
+        calls.map_or(0, |calls| calls.parse().unwrap())
+    };
+    let before = ["hmget", "hgetall"].map(|command| executed(&mut fixture, command));
+    for call_number in 2..202 {
+        fixture.now += S / 10;
+        assert_eq!(lease(&mut fixture, 1, call_number, 0, [0, 1, 60]), granted(60));
+    }
+    let after = ["hmget", "hgetall"].map(|command| executed(&mut fixture, command));
+    // The fast path reads the fields once; each second, what is remembered of the request is checked.
+    assert!(after[0] - before[0] < 230, "{before:?}, {after:?}");
+    assert_eq!(after[1], before[1]);
 }
