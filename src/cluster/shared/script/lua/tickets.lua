@@ -106,8 +106,14 @@ end
 
 -- sets the turn and the amounts of the caller's ticket to those of the call
 local function update_ticket(part, ticket)
-  ticket.order, ticket.service = order, part.service / weight
-  for _, rule in ipairs(part.rules) do ticket.amounts[rule.tag] = min(rule.need, rule.limit) end
+  local service = part.service / weight
+  part.is_changed = part.is_changed or ticket.service ~= service
+  ticket.order, ticket.service = order, service
+  for _, rule in ipairs(part.rules) do
+    local amount = min(rule.need, rule.limit)
+    part.is_changed = part.is_changed or ticket.amounts[rule.tag] ~= amount
+    ticket.amounts[rule.tag] = amount
+  end
 end
 
 -- Returns the ticket of the caller; a new one is not stored before 'enqueue'. One whose order has changed joins its
@@ -129,6 +135,7 @@ local function own_ticket(part)
     place = i + 1
   end
   table.insert(part.queue, place, own)
+  part.is_changed = true
   return own
 end
 
@@ -173,9 +180,11 @@ local function enqueue(part)
   local due = now + TICKET_TTL
   redis.call('HSET', part.key, 't' .. id, pack('<d', due))
   part.needed_until, part.next_due = max(part.needed_until or 0, due), min(part.next_due, due)
-  ticket.is_new, part.starvation = false, starvation
   update_ticket(part, ticket)
-  write_tickets(part)
+  part.is_changed = part.is_changed or part.starvation ~= starvation or part.head ~= part.woken
+  ticket.is_new, part.starvation, part.dirty = false, starvation, true
+  -- only its time has changed
+  if part.is_changed then write_tickets(part) end
 end
 
 local function dequeue(part)

@@ -152,6 +152,22 @@ fn tickets_that_an_older_process_has_not_moved_expire_and_keep_their_order() {
 }
 
 #[test]
+fn renewed_ticket_is_written_only_if_it_has_changed() {
+    let mut fixture = Fixture::with(&[(Dimension::Requests, 100, Algorithm::FixedWindow)]);
+    assert_eq!(fixture.reserve(1, 60), Outcome::Done);
+    let mut tickets_after = |amount: u64| -> Vec<u8> {
+        keep_waiting(&mut fixture, 2, amount);
+        fixture.now += TICKET - S / 20;
+        let connection = fixture.server.connection();
+        redis::cmd("HGET").arg("{a}k").arg("w").query(connection).unwrap()
+    };
+    let [first, second, third] = [80, 80, 70].map(&mut tickets_after);
+    assert_eq!(first, second);
+    assert_ne!(second, third);
+    assert_eq!(fixture.reserve(3, 30), refused(RetryAfter::In(100 * S - 3 * (TICKET - S / 20))));
+}
+
+#[test]
 fn fields_of_tickets_that_expired_are_removed() {
     let mut fixture = Fixture::requests();
     assert_eq!(fixture.reserve(1, 60), Outcome::Done);
