@@ -150,7 +150,7 @@ pub(super) const WAITING: MetricSpec = MetricSpec {
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key"],
-    description: "Requests that wait in the queue of a key",
+    description: "Requests that wait in the queues of all keys of a label",
 };
 
 pub(super) const TOKEN_USAGE: MetricSpec = MetricSpec {

@@ -44,7 +44,7 @@
 //! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit of a label that one key has that requests in flight hold; for `concurrency`, the requests in flight |
 //! | `tollgate_learned_limit` | gauge |  | `key`, `dimension` | Limits of a label that one key has, measured by the provider's answers, as an amount per second; for `concurrency`, requests in flight |
 //! | `tollgate_utilization_ratio` | gauge |  | `key`, `window` | Used part of the account's windows, as the provider states it for subscriptions; 1 is used up |
-//! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
+//! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queues of all keys of a label |
 //! | `tollgate_store_flushes_total` | counter |  |  | Successful writes of a store |
 //! | `tollgate_store_failures_total` | counter |  |  | Failed writes of a store |
 //! | `tollgate_store_pending_keys` | gauge |  |  | Keys with changes that could not be written to a store yet |

@@ -56,7 +56,7 @@ async fn money_is_waited_for_only_if_it_may_return() {
     let quota = Quota::new().limit(Limit::usd(Usd::from_micros(100_000), Window::HOUR));
     for mode in [SharingMode::Exact, SharingMode::Lease] {
         let account = format!("{mode:?}");
-        let builder = || Shared::builder(&redis.url(), &account).on_failure(OnFailure::Closed);
+        let builder = || Shared::builder(redis.url(), &account).on_failure(OnFailure::Closed);
         let connect = || builder().mode(mode).connect().unwrap();
         let (shared, of_other) = (connect(), connect());
         let [one, other] = [&shared, &of_other].map(|shared| limiter_of(shared, quota.clone()));
