@@ -225,9 +225,7 @@ pub enum ReserveError {
     Short {
         /// The index of the bucket's key in the [`Reservation`].
         scope: usize,
-        /// The index of the rule of that key, and the time at which the request fits. If it may fit earlier, since requests
-        /// in flight may return amounts that they hold, the time to ask again: at most 250 ms ahead. A request that
-        /// can't wait until this time is refused at once.
+        /// The index of the rule of that key, and the time at which the request fits.
         shortfall: Shortfall,
     },
     /// An unknown bucket is short.
@@ -238,9 +236,6 @@ pub enum ReserveError {
         until: Timestamp,
     },
 }
-
-/// The longest wait that a backend states where requests in flight may return amounts.
-pub(crate) const RECHECK_HELD: Duration = Duration::from_millis(250);
 
 impl ReserveError {
     /// Returns the time at which to ask again.

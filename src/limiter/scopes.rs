@@ -7,7 +7,7 @@ use super::core::Core;
 use super::entry::{Entry, Locked};
 use super::key_reservation::{GrantedKey, KeyReservation, KeyReservations};
 use crate::answer::error::Refused;
-use crate::backend::{RECHECK_HELD, ReserveError};
+use crate::backend::ReserveError;
 use crate::engine::{Rule, Wait};
 use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
@@ -369,10 +369,7 @@ impl Drop for Scopes<'_> {
 fn may_fit_by(keys: &[Locked<'_>], cost: &Cost, by: Timestamp, is_local: bool) -> bool {
     if !is_local {
         let holds = |key: &Locked<'_>| key.plan().rules.iter().any(Rule::holds);
-        // Where amounts in flight may return, the backend states no later time.
-        let is_soon = |key: &Locked<'_>| by < key.now() + RECHECK_HELD;
-        let is_open = |key: &Locked<'_>| key.check_open(by).is_ok();
-        return keys.iter().any(holds) && keys.iter().all(|key| is_soon(key) && is_open(key));
+        return keys.iter().any(holds) && keys.iter().all(|key| key.check_open(by).is_ok());
     }
     let free: SmallVec<[_; INLINE]> =
         keys.iter().map(|key| (key, key.limits_without_holds())).collect();

@@ -18,7 +18,6 @@ use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Order, Outcome, RetryAfter, View};
 use super::store::Store;
 use super::turns::Turns;
-use crate::backend::RECHECK_HELD;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
 use crate::limiter::{Clock, Ending, Reservation, ReserveError};
@@ -324,5 +323,7 @@ const MAX_OUTAGES_LOGGED: u32 = 3;
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
 /// The interval at which a waiting request asks again if the store doesn't wake it.
 const RECHECK_UNWOKEN: Duration = Duration::from_millis(20);
+/// The longest time for which a waiting request relies on the amounts that requests in flight hold.
+const RECHECK_HELD: Duration = Duration::from_millis(250);
 /// The largest integer that the script's doubles represent exactly.
 const MAX_EXACT: u64 = (1 << 53) - 1;
