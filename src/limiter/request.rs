@@ -236,7 +236,7 @@ impl Request {
 
     /// Charges its flow for the request, which is admitted without waiting in the queue of this key.
     pub(super) fn charge_turn(&self, turn: Turn, key: &mut Locked<'_>) {
-        if key.queue().is_some_and(|queue| queue.head().is_some()) {
+        if key.queue().is_some_and(|queue| !queue.is_empty()) {
             let service = self.service(key);
             key.charge_turn(turn, service);
         }

@@ -195,14 +195,9 @@ impl Asking {
         asker.map(|asker| &mut asker.contact)
     }
 
-    /// Returns each request that asks with its contact.
-    pub(super) fn contacts(&self) -> impl Iterator<Item = (Turn, &Contact)> {
-        self.requests.iter().map(|asker| (asker.turn, &asker.contact))
-    }
-
-    /// Returns whether a request asks in its turn, so that others wait behind it.
-    pub(super) fn is_in_turn(&self, turn: Turn) -> bool {
-        self.in_turn().any(|asker| asker.turn == turn)
+    /// Returns each request that asks with its contact, and whether it asks in its turn.
+    pub(super) fn contacts(&self) -> impl Iterator<Item = (Turn, &Contact, bool)> {
+        self.requests.iter().map(|asker| (asker.turn, &asker.contact, asker.head.is_some()))
     }
 
     /// Returns the contacts of all requests that ask.

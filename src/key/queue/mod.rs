@@ -8,7 +8,7 @@
 //!   buckets fill for it. Only a waiter with a higher priority takes its place, but not in a turn of a
 //!   starved priority, and not once the head is older than `max_starvation`.
 //! - A priority that has had no turn for `max_starvation` has one turn before the higher ones. The time goes on while
-//!   its waiters give up and others come, unless it has none for that long.
+//!   its waiters give up and others come, unless it has none for that long, or nobody waits.
 //!
 //! Pure: `now` is an argument, and wakers are stored and returned, never called here.
 
@@ -106,6 +106,10 @@ impl WaitQueue {
         now: Timestamp,
     ) -> bool {
         self.max_starvation = service.max_starvation;
+        if self.is_empty() {
+            // Requests of any priority can have been served meanwhile.
+            self.given_up = GivenUp::default();
+        }
         let at = self.bands.partition_point(|band| band.priority > turn.priority);
         if self.bands.get(at).is_none_or(|band| band.priority != turn.priority) {
             let served_at = self.given_up.take(turn.priority, self.max_starvation, now);

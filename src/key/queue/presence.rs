@@ -192,26 +192,23 @@ impl WaitQueue {
 
     fn absent_head(&self) -> Option<Turn> {
         let contact = self.contact(self.head()?)?;
-        self.has_missed(contact).then_some(self.head()?)
+        self.has_missed(contact, Duration::ZERO).then_some(self.head()?)
     }
 
     fn absent_asker(&self) -> Option<Turn> {
         let mut asking = self.asking.contacts();
-        asking.find_map(|(turn, contact)| {
-            let has_missed = match self.asking.is_in_turn(turn) {
-                true => self.has_missed(contact),
-                false => is_absent(contact.polls_by.saturating_add(OUT_OF_TURN), self.polled_at),
-            };
-            has_missed.then_some(turn)
+        asking.find_map(|(turn, contact, is_in_turn)| {
+            let late = if is_in_turn { Duration::ZERO } else { OUT_OF_TURN };
+            self.has_missed(contact, late).then_some(turn)
         })
     }
 
-    /// Returns whether a waiter is absent, which should have been polled by its time. If the whole program stood still
-    /// for a while, it has some time after that, but not once more after each further one.
-    fn has_missed(&self, contact: &Contact) -> bool {
+    /// Returns whether a waiter is absent, which should have been polled by its time or this much later. If the whole
+    /// program stood still for a while, it has some time after that, but not once more after each further one.
+    fn has_missed(&self, contact: &Contact, late: Duration) -> bool {
         let [first, last] = self.resumed_at;
         let resumed_at = if contact.polled_at < first { first } else { last };
-        is_absent(contact.polls_by.max(resumed_at), self.polled_at)
+        is_absent(contact.polls_by.saturating_add(late).max(resumed_at), self.polled_at)
     }
 }
 
@@ -224,6 +221,7 @@ pub(crate) fn is_absent(polls_by: Timestamp, polled_at: Timestamp) -> bool {
 /// The time by which it may be late if only requests that don't wait show that the program runs.
 const LONG_GRACE: Duration = Duration::from_secs(1);
 
-/// The time by which a request may be late that asks out of turn. Nobody waits behind it, and in a slow program,
-/// requests that don't wait would be refused while the grants of late ones are given back and asked for again.
+/// The time by which a request may be late that asks out of turn. No turn depends on it. In a slow program many are late:
+/// if they gave their grants back and asked again, others would be refused meanwhile. A request that nobody polls
+/// any more holds its grant and its slot for this time.
 const OUT_OF_TURN: Duration = Duration::from_secs(10);

@@ -76,6 +76,9 @@ impl Reference {
         if self.waiters.iter().any(|waiter| waiter.0 == turn) {
             return;
         }
+        if self.waiters.is_empty() && self.listeners.is_empty() {
+            self.given_up.clear();
+        }
         if !self.has(turn.priority) {
             let given_up = self.given_up.remove(&turn.priority);
             let given_up = given_up.filter(|(_, left_at)| self.now < left_at + 10);

@@ -97,9 +97,8 @@ async fn interactive_request_passes_waiting_batch_requests_of_other_processes() 
 #[tokio::test(flavor = "multi_thread")]
 async fn flows_of_several_processes_are_all_served() {
     let quota = bucket(Dimension::Requests, 4, Duration::from_millis(200));
-    let policy = WaitPolicy::new().weight("heavy", 3);
-    let fleet = Fleet::start(3, &quota, &policy);
-    let flows = ["one", "two", "heavy"];
+    let fleet = Fleet::start(3, &quota, &WaitPolicy::new());
+    let flows = ["one", "two", "three"];
     for (process, name) in flows.into_iter().enumerate() {
         fleet.request(process, name, 100, &Cost::new(), Priority::NORMAL);
     }
