@@ -14,6 +14,12 @@ for i = 1, count do
   jumps[i] = { at = at, by = by }
 end
 
+-- Returns whether all tickets are to be checked: it is time, or the clock was set back, and a process of an older
+-- version moved no tickets.
+local function is_check_due(next_due)
+  return now >= next_due or next_due > now + 1000000
+end
+
 -- tells the process of a waiting request that it should ask again; if the server's access rules
 -- forbid that, the request asks again after some time
 local function wake(waiting)

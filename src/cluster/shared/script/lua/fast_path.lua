@@ -27,8 +27,7 @@ if fast then
       local next_due
       columns, next_due, common, base = unpack('<dddd', queue)
       tickets = (#queue - base + 1) / (48 + 16 * columns)
-      -- the second: the clock was set back, and a process of an older version moved no tickets
-      is_due = now >= next_due or next_due > now + 1000000
+      is_due = is_check_due(next_due)
     end
     if fast and tickets > 0 then
       place = find(queue, id, base, true)

@@ -17,7 +17,7 @@ if operation == 6 then
     if fast and entry[3] then
       -- what is remembered of earlier tickets, unless it is to be forgotten
       local _, next_due, _, first = unpack('<dddd', entry[3])
-      fast = #entry[3] < first and now < next_due and next_due <= now + 1000000
+      fast = #entry[3] < first and not is_check_due(next_due)
     end
     local created, next, expires, till, last_call, q = 0, 0, 0, 0, 0, 33
     if fast then

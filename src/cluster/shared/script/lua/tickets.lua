@@ -57,8 +57,7 @@ local function read_tickets(part, moved)
   end
   part.head = list[1] and list[1].id
   part.woken = part.head
-  -- a process of an older version moves no tickets when the clock was set back
-  if moved or now >= next_due or next_due > now + REMEMBERED then
+  if moved or is_check_due(next_due) then
     check_tickets(part, by)
     write_tickets(part)
   end
