@@ -169,7 +169,7 @@ pub struct Reservation {
     pub(crate) precedence: Precedence,
 }
 
-/// What decides about the turn of a request among those that wait.
+/// The order of a request among those that wait.
 #[derive(Debug, Default)]
 #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "for a shared store"))]
 pub(crate) struct Precedence {

@@ -40,19 +40,15 @@ impl Standing {
         }
     }
 
-    /// Returns what decides about the turn of a request with these keys at a backend.
+    /// Returns the order of a request with these keys at a backend.
     pub(super) fn precedence<'a>(
         own: Option<&'a OwnStanding>,
         keys: impl Iterator<Item = &'a Key>,
         core: &Core,
     ) -> Precedence {
-        let max_starvation = Self::max_starvation(core);
-        if own.is_none() && core.wait_policy().is_none() {
-            return Precedence { max_starvation, ..Precedence::default() };
-        }
         let (priority, flow, weight) = Self::resolve(own, keys, core);
         let (priority, flow) = (AtomicI8::new(priority.level()), flow.cloned());
-        Precedence { priority, flow, weight, max_starvation }
+        Precedence { priority, flow, weight, max_starvation: Self::max_starvation(core) }
     }
 
     /// Returns the priority, the flow and its weight.

@@ -32,8 +32,9 @@ pub(in crate::cluster::shared) enum Operation {
     /// Reserves the amounts in all parts or in none. A repeated call returns the first grant. The
     /// reservation lasts `ttl` microseconds; if it is not renewed or ended by then, its amounts
     /// count as used. A request that `waits` is queued if it is refused, and takes precedence over
-    /// those whose turn is later by their `order`. Without another such call its ticket expires after a second. Its process gets a
-    /// message on the channel [`wake_channel`](super::wake_channel) when it may be granted.
+    /// those whose turn is later by their `order`. Without another such call its ticket expires
+    /// after a second. Its process gets a message on the channel
+    /// [`wake_channel`](super::wake_channel) when it may be granted.
     Reserve { ttl: u64, waits: bool, order: Order },
     /// Settles the reservation with the amounts of the parts. `unsure` means that it is unknown
     /// whether the reserve call was executed; a late copy of that call is then refused.
@@ -60,15 +61,15 @@ pub(in crate::cluster::shared) enum Operation {
     Reset,
 }
 
-/// What decides about the turn of a request among those that wait.
+/// The order of a request among those that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct Order {
-    pub(in crate::cluster::shared) priority: i8,
+    pub(super) priority: i8,
     /// A hash of the flow's name, the same in all processes; 0 for requests without one.
-    pub(in crate::cluster::shared) flow: u64,
-    pub(in crate::cluster::shared) weight: u32,
+    pub(super) flow: u64,
+    pub(super) weight: u32,
     /// The time after which a lower priority has a turn, in microseconds.
-    pub(in crate::cluster::shared) max_starvation: u64,
+    pub(super) max_starvation: u64,
 }
 
 impl Order {

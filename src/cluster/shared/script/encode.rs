@@ -261,9 +261,12 @@ fn tag(rule: &Rule) -> u64 {
     hash(dimension) << HASH_BITS | hash(window.to_le_bytes().into_iter())
 }
 
-/// Returns the upper bits of a hash.
+/// Returns the upper bits of an FNV-1a hash.
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    fnv(bytes) >> (u64::BITS - HASH_BITS)
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    hash >> (u64::BITS - HASH_BITS)
 }
 
 /// Returns a hash for which nobody who doesn't know the key can choose a text.
@@ -272,13 +275,6 @@ fn keyed_hash(key: u64, text: &[u8]) -> u64 {
     let mut hasher = SipHasher::new_with_keys(key, 0);
     hasher.write(text);
     hasher.finish()
-}
-
-/// Returns an FNV-1a hash.
-fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }
 
 /// Returns the time in microseconds for which an amount counts, if the time of its use decides about that.
