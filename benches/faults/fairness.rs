@@ -15,7 +15,7 @@ use tollgate_testing::servers::Redis;
 
 use super::matrix::StartMember;
 
-/// What the processes have got.
+/// The requests that were granted.
 pub(crate) struct Fairness {
     /// The granted requests of each flow.
     granted: Vec<u32>,
@@ -120,7 +120,7 @@ pub(crate) fn run_member(spec: &str) {
     println!("\n#{} {}", granted.load(Ordering::Relaxed), waits.join(" "));
 }
 
-/// What the settings of a process begin with.
+/// The start of the settings of a process.
 pub(crate) const MEMBER: &str = "fairness ";
 
 /// The flows, one in each process, and their weights.

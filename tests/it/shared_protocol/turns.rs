@@ -10,13 +10,13 @@ use super::search::Model;
 /// The rules of the turns, and variants without one of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turns {
-    /// Whether the last grant of a priority is remembered while none of its requests waits.
+    /// `true` if the last grant of a priority is remembered while none of its requests waits.
     pub(super) remembers: bool,
-    /// Whether a priority that had no grant for some time has a turn.
+    /// `true` if a priority that had no grant for some time has a turn.
     pub(super) serves_starved: bool,
-    /// Whether the flow that has had less service goes first.
+    /// `true` if the flow that has had less service goes first.
     pub(super) counts_service: bool,
-    /// Whether a flow that returns starts at the current virtual time.
+    /// `true` if a flow that returns starts at the current virtual time.
     pub(super) starts_now: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct State {
     unserved: Option<u8>,
     /// The virtual times at which the next requests of both flows start, after the current one.
     starts: [u8; 2],
-    /// Whether each process waits, and has asked in this tick.
+    /// For each process that waits, whether it has asked in this tick.
     waiting: [Option<bool>; 3],
     /// The ticks since the first request last waited, and since it was last granted.
     absent: u8,

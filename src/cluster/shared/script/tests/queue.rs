@@ -16,7 +16,7 @@ pub(super) const TICK: u64 = S / 2;
 pub(super) struct Queue {
     pub(super) fixture: Fixture,
     pub(super) waiting: Vec<(u8, u64, Order)>,
-    /// What each request needs of other limits.
+    /// The amounts that each request needs of other limits.
     pub(super) other_amounts: Vec<u64>,
 }
 

@@ -4,28 +4,27 @@ use super::super::{Order, Outcome};
 use super::fixture::S;
 use super::queue::{BATCH, INTERACTIVE, Queue, TICK};
 
-#[test]
-fn first_request_keeps_its_turn_after_the_time_of_starvation() {
+/// Returns a queue in which request 2 has been the first for 30 s, and an interactive one came then.
+fn with_old_first_request() -> Queue {
     let mut queue = Queue::new();
     queue.wait(&[(2, 50, BATCH)]);
     for _ in 0..60 {
         queue.fixture.now += TICK;
         assert!(!queue.ask((2, 50, BATCH)));
     }
-    // It has been the first for 30 s.
     queue.wait(&[(3, 10, INTERACTIVE)]);
+    queue
+}
+
+#[test]
+fn first_request_keeps_its_turn_after_the_time_of_starvation() {
+    let mut queue = with_old_first_request();
     assert_eq!(queue.granted(2), [2, 3]);
 }
 
 #[test]
 fn first_request_keeps_its_turn_when_its_priority_is_raised() {
-    let mut queue = Queue::new();
-    queue.wait(&[(2, 50, BATCH)]);
-    for _ in 0..60 {
-        queue.fixture.now += TICK;
-        assert!(!queue.ask((2, 50, BATCH)));
-    }
-    queue.wait(&[(3, 10, INTERACTIVE)]);
+    let mut queue = with_old_first_request();
     assert!(!queue.ask((2, 50, INTERACTIVE)));
     queue.waiting[0].2 = INTERACTIVE;
     assert_eq!(queue.granted(2), [2, 3]);
