@@ -40,6 +40,13 @@ impl Pair {
         HttpReply::of(self.client.delete(self.url(server, path))).await.status
     }
 
+    /// Waits until Redis knows of every grant that this server has returned.
+    async fn all_returned(&self, server: usize) {
+        let metrics = async || HttpReply::of(self.client.get(self.url(server, "/metrics"))).await.body;
+        let known = "\ntollgate_cluster_unacknowledged 0\n";
+        while !metrics().await.contains(known) {}
+    }
+
     fn url(&self, server: usize, path: &str) -> String {
         format!("http://{}{path}", self.servers[server].addr())
     }
@@ -59,6 +66,7 @@ async fn two_servers_share_a_concurrency_limit() {
     let path = format!("/rate/k/{}", replies[0].body);
     assert_eq!(pair.delete(1, &path).await, 404, "the grant is unknown to the other server");
     assert_eq!(pair.delete(0, &path).await, 200);
+    pair.all_returned(0).await;
     assert_eq!(pair.post(1, "/rate/k?canWait=true").await.status, 200);
     assert_eq!(pair.delete(0, &path).await, 404, "a second time");
     assert_eq!(
