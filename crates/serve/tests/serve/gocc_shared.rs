@@ -42,7 +42,8 @@ impl Pair {
 
     /// Waits until Redis knows of every grant that this server has returned.
     async fn all_returned(&self, server: usize) {
-        let metrics = async || HttpReply::of(self.client.get(self.url(server, "/metrics"))).await.body;
+        let metrics =
+            async || HttpReply::of(self.client.get(self.url(server, "/metrics"))).await.body;
         let known = "\ntollgate_cluster_unacknowledged 0\n";
         while !metrics().await.contains(known) {}
     }
