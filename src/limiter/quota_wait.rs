@@ -32,11 +32,12 @@ impl Request {
             let deadline = self.quota_deadline(scopes.get(scope))?;
             // A key that is short only when the others have room doesn't delay the request yet.
             let is_short_now = !is_local || matches!(blocker.denial, Denial::OthersWaiting(_));
-            let denial = scopes
-                .denial(scope, &self.cost, scopes.now(), is_local)
-                .or_else(|| (blocker.scope == scope && is_short_now).then_some(blocker.denial))?;
+            let own = scopes.denial(scope, &self.cost, scopes.now(), is_local);
+            let own = own.map(|denial| Blocker::at(scope, denial));
+            let blocker =
+                own.or_else(|| (blocker.scope == scope && is_short_now).then_some(blocker))?;
             let may_fit_by = |by| scopes.key_may_fit_by(scope, &self.cost, by, is_local);
-            self.late_by(deadline, scopes, Blocker::at(scope, denial), may_fit_by)
+            self.late_by(deadline, scopes, blocker, may_fit_by)
         })
     }
 

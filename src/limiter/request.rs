@@ -324,8 +324,12 @@ impl Request {
             _ => deadline,
         };
         let is_missed = deadline <= scopes.now() || deadline < earliest;
-        let depends_on_others = !matches!(blocker.denial, Denial::Away(_));
-        if !is_missed || deadline > scopes.now() && depends_on_others && may_fit_by(deadline) {
+        let may_fit_by = |by| match (blocker.denial, blocker.earliest) {
+            (Denial::Away(_), _) => false,
+            (_, Some(earliest)) => earliest <= by,
+            _ => may_fit_by(by),
+        };
+        if !is_missed || deadline > scopes.now() && may_fit_by(deadline) {
             return None;
         }
         let refused = self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));

@@ -68,21 +68,25 @@ pub(super) struct Blocker {
     pub(super) denial: Denial,
     /// The index of the key in whose queue the request has to wait: the first that is short.
     pub(super) queue: usize,
+    /// The time before which the key can't admit the request, by what a backend knows.
+    pub(super) earliest: Option<Timestamp>,
 }
 
 impl Blocker {
     pub(super) fn at(scope: usize, denial: Denial) -> Self {
-        Self { scope, denial, queue: scope }
+        Self { scope, denial, queue: scope, earliest: None }
     }
 
     /// Returns the blocker of a request in this queue that a backend refused.
     pub(super) fn at_backend(queue: usize, error: ReserveError) -> Self {
-        let (scope, denial) = match error {
-            ReserveError::Short { scope, shortfall } => (scope, Denial::Short(shortfall)),
-            ReserveError::Full(wait) => (queue, Denial::Elsewhere(wait)),
-            ReserveError::Away { until } => (queue, Denial::Away(until)),
+        let (scope, denial, earliest) = match error {
+            ReserveError::Short { scope, shortfall, earliest } => {
+                (scope, Denial::Short(shortfall), earliest)
+            }
+            ReserveError::Full(wait) => (queue, Denial::Elsewhere(wait), None),
+            ReserveError::Away { until } => (queue, Denial::Away(until), None),
         };
-        Self { scope, denial, queue }
+        Self { scope, denial, queue, earliest }
     }
 }
 
@@ -289,7 +293,7 @@ impl<'a> Scopes<'a> {
         let longest = denied.fold((first, denial), |longest, next| {
             if next.1.wait() > longest.1.wait() { next } else { longest }
         });
-        Some(Blocker { scope: longest.0, denial: longest.1, queue: first })
+        Some(Blocker { scope: longest.0, denial: longest.1, queue: first, earliest: None })
     }
 
     /// Returns the refusal of a request of this cost.

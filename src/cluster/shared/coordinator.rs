@@ -15,7 +15,7 @@ use super::log_limit::LogLimit;
 use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
 use super::piece::{Group, Piece};
 use super::reservations::{ReservationState, Reservations};
-use super::script::{Id, Operation, Order, Outcome, RetryAfter, View};
+use super::script::{Id, Operation, Order, Outcome, RetryAfter};
 use super::store::Store;
 use super::turns::Turns;
 use crate::cluster::OnFailure;
@@ -222,12 +222,14 @@ impl Coordinator {
                 Outcome::Done => granted.push(group),
                 Outcome::Refused { part, rule, wait } => {
                     self.release_granted(request, &granted).await;
-                    let wait = self.retry_wait(&response.views, part, rule, wait, *waits);
+                    let bucket = response.views.get(part).and_then(|view| view.buckets.get(rule));
+                    let is_held = bucket.is_some_and(|&(_, held)| held > 0);
+                    let earliest = Duration::from_micros(response.earliest);
+                    let wait = self.retry_wait(wait, earliest, is_held, *waits);
                     let scope = group.scopes.get(part).copied().unwrap_or_default();
-                    return Ok(Err(ReserveError::Short {
-                        scope,
-                        shortfall: Shortfall { rule, wait },
-                    }));
+                    let shortfall = Shortfall { rule, wait };
+                    let earliest = Some(self.store.clock.now() + earliest);
+                    return Ok(Err(ReserveError::Short { scope, shortfall, earliest }));
                 }
                 // The request ended, and its end reached the store before this call.
                 Outcome::Unknown => return Err(Failure::Cancelled),
@@ -252,27 +254,18 @@ impl Coordinator {
         }
     }
 
-    /// Returns when to retry a refused request, which may be woken earlier. The wait is capped if requests
-    /// in flight may settle below their reservations: the request may fit earlier then, so that a deadline
-    /// in between must not refuse it.
-    fn retry_wait(
-        &self,
-        views: &[View],
-        part: usize,
-        rule: usize,
-        wait: RetryAfter,
-        waits: bool,
-    ) -> Wait {
-        let bucket = views.get(part).and_then(|view| view.buckets.get(rule));
-        let is_held = bucket.is_some_and(|&(_, held)| held > 0);
+    /// Returns when to retry a refused request, which may be woken earlier: not before `earliest`, and soon after that if
+    /// requests in flight may settle below their reservations.
+    fn retry_wait(&self, wait: RetryAfter, earliest: Duration, is_held: bool, waits: bool) -> Wait {
         let wait = match wait {
             RetryAfter::Never => return Wait::Never,
+            RetryAfter::Unknown if !earliest.is_zero() => earliest,
             RetryAfter::Unknown if !waits || self.store.is_listening.load(Ordering::Relaxed) => {
                 return Wait::Unknown;
             }
             RetryAfter::Unknown => RECHECK_UNWOKEN,
             RetryAfter::In(micros) if waits && is_held => {
-                Duration::from_micros(micros).min(RECHECK_HELD)
+                Duration::from_micros(micros).min(RECHECK_HELD.max(earliest))
             }
             RetryAfter::In(micros) => Duration::from_micros(micros),
         };

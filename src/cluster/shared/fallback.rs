@@ -54,7 +54,7 @@ impl Fallback {
             }
         }
         if let Some((scope, shortfall)) = longest {
-            return Err(ReserveError::Short { scope, shortfall });
+            return Err(ReserveError::Short { scope, shortfall, earliest: None });
         }
         for reserved in &reservation.scopes {
             let share = self.share(reserved, now, &begin);

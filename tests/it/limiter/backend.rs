@@ -207,7 +207,8 @@ async fn local_grant_of_backend_skips_remote_call() {
 fn backend_shortfall_names_limit_and_wait() {
     let at = Wait::At(ManualClock::START + Duration::from_nanos(7));
     let shortfall = Shortfall { rule: 1, wait: at };
-    let (limiter, backend) = scripted(0, Some(ReserveError::Short { scope: 0, shortfall }));
+    let (limiter, backend) =
+        scripted(0, Some(ReserveError::Short { scope: 0, shortfall, earliest: None }));
     let refused = limiter.try_acquire("k", &Cost::new().tokens(4)).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::TpmExceeded, at));
     assert_eq!(
@@ -270,7 +271,8 @@ fn reset_of_key_unknown_locally_reaches_backend() {
 #[test]
 fn backend_answer_about_removed_limit_names_no_dimension() {
     let shortfall = Shortfall { rule: 7, wait: Wait::Unknown };
-    let (limiter, _) = scripted(0, Some(ReserveError::Short { scope: 0, shortfall }));
+    let (limiter, _) =
+        scripted(0, Some(ReserveError::Short { scope: 0, shortfall, earliest: None }));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.dimension), (Code::LimitExceeded, None));
 }

@@ -1,11 +1,12 @@
 //! Budgets of models that several limiters share, and to which the modes of the models count.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::cluster::{SharedBuilder, SharingMode};
-use tollgate::limiter::{Backend, Code, Limiter};
+use tollgate::limiter::{AcquireError, Backend, Code, Limiter};
 use tollgate::provider::ANTHROPIC;
-use tollgate::quota::{Cost, Margin, Quota, Usd};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Usd, Window};
 use tollgate_testing::servers::Redis;
 
 use super::shared::{closed, until};
@@ -18,15 +19,16 @@ fn limiter(builder: SharedBuilder) -> (Limiter, Arc<tollgate::cluster::Shared>) 
     (builder.build().unwrap(), shared)
 }
 
+type Change = fn(SharedBuilder) -> SharedBuilder;
+const MODES: [(&str, Change); 3] = [
+    ("exact", |builder| builder),
+    ("spread", SharedBuilder::spread),
+    ("lease", |builder| builder.mode(SharingMode::Lease)),
+];
+
 #[test]
 fn modes_count_to_the_shared_budget_of_their_model() {
-    type Change = fn(SharedBuilder) -> SharedBuilder;
-    let modes: [(&str, Change); 3] = [
-        ("exact", |builder| builder),
-        ("spread", SharedBuilder::spread),
-        ("lease", |builder| builder.mode(SharingMode::Lease)),
-    ];
-    for (name, change) in modes {
+    for (name, change) in MODES {
         let redis = Redis::start();
         let (one, shared) = limiter(change(closed(&redis.url())));
         let (other, _) = limiter(change(closed(&redis.url())));
@@ -46,3 +48,47 @@ fn modes_count_to_the_shared_budget_of_their_model() {
         assert_eq!([&one, &other, &one, &other].map(cheap), [true, true, true, false], "{name}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadline_before_a_spent_budget_renews_is_refused_at_once() {
+    let window = Window::new(Duration::from_secs(31_536_000)).unwrap();
+    let budget = Limit::new(Dimension::usd(), 100_000, window).unwrap();
+    let algorithms = [Algorithm::FixedWindow, Algorithm::SlidingWindow, Algorithm::TokenBucket];
+    for (name, change) in MODES {
+        for algorithm in algorithms {
+            let redis = Redis::start();
+            let limiter = || {
+                let shared = change(closed(&redis.url())).connect().unwrap();
+                let builder = Limiter::builder().margin(Margin::NONE);
+                let builder = builder
+                    .quota("m", Quota::new().limit(budget.clone()).with_algorithm(algorithm));
+                builder.backend(shared as Arc<dyn Backend>).build().unwrap()
+            };
+            let [one, earlier, other] = std::array::from_fn(|_| limiter());
+            let cost = |amount| Cost::new().usd(Usd::from_micros(amount));
+            one.try_acquire("m", &cost(95_000)).unwrap().settle(&cost(95_000));
+            let _in_flight = one.acquire("m", &cost(2_000)).max_wait(SOON).await.unwrap();
+            let mut patient = Box::pin(earlier.acquire("m", &cost(20_000)));
+            let refused = async {
+                let acquire =
+                    || other.acquire("m", &cost(20_000)).max_wait(Duration::from_secs(3_600));
+                let both = futures_util::future::join(acquire(), acquire());
+                tokio::time::timeout(SOON, both).await.expect("not within an hour")
+            };
+            let refused = tokio::select! {
+                granted = &mut patient => panic!("{name} {algorithm:?}: {granted:?}"),
+                refused = refused => refused,
+            };
+            for refused in <[_; 2]>::from(refused) {
+                let Err(AcquireError::DeadlineExceeded { deadline, refused }) = refused else {
+                    panic!("{name} {algorithm:?}: {refused:?}")
+                };
+                let wait = refused.retry_after().expect("the budget renews at a known time");
+                assert!(refused.asked_at + wait > deadline, "{name} {algorithm:?}: {refused:?}");
+                assert_eq!(refused.code, Code::LimitExceeded);
+            }
+        }
+    }
+}
+
+const SOON: Duration = Duration::from_secs(10);

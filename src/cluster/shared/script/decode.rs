@@ -34,21 +34,30 @@ impl Response {
             _ => None,
         };
         if let Some(outcome) = not_executed {
-            return numbers.end(Self { outcome, time, views: Vec::new() });
+            return numbers.end(Self { outcome, time, views: Vec::new(), earliest: 0 });
         }
         if code == LEASED {
             let (leases, views) = numbers.leases(call.parts, time)?;
-            return numbers.end(Self { outcome: Outcome::Leases(leases), time, views });
+            return numbers.end(Self {
+                outcome: Outcome::Leases(leases),
+                time,
+                views,
+                earliest: 0,
+            });
         }
         let views =
             call.parts.iter().map(|part| numbers.view(part, time)).collect::<Result<_, _>>()?;
+        let mut earliest = 0;
         let outcome = match code {
             DONE => Outcome::Done,
-            REFUSED => refused(call, part, rule, wait)?,
+            REFUSED => {
+                earliest = numbers.number()?;
+                refused(call, part, rule, wait)?
+            }
             UNKNOWN => Outcome::Unknown,
             _ => return Err(InvalidResponse("unknown code")),
         };
-        numbers.end(Self { outcome, time, views })
+        numbers.end(Self { outcome, time, views, earliest })
     }
 }
 

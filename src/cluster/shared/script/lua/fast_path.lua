@@ -6,7 +6,7 @@ local is_late = expected > 0 and now > expected + 1000000
 local fast = #jumps == 0 and not is_late and (operation == 1 or (operation <= 3 and flag == 0))
 if fast then
   local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992
-  local count, views, wait, which, where, p = #KEYS, '', 0, 1, 1, pos
+  local count, views, wait, which, where, earliest, p = #KEYS, '', 0, 1, 1, 0, pos
   local heads, states, reservations, queues, wakes = {}, {}, {}, {}, {}
   local is_mixed = false
   for k = 1, count do
@@ -85,7 +85,8 @@ if fast then
         more, hold = 0, amount
       end
       if more < 0 or hold < 0 then freed = true end
-      local due, used, empty_at, uses = 0, 0, 0, ''
+      -- when the bucket admits the amount: now, and if all that is held or kept for others came back
+      local due, free_at, used, empty_at, uses = 0, 0, 0, 0, ''
       if kind == 3 then
         local total, first, log_end = t, bucket_at + 48, bucket_at + 48 + w
         h, from = u1, log_end
@@ -96,18 +97,16 @@ if fast then
           total, first = total - sum, first + 16
         end
         if operation == 1 and amount > 0 then
-          local available = limit - need - h - ahead
-          if need > limit then
-            due = 1e21
-          elseif available < 0 then
-            due = 1e20
-          else
-            local left, next_at, sum = total, first, nil
-            while left > available and next_at < log_end do
-              due, sum, next_at = unpack('<dd', state, next_at)
-              due, left = due + rate, left - sum
-            end
+          local free = limit - need
+          local available = free - h - ahead
+          local least, left, next_at, sum = available < 0 and free or available, total, first, nil
+          while left > least and next_at < log_end do
+            due, sum, next_at = unpack('<dd', state, next_at)
+            due = due + rate
+            if left > free then free_at = due end
+            left = left - sum
           end
+          if need > limit then due = 1e21 elseif available < 0 then due = 1e20 end
         end
         h = h + hold
         if h < 0 then h = 0 end
@@ -167,10 +166,17 @@ if fast then
             local others = h + ahead
             local over = need + others + whole - limit
             local short = x + over * unit + rest
+            local least = short - others * unit
+            if least > y then
+              local part = fmod(least, rate)
+              free_at = t + (least - part) / rate + (part > 0 and 1 or 0)
+            end
             if need > limit then
               due = 1e21
             elseif others > 0 and (over > 0 or over == 0 and rest > 0) then
               due = 1e20
+            elseif others == 0 then
+              due = free_at
             elseif short > y then
               local part = fmod(short, rate)
               due = t + (short - part) / rate + (part > 0 and 1 or 0)
@@ -210,7 +216,7 @@ if fast then
         o = o + 1
         out[o] = pack('<dddddddd', tag, kind, rate, unit, t, w, r, h)
       end
-      if due > wait then wait, which, where = due, k, i end
+      if due > wait then wait, which, where, earliest = due, k, i, free_at end
       if empty_at > till then till = empty_at end
       if operation == 1 and amount > 0 then
         held = held .. pack('<dd', tag, holds == 1 and -amount or amount)
@@ -329,7 +335,8 @@ if fast then
         redis.call('HSET', key, 's', head .. sub(state, 49), 'w', record, 't' .. id, pack('<d', due))
       end
     end
+    if wait == 1e21 then earliest = 0 end
     if wait == 1e20 then wait = -1 elseif wait == 1e21 then wait = -2 else wait = wait - now end
-    return pack('<ddddd', 1, now, which - 1, where - 1, wait) .. views
+    return pack('<ddddd', 1, now, which - 1, where - 1, wait) .. views .. pack('<d', earliest > 0 and earliest - now or 0)
   end
 end

@@ -26,9 +26,10 @@ local function finish_part(part)
   return view(part)
 end
 
-local function finish(code, part, rule, wait)
+local function finish(code, part, rule, wait, earliest)
   local out = { pack('<ddddd', code, now, part or 0, rule or 0, wait and encode_wait(wait) or 0) }
   for i, p in ipairs(parts) do out[i + 1] = finish_part(p) end
+  if earliest then out[#out + 1] = pack('<d', earliest) end
   return table.concat(out)
 end
 
@@ -43,18 +44,29 @@ end
 
 -- returns the longest wait of all rules at a time, with its part and rule
 local function longest_wait(at)
-  local longest, which, where = 0, 0, 0
+  local longest, which, by = 0, 0, nil
   for i, part in ipairs(parts) do
     if not part.reservation then
-      for j, rule in ipairs(part.rules) do
+      for _, rule in ipairs(part.rules) do
         if rule.amount > 0 then
           local wait = rule.methods.check(rule.bucket, rule, rule.need, at, rule.bucket.ahead or 0)
-          if wait > longest then longest, which, where = wait, i, rule.of and rule.of.index or j end
+          if wait > longest then longest, which, by = wait, i, rule end
         end
       end
     end
   end
-  return longest, which, where
+  return longest, which, by
+end
+
+-- Returns the time until a rule admits its amount if all that is held came back, and no earlier request took any; 0
+-- for the rule of another process, which may withdraw it.
+local function earliest_wait(rule)
+  if rule.of then return 0 end
+  local b, held = rule.bucket, rule.bucket.held
+  b.held = 0
+  local wait = rule.methods.check(b, rule, rule.need, now, 0)
+  b.held = held
+  return wait > 0 and wait < UNKNOWN and wait - now or 0
 end
 
 -- returns whether a bucket can be closed at a time although it has capacity
@@ -85,12 +97,13 @@ local function reserve()
     if is_tombstone(part) then return finish(GONE) end
     add_earlier_tickets(part)
   end
-  local wait, which, where = required_wait()
+  local wait, which, rule = required_wait()
   if wait > 0 then
+    local earliest = earliest_wait(rule)
     for i, part in ipairs(parts) do
       if flag == 1 and i == which and wait < NEVER then enqueue(part) else dequeue(part) end
     end
-    return finish(REFUSED, which - 1, where - 1, wait)
+    return finish(REFUSED, which - 1, (rule.of or rule).index - 1, wait, earliest)
   end
   for _, part in ipairs(parts) do
     if not part.reservation then charge_turn(part) end

@@ -59,7 +59,7 @@ fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
         }
         *ids += 1;
         let (call, expected_result) = key.step(&mut random, Id(ids.to_be_bytes()), now);
-        if let EngineResult::Refused(_, Wait::At(time)) = expected_result {
+        if let EngineResult::Refused { wait: Wait::At(time), .. } = expected_result {
             due = time.as_nanos().div_ceil(1_000);
         }
         let level = |(rule, bucket): (&Rule, &crate::engine::Bucket)| {
@@ -98,16 +98,21 @@ fn assert_same(response: &Response, step: &Step, seed: u64, index: usize) {
     let levels_agree = view.iter().zip(levels).all(|(a, b)| close(a.0, b.0) && a.1 == b.1);
     let agree = match (&response.outcome, expected_result) {
         (Outcome::Done, EngineResult::Done) => true,
-        (Outcome::Refused { part: 0, rule, wait }, EngineResult::Refused(expected, time)) => {
-            let same = match (wait, time) {
-                (RetryAfter::In(a), Wait::At(b)) => {
-                    let expected = b.as_nanos().div_ceil(1_000) - now;
-                    close(*a, expected) || *a.min(&expected) > LONG_WAIT
-                }
+        (
+            Outcome::Refused { part: 0, rule, wait },
+            EngineResult::Refused { rules, wait: expected, earliest },
+        ) => {
+            let same_time = |micros: u64, time: Timestamp| {
+                let expected = time.as_nanos().div_ceil(1_000) - now;
+                close(micros, expected) || micros.min(expected) > LONG_WAIT
+            };
+            let same = match (wait, expected) {
+                (RetryAfter::In(wait), Wait::At(time)) => same_time(*wait, *time),
                 (RetryAfter::Unknown, Wait::Unknown) | (RetryAfter::Never, Wait::Never) => true,
                 _ => false,
             };
-            same && (*tolerance > 0 || expected.contains(rule))
+            let same_earliest = same_time(response.earliest, earliest[*rule]);
+            same && same_earliest && (*tolerance > 0 || rules.contains(rule))
         }
         _ => false,
     };

@@ -1,6 +1,7 @@
 //! Keys with random rules, each with the engine's buckets for comparison.
 
 use crate::timestamp::Timestamp;
+use std::slice::from_ref;
 use std::time::Duration;
 
 use super::super::call::Amounts;
@@ -44,8 +45,13 @@ struct LimitSpec {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EngineResult {
     Done,
-    /// Refused by any of these rules, which require the same wait in microseconds.
-    Refused(Vec<usize>, Wait),
+    Refused {
+        /// The rules that require the same wait in microseconds.
+        rules: Vec<usize>,
+        wait: Wait,
+        /// When each rule admits the amounts if nothing is held.
+        earliest: Vec<Timestamp>,
+    },
 }
 
 impl TestKey {
@@ -167,9 +173,11 @@ impl TestKey {
                 self.open.push((id, now, cost.clone()));
                 EngineResult::Done
             }
-            Err(short) => {
-                EngineResult::Refused(self.rules_with_wait(short, &cost, time), short.wait)
-            }
+            Err(short) => EngineResult::Refused {
+                rules: self.rules_with_wait(short, &cost, time),
+                wait: short.wait,
+                earliest: self.earliest(&cost, time),
+            },
         };
         (
             call(
@@ -198,6 +206,19 @@ impl TestKey {
             own.is_err_and(|own| micros(own.wait) == micros(short.wait))
         };
         (0..self.rules.len()).filter(same).chain([short.rule]).collect()
+    }
+
+    fn earliest(&self, cost: &Cost, time: Timestamp) -> Vec<Timestamp> {
+        let earliest = |(rule, bucket): (&Rule, &Bucket)| {
+            let mut bucket = bucket.clone();
+            bucket.drop_hold(u64::MAX);
+            let checked = engine::check(from_ref(rule), from_ref(&bucket), cost, time);
+            match checked.map_err(|short| short.wait) {
+                Err(Wait::At(time)) => time,
+                _ => time,
+            }
+        };
+        self.rules.iter().zip(&self.buckets).map(earliest).collect()
     }
 
     /// Changes the limits as [`Bucket::carry`] does, except for long logs, which the engine
