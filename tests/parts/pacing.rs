@@ -305,3 +305,29 @@ proptest! {
         }
     }
 }
+
+/// The requests that a limit per window accepts are those up to the closure, without the one that ends it.
+#[test]
+fn probe_that_ends_a_long_closure_measures_no_rate() {
+    let mut controller = Controller::new([requests(10.0, false)], START);
+    let (mut now, mut delays) = (START, [60, 300].into_iter());
+    let mut accepted = 0;
+    while now < START + Duration::from_secs(900) {
+        if controller.check(&Cost::new(), now).is_ok() {
+            controller.sent(&Cost::new(), now);
+            let (sent_at, answered_at) = (now, now + MS * 20);
+            match delays.next() {
+                Some(delay) => {
+                    refuse(&mut controller, sent_at, Some(MS * delay * 1_000), answered_at);
+                }
+                None => {
+                    controller.accepted(sent_at, answered_at);
+                    controller.ended(sent_at);
+                    accepted += 1;
+                }
+            }
+        }
+        now += MS * 100;
+    }
+    assert!(accepted > 1_000, "{accepted} in 598 s");
+}

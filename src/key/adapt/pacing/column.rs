@@ -154,15 +154,23 @@ impl Column {
     }
 
     /// Measures the rate after a closure that is so long that the provider counts in windows: from what it
-    /// has accepted since it was open again the last time.
-    pub(super) fn open_again(&mut self, closure: &Closure, number: u64, now: Timestamp) {
+    /// has accepted since it was open again the last time. Nothing is measured if that is only the request that ended the
+    /// closure, before which `before` was sent.
+    pub(super) fn open_again(
+        &mut self,
+        closure: &Closure,
+        before: f64,
+        number: u64,
+        now: Timestamp,
+    ) {
         let Some(opened) = self.opened.filter(|_| self.is_window(closure)) else { return };
         let accepted = self.sent - self.all_refused;
+        let is_measured = before - self.all_refused > opened.accepted;
         self.opened = Some(Opened { at: closure.until, accepted });
         let got = accepted - opened.accepted;
         let interval = seconds_between(opened.at, closure.until) - closure.uncertain / 2.0;
         let interval = interval.max(LONG_CLOSURE / 2.0);
-        let Some(mut pace) = self.pace.take_if(|_| got > 0.0) else { return };
+        let Some(mut pace) = self.pace.take_if(|_| is_measured) else { return };
         pace.set_rate(got / interval);
         pace.error = (closure.uncertain / interval).clamp(WINDOW_ERROR, 1.0);
         pace.cycle = interval / 2.0;

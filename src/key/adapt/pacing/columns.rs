@@ -171,10 +171,10 @@ impl Columns {
         falls.filter(|_| refusal.named.is_some() || named.is_none()).unwrap_or(0)
     }
 
-    /// Measures the rates of a provider that counts in windows, once it is open again.
-    pub(super) fn open_again(&mut self, closure: &Closure, now: Timestamp) {
-        for column in &mut self.all {
-            column.open_again(closure, self.requests, now);
+    /// Measures the rates of a provider that counts in windows, once it has accepted a request again.
+    pub(super) fn open_again(&mut self, closure: &Closure, sent: &SentRequest, now: Timestamp) {
+        for (column, before) in self.all.iter_mut().zip(&sent.before) {
+            column.open_again(closure, *before, self.requests, now);
         }
     }
 

@@ -187,7 +187,7 @@ impl Controller {
             self.columns.resume(now, now);
         }
         if is_new && let Some(closure) = self.pause.accepted(sent_at) {
-            self.columns.open_again(&closure, now);
+            self.columns.open_again(&closure, &sent, now);
         }
         if is_new && let Some((is_named, passed)) = self.trials.accepted(sent_at) {
             self.pass_trial(is_named, passed, now);
