@@ -19,6 +19,11 @@ fn at(millis: u64) -> Timestamp {
 /// A refusal at a rate of one request and 1,000 tokens a second, whose trial begins after 250 ms.
 fn begun() -> Trials {
     let mut trials = Trials::default();
+    begin(&mut trials);
+    trials
+}
+
+fn begin(trials: &mut Trials) {
     let refused = Refused {
         at: START,
         requests_per_second: 1.0,
@@ -28,7 +33,6 @@ fn begun() -> Trials {
         is_named: false,
     };
     trials.begin(refused, at(250));
-    trials
 }
 
 /// Sends all requests of the trial. Returns their times.
@@ -61,7 +65,7 @@ fn accepted_requests_that_use_few_tokens_dont_pass_the_trial() {
 }
 
 #[test]
-fn second_refusal_ends_the_trial_and_the_next_two() {
+fn second_refusal_ends_the_trial() {
     let mut trials = begun();
     let times = send(&mut trials, 1_000.0);
     assert_eq!(trials.refused(START), Shown::NoTrial);
@@ -69,6 +73,24 @@ fn second_refusal_ends_the_trial_and_the_next_two() {
     assert_eq!(trials.refused(times[1]), Shown::Limit);
     assert_eq!(trials.refused(times[2]), Shown::NoTrial);
     assert_eq!(trials.ready_at(at(300)), None);
+}
+
+/// A limit that is known costs little.
+#[test]
+fn trials_after_a_failed_one_are_fewer_and_end_with_the_first_refusal() {
+    let mut trials = begun();
+    let times = send(&mut trials, 1_000.0);
+    trials.refused(times[0]);
+    trials.refused(times[1]);
+    for skipped in [3, 5, 9] {
+        for _ in 0..skipped {
+            begin(&mut trials);
+            assert_eq!(trials.ready_at(at(250)), None);
+        }
+        begin(&mut trials);
+        let times = send(&mut trials, 1_000.0);
+        assert_eq!(trials.refused(times[0]), Shown::Limit);
+    }
 }
 
 /// The refused request is sent again first. If it is refused alone, the key pauses, and the trial shows nothing.

@@ -9,7 +9,7 @@ use crate::timestamp::Timestamp;
 /// Requests that are sent quickly after a refusal below the measured rate, to find out whether a limit is its reason.
 ///
 /// A limit that refuses a request has nothing left, so that it accepts no more than what its rate adds. Chance accepts
-/// most of them. They are sent one after the other, so that a limit costs two refusals.
+/// most of them. They are sent one after the other, so that a limit costs two refusals, and one after a trial has failed.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     current: Option<Trial>,
@@ -148,7 +148,7 @@ impl Trials {
             return Shown::NoTrial;
         };
         trial.refused += 1;
-        if trial.refused <= CHANCE {
+        if self.failed == 0 && trial.refused <= CHANCE {
             return Shown::Nothing;
         }
         self.fail();
@@ -179,7 +179,7 @@ impl Trials {
     fn fail(&mut self) {
         self.end();
         self.failed = (self.failed + 1).min(MOST_FAILED);
-        self.skipped = 1 << self.failed;
+        self.skipped = 1 + (1 << self.failed);
     }
 }
 
@@ -230,11 +230,11 @@ const EXCEEDED: f64 = 2.0;
 /// Seconds for which a trial that has passed counts.
 const REMEMBERED: f64 = 120.0;
 
-/// Refusals of a trial that may be chance.
+/// Refusals of a trial that may be chance, unless one has failed before.
 const CHANCE: u32 = 1;
 
 /// Requests of a trial at most.
 const MOST: u32 = 32;
 
-/// Failed trials that double the refusals until the next one.
+/// Failed trials that each double the refusals until the next one.
 const MOST_FAILED: u32 = 8;
