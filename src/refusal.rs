@@ -119,6 +119,10 @@ impl Refusal {
 }
 
 impl RefusalKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] =
+        [Self::Rate, Self::Request, Self::Account, Self::Window, Self::Capacity];
+
     /// Returns the name in JSON: `rate`, `request`, `account`, `window`, `capacity`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -128,6 +132,11 @@ impl RefusalKind {
             Self::Window => "window",
             Self::Capacity => "capacity",
         }
+    }
+
+    /// Returns the kind with this [name](Self::as_str).
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
     /// Returns the reason in plain words, such as `a limit of an hour or longer is used up`.

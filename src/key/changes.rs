@@ -1,6 +1,7 @@
 use crate::answer::learned::LearnedLimit;
 use crate::answer::utilization::Utilization;
 use crate::quota::{Dimension, Key, Window};
+use crate::refusal::RefusalKind;
 use crate::timestamp::Timestamp;
 
 /// The changes of one key since the last collection, for a store and the other limiters that share it.
@@ -17,6 +18,8 @@ pub struct KeyChanges {
     pub buckets: Vec<BucketChanges>,
     /// The end of the cool-down.
     pub cooling_until: Option<Timestamp>,
+    /// The kind of the refusal behind the cool-down of [`cooling_until`](Self::cooling_until); `None` if it is unknown.
+    pub cooling_kind: Option<RefusalKind>,
     /// The limits that answers of the provider have shown.
     pub learned: Option<Vec<LearnedLimit>>,
     /// The used parts of the account's windows.
@@ -55,7 +58,16 @@ impl KeyChanges {
 
     /// Returns whether nothing has changed.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { key: _, buckets, cooling_until, learned, utilization, reset_at } = self;
+        // A kind comes with a time.
+        let Self {
+            key: _,
+            buckets,
+            cooling_until,
+            cooling_kind: _,
+            learned,
+            utilization,
+            reset_at,
+        } = self;
         buckets.is_empty()
             && cooling_until.is_none()
             && learned.is_none()

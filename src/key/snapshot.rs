@@ -2,6 +2,7 @@ use crate::answer::learned::LearnedLimit;
 use crate::answer::utilization::Utilization;
 use crate::engine::Saved;
 use crate::quota::{Dimension, Window};
+use crate::refusal::RefusalKind;
 use crate::timestamp::Timestamp;
 
 /// The state of one key, to keep across a restart.
@@ -14,6 +15,8 @@ pub struct KeySnapshot {
     pub buckets: Vec<BucketSnapshot>,
     /// The end of the cool-down after a refusal, if the key cools down.
     pub cooling_until: Option<Timestamp>,
+    /// The kind of that refusal; `None` if it is unknown.
+    pub cooling_kind: Option<RefusalKind>,
     /// The limits that answers of the provider have shown.
     pub learned: Vec<LearnedLimit>,
     /// The used parts of the account's windows.
@@ -38,12 +41,19 @@ impl KeySnapshot {
     /// Creates the state of a key.
     pub fn new(key: impl Into<String>, buckets: Vec<BucketSnapshot>) -> Self {
         let (learned, utilization) = (Vec::new(), Vec::new());
-        Self { key: key.into(), buckets, cooling_until: None, learned, utilization }
+        Self {
+            key: key.into(),
+            buckets,
+            cooling_until: None,
+            cooling_kind: None,
+            learned,
+            utilization,
+        }
     }
 
     /// Returns whether the key is equivalent to a new one.
     pub(crate) fn is_fresh(&self) -> bool {
-        let Self { key: _, buckets, cooling_until, learned, utilization } = self;
+        let Self { key: _, buckets, cooling_until, cooling_kind: _, learned, utilization } = self;
         buckets.is_empty()
             && cooling_until.is_none()
             && learned.is_empty()

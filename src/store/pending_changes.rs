@@ -37,13 +37,16 @@ impl PendingChanges {
 }
 
 fn merge(kept: &mut KeyChanges, change: KeyChanges) {
-    let KeyChanges { key: _, buckets, cooling_until, learned, utilization, reset_at } = change;
+    let KeyChanges { key: _, buckets, cooling_until, cooling_kind, learned, utilization, reset_at } =
+        change;
     if let Some(at) = reset_at {
         kept.reset_at = Some(at);
         (kept.cooling_until, kept.learned, kept.utilization) = (None, None, None);
         kept.buckets.iter_mut().for_each(|bucket| bucket.taken.retain(|entry| entry.0 >= at));
     }
-    kept.cooling_until = cooling_until.or(kept.cooling_until);
+    if cooling_until.is_some() {
+        (kept.cooling_until, kept.cooling_kind) = (cooling_until, cooling_kind);
+    }
     kept.learned = learned.or(kept.learned.take());
     kept.utilization = utilization.or(kept.utilization.take());
     for bucket in buckets {

@@ -157,9 +157,9 @@ fn refusal_without_pace_only_cools_down() {
 #[test]
 fn cool_down_until_an_earlier_time_is_ignored() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100).rpd(50)));
-    assert!(!adapt.cool_down_until(&mut limits, START, START));
-    assert!(adapt.cool_down_until(&mut limits, START + 9 * S, START));
-    assert!(!adapt.cool_down_until(&mut limits, START + 8 * S, START));
+    assert!(!adapt.cool_down_until(&mut limits, START, None, START));
+    assert!(adapt.cool_down_until(&mut limits, START + 9 * S, None, START));
+    assert!(!adapt.cool_down_until(&mut limits, START + 8 * S, None, START));
     assert_eq!((adapt.cooling_until, used(&limits, START + 9 * S)), (START + 9 * S, vec![100, 0]));
 }
 

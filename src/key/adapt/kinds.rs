@@ -32,7 +32,8 @@ impl Adapt {
             RefusalKind::Rate | RefusalKind::Window => {
                 let before = self.cooling_until;
                 let is_window = |adapt: &Self| {
-                    adapt.cooling_until > now && adapt.cool_down_kind() == Some(RefusalKind::Window)
+                    let until = adapt.cooling_until;
+                    until > now && adapt.cool_down_kind(until) == Some(RefusalKind::Window)
                 };
                 let was_window = is_window(self);
                 let reaction = self.on_limit(limits, refused, cost, key_pace, now);
@@ -42,7 +43,8 @@ impl Adapt {
                     refusals.started_cool_down(until, refusal.kind);
                 }
                 let is_stopped = !was_window && is_window(self);
-                return Reaction { kind: self.cool_down_kind(), is_stopped, ..reaction };
+                let kind = self.cool_down_kind(until);
+                return Reaction { kind, is_stopped, ..reaction };
             }
             RefusalKind::Capacity => {
                 let pause = circuit.failed(refused, sent_at, now);
@@ -111,9 +113,9 @@ impl Adapt {
         self.refusals.as_ref().map_or(Ok(()), |refusals| refusals.check(at))
     }
 
-    /// Returns the kind of the refusal that started the last cool-down, unless something else did.
-    pub(crate) fn cool_down_kind(&self) -> Option<RefusalKind> {
-        self.refusals.as_ref()?.cool_down_kind(self.cooling_until)
+    /// Returns the kind of the refusal that started the cool-down that ends at this time, if it is known.
+    pub(crate) fn cool_down_kind(&self, until: Timestamp) -> Option<RefusalKind> {
+        self.refusals.as_ref()?.cool_down_kind(until)
     }
 
     /// Returns the outage of the server, if there is one.

@@ -360,18 +360,22 @@ impl Adapt {
         }
     }
 
-    /// Applies a cool-down that another process reports: the buckets of all rates are empty at its end.
-    /// Returns `false`, and changes nothing, if the key already cools down for that long.
+    /// Applies a cool-down that another process reports, with the kind of its refusal: the buckets of all rates are empty
+    /// at its end. Returns `false`, and changes nothing, if the key already cools down for that long.
     pub(crate) fn cool_down_until(
         &mut self,
         limits: &mut Limits,
         until: Timestamp,
+        kind: Option<RefusalKind>,
         now: Timestamp,
     ) -> bool {
         if until <= self.sends_at(now) {
             return false;
         }
         self.cooling_until = until;
+        if let Some(kind) = kind {
+            self.refusals.get_or_insert_default().started_cool_down(until, kind);
+        }
         drain_rates(limits, None, until);
         true
     }

@@ -325,6 +325,7 @@ impl Journal {
             key: key.clone(),
             buckets,
             cooling_until: self.cooling.take(),
+            cooling_kind: None,
             learned: self.learned.take(),
             utilization: self.utilization.take(),
             reset_at: self.reset_at.take(),

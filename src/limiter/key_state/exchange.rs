@@ -26,7 +26,9 @@ impl KeyState {
             // Rates grow between the refusals that are recorded.
             journal.learned_now(adapt.learned(now));
         }
-        journal.collect(key, limits, is_retired)
+        let mut changes = journal.collect(key, limits, is_retired)?;
+        changes.cooling_kind = changes.cooling_until.and_then(|until| adapt.cool_down_kind(until));
+        Some(changes)
     }
 
     /// Applies changes by other limiters of the same store. Changes of buckets are applied only if the
@@ -42,8 +44,7 @@ impl KeyState {
     ) -> Option<Timestamp> {
         let now = self.now();
         // What others learned, and the windows that they know, are read when a store is opened.
-        let KeyChanges { key: _, buckets, cooling_until, learned: _, utilization: _, reset_at } =
-            change;
+        let KeyChanges { buckets, cooling_until, cooling_kind, reset_at, .. } = change;
         if reset_at.is_some() {
             self.clear(renew);
         }
@@ -64,7 +65,8 @@ impl KeyState {
         match *cooling_until {
             Some(until) if until <= now => extra.adapt.cooling_until = Timestamp::UNIX_EPOCH,
             Some(until) => {
-                longer = extra.adapt.cool_down_until(limits, until, now).then_some(until);
+                let is_longer = extra.adapt.cool_down_until(limits, until, *cooling_kind, now);
+                longer = is_longer.then_some(until);
             }
             None => {}
         }
@@ -88,7 +90,9 @@ impl KeyState {
         learned.retain(|limit| limit.is_current(self.now()));
         let utilization = self.evidence().map(|adapt| adapt.utilization(None, self.now()));
         let utilization = utilization.unwrap_or_default();
-        KeySnapshot { key: key.to_string(), buckets, cooling_until, learned, utilization }
+        let cooling_kind = cooling_until.and_then(|until| self.evidence()?.cool_down_kind(until));
+        let key = key.to_string();
+        KeySnapshot { key, buckets, cooling_until, cooling_kind, learned, utilization }
     }
 
     /// Adds the usage of another limiter or of an earlier run. Usage of buckets is added only if the
@@ -96,7 +100,8 @@ impl KeyState {
     pub(in crate::limiter) fn absorb(&mut self, snapshot: &KeySnapshot, is_local: bool) {
         let now = self.now();
         // The limiter starts to test the learned limits itself.
-        let KeySnapshot { key: _, buckets, cooling_until, learned: _, utilization } = snapshot;
+        let KeySnapshot { key: _, buckets, cooling_until, cooling_kind, learned: _, utilization } =
+            snapshot;
         if is_local {
             self.limits.absorb(buckets, now);
         }
@@ -107,7 +112,8 @@ impl KeyState {
             self.adapt(|adapt, _, now| adapt.restore_utilization(windows.cloned(), held_to, now));
         }
         if let Some(until) = *cooling_until {
-            self.adapt(|adapt, limits, now| adapt.cool_down_until(limits, until, now));
+            let kind = *cooling_kind;
+            self.adapt(|adapt, limits, now| adapt.cool_down_until(limits, until, kind, now));
         }
     }
 }

@@ -49,7 +49,7 @@ impl KeyState {
             waiting: self.waiting(),
             next_at: self.next_at(),
             cooling_until,
-            cooling_kind: cooling_until.and_then(|_| self.evidence()?.cool_down_kind()),
+            cooling_kind: cooling_until.and_then(|until| self.evidence()?.cool_down_kind(until)),
             account_refused: self.account_refusal().map(|refusal| refusal.text.clone()),
             learned: self.learned(),
             utilization: self.utilization(),

@@ -49,6 +49,7 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
     let until = stored.and_then(|stored| stored.cooling_until);
     changes.cooling_until =
         key.cooling_until.filter(|imported| until.is_none_or(|until| *imported > until));
+    changes.cooling_kind = changes.cooling_until.and(key.cooling_kind);
     let is_learned = stored.is_some_and(|stored| !stored.learned.is_empty());
     changes.learned = Some(key.learned.clone()).filter(|new| !new.is_empty() && !is_learned);
     let is_known = |window: &&Utilization| {

@@ -8,10 +8,10 @@ use super::compact::kept_for;
 use super::database_error::{DatabaseError, DatabaseProblem};
 use super::learned::learned;
 use super::net_usage::net_usage;
-use super::owner_transaction::{clocks, time};
+use super::owner_transaction::{clocks, kind, time};
 use super::quota_text;
 use super::utilization::utilization;
-use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota};
+use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota, RefusalKind};
 use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
 use crate::timestamp::Timestamp;
@@ -31,8 +31,9 @@ pub(super) fn state(
             entry(&mut keys, name.key).buckets.push(BucketSnapshot { refill, ..bucket });
         }
     }
-    for (key, until) in cooling(db, &clocks, origin, now)? {
-        entry(&mut keys, key.into()).cooling_until = Some(until);
+    for (key, until, kind) in cooling(db, &clocks, origin, now)? {
+        let key = entry(&mut keys, key.into());
+        (key.cooling_until, key.cooling_kind) = (Some(until), kind);
     }
     for (key, limit) in learned(db, &clocks, origin, now)? {
         if limit.is_current(now) {
@@ -79,21 +80,24 @@ fn taken(
     Ok(taken)
 }
 
-/// Returns the keys that cool down, and the ends of their cool-downs.
+/// Returns the keys that cool down, and the ends of their cool-downs, with the kinds of their refusals.
 fn cooling(
     db: &Connection,
     clocks: &BTreeMap<i64, ClockOrigin>,
     origin: &ClockOrigin,
     now: Timestamp,
-) -> Result<Vec<(String, Timestamp)>, DatabaseError> {
-    let mut rows = db.prepare("SELECT key, until, noted_at, clock FROM cooling")?;
+) -> Result<Vec<(String, Timestamp, Option<RefusalKind>)>, DatabaseError> {
+    // A database of an older version, opened to read, states no kinds.
+    let stored_kind = if db.column_exists(None, "cooling", "kind")? { "kind" } else { "NULL" };
+    let sql = format!("SELECT key, until, noted_at, clock, {stored_kind} FROM cooling");
+    let mut rows = db.prepare(&sql)?;
     let mut rows = rows.query([])?;
     let mut cooling = Vec::new();
     while let Some(row) = rows.next()? {
         let clock = clocks.get(&row.get(3)?).unwrap_or(origin);
         let until = origin.read_until(time(row, 1)?, time(row, 2)?, clock, now);
         if until > now {
-            cooling.push((row.get(0)?, until));
+            cooling.push((row.get(0)?, until, kind(row, 4)?));
         }
     }
     Ok(cooling)

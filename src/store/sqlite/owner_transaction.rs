@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
+use crate::limiter::RefusalKind;
 use crate::store::clock_origin::{ClockOrigin, signed, stored};
 use crate::store::dimension;
 use crate::timestamp::Timestamp;
@@ -126,6 +127,15 @@ impl<'a> OwnerTransaction<'a> {
 /// Reads a time from a column.
 pub(super) fn time(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     row.get(column).map(Timestamp::from_nanos)
+}
+
+/// Reads the kind of a refusal from a column; one of a later version is unknown.
+pub(super) fn kind(
+    row: &rusqlite::Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<RefusalKind>> {
+    let name: Option<String> = row.get(column)?;
+    Ok(name.and_then(|name| RefusalKind::named(&name)))
 }
 
 pub(super) fn clocks(

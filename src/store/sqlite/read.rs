@@ -5,7 +5,7 @@ use rusqlite::{Connection, Params, params};
 
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
-use super::owner_transaction::{OwnerTransaction, time};
+use super::owner_transaction::{OwnerTransaction, kind, time};
 use crate::limiter::{BucketChanges, KeyChanges};
 use crate::timestamp::Timestamp;
 
@@ -84,7 +84,7 @@ impl OwnerTransaction<'_> {
         seen: i64,
         keys: &mut BTreeMap<Key, KeyChanges>,
     ) -> Result<(), DatabaseError> {
-        let sql = "SELECT key, until, noted_at, clock FROM cooling WHERE seq > ?1 AND owner <> ?2 \
+        let sql = "SELECT key, until, noted_at, clock, kind FROM cooling WHERE seq > ?1 AND owner <> ?2 \
                    OR key IN (SELECT key FROM resets WHERE seq > ?1 AND owner <> ?2)";
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query(params![seen, self.owner])?;
@@ -94,7 +94,8 @@ impl OwnerTransaction<'_> {
                 self.origin.read_until(until, recorded_at, self.clock_of(row.get(3)?), self.now);
             if until > self.now {
                 let key: String = row.get(0)?;
-                entry(keys, key.into()).cooling_until = Some(until);
+                let changes = entry(keys, key.into());
+                (changes.cooling_until, changes.cooling_kind) = (Some(until), kind(row, 4)?);
             }
         }
         Ok(())

@@ -46,7 +46,8 @@ impl OwnerTransaction<'_> {
 
     /// Inserts a key. Amounts held without a known owner count as used.
     fn insert_key(&mut self, snapshot: &KeySnapshot) -> Result<(), DatabaseError> {
-        let KeySnapshot { key, buckets, cooling_until, learned, utilization } = snapshot;
+        let KeySnapshot { key, buckets, cooling_until, cooling_kind, learned, utilization } =
+            snapshot;
         for BucketSnapshot { dimension, window, saved, refill } in buckets {
             let (dimension, window) = (dimension.clone(), *window);
             let bucket =
@@ -61,7 +62,7 @@ impl OwnerTransaction<'_> {
         }
         self.write_learned(key, learned)?;
         self.write_utilization(key, utilization)?;
-        cooling_until.map_or(Ok(()), |until| self.record_cool_down(key, until))
+        cooling_until.map_or(Ok(()), |until| self.record_cool_down(key, until, *cooling_kind))
     }
 }
 

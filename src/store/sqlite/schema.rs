@@ -198,7 +198,7 @@ fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
 
 /// The application id in the file header: `toll`.
 const APPLICATION: i32 = 0x746f_6c6c;
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const MIN_PAGE_SIZE: u64 = 512;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -262,6 +262,7 @@ CREATE TABLE utilization (
     observed_at INTEGER NOT NULL, clock INTEGER NOT NULL, PRIMARY KEY (key, window)
 ) WITHOUT ROWID;
 ",
+    "ALTER TABLE cooling ADD COLUMN kind TEXT;",
 ];
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
 use super::owner_transaction::{OwnerTransaction, time};
-use crate::limiter::KeyChanges;
+use crate::limiter::{KeyChanges, RefusalKind};
 use crate::store::clock_origin::{signed, stored};
 use crate::timestamp::Timestamp;
 
@@ -19,12 +19,22 @@ impl OwnerTransaction<'_> {
         held: &mut BTreeMap<BucketId, u64>,
     ) -> Result<(), DatabaseError> {
         for change in changes {
-            let KeyChanges { key, buckets, cooling_until, learned, utilization, reset_at } = change;
+            let KeyChanges {
+                key,
+                buckets,
+                cooling_until,
+                cooling_kind,
+                learned,
+                utilization,
+                reset_at,
+            } = change;
             if let Some(at) = reset_at {
                 self.reset(key, *at)?;
             }
             match cooling_until {
-                Some(until) if *until > self.now => self.record_cool_down(key, *until)?,
+                Some(until) if *until > self.now => {
+                    self.record_cool_down(key, *until, *cooling_kind)?
+                }
                 Some(_) => self.end_cool_down(key)?,
                 None => {}
             }
@@ -144,6 +154,7 @@ impl OwnerTransaction<'_> {
         &mut self,
         key: &str,
         until: Timestamp,
+        kind: Option<RefusalKind>,
     ) -> Result<(), DatabaseError> {
         let sql = "SELECT until, noted_at, clock FROM cooling WHERE key = ?1";
         let row = |row: &Row<'_>| Ok((time(row, 0)?, time(row, 1)?, row.get(2)?));
@@ -155,9 +166,11 @@ impl OwnerTransaction<'_> {
             return Ok(());
         }
         let seq = self.next();
-        let sql = "INSERT OR REPLACE INTO cooling (key, until, noted_at, clock, owner, seq) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let row = params![key, stored(until), stored(self.now), self.clock, self.owner, seq];
+        let sql = "INSERT OR REPLACE INTO cooling (key, until, noted_at, clock, owner, seq, kind) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let (until, noted_at) = (stored(until), stored(self.now));
+        let kind = kind.map(RefusalKind::as_str);
+        let row = params![key, until, noted_at, self.clock, self.owner, seq, kind];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket_usage::BucketUsage;
 use super::stored_learned::StoredLearned;
 use super::stored_utilization::StoredUtilization;
-use super::text::Time;
+use super::text::{StoredKind, Time};
 use crate::limiter::{KeyChanges, KeySnapshot};
 use crate::quota::{Dimension, Window};
 use crate::store::clock_origin::ClockOrigin;
@@ -31,16 +31,27 @@ pub(super) struct CoolDown {
     /// cool-down is at most as long as it was then.
     pub(super) noted_at: Time,
     pub(super) until: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<StoredKind>,
 }
 
 impl KeyUsage {
     pub(super) fn merge(&mut self, changes: &KeyChanges, now: Timestamp) {
-        let KeyChanges { key: _, buckets, cooling_until, learned, utilization, reset_at } = changes;
+        let KeyChanges {
+            key: _,
+            buckets,
+            cooling_until,
+            cooling_kind,
+            learned,
+            utilization,
+            reset_at,
+        } = changes;
         if reset_at.is_some() {
             self.reset();
         }
         if let Some(until) = cooling_until {
-            let cooling = CoolDown { noted_at: Time(now), until: Time(*until) };
+            let kind = cooling_kind.map(StoredKind);
+            let cooling = CoolDown { noted_at: Time(now), until: Time(*until), kind };
             self.cooling = (*until > now).then_some(cooling);
         }
         if let Some(learned) = learned {
@@ -91,7 +102,7 @@ impl KeyUsage {
                 resets_at.map(|at| Time(origin.read_until(at.0, observed_at.0, then, now)));
             *observed_at = Time(origin.read(observed_at.0, then, now));
         }
-        if let Some(CoolDown { noted_at, until }) = &mut self.cooling {
+        if let Some(CoolDown { noted_at, until, kind: _ }) = &mut self.cooling {
             *until = Time(origin.read_until(until.0, noted_at.0, then, now));
             *noted_at = Time(origin.read(noted_at.0, then, now));
         }
@@ -102,15 +113,18 @@ impl KeyUsage {
             key: key.to_owned(),
             buckets: self.buckets.iter().map(BucketUsage::snapshot).collect(),
             cooling_until: self.cooling.map(|cooling| cooling.until.0),
+            cooling_kind: self.cooling.and_then(|cooling| Some(cooling.kind?.0)),
             learned: self.learned.iter().map(StoredLearned::limit).collect(),
             utilization: self.utilization.iter().map(StoredUtilization::utilization).collect(),
         }
     }
 
     pub(super) fn from_snapshot(snapshot: &KeySnapshot, now: Timestamp) -> Self {
-        let KeySnapshot { key: _, buckets, cooling_until, learned, utilization } = snapshot;
+        let KeySnapshot { key: _, buckets, cooling_until, cooling_kind, learned, utilization } =
+            snapshot;
         let until = cooling_until.map(Time);
-        let cooling = until.map(|until| CoolDown { noted_at: Time(now), until });
+        let kind = cooling_kind.map(StoredKind);
+        let cooling = until.map(|until| CoolDown { noted_at: Time(now), until, kind });
         let mut buckets: Vec<BucketUsage> = buckets.iter().map(BucketUsage::from).collect();
         buckets.retain(|bucket| !bucket.is_empty());
         let learned = learned.iter().map(StoredLearned::from).collect();

@@ -6,6 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
+use crate::limiter::RefusalKind;
 use crate::quota::{Dimension, Window};
 use crate::timestamp::Timestamp;
 
@@ -41,6 +42,24 @@ impl<'de> Deserialize<'de> for Time {
         time.map(Time).map_err(|_| {
             D::Error::custom(format!("time `{text}` out of range; expected 1970 to 2554"))
         })
+    }
+}
+
+/// The kind of a refusal, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredKind(pub(super) RefusalKind);
+
+impl Serialize for StoredKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let unknown = || D::Error::custom(format!("`{text}` is no kind of refusal"));
+        RefusalKind::named(&text).map(StoredKind).ok_or_else(unknown)
     }
 }
 

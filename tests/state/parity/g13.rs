@@ -59,5 +59,5 @@ fn g13_database_is_in_wal_mode_and_versioned() {
     let db = Connection::open(&path).unwrap();
     let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     let version: i32 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!((mode.as_str(), version), ("wal", 3));
+    assert_eq!((mode.as_str(), version), ("wal", 4));
 }

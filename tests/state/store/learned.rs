@@ -76,7 +76,8 @@ fn database_of_first_version_is_read_and_migrated() {
     let mut used = super::sqlite::change("k", &[(START, 7)], 0);
     used.learned = Some(vec![learned(START)]);
     write(Sqlite::new(&path), used, START);
-    let first = "DROP TABLE learned; DROP TABLE utilization; PRAGMA user_version = 1";
+    let first = "DROP TABLE learned; DROP TABLE utilization; ALTER TABLE cooling DROP COLUMN kind; \
+                 PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(first).unwrap();
     let state = Sqlite::peek(&path, START, None).unwrap();
     assert_eq!((super::sqlite::taken(&state, "k"), stored(&state)), (vec![(START, 7)], vec![]));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::time::Duration;
-use tollgate::limiter::{Limiter, ManualClock, RateLimited};
+use tollgate::limiter::{Limiter, ManualClock, RateLimited, Refusal, RefusalKind};
 use tollgate::quota::{Algorithm, Limit, Margin};
 use tollgate::store::{Persistence, Sqlite, Yaml};
 use tollgate::{Cost, Quota, Usage};
@@ -150,4 +150,27 @@ fn external_reset_ends_cool_down_of_running_limiter() {
     persistence.flush_now().unwrap();
     assert_eq!(limiter.stats("k").cooling_until, None);
     assert!(admit(&limiter) > 0);
+}
+
+#[test]
+fn reason_of_a_pause_is_kept_over_a_restart_and_known_to_others() {
+    for file in ["state.db", "state.yaml"] {
+        let (folder, _) = folder();
+        let (clock, limit) = (ManualClock::new(), requests(5, Algorithm::SlidingWindow));
+        let start = || limiter_with_store(folder.path(), file, &limit, &clock);
+        let (one, kept) = start();
+        let beside = (file == "state.db").then(start);
+        let mut refusal = Refusal::new(RefusalKind::Window);
+        refusal.delay = Some(7_200 * SECOND);
+        one.feedback().rate_limited("k", &RateLimited::of(refusal));
+        assert_eq!(one.stats("k").cooling_kind, Some(RefusalKind::Window));
+        kept.flush_now().unwrap();
+        if let Some((beside, kept)) = beside {
+            kept.flush_now().unwrap();
+            assert_eq!(beside.stats("k").cooling_kind, Some(RefusalKind::Window));
+        }
+        drop((one, kept));
+        let (again, _kept) = start();
+        assert_eq!(again.stats("k").cooling_kind, Some(RefusalKind::Window), "{file}");
+    }
 }

@@ -6,7 +6,9 @@ use tollgate::Timestamp;
 
 use tempfile::TempDir;
 use tollgate::Quota;
-use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::limiter::{
+    Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin, RefusalKind,
+};
 use tollgate::quota::{Calendar, Dimension, Period, Window};
 use tollgate::store::{Sqlite, State, Store};
 
@@ -160,6 +162,7 @@ fn cool_down_is_received_by_others_and_stored() {
     let (mut two, _) = opened(&path, START);
     let mut cooling = KeyChanges::new("a");
     cooling.cooling_until = Some(START + 30 * SECOND);
+    cooling.cooling_kind = Some(RefusalKind::Window);
     sync(&mut one, &[cooling.clone()], START);
     assert_eq!(sync(&mut two, &[], START), [cooling]);
     let until = |now| opened(&path, now).1.keys.first().and_then(|key| key.cooling_until);

@@ -9,7 +9,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use tollgate::engine::Saved;
 use tollgate::limiter::{
-    BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin, Utilization,
+    BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin, RefusalKind, Utilization,
 };
 use tollgate::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
@@ -28,7 +28,9 @@ pub(super) fn state() -> impl Strategy<Value = State> {
         state.quotas = quotas.into_iter().map(named).collect();
         let keys = keys.into_iter().map(|(key, (buckets, cooling, utilization))| {
             let mut snapshot = KeySnapshot::new(key, buckets);
-            (snapshot.cooling_until, snapshot.utilization) = (cooling, utilization);
+            snapshot.cooling_until = cooling.map(|(until, _)| until);
+            snapshot.cooling_kind = cooling.and_then(|(_, kind)| kind);
+            snapshot.utilization = utilization;
             snapshot
         });
         let is_used = |key: &KeySnapshot| {
@@ -51,8 +53,9 @@ fn origin() -> impl Strategy<Value = QuotaOrigin> {
     prop::sample::select(vec![QuotaOrigin::Configured, QuotaOrigin::Set, QuotaOrigin::Learned])
 }
 
-fn cooling() -> impl Strategy<Value = Option<Timestamp>> {
-    prop::option::of((1..3_600_000_000_000u64).prop_map(|left| NOW + Duration::from_nanos(left)))
+fn cooling() -> impl Strategy<Value = Option<(Timestamp, Option<RefusalKind>)>> {
+    let until = (1..3_600_000_000_000u64).prop_map(|left| NOW + Duration::from_nanos(left));
+    prop::option::of((until, prop::option::of(prop::sample::select(&RefusalKind::ALL[..]))))
 }
 
 fn utilization() -> impl Strategy<Value = Vec<Utilization>> {

@@ -112,7 +112,8 @@ fn files_without_utilization_are_read() {
     let (database, yaml) = (folder.path().join("state.db"), folder.path().join("state.yaml"));
     let used = || super::sqlite::change("k", &[(START, 7)], 0);
     write(Sqlite::new(&database), used(), START);
-    let second = "DROP TABLE utilization; PRAGMA user_version = 2";
+    let second = "DROP TABLE utilization; ALTER TABLE cooling DROP COLUMN kind; \
+                  PRAGMA user_version = 2";
     Connection::open(&database).unwrap().execute_batch(second).unwrap();
     write(Yaml::new(&yaml), used(), START);
     assert!(!fs::read_to_string(&yaml).unwrap().contains("utilization"));

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use crate::terminal::rfc3339;
 use tollgate::Timestamp;
 use tollgate::limiter::{
-    BucketSnapshot, KeySnapshot, KeyStats, LearnedLimit, LimitStats, Utilization,
+    BucketSnapshot, KeySnapshot, KeyStats, LearnedLimit, LimitStats, RefusalKind, Utilization,
 };
 use tollgate::quota::{Dimension, Window};
 
@@ -19,8 +19,11 @@ pub(in crate::command) struct KeyUsage {
     pub(in crate::command) quota: Option<String>,
     /// The usage of its limits, in the order of the quota.
     pub(in crate::command) limits: Vec<LimitUsage>,
-    /// The end of its cool-down after a 429.
+    /// The end of its cool-down after a refusal.
     pub(in crate::command) cooling_until: Option<Rfc3339>,
+    /// The kind of that refusal; null if it is unknown.
+    #[serde(serialize_with = "kind_name")]
+    pub(in crate::command) cooling_kind: Option<RefusalKind>,
     /// The limits measured by its provider's answers.
     pub(in crate::command) learned: Vec<LearnedUsage>,
     /// The used parts of the account's windows.
@@ -83,14 +86,21 @@ impl KeyUsage {
         let stored_windows = stored.into_iter().filter(|_| stats.utilization.is_empty());
         let stored_windows = stored_windows.flat_map(|key| &key.utilization);
         let windows = stats.utilization.iter().chain(stored_windows);
-        let cooling_until = stats.cooling_until.or(stored.and_then(|key| key.cooling_until));
+        let (cooling_until, cooling_kind) = match stored {
+            Some(stored) if stats.cooling_until.is_none() => {
+                (stored.cooling_until, stored.cooling_kind)
+            }
+            _ => (stats.cooling_until, stats.cooling_kind),
+        };
+        let cooling_until = cooling_until.filter(|&until| until > now);
         Self {
             key: key.to_owned(),
             quota,
             limits: limits.collect(),
             learned: learned.cloned().map(LearnedUsage).collect(),
             utilization: windows.cloned().map(WindowUsage).collect(),
-            cooling_until: cooling_until.filter(|&until| until > now).map(Rfc3339),
+            cooling_until: cooling_until.map(Rfc3339),
+            cooling_kind: cooling_until.and(cooling_kind),
             max_wait: None,
             as_of: None,
         }
@@ -171,6 +181,10 @@ impl Serialize for Rfc3339 {
 fn seconds<S: Serializer>(window: &Option<Window>, serializer: S) -> Result<S::Ok, S::Error> {
     let window = window.filter(|window| !window.is_endless());
     window.map(|window| window.as_duration().as_secs_f64()).serialize(serializer)
+}
+
+fn kind_name<S: Serializer>(kind: &Option<RefusalKind>, serializer: S) -> Result<S::Ok, S::Error> {
+    kind.map(RefusalKind::as_str).serialize(serializer)
 }
 
 fn wait_seconds<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -196,11 +196,12 @@ Examples:
     tollgate show gpt-4o --json | jq '.keys[0].limits[] | select(.dimension == \"tokens\").available'
 
 JSON:
-  {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"limits\": [{\"dimension\",
-  \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}], \"learned\":
+  {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"cooling_kind\", \"limits\":
+  [{\"dimension\", \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}], \"learned\":
   [{\"dimension\", \"amount\", \"configured\", \"measured_at\", \"events\", \"source\"}], \"utilization\":
   [{\"window\", \"used\", \"resets_at\", \"observed_at\", \"held_to\"}], \"max_wait_s\", \"as_of\"}],
   \"missing\", \"outage\"}
+  `cooling_kind` is the kind of the refusal behind the pause, as in `tollgate explain --json`, null if it is unknown.
   `max_wait_s` is the longest time that a request waits for the key: 0 with `mode: reject`, null without a bound.
   `as_of` is the time of the usage of shared limits, `outage` why their store doesn't answer any more.
   Times are RFC 3339, amounts are integers; learned amounts are per second. One document on one line; with --watch one per second.

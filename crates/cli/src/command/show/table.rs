@@ -45,7 +45,9 @@ impl<'a> KeyTable<'a> {
         if let Some(span) =
             key.cooling_until.and_then(|until| HumanDuration::between(self.now, until.0))
         {
-            heading.push_str(&format!("  (cooling down, resumes in {span})"));
+            let reason = key.cooling_kind.map(|kind| format!(": {}", kind.describe()));
+            let reason = reason.unwrap_or_default();
+            heading.push_str(&format!("  (cooling down, resumes in {span}{reason})"));
         }
         self.styled(&self.truncated(&heading), Style::new().bold())
     }
@@ -242,7 +244,7 @@ mod tests {
 
     use super::super::key_usage::Rfc3339;
     use super::*;
-    use tollgate::limiter::LearnedLimit;
+    use tollgate::limiter::{LearnedLimit, RefusalKind};
     use tollgate::quota::Dimension;
 
     const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
@@ -282,6 +284,7 @@ mod tests {
                 quota: None,
                 limits,
                 cooling_until: None,
+                cooling_kind: None,
                 learned,
                 utilization: Vec::new(),
                 max_wait: None,
@@ -292,6 +295,7 @@ mod tests {
                 quota: None,
                 limits: Vec::new(),
                 cooling_until: Some(Rfc3339(Timestamp::from_unix_secs(1_003))),
+                cooling_kind: Some(RefusalKind::Window),
                 learned: Vec::new(),
                 utilization: Vec::new(),
                 max_wait: None,
@@ -308,7 +312,7 @@ gpt-4o
   tokens/minute    [##############=----]  24,000 / 30,000  1,000 reserved, resets in 12s
   concurrency      [-------------------]       0 / 8
   learned 5 requests/s (told 8.33), measured 3 times, last 12s ago
-evil\\u{1b}[31m  (cooling down, resumes in 3s)
+evil\\u{1b}[31m  (cooling down, resumes in 3s: a limit of an hour or longer is used up)
   no known limits
 ";
         assert_eq!(KeyTable::new(&keys(), NOW, 88, false).to_string(), expected);

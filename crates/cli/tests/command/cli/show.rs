@@ -1,8 +1,12 @@
 //! `tollgate show`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tollgate::Timestamp;
-use tollgate::limiter::{KeyChanges, LearnedLimit, Limiter, Utilization};
+use tollgate::limiter::{
+    KeyChanges, LearnedLimit, Limiter, RateLimited, Refusal, RefusalKind, Utilization,
+};
 use tollgate::quota::{Cost, Dimension, Quota, Usd};
 use tollgate::store::{Sqlite, Store};
 
@@ -363,4 +367,21 @@ fn control_characters_in_keys_are_escaped() {
     let output = home.run("show --store s.db");
     assert!(output.stdout.contains("claude-\\u{1b}[2J\\n"), "{output:?}");
     assert!(!output.stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn show_states_why_a_key_pauses() {
+    for store in ["s.db", "s.yaml"] {
+        let home = TestHome::new();
+        closed(&home.path(store), |limiter| {
+            let mut refusal = Refusal::new(RefusalKind::Window);
+            refusal.delay = Some(Duration::from_secs(7_200));
+            limiter.feedback().rate_limited("gpt-4o", &RateLimited::of(refusal));
+        });
+        let shown = home.run(&format!("show --store {store}"));
+        let reason = ": a limit of an hour or longer is used up)";
+        assert!(shown.stdout.lines().any(|line| line.ends_with(reason)), "{shown:?}");
+        let shown = home.run(&format!("show --json --store {store}")).json();
+        assert_eq!(shown["keys"][0]["cooling_kind"], json!("window"), "{shown}");
+    }
 }
