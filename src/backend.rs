@@ -227,8 +227,9 @@ pub enum ReserveError {
         scope: usize,
         /// The index of the rule of that key, and the time at which the request fits.
         shortfall: Shortfall,
-        /// The time before which the request can't fit, even if nothing in flight were charged and no request
-        /// that waits came first; `None` if that is unknown. A request whose deadline is earlier fails at once.
+        /// The time before which the key can't admit the request at its present limits, even if all that is held came
+        /// back and no request that waits took any; `None` if that is unknown. A request whose deadline is earlier fails
+        /// at once.
         earliest: Option<Timestamp>,
     },
     /// An unknown bucket is short.

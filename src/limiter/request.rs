@@ -324,12 +324,12 @@ impl Request {
             _ => deadline,
         };
         let is_missed = deadline <= scopes.now() || deadline < earliest;
-        let may_fit_by = |by| match (blocker.denial, blocker.earliest) {
-            (Denial::Away(_), _) => false,
-            (_, Some(earliest)) => earliest <= by,
-            _ => may_fit_by(by),
-        };
-        if !is_missed || deadline > scopes.now() && may_fit_by(deadline) {
+        // A backend knows when the key admits the request at its present limits.
+        let recovers = || scopes.get(blocker.scope).recovers_at().is_some_and(|at| at <= deadline);
+        let is_possible = |earliest| earliest <= deadline || recovers();
+        let depends_on_others =
+            !matches!(blocker.denial, Denial::Away(_)) && blocker.earliest.is_none_or(is_possible);
+        if !is_missed || deadline > scopes.now() && depends_on_others && may_fit_by(deadline) {
             return None;
         }
         let refused = self.with_levels_of(scopes, scopes.refused(blocker, &self.cost));

@@ -217,18 +217,17 @@ impl Coordinator {
             if !self.reservations.lock().is_pending(reservation, *id) {
                 return Err(Failure::Cancelled);
             }
+            let asked_at = self.store.clock.now();
             let response = self.store.call(operation, *id, &group.pieces, *started_at).await?;
             match response.outcome {
                 Outcome::Done => granted.push(group),
                 Outcome::Refused { part, rule, wait } => {
                     self.release_granted(request, &granted).await;
-                    let bucket = response.views.get(part).and_then(|view| view.buckets.get(rule));
-                    let is_held = bucket.is_some_and(|&(_, held)| held > 0);
-                    let earliest = Duration::from_micros(response.earliest);
-                    let wait = self.retry_wait(wait, earliest, is_held, *waits);
+                    let earliest = asked_at + Duration::from_micros(response.earliest);
+                    let wait = self.retry_wait(wait, earliest, *waits);
                     let scope = group.scopes.get(part).copied().unwrap_or_default();
                     let shortfall = Shortfall { rule, wait };
-                    let earliest = Some(self.store.clock.now() + earliest);
+                    let earliest = Some(earliest);
                     return Ok(Err(ReserveError::Short { scope, shortfall, earliest }));
                 }
                 // The request ended, and its end reached the store before this call.
@@ -254,22 +253,19 @@ impl Coordinator {
         }
     }
 
-    /// Returns when to retry a refused request, which may be woken earlier: not before `earliest`, and soon after that if
-    /// requests in flight may settle below their reservations.
-    fn retry_wait(&self, wait: RetryAfter, earliest: Duration, is_held: bool, waits: bool) -> Wait {
-        let wait = match wait {
-            RetryAfter::Never => return Wait::Never,
-            RetryAfter::Unknown if !earliest.is_zero() => earliest,
+    /// Returns when to retry a refused request, which can't fit before `earliest`. It asks again before that, and may be
+    /// woken.
+    fn retry_wait(&self, wait: RetryAfter, earliest: Timestamp, waits: bool) -> Wait {
+        let now = self.store.clock.now();
+        match wait {
+            RetryAfter::Never => Wait::Never,
+            RetryAfter::In(micros) => Wait::At(now + Duration::from_micros(micros)),
+            RetryAfter::Unknown if earliest > now => Wait::At(earliest),
             RetryAfter::Unknown if !waits || self.store.is_listening.load(Ordering::Relaxed) => {
-                return Wait::Unknown;
+                Wait::Unknown
             }
-            RetryAfter::Unknown => RECHECK_UNWOKEN,
-            RetryAfter::In(micros) if waits && is_held => {
-                Duration::from_micros(micros).min(RECHECK_HELD.max(earliest))
-            }
-            RetryAfter::In(micros) => Duration::from_micros(micros),
-        };
-        Wait::At(self.store.clock.now() + wait)
+            RetryAfter::Unknown => Wait::At(now + RECHECK_UNWOKEN),
+        }
     }
 
     /// Ends a request that was admitted without the store during outage number `outage`. If that outage has
@@ -316,7 +312,5 @@ const MAX_OUTAGES_LOGGED: u32 = 3;
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
 /// The interval at which a waiting request asks again if the store doesn't wake it.
 const RECHECK_UNWOKEN: Duration = Duration::from_millis(20);
-/// The longest time for which a waiting request relies on the amounts that requests in flight hold.
-const RECHECK_HELD: Duration = Duration::from_millis(250);
 /// The largest integer that the script's doubles represent exactly.
 const MAX_EXACT: u64 = (1 << 53) - 1;

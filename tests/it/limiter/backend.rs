@@ -1,11 +1,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tollgate::engine::{Level, Rule, Shortfall, Wait};
 use tollgate::limiter::{
-    AcquireError, Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation,
-    ReserveError, Reserving, TokioClock, UnknownKey,
+    AcquireError, Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reduction,
+    Reservation, ReserveError, Reserving, TokioClock, UnknownKey,
 };
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
@@ -275,6 +276,34 @@ fn backend_answer_about_removed_limit_names_no_dimension() {
         scripted(0, Some(ReserveError::Short { scope: 0, shortfall, earliest: None }));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.dimension), (Code::LimitExceeded, None));
+}
+
+#[test]
+fn deadline_before_the_earliest_time_is_refused_unless_limits_recover() {
+    let at = |seconds| ManualClock::START + Duration::from_secs(seconds);
+    let shortfall = Shortfall { rule: 1, wait: Wait::At(at(60)) };
+    let fails_at_once = |earliest, deadline, is_reduced| {
+        let answer = ReserveError::Short { scope: 0, shortfall, earliest };
+        let backend = Arc::new(Scripted { answer: Some(answer).into(), ..Scripted::default() });
+        let (clock, pace) = (ManualClock::new(), Reduction::new().interval(Duration::from_secs(5)));
+        let builder = builder().quota("k", Quota::new().rpm(10).tpm(10)).reduction(pace);
+        let limiter = builder.clock(clock.clone()).backend(backend).build().unwrap();
+        if is_reduced {
+            let pause = Some(Duration::from_secs(1));
+            limiter.feedback().rate_limited("k", &RateLimited::new(pause));
+            clock.advance(Duration::from_secs(2));
+        }
+        let acquire = limiter.acquire("k", &Cost::new().tokens(1)).deadline(at(deadline));
+        match acquire.into_future().now_or_never() {
+            None => false,
+            Some(Err(AcquireError::DeadlineExceeded { .. })) => true,
+            Some(answer) => panic!("{answer:?}"),
+        }
+    };
+    assert!(fails_at_once(Some(at(30)), 29, false));
+    assert!(!fails_at_once(Some(at(30)), 30, false), "what is held may come back");
+    assert!(!fails_at_once(None, 29, false), "unknown");
+    assert!(!fails_at_once(Some(at(30)), 29, true), "a reduced limit grows again");
 }
 
 /// A remote store with a fixed number of free requests that answers after 10 ms.

@@ -54,14 +54,18 @@ async fn deadline_before_a_spent_budget_renews_is_refused_at_once() {
     let window = Window::new(Duration::from_secs(31_536_000)).unwrap();
     let budget = Limit::new(Dimension::usd(), 100_000, window).unwrap();
     let algorithms = [Algorithm::FixedWindow, Algorithm::SlidingWindow, Algorithm::TokenBucket];
+    // A request that is in flight holds the only slot, too, so that the time of that is unknown.
+    let limits = [Quota::new(), Quota::new().concurrency(1)];
+    let cases = algorithms
+        .iter()
+        .flat_map(|algorithm| limits.iter().map(move |limits| (*algorithm, limits)));
     for (name, change) in MODES {
-        for algorithm in algorithms {
+        for (algorithm, limits) in cases.clone() {
             let redis = Redis::start();
+            let quota = limits.clone().limit(budget.clone()).with_algorithm(algorithm);
             let limiter = || {
                 let shared = change(closed(&redis.url())).connect().unwrap();
-                let builder = Limiter::builder().margin(Margin::NONE);
-                let builder = builder
-                    .quota("m", Quota::new().limit(budget.clone()).with_algorithm(algorithm));
+                let builder = Limiter::builder().margin(Margin::NONE).quota("m", quota.clone());
                 builder.backend(shared as Arc<dyn Backend>).build().unwrap()
             };
             let [one, earlier, other] = std::array::from_fn(|_| limiter());
@@ -85,7 +89,6 @@ async fn deadline_before_a_spent_budget_renews_is_refused_at_once() {
                 };
                 let wait = refused.retry_after().expect("the budget renews at a known time");
                 assert!(refused.asked_at + wait > deadline, "{name} {algorithm:?}: {refused:?}");
-                assert_eq!(refused.code, Code::LimitExceeded);
             }
         }
     }

@@ -13,8 +13,8 @@ pub(in crate::cluster::shared) struct Response {
     pub(in crate::cluster::shared) time: u64,
     /// The state of each part after the call.
     pub(in crate::cluster::shared) views: Vec<View>,
-    /// For a refused reservation, the time in microseconds before which the rule can't admit it, even if all that is
-    /// held came back and no request that waits took any; else 0.
+    /// For a refused reservation, the time in microseconds before which the part that refuses it can't admit it, even if
+    /// all that is held came back and no request that waits took any; else 0.
     pub(in crate::cluster::shared) earliest: u64,
 }
 

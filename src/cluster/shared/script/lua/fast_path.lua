@@ -6,7 +6,7 @@ local is_late = expected > 0 and now > expected + 1000000
 local fast = #jumps == 0 and not is_late and (operation == 1 or (operation <= 3 and flag == 0))
 if fast then
   local fmod, floor, find, EXACT = math.fmod, math.floor, string.find, 9007199254740992
-  local count, views, wait, which, where, earliest, p = #KEYS, '', 0, 1, 1, 0, pos
+  local count, views, wait, which, where, p = #KEYS, '', 0, 1, 1, pos
   local heads, states, reservations, queues, wakes = {}, {}, {}, {}, {}
   local is_mixed = false
   for k = 1, count do
@@ -42,7 +42,7 @@ if fast then
       fast = not is_due
     end
     -- the new state in pieces, the first one for the head, so that long logs are copied once
-    local out, o, held, ahead, till = { '' }, 1, '', 0, now + ttl
+    local out, o, held, ahead, till, earliest = { '' }, 1, '', 0, now + ttl, now
     -- whether the first waiting request may fit now
     local freed, full = place, false
     local sent, length, at = now, reservation and #reservation or 0, 17
@@ -216,7 +216,8 @@ if fast then
         o = o + 1
         out[o] = pack('<dddddddd', tag, kind, rate, unit, t, w, r, h)
       end
-      if due > wait then wait, which, where, earliest = due, k, i, free_at end
+      if due > wait then wait, which, where = due, k, i end
+      if free_at > earliest then earliest = free_at end
       if empty_at > till then till = empty_at end
       if operation == 1 and amount > 0 then
         held = held .. pack('<dd', tag, holds == 1 and -amount or amount)
@@ -228,7 +229,7 @@ if fast then
       -- a granted request leaves the queue as the first of it, or else below
       and not (place and place ~= base and (wait == 0 or which ~= k))
     if not fast then break end
-    heads[k], states[k], queues[k] = { created, next, expires, tickets }, out, place
+    heads[k], states[k], queues[k] = { created, next, expires, tickets, earliest }, out, place
     reservations[k], wakes[k] = held, freed and not full
   end
   if fast and wait == 0 and not is_mixed then
@@ -335,8 +336,8 @@ if fast then
         redis.call('HSET', key, 's', head .. sub(state, 49), 'w', record, 't' .. id, pack('<d', due))
       end
     end
-    if wait == 1e21 then earliest = 0 end
+    local earliest = wait < 1e21 and heads[which][5] - now or 0
     if wait == 1e20 then wait = -1 elseif wait == 1e21 then wait = -2 else wait = wait - now end
-    return pack('<ddddd', 1, now, which - 1, where - 1, wait) .. views .. pack('<d', earliest > 0 and earliest - now or 0)
+    return pack('<ddddd', 1, now, which - 1, where - 1, wait) .. views .. pack('<d', earliest)
   end
 end

@@ -58,15 +58,19 @@ local function longest_wait(at)
   return longest, which, by
 end
 
--- Returns the time until a rule admits its amount if all that is held came back, and no earlier request took any; 0
--- for the rule of another process, which may withdraw it.
-local function earliest_wait(rule)
-  if rule.of then return 0 end
-  local b, held = rule.bucket, rule.bucket.held
-  b.held = 0
-  local wait = rule.methods.check(b, rule, rule.need, now, 0)
-  b.held = held
-  return wait > 0 and wait < UNKNOWN and wait - now or 0
+-- Returns the time until the rules of a part admit the call if all that is held came back, and no earlier request took
+-- any. Those of other processes don't count: they may be withdrawn.
+local function earliest_wait(part)
+  local longest = now
+  for _, rule in ipairs(part.rules) do
+    if rule.amount > 0 and not rule.of then
+      local b, held = rule.bucket, rule.bucket.held
+      b.held = 0
+      longest = max(longest, rule.methods.check(b, rule, rule.need, now, 0))
+      b.held = held
+    end
+  end
+  return longest < UNKNOWN and longest - now or 0
 end
 
 -- returns whether a bucket can be closed at a time although it has capacity
@@ -99,7 +103,7 @@ local function reserve()
   end
   local wait, which, rule = required_wait()
   if wait > 0 then
-    local earliest = earliest_wait(rule)
+    local earliest = earliest_wait(parts[which])
     for i, part in ipairs(parts) do
       if flag == 1 and i == which and wait < NEVER then enqueue(part) else dequeue(part) end
     end

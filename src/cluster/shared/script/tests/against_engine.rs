@@ -111,7 +111,10 @@ fn assert_same(response: &Response, step: &Step, seed: u64, index: usize) {
                 (RetryAfter::Unknown, Wait::Unknown) | (RetryAfter::Never, Wait::Never) => true,
                 _ => false,
             };
-            let same_earliest = same_time(response.earliest, earliest[*rule]);
+            let same_earliest = match wait {
+                RetryAfter::Never => response.earliest == 0,
+                _ => same_time(response.earliest, *earliest),
+            };
             same && same_earliest && (*tolerance > 0 || rules.contains(rule))
         }
         _ => false,

@@ -49,8 +49,8 @@ pub(super) enum EngineResult {
         /// The rules that require the same wait in microseconds.
         rules: Vec<usize>,
         wait: Wait,
-        /// When each rule admits the amounts if nothing is held.
-        earliest: Vec<Timestamp>,
+        /// When all rules, each for itself, admit the amounts if nothing is held.
+        earliest: Timestamp,
     },
 }
 
@@ -208,7 +208,7 @@ impl TestKey {
         (0..self.rules.len()).filter(same).chain([short.rule]).collect()
     }
 
-    fn earliest(&self, cost: &Cost, time: Timestamp) -> Vec<Timestamp> {
+    fn earliest(&self, cost: &Cost, time: Timestamp) -> Timestamp {
         let earliest = |(rule, bucket): (&Rule, &Bucket)| {
             let mut bucket = bucket.clone();
             bucket.drop_hold(u64::MAX);
@@ -218,7 +218,7 @@ impl TestKey {
                 _ => time,
             }
         };
-        self.rules.iter().zip(&self.buckets).map(earliest).collect()
+        self.rules.iter().zip(&self.buckets).map(earliest).max().unwrap_or(time)
     }
 
     /// Changes the limits as [`Bucket::carry`] does, except for long logs, which the engine
