@@ -19,10 +19,11 @@ type Client = RetryService<Strict<Request<String>, Response<Frames>>, Http, Http
 /// An answer: its status, `Retry-After` and body.
 pub(super) type Answer = (u16, &'static str, &'static str);
 
-const TOO_LARGE: &str = r#"{"error": {"message": "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 41210. The input or output tokens must be reduced.", "type": "tokens", "code": "rate_limit_exceeded"}}"#;
-const NO_MONEY: &str = r#"{"error": {"message": "You exceeded your current quota, please check your plan and billing details.", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
+pub(super) const TOO_LARGE: &str = r#"{"error": {"message": "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 41210. The input or output tokens must be reduced.", "type": "tokens", "code": "rate_limit_exceeded"}}"#;
+pub(super) const NO_MONEY: &str = r#"{"error": {"message": "You exceeded your current quota, please check your plan and billing details.", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
 pub(super) const LIMITED: &str = r#"{"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}"#;
 const LEFT: &str = r#"{"error": {"message": "Rate limit reached on tokens per day (TPD): Limit 100000, Used 97050, Requested 3619. Please try again in 9m38s.", "type": "tokens", "code": "rate_limit_exceeded"}}"#;
+pub(super) const USED_UP: &str = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 20m."}}"#;
 pub(super) const OK: Answer = (200, "", USAGE);
 pub(super) const OVERLOADED: Answer = (503, "", "Overloaded");
 
@@ -347,8 +348,7 @@ async fn only_request_that_is_refused_again_pauses_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn used_up_window_measures_no_rate() {
-    let used_up = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 20m."}}"#;
-    let provider = Provider::new(move |_, _| (429, "", used_up));
+    let provider = Provider::new(|_, _| (429, "", USED_UP));
     let waiting = tokio::time::timeout(S, provider.send("a")).await;
     assert!(waiting.is_err(), "it waits for the window");
     assert!(provider.limiter.stats("gpt-4o").learned.is_empty());

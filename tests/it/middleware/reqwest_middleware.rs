@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware,
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_tracing::TracingMiddleware;
-use tollgate::limiter::{AcquireError, Code, Limiter};
+use tollgate::limiter::{AcquireError, Code, Limiter, RefusalKind};
 use tollgate::middleware::{
     ChainedRequest, Classified, Journey, RateLimitError, RateLimitLayer, find_refusal,
 };
@@ -20,6 +20,7 @@ use tollgate_testing::log_buffer::LogBuffer;
 use tower::Layer;
 use tracing_subscriber::fmt::format::FmtSpan;
 
+use super::kinds::{LIMITED, NO_MONEY, TOO_LARGE, USED_UP};
 use super::reqwest::{CHAT, client, closed_port, limiter, ok, respond_once};
 use super::{USAGE, available, held, settle_down};
 
@@ -74,6 +75,44 @@ async fn refused_request_in_a_chain_costs_no_tokens() {
     assert_eq!(response.status(), 413);
     assert_eq!(response.text().await.unwrap(), "{}");
     assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![10_000]));
+}
+
+/// Each kind of refusal moves in a chain what it moves in a layer; the caller gets the provider's answer.
+#[tokio::test]
+async fn refusal_in_a_chain_acts_by_its_kind() {
+    // An account counts as refused after three in a row.
+    let cases = [
+        (429, LIMITED, 1, Some(RefusalKind::Rate)),
+        (429, USED_UP, 1, Some(RefusalKind::Window)),
+        (429, NO_MONEY, 3, None),
+        (429, TOO_LARGE, 3, None),
+        (503, "Overloaded", 3, None),
+    ];
+    for (status, body, times, cooling_kind) in cases {
+        let limiter = limiter();
+        let client = chain(RateLimitLayer::new(limiter.clone()));
+        let send = async |url: &str| client.post(url).body(CHAT).send().await;
+        for _ in 0..times {
+            let head = format!("HTTP/1.1 {status} Refused\r\nretry-after: 30");
+            let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            let url = format!("{}/v1/chat/completions", respond_once(answer).await);
+            let response = send(&url).await.unwrap();
+            assert_eq!(response.status(), status, "{body}");
+            assert_eq!(response.text().await.unwrap(), body);
+        }
+        let stats = limiter.stats("gpt-4o");
+        let is_account_refused = body == NO_MONEY;
+        let moved = (stats.cooling_kind, stats.account_refused.is_some());
+        assert_eq!(moved, (cooling_kind, is_account_refused), "{body}");
+        assert_eq!(held(&limiter, "gpt-4o"), [0], "{body}");
+        if is_account_refused {
+            let (_closed, url) = closed_port();
+            let error = send(&url).await.unwrap_err();
+            let refused = find_refusal(&error).and_then(AcquireError::refused);
+            let refused = refused.map(|refused| refused.code);
+            assert_eq!(refused, Some(Code::AccountRefused), "nothing is sent");
+        }
+    }
 }
 
 async fn chat_url(answer: &str) -> String {
