@@ -1,13 +1,14 @@
 //! Responses that are retried, and responses that aren't.
 
-use http::{Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tollgate::middleware::{Http, Journey, RateLimitLayer};
-use tollgate::provider::OPENAI;
+use tollgate::provider::{ANTHROPIC, OPENAI};
+use tollgate::quota::Quota;
 use tower::{Service, ServiceExt};
 
-use super::super::chat;
 use super::super::inner::{Frames, InnerError, Strict};
+use super::super::{builder, chat};
 use super::{LIMITED, Script, answer, limiter_with_quota, ok, refused};
 
 /// Returns the final status and the times of the attempts in whole seconds.
@@ -110,6 +111,33 @@ async fn permanent_failure_is_not_retried() {
     }
     let retryable = answer(404, &[("x-should-retry", "true")], "no".into());
     assert_eq!(sent(retryable, 3).await.0, 200);
+}
+
+/// A gateway may strip `retry-after`.
+#[tokio::test(start_paused = true)]
+async fn refusal_of_anthropic_without_retry_after_is_retried_with_back_off() {
+    let body = r#"{"type": "error", "error": {"type": "rate_limit_error", "message": "This request would exceed your organization's rate limit"}}"#;
+    let request = r#"{"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}"#;
+    let cases = [(None, 200, 3), (Some("true"), 200, 3), (Some("false"), 429, 1)];
+    for (should_retry, status, attempts) in cases {
+        let builder = builder().provider(ANTHROPIC).quota("claude-x", Quota::new().rpm(600));
+        let limiter = builder.build().unwrap();
+        let headers: Vec<_> =
+            should_retry.map(|value| ("x-should-retry", value)).into_iter().collect();
+        let refused = || answer(429, &headers, body.into());
+        let script = Script::new(&limiter, [refused(), refused(), ok()]);
+        let client = script.client(&RateLimitLayer::new(limiter).retry(3));
+        let request = Request::post("/v1/messages").body(request.to_owned()).unwrap();
+        let response = client.oneshot(request).await.unwrap();
+        let times = script.call_times();
+        assert_eq!(
+            (response.status().as_u16(), times.len()),
+            (status, attempts),
+            "{should_retry:?}"
+        );
+        assert!(times.is_sorted_by(|earlier, later| earlier < later), "{times:?}");
+        assert!(*times.last().unwrap() < 10_000, "{times:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
