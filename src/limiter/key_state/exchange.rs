@@ -44,7 +44,15 @@ impl KeyState {
     ) -> Option<Timestamp> {
         let now = self.now();
         // What others learned, and the windows that they know, are read when a store is opened.
-        let KeyChanges { buckets, cooling_until, cooling_kind, reset_at, .. } = change;
+        let KeyChanges {
+            key: _,
+            buckets,
+            cooling_until,
+            cooling_kind,
+            learned: _,
+            utilization: _,
+            reset_at,
+        } = change;
         if reset_at.is_some() {
             self.clear(renew);
         }
