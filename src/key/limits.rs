@@ -89,7 +89,7 @@ impl Limits {
     pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>, now: Timestamp) {
         let Self { plan, buckets } = self;
         let (sent, reserved) = (granted.at, granted.cost);
-        let end = |buckets: &mut Buckets, from: usize, to: usize| {
+        let end = |buckets: &mut Buckets, from: usize, to: usize, sent: Timestamp| {
             let (rules, buckets) = (&plan.rules[from..to], &mut buckets[from..to]);
             match charged {
                 Some(actual) => engine::settle(rules, buckets, sent, reserved, actual, now),
@@ -97,14 +97,14 @@ impl Limits {
             }
         };
         if granted.version == plan.version {
-            end(buckets, 0, plan.rules.len());
+            end(buckets, 0, plan.rules.len(), sent);
         } else {
             // The quota has changed since. Rules that were added later hold nothing of this request.
             for index in (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version))
             {
                 let rule = &plan.rules[index];
                 if rule.holds() || plan.gives_back(index, granted.version) {
-                    end(buckets, index, index + 1);
+                    end(buckets, index, index + 1, plan.refilled_since(index, sent, now));
                 } else if let Some(actual) = charged {
                     let more = rule.amount(actual).saturating_sub(rule.amount(reserved));
                     buckets[index].charge(rule, more, now);

@@ -17,9 +17,33 @@ impl Plan {
         };
         let since = self.rules.iter().map(since).collect();
         let same_since = self.rules.iter().map(same_since).collect();
+        let is_slower = |rule: &Rule| old.fastest_of(rule) > rule.limit().amount();
+        let fastest = |rule: &Rule| old.fastest_of(rule).max(rule.limit().amount());
         let mut plan = self.clone();
+        let is_any_slower = self.rules.iter().any(is_slower);
+        plan.fastest = is_any_slower.then(|| self.rules.iter().map(fastest).collect());
         (plan.since, plan.same_since, plan.version) = (since, same_since, version);
         plan
+    }
+
+    /// Returns the largest amount with which this plan, or one before it, has refilled the bucket of a rule; 0 if it has no
+    /// such bucket.
+    fn fastest_of(&self, rule: &Rule) -> u64 {
+        let fastest = |index: usize| match &self.fastest {
+            Some(fastest) => fastest[index],
+            None => self.rules[index].limit().amount(),
+        };
+        if rule.refills() { self.same_as(rule).map_or(0, fastest) } else { 0 }
+    }
+
+    /// Returns the time since which the rule's present rate has refilled as much as the fastest one before can have
+    /// refilled since `sent`.
+    pub(crate) fn refilled_since(&self, rule: usize, sent: Timestamp, now: Timestamp) -> Timestamp {
+        let Some(fastest) = &self.fastest else { return sent };
+        let (fastest, amount) = (fastest[rule], self.rules[rule].limit().amount().max(1));
+        let elapsed = u128::from(now.nanos_since(sent)) * u128::from(fastest.max(amount));
+        let elapsed = elapsed.div_ceil(u128::from(amount));
+        now.sub_nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }
 
     /// Returns the plan after a reset, in a new version: earlier requests no longer count as usage, so

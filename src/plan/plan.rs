@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     pub(super) since: Box<[u32]>,
     /// The version in which each rule got its window and algorithm: an older permit gets nothing back of it.
     pub(super) same_since: Box<[u32]>,
+    /// The largest amount of each rule in this plan and those before it, if one was larger.
+    pub(super) fastest: Option<Box<[u64]>>,
     pub(crate) version: u32,
     /// The id of the registered quota that the plan was made from.
     pub(crate) id: u64,
@@ -95,6 +97,7 @@ impl Plan {
         Self {
             rules,
             same_since: since.clone(),
+            fastest: None,
             since,
             version,
             id,

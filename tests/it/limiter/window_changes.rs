@@ -330,3 +330,24 @@ async fn waiting_request_is_admitted_when_a_shorter_window_allows() {
     change(&limiter, &per(10, SlidingWindow));
     assert!(futures_util::poll!(&mut waiting).is_ready());
 }
+
+/// The six requests had refilled at the rate at which they were sent.
+#[test]
+fn request_of_a_faster_bucket_returns_what_is_missing_to_a_slower_one() {
+    let per_eight = |amount| {
+        let window = Window::new(8 * S).unwrap();
+        let limit = Limit::new(Dimension::Requests, amount, window).unwrap();
+        Quota::new().limit(limit.with_algorithm(TokenBucket))
+    };
+    let (limiter, clock) = limiter(per_eight(19));
+    let unsent = limiter.try_acquire("k", &Cost::new().requests(6)).unwrap();
+    clock.advance(3 * S);
+    change(&limiter, &per_eight(9));
+    take(&limiter, 5);
+    unsent.release();
+    assert_eq!(used_and_held(&limiter), (5, 0));
+    let unsent = limiter.try_acquire("k", &Cost::new().requests(3)).unwrap();
+    change(&limiter, &per_eight(8));
+    unsent.release();
+    assert_eq!(used_and_held(&limiter), (5, 0));
+}
