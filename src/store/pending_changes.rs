@@ -41,7 +41,8 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
         change;
     if let Some(at) = reset_at {
         kept.reset_at = Some(at);
-        (kept.cooling_until, kept.learned, kept.utilization) = (None, None, None);
+        (kept.cooling_until, kept.cooling_kind) = (None, None);
+        (kept.learned, kept.utilization) = (None, None);
         kept.buckets.iter_mut().for_each(|bucket| bucket.taken.retain(|entry| entry.0 >= at));
     }
     if cooling_until.is_some() {
@@ -100,6 +101,7 @@ const PARTS_PER_WINDOW: u64 = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limiter::RefusalKind;
     use crate::quota::{Dimension, Window};
 
     fn change(taken: Vec<(u64, i64)>, held: u64) -> KeyChanges {
@@ -124,6 +126,18 @@ mod tests {
         all.reset_at = Some(Timestamp::from_nanos(2));
         assert_eq!(pending.all(), [all]);
         assert_eq!(pending.keys(), 1);
+    }
+
+    #[test]
+    fn reset_drops_an_earlier_pause_with_its_kind() {
+        let mut pending = PendingChanges::default();
+        let mut pause = KeyChanges::new("a");
+        pause.cooling_until = Some(Timestamp::from_nanos(9));
+        pause.cooling_kind = Some(RefusalKind::Window);
+        let mut reset = KeyChanges::new("a");
+        reset.reset_at = Some(Timestamp::from_nanos(2));
+        pending.add(vec![pause, reset.clone()]);
+        assert_eq!(pending.all(), [reset]);
     }
 
     #[test]
