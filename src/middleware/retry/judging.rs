@@ -35,15 +35,15 @@ pub struct Judging<B: Body<Data = Bytes>> {
 enum Ahead {
     All,
     Error,
-    /// The first event of a stream, which may be an error.
+    /// The first event of a stream or the first object of another body, which may be an error.
     FirstEvent,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
     /// Starts to judge a response.
     ///
-    /// Reads a bounded part of an error and the first event of a stream for a few seconds, and all of a success if `whole`
-    /// is set, but nothing after the deadline. Another success goes to the caller immediately.
+    /// Reads a bounded part of an error, or of a success up to its first event, for a few seconds, and all of a success if
+    /// `whole` is set, but nothing after the deadline. A response whose body can't be read goes to the caller immediately.
     pub(in crate::middleware) fn of(
         response: Response<B>,
         guard: ResponseGuard,
@@ -58,7 +58,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let ahead = match parts.status.as_u16() {
             400.. => Ahead::Error,
             _ if whole && !is_head => Ahead::All,
-            _ if is_event_stream(&parts.headers) && !is_head => Ahead::FirstEvent,
+            _ if body.first_event().is_none() => Ahead::FirstEvent,
             _ => return Judged::Passed(Response::from_parts(parts, ResponseBody::new(body))),
         };
         let response = Some((parts, Box::new(ReadAhead::new(body))));
@@ -78,7 +78,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
                 let is_known = |body: &mut ReadAhead<ForwardingBody<B>>| {
                     body.body().is_none_or(|body| body.first_event().is_some())
                 };
-                body.poll_ahead(Some(LONGEST_AHEAD), is_known, cx)
+                body.poll_ahead(Some(LONGEST_FIRST_EVENT), is_known, cx)
             }
         };
         match (polled, &mut self.timeout) {
@@ -176,10 +176,6 @@ fn is_text(headers: &HeaderMap) -> bool {
         .any(|start| content_type(headers).starts_with(start.as_bytes()))
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    content_type(headers).starts_with(b"text/event-stream") && is_plain(headers)
-}
-
 fn content_type(headers: &HeaderMap) -> &[u8] {
     headers.get(http::header::CONTENT_TYPE).map_or(b"", |kind| kind.as_bytes())
 }
@@ -210,6 +206,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The number of bytes of an error body to read ahead. Larger than needed for its class, so that nearly
 /// all connections are free again while their requests wait.
 const LONGEST_AHEAD: usize = 64 * 1_024;
+
+/// The number of bytes of a success to read ahead: what hasn't ended by then isn't an error.
+const LONGEST_FIRST_EVENT: usize = 16 * 1_024;
 
 /// The maximum time for reading an error body, or the first event of a stream, ahead.
 const LONGEST_READ: Duration = Duration::from_secs(5);

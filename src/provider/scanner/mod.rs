@@ -140,10 +140,11 @@ impl Scanner {
         self.frame.counts().usage()
     }
 
-    /// Returns what the first event of a stream is: data, or an error; `None` before its end.
+    /// Returns what the first event of a stream, or the first object of another body, is: data, or an error; `None`
+    /// before its end.
     #[cfg(feature = "tower")]
     pub(crate) fn first_event(&self) -> Option<Result<(), &ApiError>> {
-        match self.frame.has_data() {
+        match matches!(self.format, Format::Opaque) || self.frame.has_data() {
             true => Some(Ok(())),
             false => self.frame.error().map(Err),
         }

@@ -49,7 +49,7 @@ mod scanner;
 mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
-mod scanner_messages;
+pub(crate) mod scanner_messages;
 #[cfg(feature = "requests")]
 mod units;
 mod usage_on_request;

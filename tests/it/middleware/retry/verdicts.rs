@@ -1,15 +1,17 @@
 //! Responses that are retried, and responses that aren't.
 
+use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tollgate::middleware::{Http, Journey, RateLimitLayer};
-use tollgate::provider::{ANTHROPIC, OPENAI};
+use tollgate::provider::{ANTHROPIC, BEDROCK, GEMINI, MINIMAX, OLLAMA, OPENAI};
 use tollgate::quota::Quota;
 use tower::{Service, ServiceExt};
 
 use super::super::inner::{Frames, InnerError, Strict};
 use super::super::{builder, chat};
 use super::{LIMITED, Script, answer, limiter_with_quota, ok, refused};
+use crate::provider::scanner_messages::message;
 
 /// Returns the final status and the times of the attempts in whole seconds.
 async fn seconds(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {
@@ -244,6 +246,43 @@ async fn error_is_retried_as_first_event_of_a_stream_alone() {
     let client = script.client(&RateLimitLayer::new(limiter).retry(5));
     let mut body = client.oneshot(chat("gpt-4o")).await.unwrap().into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), ": wait\n\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn error_at_the_beginning_of_any_success_is_retried() {
+    let throttled = [(":exception-type", "throttlingException"), (":message-type", "exception")];
+    let busy = r#"{"id":"","choices":null,"base_resp":{"status_code":1002,"status_msg":"rpm"}}"#;
+    for (profile, kind, first) in [
+        (OLLAMA, "application/x-ndjson", Bytes::from("{\"error\": \"an error occurred\"}\n")),
+        (GEMINI, "application/json", "[{\"error\": {\"code\": 503, \"message\": \"Busy\"}}".into()),
+        (MINIMAX, "application/json", busy.into()),
+        (BEDROCK, "application/vnd.amazon.eventstream", message(&throttled, b"{}").into()),
+    ] {
+        let limiter = limiter_with_quota();
+        let frames = Frames::from("").data(first).data("\n").hang();
+        let script = Script::new(&limiter, [answer(200, &[("content-type", kind)], frames), ok()]);
+        let layer = RateLimitLayer::new(limiter).provider(profile).retry(1);
+        let response = script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
+        assert_eq!(super::super::read(response).await.unwrap(), super::super::USAGE, "{kind}");
+    }
+}
+
+/// A body without events is passed on with its first bytes, and a long object with the first 16 KiB of it.
+#[tokio::test(start_paused = true)]
+async fn other_success_is_passed_on_early() {
+    let long = format!("{{\"data\": \"{}", "a".repeat(20_000));
+    for first in [Bytes::from("ID3 audio"), long.into()] {
+        let limiter = limiter_with_quota();
+        let frames = Frames::from("").data(first.clone()).hang();
+        let script = Script::new(&limiter, [answer(200, &[], frames)]);
+        let clock = limiter.clone();
+        let client = script.client(&RateLimitLayer::new(limiter).retry(5));
+        let start = clock.now();
+        let mut body = client.oneshot(chat("gpt-4o")).await.unwrap().into_body();
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), first);
+        assert_eq!(clock.now(), start);
+    }
 }
 
 #[tokio::test(start_paused = true)]
