@@ -52,7 +52,7 @@ pub const OPENAI: Profile = Profile::new(
         .weights(PromptWeights::OPENAI)
         .charge(Charge::at_admission(ADMISSION))
         .units(&[Unit::Images])
-        .free(&["POST /moderations", "POST /conversations", "POST /conversations/*"])
+        .free(&["POST /moderations", "POST /conversations", "POST /conversations/conv_*"])
         .default_models(DEFAULT_MODELS)
         .limits(LimitHeaders::OPENAI)
         .utilization(UtilizationHeaders::Codex)

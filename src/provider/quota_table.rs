@@ -13,9 +13,9 @@ use crate::timestamp::Timestamp;
 /// ```
 /// use tollgate::provider::{GEMINI, OPENROUTER, QuotaTable};
 /// let text = QuotaTable::of(&[GEMINI, OPENROUTER]).to_string();
-/// let free = text.lines().find(|line| line.contains("*:free")).expect("a row of OpenRouter's");
+/// let free = text.lines().find(|line| line.contains("*/*:free")).expect("a row of OpenRouter's");
 /// let cells: Vec<&str> = free.split_whitespace().collect();
-/// assert_eq!(cells[..2], ["openrouter", "*:free"]);
+/// assert_eq!(cells[..2], ["openrouter", "*/*:free"]);
 /// assert!(text.ends_with("openrouter: an account that has bought less than 10 credits"));
 /// ```
 #[derive(Debug, Clone, Serialize)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate::limiter::{Limiter, ManualClock, UnknownKey};
-use tollgate::provider::{ANTHROPIC, AZURE, OPENAI};
+use tollgate::provider::{ANTHROPIC, AZURE, OPENAI, OPENROUTER};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usd, Window};
 
 use super::{builder, tokens};
@@ -155,6 +155,16 @@ fn key_of_default_quota_counts_by_provider_if_model() {
     assert_eq!(given("tenant:2"), 500);
     // Anthropic's bucket of the same amount holds the tokens until the request ends.
     assert!(given("claude-opus-5") < 500);
+}
+
+/// OpenRouter limits all models of any vendor that are free together.
+#[test]
+fn scope_named_free_has_no_limit_of_free_models() {
+    let policy = UnknownKey::Quota(Quota::new().rpm(1_000));
+    let limiter = builder().provider(OPENROUTER).unknown_key(policy).build().unwrap();
+    let cost = Cost::new().requests(60);
+    limiter.try_acquire("vendor/model:free", &cost).unwrap_err();
+    limiter.try_acquire("plan:free", &cost).unwrap();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use http::{Method, Request, Response};
 use tollgate::limiter::{Builder, Code, Limiter};
 use tollgate::middleware::{Classified, Classify, Http, PeekBody, RateLimitLayer};
 use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, GEMINI, MISTRAL, OPENAI, Profile};
+use tollgate::provider::{ANTHROPIC, COMPATIBLE, GEMINI, MISTRAL, OPENAI, Profile};
 use tollgate::quota::{Cost, Quota, Usd};
 use tower::{Layer, Service, ServiceExt};
 
@@ -53,6 +53,9 @@ async fn requests_without_a_price_are_refused_under_a_budget() {
         (OPENAI, "/v1/threads/t/runs", r#"{"model": "gpt-4o", "assistant_id": "a"}"#.to_owned()),
         (OPENAI, "/v1/vector_stores/vs_1/files", r#"{"file_id": "f"}"#.to_owned()),
         (OPENAI, "/v1/chat/completions/v1/files", "{}".to_owned()),
+        // vLLM answers many chats at once.
+        (COMPATIBLE, "/v1/chat/completions/batch", format!(r#"{{"model": "gpt-4o", {chat}}}"#)),
+        (OPENAI, "/v1/conversations/run", format!(r#"{{"model": "gpt-4o", {chat}}}"#)),
         (OPENAI, "/v1/unheard/of", format!(r#"{{"model": "gpt-4o", {chat}}}"#)),
         (
             MISTRAL,
@@ -103,6 +106,8 @@ async fn requests_known_to_be_free_pass_a_spent_budget() {
         ("POST", "/v1/files"),
         ("POST", "/v1/uploads/u/parts"),
         ("POST", "/v1/conversations"),
+        ("POST", "/v1/conversations/conv_1"),
+        ("POST", "/v1/chat/completions/chatcmpl-1"),
         ("POST", "/v1/batches/batch_1/cancel"),
         ("POST", "/v1/responses/resp_1/cancel"),
         ("POST", "/v1/responses/input_tokens"),

@@ -12,10 +12,10 @@ fn table_rows_are_aligned_with_limits_date_and_source() {
     let custom = OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap();
     let text = QuotaTable::of(&[OPENROUTER, COMPATIBLE, custom]).to_string();
     let expected = "\
-PROVIDER    MODELS           RPM  RPD  UNTIL MIDNIGHT IN  ALGORITHM       AS OF       SOURCE
-openrouter  *:free (shared)   20   50  UTC                sliding_window  2026-10-17  https://openrouter.ai/docs/api-reference/limits
-compatible  none built in                                 sliding_window
-my-vllm     none built in                                 token_bucket
+PROVIDER    MODELS             RPM  RPD  UNTIL MIDNIGHT IN  ALGORITHM       AS OF       SOURCE
+openrouter  */*:free (shared)   20   50  UTC                sliding_window  2026-10-17  https://openrouter.ai/docs/api-reference/limits
+compatible  none built in                                   sliding_window
+my-vllm     none built in                                   token_bucket
 
 openrouter: an account that has bought less than 10 credits";
     assert_eq!(text, expected);
@@ -148,7 +148,7 @@ fn table_serializes_to_json() {
                 "algorithm": "sliding_window",
                 "tier": "an account that has bought less than 10 credits",
                 "quotas": [{
-                    "pattern": "*:free",
+                    "pattern": "*/*:free",
                     "as_of": "2026-10-17",
                     "source": "https://openrouter.ai/docs/api-reference/limits",
                     "limits": {"rpm": 20, "rpd": 50, "zone": "UTC", "shared": true},
