@@ -96,10 +96,10 @@ impl Limits {
                 None => engine::release(rules, buckets, sent, reserved, now),
             }
         };
-        if granted.version == plan.version {
+        if granted.version == plan.version && !plan.was_faster() {
             end(buckets, 0, plan.rules.len(), sent);
         } else {
-            // The quota has changed since. Rules that were added later hold nothing of this request.
+            // The limits have changed since. Rules that were added later hold nothing of this request.
             for index in (0..plan.rules.len()).filter(|&rule| plan.has_since(rule, granted.version))
             {
                 let rule = &plan.rules[index];

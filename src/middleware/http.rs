@@ -32,9 +32,10 @@ impl Http {
     }
 
     /// Reads each response body completely, regardless of its size, before the response is returned or
-    /// retried. [`retry`](super::RateLimitLayer::retry) then also covers an error in the body of a
-    /// successful response, a truncated body, and an [invalid body](crate::provider::InvalidAnswer):
-    /// empty, HTML, `null` or `{}`. Use it for clients that don't stream.
+    /// retried. [`retry`](super::RateLimitLayer::retry) then also covers an error anywhere in the body of a
+    /// successful response, not only at its beginning, a truncated body, and an
+    /// [invalid body](crate::provider::InvalidAnswer): empty, HTML, `null` or `{}`. Use it for clients that don't
+    /// stream.
     ///
     /// A response is still streamed if no retry can follow: on the last attempt, for a request that
     /// can't be [replayed](super::Replay), after the deadline, and on a layer without `retry`.

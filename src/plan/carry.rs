@@ -17,13 +17,18 @@ impl Plan {
         };
         let since = self.rules.iter().map(since).collect();
         let same_since = self.rules.iter().map(same_since).collect();
-        let is_slower = |rule: &Rule| old.fastest_of(rule) > rule.limit().amount();
-        let fastest = |rule: &Rule| old.fastest_of(rule).max(rule.limit().amount());
         let mut plan = self.clone();
-        let is_any_slower = self.rules.iter().any(is_slower);
-        plan.fastest = is_any_slower.then(|| self.rules.iter().map(fastest).collect());
+        plan.fastest = old.fastest(&self.rules);
         (plan.since, plan.same_since, plan.version) = (since, same_since, version);
         plan
+    }
+
+    /// Returns the largest amounts of these rules in themselves, this plan and those before it, if one was larger than
+    /// their own.
+    pub(super) fn fastest(&self, rules: &[Rule]) -> Option<Box<[u64]>> {
+        let is_slower = |rule: &Rule| self.fastest_of(rule) > rule.limit().amount();
+        let fastest = |rule: &Rule| self.fastest_of(rule).max(rule.limit().amount());
+        rules.iter().any(is_slower).then(|| rules.iter().map(fastest).collect())
     }
 
     /// Returns the largest amount with which this plan, or one before it, has refilled the bucket of a rule; 0 if it has no
@@ -34,6 +39,11 @@ impl Plan {
             None => self.rules[index].limit().amount(),
         };
         if rule.refills() { self.same_as(rule).map_or(0, fastest) } else { 0 }
+    }
+
+    /// Returns `true` if a bucket of this plan has refilled faster before.
+    pub(crate) fn was_faster(&self) -> bool {
+        self.fastest.is_some()
     }
 
     /// Returns the time since which the rule's present rate has refilled as much as the fastest one before can have

@@ -173,7 +173,9 @@ impl Plan {
     /// Returns the same limits with lower amounts. The largest request that the original limits admit is
     /// admitted by the lowered ones while they are unused.
     pub(crate) fn lowered(&self, amounts: &[u64]) -> Self {
-        Self { rules: self.lower(amounts).into_iter().collect(), ..self.clone() }
+        let rules: Arc<[Rule]> = self.lower(amounts).into_iter().collect();
+        let fastest = self.fastest(&rules);
+        Self { rules, fastest, ..self.clone() }
     }
 
     /// Returns the rules with lower amounts.

@@ -319,6 +319,26 @@ fn dimension_charged_when_sent_is_not_settled_early() {
     assert_eq!(used_and_held(&limits, START), [(1, 0), (40, 0)]);
 }
 
+/// Ten requests refill each second; after the reduction five, after the change six.
+#[test]
+fn request_sent_before_a_reduction_returns_what_is_missing() {
+    let bucket =
+        |amount| plan(&Quota::new().rpm(amount).with_algorithm(Algorithm::TokenBucket), None, 1);
+    let requests = |n| Cost::new().requests(n);
+    let original = bucket(600);
+    let mut limits = Limits::new(Arc::new(original.clone()));
+    limits.commit(&requests(100), START);
+    let now = START + 10 * S;
+    limits.commit(&requests(600), now);
+    let mut reduced = limits.resized(Arc::new(original.lowered(&[300])), now);
+    let mut changed = reduced.carried(Arc::new(bucket(360).succeed(&reduced.plan, 2)), now);
+    for limits in [&mut reduced, &mut changed] {
+        let before = levels(limits, now)[0].available;
+        limits.end(granted(1, START, &requests(100)), None, now);
+        assert_eq!(levels(limits, now)[0].available, before, "the hundred had refilled");
+    }
+}
+
 #[test]
 fn limits_resized_keep_the_amount_left_of_a_bucket() {
     let mut limits = limits(&Quota::new().rpm(100).with_algorithm(Algorithm::TokenBucket));
