@@ -10,7 +10,7 @@ use super::stats::LimitLevels;
 use crate::engine::Wait;
 use crate::plan::MissingFeature;
 use crate::quota::{Dimension, Key, UnknownZone};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
 /// The refusal of a request that doesn't fit now.
@@ -43,6 +43,8 @@ pub(crate) struct RefusalDetails {
     pub(crate) learned: Option<LearnedLimit>,
     /// The provider's refusal of the account.
     pub(crate) refusal: Option<Arc<Refusal>>,
+    /// The kind of the refusal after which the key cools down.
+    pub(crate) cooling_kind: Option<RefusalKind>,
 }
 
 /// The amount that a request needs, and the limit that it is checked against.
@@ -94,6 +96,20 @@ impl Refused {
         self
     }
 
+    /// Returns the kind of the provider's refusal after which the key cools down, if it is known, for
+    /// [`Code::CoolingDown`].
+    pub fn cooling_kind(&self) -> Option<RefusalKind> {
+        self.details.as_ref()?.cooling_kind
+    }
+
+    /// Sets the kind of the refusal after which the key cools down.
+    pub(crate) fn with_cooling_kind(mut self, kind: Option<RefusalKind>) -> Self {
+        if kind.is_some() {
+            self.details.get_or_insert_default().cooling_kind = kind;
+        }
+        self
+    }
+
     /// Sets the learned limit that refuses.
     pub(crate) fn with_learned(mut self, learned: Option<LearnedLimit>) -> Self {
         if learned.is_some() {
@@ -141,7 +157,12 @@ impl fmt::Display for Refused {
             (_, _, Some(Need { amount, limit })) => {
                 write!(f, "{} (needs {amount}, limit {limit})", code.reason())?;
             }
-            _ => f.write_str(code.reason())?,
+            _ => match self.cooling_kind() {
+                Some(kind) => {
+                    write!(f, "cooling down after the provider's refusal: {}", kind.describe())?;
+                }
+                None => f.write_str(code.reason())?,
+            },
         }
         if let Some(learned) = self.learned() {
             write!(f, ": {learned}")?;

@@ -9,7 +9,7 @@ use crate::key::limits::Limits;
 use crate::provider::{LimitReading, UtilizationReading};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusalKind};
 use crate::timestamp::Timestamp;
 
 /// The result of a comparison with the headers of a response.
@@ -286,6 +286,16 @@ impl KeyState {
     /// Returns the provider's refusal of the account, if it refuses that.
     pub(in crate::limiter) fn account_refusal(&self) -> Option<&Arc<Refusal>> {
         self.evidence()?.account_refusal()
+    }
+
+    /// Returns the end of the present cool-down.
+    pub(in crate::limiter) fn cools_until(&self) -> Option<Timestamp> {
+        Some(self.cooling_until()).filter(|&until| until > self.now())
+    }
+
+    /// Returns the kind of the refusal that started the present cool-down, if it is known.
+    pub(in crate::limiter) fn cooling_kind(&self) -> Option<RefusalKind> {
+        self.evidence()?.cool_down_kind(self.cools_until()?)
     }
 
     /// Returns the end of the last cool-down; the Unix epoch if there was none.

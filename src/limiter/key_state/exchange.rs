@@ -93,12 +93,11 @@ impl KeyState {
         let journal = self.extra.as_ref().and_then(|extra| extra.journal.as_deref());
         let by_others = |rule| journal.map_or(0, |journal| journal.held_by_others(rule));
         let buckets = self.limits.save(by_others, self.now());
-        let cooling_until = Some(self.cooling_until()).filter(|&until| until > self.now());
+        let (cooling_until, cooling_kind) = (self.cools_until(), self.cooling_kind());
         let mut learned = self.learned();
         learned.retain(|limit| limit.is_current(self.now()));
         let utilization = self.evidence().map(|adapt| adapt.utilization(None, self.now()));
         let utilization = utilization.unwrap_or_default();
-        let cooling_kind = cooling_until.and_then(|until| self.evidence()?.cool_down_kind(until));
         let key = key.to_string();
         KeySnapshot { key, buckets, cooling_until, cooling_kind, learned, utilization }
     }

@@ -42,14 +42,14 @@ impl KeyState {
                 LimitStats::new(rule.limit(), original.limit().amount(), level)
             });
         let as_of = backend.map_or(Some(self.now()), |backend| backend.known_at(key));
-        let cooling_until = Some(self.cooling_until()).filter(|&until| until > self.now());
+        let cooling_until = self.cools_until();
         KeyStats {
             limits: limits.collect(),
             as_of,
             waiting: self.waiting(),
             next_at: self.next_at(),
             cooling_until,
-            cooling_kind: cooling_until.and_then(|until| self.evidence()?.cool_down_kind(until)),
+            cooling_kind: self.cooling_kind(),
             account_refused: self.account_refusal().map(|refusal| refusal.text.clone()),
             learned: self.learned(),
             utilization: self.utilization(),

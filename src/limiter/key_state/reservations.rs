@@ -185,8 +185,10 @@ impl KeyState {
     #[cold]
     pub(in crate::limiter) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
         let refused = denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now());
-        if refused.code == Code::AccountRefused {
-            return refused.with_refusal(self.account_refusal().cloned());
+        match refused.code {
+            Code::AccountRefused => return refused.with_refusal(self.account_refusal().cloned()),
+            Code::CoolingDown => return refused.with_cooling_kind(self.cooling_kind()),
+            _ => {}
         }
         let Some(dimension) =
             refused.dimension.as_ref().filter(|_| refused.code == Code::LearnedLimit)

@@ -227,6 +227,9 @@ async fn error_of_minimax_in_a_200_acts_as_its_status() {
         assert_eq!(answered(&reported("mmx-1002").2).await, [2, 37]);
         let refused = json(proxy.chat("m").send().await.unwrap()).await;
         assert_eq!(refused["code"], "cooling_down", "{refused}");
+        let message = refused["error"]["message"].as_str().unwrap();
+        let cause = "m: cooling down after the provider's refusal: too many requests or tokens at once";
+        assert!(message.contains(cause), "{message}");
         // No money: after three the proxy answers.
         for requests in 3..6 {
             assert_eq!(answered(&reported("mmx-1008").2).await, [requests, 37]);
