@@ -20,7 +20,7 @@ use super::{S, USAGE};
 type Refusal = (u16, &'static str, &'static str);
 
 /// The refusals of a bad request. A window that is used up and a delay of up to 5 s concern the key, as they say.
-const REFUSALS: [Refusal; 14] = [
+const REFUSALS: [Refusal; 18] = [
     (
         429,
         "",
@@ -55,6 +55,26 @@ const REFUSALS: [Refusal; 14] = [
     (503, "600", r#"{"error": {"message": "Overloaded", "code": "server_is_overloaded"}}"#),
     (529, "", r#"{"error": {"message": "Overloaded", "type": "overloaded_error"}}"#),
     (500, "30", r#"{"error": {"message": "Internal error"}}"#),
+    (
+        200,
+        "60",
+        r#"{"choices": null, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}"#,
+    ),
+    (
+        200,
+        "",
+        r#"{"choices": null, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}"#,
+    ),
+    (
+        200,
+        "",
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"Slow\"}}\n\n",
+    ),
+    (
+        200,
+        "",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n",
+    ),
 ];
 
 #[derive(Debug, Clone)]

@@ -228,7 +228,8 @@ async fn error_of_minimax_in_a_200_acts_as_its_status() {
         let refused = json(proxy.chat("m").send().await.unwrap()).await;
         assert_eq!(refused["code"], "cooling_down", "{refused}");
         let message = refused["error"]["message"].as_str().unwrap();
-        let cause = "m: cooling down after the provider's refusal: too many requests or tokens at once";
+        let cause =
+            "m: cooling down after the provider's refusal: too many requests or tokens at once";
         assert!(message.contains(cause), "{message}");
         // No money: after three the proxy answers.
         for requests in 3..6 {
